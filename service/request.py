@@ -10,6 +10,7 @@ from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, Validati
 
 from service.core.budget import OverBudgetError
 from service.core.expectation import Expectation
+from service.core.json.pointers import escape_token
 from service.core.models.invalid import list_problems
 from service.core.models.kinds import DEFERRED, FrozenModel
 from service.core.plan import Plan, plan
@@ -19,6 +20,7 @@ from service.core.trace import Trace
 from service.errors import InputError, Problem
 from service.intake import TraceInput, guess_format, read_gold, read_trace
 from service.intake.gold import Gold, expectation_of
+from service.intake.reading import explain_wrapping, find_wrapping
 
 
 def _rubric_form(value: object) -> str:
@@ -105,10 +107,11 @@ def refuse_other_shape(body: JsonValue) -> None:
     """InputError, and nothing about its members, for what is no request: the trace alone, or a request below a name."""
     if not isinstance(body, dict) or "trace" in body:
         return
-    if isinstance(body.get("request"), dict):
-        raise InputError.at("/request", "a request is expected in place of what holds it: move its members up")
     if "format" in body or guess_format(body) is not None:
         raise InputError.at("", 'this is a trace; in a request it is the member `trace`: {"trace": {...}}')
+    wrapping = find_wrapping(body)
+    if wrapping is not None:
+        raise InputError.at(f"/{escape_token(wrapping)}", explain_wrapping(wrapping))
 
 
 def _explain_guess(body: JsonValue) -> list[Problem]:

@@ -2,152 +2,40 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple, TypeVar
 
 from service.core.judging.sensitive import What
 from service.core.report import JudgeMode
 from service.errors import Problem, SettingsError
+from service.setting_formats import (
+    AUTHORITIES,
+    DATABASE,
+    DOLLARS,
+    FLAG,
+    HOST,
+    JUDGES,
+    LEVEL,
+    LEVELS,
+    MASKS,
+    NAMES,
+    PATH,
+    PATHS,
+    REPLY,
+    STORE,
+    WORD,
+    ReplyForm,
+    SettingFormat,
+    build_whole,
+)
 
 PREFIX = "CALLGRADE_"
 READ_ELSEWHERE = frozenset({"CALLGRADE_API_KEY", "CALLGRADE_DEBUG", "CALLGRADE_SERVER"})
 """The command line's: those of a client, and one that is wanted even where the settings are bad."""
 
 T = TypeVar("T")
-W = TypeVar("W", bound=str)
-
-
-@dataclass(frozen=True, slots=True)
-class SettingFormat(Generic[T]):
-    """How the text of a variable becomes a value. `read` raises ValueError for text that is not `expected`."""
-
-    read: Callable[[str], T]
-    expected: str
-
-
-def _build_whole(low: int, high: int) -> SettingFormat[int]:
-    def read(text: str) -> int:
-        # int() alone would take " 8000", "8_000" and digits of any script.
-        if not (text.isascii() and text.isdigit() and len(text) <= 18 and low <= int(text) <= high):
-            raise ValueError
-        return int(text)
-
-    return SettingFormat(read, f"a whole number from {low} to {high}")
-
-
-def _build_choice(words: tuple[W, ...]) -> SettingFormat[W]:
-    def read(text: str) -> W:
-        return words[[word.lower() for word in words].index(text.lower())]
-
-    return SettingFormat(read, f"one of {', '.join(words)}")
-
-
-def _allow_none(form: SettingFormat[T]) -> SettingFormat[T | None]:
-    return SettingFormat(lambda text: form.read(text) if text else None, form.expected)
-
-
-def _parse_dollars(text: str) -> float | None:
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text, re.ASCII):
-        raise ValueError
-    return float(text) or None
-
-
-def _parse_host(text: str) -> str:
-    if any(map(str.isspace, text)):
-        raise ValueError
-    return text
-
-
-def _parse_path(text: str) -> Path:
-    try:
-        return Path(text).expanduser()
-    except RuntimeError as error:  # no home folder is known
-        raise ValueError from error
-
-
-def _parse_paths(text: str) -> tuple[Path, ...]:
-    return tuple(_parse_path(part) for part in text.split(os.pathsep) if part)
-
-
-def _parse_flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError
-    return text.lower() == "true"
-
-
-_AUTHORITY = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?")
-
-
-def _parse_authorities(text: str) -> tuple[str, ...]:
-    found = tuple(part.strip().lower() for part in text.split(",") if part.strip())
-    if not all(_AUTHORITY.fullmatch(one) for one in found):
-        raise ValueError
-    return found
-
-
-_STORES = {"redis": "host", "rediss": "host", "unix": "path"}
-"""What a URL must have by its scheme."""
-
-
-def _parse_store(text: str) -> str:
-    parts = urlsplit(text)  # it and `port` raise ValueError for what is no URL
-    needed = {"host": parts.hostname, "path": parts.path.strip("/")}
-    if text and (parts.port == 0 or parts.fragment or not needed.get(_STORES.get(parts.scheme, ""))):
-        raise ValueError
-    return text
-
-
-_DATABASES = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgresql+psycopg": "postgresql+psycopg"}
-"""The schemes of a database, by what they stand for to SQLAlchemy."""
-
-
-def _parse_database(text: str) -> str:
-    scheme, colon, rest = text.partition("://")
-    if not text:
-        return ""
-    if not colon or scheme not in _DATABASES or not rest.strip("/"):
-        raise ValueError
-    parts = urlsplit(f"x://{rest}")
-    if parts.netloc.count("@") > 1 or parts.port == 0:  # `port` raises ValueError for one that is none
-        raise ValueError
-    return f"{_DATABASES[scheme]}://{rest}"
-
-
-ReplyForm = Literal["auto", "schema", "tool", "text"]
-FORMS: tuple[ReplyForm, ...] = get_args(ReplyForm)
-SENSITIVE: tuple[What, ...] = get_args(What)
-JUDGE_MODES: tuple[JudgeMode, ...] = get_args(JudgeMode)
-MASK: SettingFormat[What] = _build_choice(SENSITIVE)
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def _parse_masks(text: str) -> tuple[What, ...]:
-    return tuple([MASK.read(name) for name in _split_names(text)])
-
-
-def _split_names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-AUTHORITIES = SettingFormat(_parse_authorities, "hosts with or without a port, with commas between them")
-DOLLARS = SettingFormat(_parse_dollars, "an amount such as 20 or 0.5, in US dollars; 0: no limit")
-FLAG = SettingFormat(_parse_flag, "true or false")
-JUDGES: SettingFormat[JudgeMode | None] = _allow_none(_build_choice(JUDGE_MODES))
-HOST = SettingFormat(_parse_host, "a host name or an address")
-WORD = SettingFormat(_parse_host, "text without spaces")
-LEVEL = _build_choice(LEVELS)
-MASKS = SettingFormat(_parse_masks, f"some of {', '.join(SENSITIVE)}, with commas between them")
-NAMES = SettingFormat(_split_names, "names with commas between them")
-REPLY: SettingFormat[ReplyForm] = _build_choice(FORMS)
-PATH = SettingFormat(_parse_path, "a path; ~ is the home folder")
-DATABASE = SettingFormat(_parse_database, "postgresql://user@host:port/name or sqlite:///path")
-STORE = SettingFormat(_parse_store, "redis://host:port/number, rediss:// for TLS or unix:// for a socket")
-PATHS = SettingFormat(_parse_paths, f"paths, with {os.pathsep!r} between them")
 
 
 class _Setting(NamedTuple):
@@ -174,23 +62,23 @@ class Settings:
     """
 
     host: str = _define_setting("127.0.0.1", HOST, "Address to listen on.")
-    port: int = _define_setting("8000", _build_whole(1, 65_535), "Port to listen on.")
-    max_body_bytes: int = _define_setting("4194304", _build_whole(1_024, 2**30), "Largest request body, in bytes.")
-    max_depth: int = _define_setting("64", _build_whole(1, 64), "Deepest nesting of JSON in a body.")
-    max_digits: int = _define_setting("64", _build_whole(1, 64), "Most digits of an integer in a body.")
-    max_string: int = _define_setting("1000000", _build_whole(1, 2**30), "Longest string in a body, in characters.")
-    max_items: int = _define_setting("200000", _build_whole(1, 2**30), "Most JSON values in a body.")
-    max_many: int = _define_setting("1000", _build_whole(1, 100_000), "Most items in one request to /v1/score/many.")
+    port: int = _define_setting("8000", build_whole(1, 65_535), "Port to listen on.")
+    max_body_bytes: int = _define_setting("4194304", build_whole(1_024, 2**30), "Largest request body, in bytes.")
+    max_depth: int = _define_setting("64", build_whole(1, 64), "Deepest nesting of JSON in a body.")
+    max_digits: int = _define_setting("64", build_whole(1, 64), "Most digits of an integer in a body.")
+    max_string: int = _define_setting("1000000", build_whole(1, 2**30), "Longest string in a body, in characters.")
+    max_items: int = _define_setting("200000", build_whole(1, 2**30), "Most JSON values in a body.")
+    max_many: int = _define_setting("1000", build_whole(1, 100_000), "Most items in one request to /v1/score/many.")
     max_concurrency: int = _define_setting(
         "200",
-        _build_whole(1, 100_000),
+        build_whole(1, 100_000),
         "Requests worked on at once. A tenant has as many as it leaves free; what it sends beyond is answered with 429.",
     )
     max_streams: int = _define_setting(
-        "200", _build_whole(1, 100_000), "Batches sent or fetched at once, and as many watched; shared out likewise."
+        "200", build_whole(1, 100_000), "Batches sent or fetched at once, and as many watched; shared out likewise."
     )
     max_bodies_bytes: int = _define_setting(
-        "268435456", _build_whole(1_024, 2**40), "Bytes of request bodies in memory at once; shared out likewise."
+        "268435456", build_whole(1_024, 2**40), "Bytes of request bodies in memory at once; shared out likewise."
     )
     allowed_hosts: tuple[str, ...] = _define_setting(
         "",
@@ -198,7 +86,7 @@ class Settings:
         "Hosts, or host:port, by which the service is called where it asks for no key, besides localhost; with commas between.",
     )
     graceful_seconds: int = _define_setting(
-        "20", _build_whole(0, 3_600), "Time for running requests to end at shutdown, in seconds."
+        "20", build_whole(0, 3_600), "Time for running requests to end at shutdown, in seconds."
     )
     log_level: str = _define_setting("INFO", LEVEL, f"Least severe log record written: {', '.join(LEVELS)}.")
     home: Path = _define_setting("~/.callgrade", PATH, "Folder of the user's own rubrics, fits, cache and store.")  # noqa: RUF009 (it is field())
@@ -206,13 +94,13 @@ class Settings:
         "", PATHS, "More folders to look for rubrics in, separated as in PATH."
     )
     fit_max_age_days: int = _define_setting(
-        "90", _build_whole(0, 36_500), "Age beyond which a fit is stale, in days; 0: never."
+        "90", build_whole(0, 36_500), "Age beyond which a fit is stale, in days; 0: never."
     )
     store_scores: bool = _define_setting(
         "false", FLAG, "Whether traces of /v1/score are kept with their reports where a request does not say (`store`)."
     )
     session_hours: int = _define_setting(
-        "12", _build_whole(1, 8_760), "Time for which somebody stays signed in to the pages, in hours."
+        "12", build_whole(1, 8_760), "Time for which somebody stays signed in to the pages, in hours."
     )
     sandbox_hosts: tuple[str, ...] = _define_setting(
         "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."
@@ -221,7 +109,7 @@ class Settings:
         "false", FLAG, "Whether a sandbox may stand at a private or loopback address."
     )
     sandbox_timeout: int = _define_setting(
-        "10", _build_whole(1, 600), "Time for a sandbox to make the calls of a trace, in seconds."
+        "10", build_whole(1, 600), "Time for a sandbox to make the calls of a trace, in seconds."
     )
     cache_url: str = _define_setting(
         "",
@@ -229,9 +117,9 @@ class Settings:
         "Redis that keeps judgements for several machines; empty keeps them on disk, below the home.",
         secret=True,
     )
-    cache_ttl_days: int = _define_setting("30", _build_whole(1, 3_650), "How long a judgement is kept, in days.")
+    cache_ttl_days: int = _define_setting("30", build_whole(1, 3_650), "How long a judgement is kept, in days.")
     cache_max_bytes: int = _define_setting(
-        "1073741824", _build_whole(2**20, 2**40), "Largest cache on disk, in bytes; the oldest judgements go first."
+        "1073741824", build_whole(2**20, 2**40), "Largest cache on disk, in bytes; the oldest judgements go first."
     )
     judges: JudgeMode | None = _define_setting(  # noqa: RUF009 (likewise)
         "",
@@ -261,34 +149,34 @@ class Settings:
         "", MASKS, "What no judge is shown, with commas between: secrets, identifiers, contacts; stand-ins are."
     )
     judge_attempts: int = _define_setting(
-        "3", _build_whole(1, 10), "Requests for one question at most, the first included."
+        "3", build_whole(1, 10), "Requests for one question at most, the first included."
     )
-    judge_deadline: int = _define_setting("60", _build_whole(1, 3_600), "Time for one reply of a model, in seconds.")
+    judge_deadline: int = _define_setting("60", build_whole(1, 3_600), "Time for one reply of a model, in seconds.")
     judge_total: int = _define_setting(
-        "180", _build_whole(1, 3_600), "Time in which retries for one question begin, in seconds."
+        "180", build_whole(1, 3_600), "Time in which retries for one question begin, in seconds."
     )
     judge_connect: int = _define_setting(
-        "5", _build_whole(1, 3_600), "Time for a connection to a model's provider, in seconds."
+        "5", build_whole(1, 3_600), "Time for a connection to a model's provider, in seconds."
     )
     judge_first_byte: int = _define_setting(
-        "0", _build_whole(0, 3_600), "Time for a model's reply to begin, in seconds; 0: as long as for all of it."
+        "0", build_whole(0, 3_600), "Time for a model's reply to begin, in seconds; 0: as long as for all of it."
     )
     judge_max_bytes: int = _define_setting(
-        "8388608", _build_whole(1_024, 2**30), "Largest reply of a model, unpacked, in bytes."
+        "8388608", build_whole(1_024, 2**30), "Largest reply of a model, unpacked, in bytes."
     )
     judge_longest_pause: int = _define_setting(
         "60",
-        _build_whole(1, 3_600),
+        build_whole(1, 3_600),
         "Longest time for which a provider's Retry-After, or a key it refuses, keeps us from asking it again, in seconds.",
     )
     judge_in_flight: int = _define_setting(
         "64",
-        _build_whole(1, 10_000),
+        build_whole(1, 10_000),
         "Most calls under way at once at one provider, over all processes that share a Redis.",
     )
     request_max_questions: int = _define_setting(
         "1000",
-        _build_whole(1, 10**6),
+        build_whole(1, 10**6),
         "Most requests to judges for one request, or item of a batch: every vote of every model counts.",
     )
     request_max_usd: float | None = _define_setting(
@@ -302,20 +190,20 @@ class Settings:
     )
     worker: bool = _define_setting("true", FLAG, "Whether `callgrade serve` starts a worker for batches.")
     batch_in_flight: int = _define_setting(
-        "64", _build_whole(1, 10_000), "Items of batches under way at once in one worker."
+        "64", build_whole(1, 10_000), "Items of batches under way at once in one worker."
     )
     batch_chunk: int = _define_setting(
         "250",
-        _build_whole(1, 10_000),
+        build_whole(1, 10_000),
         "Items of a batch that are handed to a worker together; of those up to 4 KiB that ask no judge, four times as many.",
     )
-    batch_max_items: int = _define_setting("100000", _build_whole(1, 10_000_000), "Most items in one batch.")
+    batch_max_items: int = _define_setting("100000", build_whole(1, 10_000_000), "Most items in one batch.")
     batch_max_bytes: int = _define_setting(
-        "1073741824", _build_whole(1_024, 2**40), "Largest body of a batch, unpacked, in bytes."
+        "1073741824", build_whole(1_024, 2**40), "Largest body of a batch, unpacked, in bytes."
     )
     batch_max_queued: int = _define_setting(
         "1000000",
-        _build_whole(1, 10**12),
+        build_whole(1, 10**12),
         "Items that may wait in all; a batch that does not fit is answered with 429.",
     )
     batch_max_usd: float | None = _define_setting(
@@ -325,15 +213,15 @@ class Settings:
     )
     batch_max_questions: int = _define_setting(
         "0",
-        _build_whole(0, 10**12),
+        build_whole(0, 10**12),
         "Most requests to judges for one batch; one that names no limit has this one; 0: no limit.",
     )
     batch_hours: int = _define_setting(
-        "24", _build_whole(1, 8_760), "Time for a batch to end that names none, in hours."
+        "24", build_whole(1, 8_760), "Time for a batch to end that names none, in hours."
     )
     batch_days: int = _define_setting(
         "30",
-        _build_whole(1, 3_650),
+        build_whole(1, 3_650),
         "How long a batch with its results and labels is kept after its end, in days; likewise scores and imported items.",
     )
     webhook_hosts: tuple[str, ...] = _define_setting(
@@ -350,21 +238,21 @@ class Settings:
         FLAG,
         "Whether `callgrade serve` makes a key where there is none, and prints it once on standard error.",
     )
-    audit_days: int = _define_setting("365", _build_whole(1, 3_650), "How long the audit log is kept, in days.")
+    audit_days: int = _define_setting("365", build_whole(1, 3_650), "How long the audit log is kept, in days.")
     tenant_requests_per_minute: int = _define_setting(
-        "0", _build_whole(0, 10**9), "Requests of one tenant that each process answers in a minute; 0: as many as come."
+        "0", build_whole(0, 10**9), "Requests of one tenant that each process answers in a minute; 0: as many as come."
     )
     tenant_max_concurrency: int = _define_setting(
         "0",
-        _build_whole(0, 100_000),
+        build_whole(0, 100_000),
         "Requests of one tenant worked on at once; 0: as many as it leaves free for others.",
     )
     tenant_max_queued: int = _define_setting(
-        "0", _build_whole(0, 10**12), "Items of batches of one tenant that may wait; 0: as many as there is room for."
+        "0", build_whole(0, 10**12), "Items of batches of one tenant that may wait; 0: as many as there is room for."
     )
     tenant_day_max_questions: int = _define_setting(
         "1000000",
-        _build_whole(0, 10**12),
+        build_whole(0, 10**12),
         "Requests to judges for one tenant in a day (UTC), over all processes; 0: as many as come.",
     )
     tenant_day_max_usd: float | None = _define_setting(

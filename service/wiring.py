@@ -204,8 +204,9 @@ def _build_bounds(settings: Settings) -> ExchangeBounds:
 
 def build_demo_judging() -> Judging:
     """The judging of a demonstration: no model and no cache."""
+    from service.asking.cached_replies import NoCache  # noqa: PLC0415 (likewise)
     from service.asking.demo_judge import DemoJudge  # noqa: PLC0415
-    from service.asking.judging import Judges, Judging, NoCache  # noqa: PLC0415 (likewise)
+    from service.asking.judging import Judges, Judging  # noqa: PLC0415 (likewise)
 
     return Judging(DemoJudge(), NoCache(), Judges(STAND_IN))
 

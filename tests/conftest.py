@@ -64,6 +64,14 @@ def provider(clock: Clock) -> Iterator[Provider]:
         yield server
 
 
+@pytest.fixture
+def forked_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process starts as a Python of its own is forked from one that has loaded it."""
+    from tests.launchers import find_launchers
+
+    monkeypatch.setattr(sys, "executable", str(find_launchers() / "python"))
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real traces and labels; skips where it does not stand beside the project."""

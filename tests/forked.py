@@ -10,7 +10,7 @@ import os
 import runpy
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from multiprocessing import forkserver, get_context, resource_tracker
 from pathlib import Path
 from signal import SIGKILL, SIGTERM, Signals
@@ -34,6 +34,13 @@ def join(address: str) -> None:
     server.ensure_running = resource_tracker.ensure_running
 
 
+def run_module(module: str, args: Sequence[str]) -> None:
+    """Does in this process what `python -m module` does."""
+    sys.argv = [module, *args]
+    sys.modules.pop(module, None)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
 class Command(NamedTuple):
     """What `python -m module` runs, with its environment, and where its output and its errors go."""
 
@@ -42,16 +49,15 @@ class Command(NamedTuple):
     environ: Mapping[str, str]
     log: Path
 
-    def run(self) -> None:
-        """Runs it in this process."""
+    def run(self, python: str) -> None:
+        """Runs it in this process. `python`: what it starts as a Python of its own."""
+        sys.executable = python
         os.environ.clear()
         os.environ.update(self.environ)
         with self.log.open("ab") as log:
             for stream in (sys.stdout, sys.stderr):
                 os.dup2(log.fileno(), stream.fileno())
-        sys.argv = [self.module, *self.args]
-        sys.modules.pop(self.module, None)
-        runpy.run_module(self.module, run_name="__main__", alter_sys=True)
+        run_module(self.module, self.args)
 
     def anew(self) -> subprocess.Popen[bytes]:
         """Runs it in a process that loads all by itself."""
@@ -64,8 +70,10 @@ class Forked:
     """A process that runs a command."""
 
     def __init__(self, command: Command) -> None:
+        from tests.launchers import find_launchers  # it forks likewise: it needs this module
+
         command.log.write_bytes(b"")
-        self._process = FORKING.Process(target=command.run)
+        self._process = FORKING.Process(target=command.run, args=(str(find_launchers() / "python"),))
         self._process.start()
 
     @property

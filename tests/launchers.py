@@ -1,7 +1,8 @@
 """A folder for PATH whose `callgrade` is forked from a process that has loaded it: what a shell runs begins at once.
 
 The program there is a few lines that hand their words, folder, environment and streams to this process, pass signals on,
-and end as the forked process does. `python -c` is forked likewise, for programs that are not about what gets loaded.
+and end as the forked process does. `python -c` and `python -m` are forked likewise, for programs that are not about what gets
+loaded; they are the Python of what is forked here, so that what starts a Python of its own has that one forked too.
 What starts servers or workers in several processes is not run so: these load all anew, and beside it took six times as long.
 """
 
@@ -17,15 +18,18 @@ from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from itertools import dropwhile
 from multiprocessing.connection import wait
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from tests.forked import FORKING
+from tests.forked import FORKING, run_module
 
 STREAMS = (0, 1, 2)
+UNHEEDED = frozenset({"-P", "-u"})
+"""Options of Python that change nothing for what is forked."""
 WIDTH = 12
 """How many characters a number takes that goes back."""
 PROGRAM = """#!{python} -IS
@@ -71,11 +75,15 @@ class Call(NamedTuple):
         os.chdir(self.folder)
         program, *args = self.words
         sys.argv = self.words
+        sys.executable = str(Path(program).with_name("python"))
         if Path(program).name == "callgrade":
             from service.cli import main
 
             sys.exit(main(args))
-        _, code, *rest = args
+        option, code, *rest = dropwhile(UNHEEDED.__contains__, args)
+        if option == "-m":
+            run_module(code, rest)
+            return
         sys.argv = ["-c", *rest]
         exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 (a test's own)
 

@@ -214,7 +214,7 @@ def _count_request(rates: Buckets, tenant: str) -> None:
 
 
 def _build_rate_headers(rates: Buckets, tenant: str) -> dict[str, str]:
-    return {"ratelimit-limit": str(rates.per_minute), "ratelimit-remaining": str(rates.left(tenant))}
+    return {"ratelimit-limit": str(rates.per_minute), "ratelimit-remaining": str(rates.count_left(tenant))}
 
 
 def _add_rate_headers(rates: Buckets, tenant: str, send: Send) -> Send:

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from pydantic import TypeAdapter, ValidationError
-
 from service.asking.budget.reservations import Spending
 from service.asking.cache.guard import Cache
+from service.asking.cached_replies import KEPT, CachedReply, parse_cached
 from service.asking.calls import Observe, Pricing, find_no_price
 from service.asking.limits.payer import set_payer
 from service.asking.single_flight import SingleFlight
@@ -25,7 +24,7 @@ from service.core.judging.masking import UNMASKED, Masks, build_masks
 from service.core.judging.notes import CacheUse, JudgeReply, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.replies import Judgement, follows_scale, read_judgement
+from service.core.judging.replies import Judgement, read_judgement
 from service.core.judging.sensitive import What
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
@@ -55,32 +54,6 @@ class Calls(Protocol):
     async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """The reply. Raises JudgeError."""
         ...
-
-
-class NoCache:
-    """A cache that keeps nothing."""
-
-    async def get(self, key: str) -> str | None:  # noqa: ARG002
-        """A miss."""
-        return None
-
-    async def set(self, key: str, text: str) -> None:
-        """Nothing."""
-
-    async def close(self) -> None:
-        """Nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class CachedReply:
-    """A reply as the cache has it."""
-
-    judgement: Judgement
-    model: str
-    usage: Usage
-
-
-KEPT: TypeAdapter[CachedReply] = TypeAdapter(CachedReply)
 
 
 class _ModelQuestion(NamedTuple):
@@ -293,16 +266,7 @@ class Judging:
 
     async def _read_cached(self, key: str, question: Question) -> CachedReply | None:
         text = await self._cache.get(key)
-        if text is None:
-            return None
-        try:
-            kept = KEPT.validate_json(text)
-        except ValidationError:
-            return None
-        said = kept.judgement
-        labels = {said.label, *[claim.label for claim in said.claims]}
-        fits = all(0.0 <= value <= 1.0 for value in (*said.low, *said.high))
-        return kept if fits and labels <= set(question.judge.menu) and follows_scale(said, question.judge) else None
+        return None if text is None else parse_cached(text, question)
 
     async def _ask_model(self, sent: _ModelQuestion, key: str, spending: Spending) -> CachedReply:
         """The model's answer, which is kept. Raises JudgeError."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from service.asking.faults import CallError
 from service.core.judging.prompts import Completion, Token, Usage
+from service.intake.endings import FAILED
 
 
 class _Part(BaseModel):
@@ -152,21 +153,6 @@ def _read_refusal(message: _Message) -> str | None:
 _CUT = frozenset({"model_length", "max_output_tokens", "max_length", "context_length", "model_context_window_exceeded"})
 """Why providers say that a reply ended before its end; litellm makes `stop` of every word that it does not know."""
 
-_BROKEN = frozenset(
-    {
-        "error",
-        "network_error",
-        "insufficient_system_resource",
-        "abort",
-        "aborted",
-        "cancelled",
-        "malformed_response",
-        "malformed_function_call",
-        "unexpected_tool_call",
-    }
-)
-"""Likewise, of replies that a fault of theirs ended. Such a reply is no verdict, however whole it looks."""
-
 
 def _read_native_finish(choice: _Choice) -> str:
     """Why the reply ended in the provider's own words, where litellm has put it in others."""
@@ -181,7 +167,7 @@ def _read_text(choice: _Choice, refusal: str | None, usage: Usage) -> str:
     if choice.finish_reason == "content_filter":
         raise CallError("filtered", "the provider's content filter ended the reply", usage=usage)
     native = _read_native_finish(choice)
-    if native in _BROKEN:
+    if native in FAILED:  # such a reply is no verdict, however whole it looks
         raise CallError("provider_error", "the provider failed before the reply's end", usage=usage, retryable=True)
     if choice.finish_reason == "length" or native in _CUT:
         raise CallError("truncated", "the reply reached max_tokens before its end", usage=usage)

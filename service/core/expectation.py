@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import operator
-import re
-from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
-    AfterValidator,
     Discriminator,
     Field,
     JsonValue,
@@ -19,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from service.core.count_limits import Count
 from service.core.critics import Critic
 from service.core.json.values import SCALARS
 from service.core.models.kinds import FrozenModel, Several, Some
@@ -131,51 +128,6 @@ Calls = Annotated[
     Annotated[Literal["none", "some"], Tag("word")] | Annotated[Several[Position], Tag("patterns")],
     Discriminator(_find_calls_form),
 ]
-
-COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
-    "=": operator.eq,
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-    "<=": operator.le,
-    ">=": operator.ge,
-}
-_COUNT = re.compile(r"\s*(==|!=|<=|>=|=|<|>)?\s*([0-9]{1,6})\s*")
-
-
-class Limit(NamedTuple):
-    """A comparison with a number of calls."""
-
-    op: str
-    number: int
-
-    def holds(self, made: int) -> bool:
-        """Whether as many calls are right."""
-        return COMPARISONS[self.op](made, self.number)
-
-    def __str__(self) -> str:
-        return f"{self.op} {self.number}"
-
-
-def parse_limit(count: str | int) -> Limit:
-    """The limit that a count writes: `"<=2"`, or 3 for exactly three. Raises ValueError for anything else.
-
-    >>> parse_limit(" <= 2"), parse_limit(3)
-    (Limit(op='<=', number=2), Limit(op='=', number=3))
-    """
-    found = _COUNT.fullmatch(str(count))
-    if found is None or isinstance(count, bool):
-        raise ValueError(f"expected an operator ({', '.join(COMPARISONS)}) and a whole number, such as '<=2'")
-    return Limit(found[1] or "=", int(found[2]))
-
-
-def _check_limit(count: str | int) -> str | int:
-    parse_limit(count)
-    return count
-
-
-Count = Annotated[str | int, AfterValidator(_check_limit)]
 
 
 @light

@@ -15,19 +15,23 @@ Given = Mapping[str, JsonValue]
 
 FAILED = frozenset(
     {
+        "abort",
+        "aborted",
+        "cancelled",
         "error",
         "failed",
-        "cancelled",
+        "insufficient_system_resource",
         "malformed_function_call",
         "malformed_model_output",
         "malformed_response",
         "malformed_tool_use",
         "missing_thought_signature",
+        "network_error",
         "too_many_tool_calls",
         "unexpected_tool_call",
     }
 )
-"""Endings of replies of which nobody knows what they held."""
+"""Endings of replies that failed on the way: nobody knows what they would have held."""
 WITHHELD = frozenset(
     {
         "blocklist",

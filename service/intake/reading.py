@@ -56,14 +56,22 @@ def require_format(record: Given, *, way_out: str | None = None) -> str:
         return name
     if "role" in record:
         raise ValueError('this is one message, not a trace; put the list of messages into {"messages": [...]}')
-    wrapping = next((key for key, value in record.items() if _holds_trace(value)), None)
+    wrapping = find_wrapping(record)
     if wrapping is not None:
-        raise ValueError(
-            f"the trace or request stands below {clip(wrapping)!r}; expected it here, without that around it"
-        )
+        raise ValueError(explain_wrapping(wrapping))
     keys = ", ".join([clip(key) for key in list(record)[:8]]) or "none"
     way_out = way_out or f"formats are told so: {'; '.join(f'{entry.name} by {entry.marks}' for entry in _ALL)}"
     raise ValueError(f"cannot tell the format of this trace by its members ({keys}); {way_out}")
+
+
+def find_wrapping(record: Mapping[str, object]) -> str | None:
+    """The member below which the trace or request stands that should be the record itself; None where there is none."""
+    return next((key for key, value in record.items() if _holds_trace(value)), None)
+
+
+def explain_wrapping(name: str) -> str:
+    """What to do about it."""
+    return f"the trace or request stands below {clip(name)!r}; expected it here, without that around it"
 
 
 def _holds_trace(value: object) -> bool:

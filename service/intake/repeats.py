@@ -42,7 +42,7 @@ class ReadCalls:
         self._calls = tuple(calls)
 
     @lazy
-    def _known(self) -> Counter[Key]:
+    def _counts(self) -> Counter[Key]:
         return Counter([key for call in self._calls for key in self._list_keys(call)])
 
     def drop_repeated(self, found: Iterable[FoundCall], *, by_id: bool = False) -> Sequence[FoundCall]:
@@ -53,8 +53,8 @@ class ReadCalls:
     def _take(self, used: Counter[Key], call: ToolCall, *, by_id: bool) -> bool:
         every, own = self._list_keys(call)
         keys = [own] if call.id and by_id else [own, (*every, None)] if call.id else [] if by_id else [every]
-        key = next((key for key in keys if self._known[key] > used[key]), None)
-        if key is None or self._known[every] <= used[every]:
+        key = next((key for key in keys if self._counts[key] > used[key]), None)
+        if key is None or self._counts[every] <= used[every]:
             return False
         used.update({every, key})
         return True

@@ -20,14 +20,15 @@ TRIES = 3
 
 FITTED: TypeAdapter[FitOutcome] = TypeAdapter(FitOutcome)
 
-COMMAND = (sys.executable, "-P", "-m", "service.jobs.fitted")
+PROGRAM = ("-P", "-m", "service.jobs.fitted")
+"""What Python is told to run."""
 
 
-async def fit(due: PendingFit, *, command: Sequence[str] = COMMAND) -> FitOutcome:
-    """What becomes of a calibration that is judged. The event loop is not held up."""
+async def fit(due: PendingFit, *, command: Sequence[str] = ()) -> FitOutcome:
+    """What becomes of a calibration that is judged. The event loop is not held up. `command`: run in the place of ours."""
     job = await asyncio.to_thread(_dump_job, due)
     for _ in range(TRIES):
-        made = await _run(job, command)
+        made = await _run(job, command or (sys.executable, *PROGRAM))
         if made is not None:
             return made
     return FitOutcome(problem="an error of ours; it is in the log of the worker")

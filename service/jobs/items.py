@@ -34,8 +34,8 @@ from service.reporting.breaks import describe_break
 from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
-from service.store.jobs.chunks import ChunkItem, OutcomeRow
 from service.store.jobs.items import ERROR, ItemFacts, ReadOutcome
+from service.store.jobs.leases import ChunkItem, OutcomeRow
 from service.store.jobs.suspects import QUARANTINE_AT
 from service.store.labelling.drafts import LabelItem
 

@@ -23,7 +23,7 @@ from service.jobs.bells import Bell, Bells
 from service.jobs.runner import Ended, Owns
 from service.logs.quiet import hush, thin
 from service.store.database import Database
-from service.store.jobs.chunks import ChunkId
+from service.store.jobs.leases import ChunkId
 
 LOG = logging.getLogger("callgrade.batches")
 

@@ -15,7 +15,8 @@ from service.asking.budget.reservations import Spending
 from service.errors import BusyError, JudgeError
 from service.jobs.items import build_unrecordable_row
 from service.store.database import insist
-from service.store.jobs.chunks import Chunks, ChunkSpending, Lease, OutcomeRow, OutcomeRows
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkSpending, Lease, OutcomeRow, OutcomeRows
 
 LOG = logging.getLogger("callgrade.batches")
 

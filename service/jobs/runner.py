@@ -19,7 +19,8 @@ from service.jobs.gate import ExclusiveGate
 from service.jobs.items import Deferral, WaitingItem, build_quarantined_row, split_blocks
 from service.jobs.recorder import Account, Recorder
 from service.store.database import insist
-from service.store.jobs.chunks import ChunkId, ChunkItem, Chunks, Lease, LeasedChunk, LeasedElsewhere, OutcomeRow, Pause
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkId, ChunkItem, Lease, LeasedChunk, LeasedElsewhere, OutcomeRow, Pause
 from service.store.jobs.suspects import ALONE_AT, QUARANTINE_AT
 
 LOG = logging.getLogger("callgrade.batches")

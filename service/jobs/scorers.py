@@ -20,7 +20,7 @@ from service.jobs.items import ItemScorer, WaitingItem
 from service.logs.lines import configure
 from service.reading.strict_json import Limits
 from service.settings import Settings
-from service.store.jobs.chunks import ChunkItem, OutcomeRow
+from service.store.jobs.leases import ChunkItem, OutcomeRow
 from service.wiring import build_engine
 
 LOG = logging.getLogger("callgrade.worker")

@@ -18,8 +18,8 @@ from service.jobs.fitting import fit
 from service.jobs.runner import Ended, Owns, Runner
 from service.store.database import Database, insist
 from service.store.jobs.calibrations import find_due
-from service.store.jobs.chunks import ChunkId
 from service.store.jobs.endings import end, record_notice
+from service.store.jobs.leases import ChunkId
 from service.store.jobs.queue import Queue
 from service.store.workers import LONE, Workers, WorkerWatch, make_name
 

@@ -20,7 +20,8 @@ from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.settings import Settings
 from service.store.database import Database
-from service.store.jobs.chunks import ChunkId, Chunks
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkId
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.store.played import Recording

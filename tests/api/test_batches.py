@@ -19,8 +19,9 @@ from service import report_json, score
 from service.api.app import create_app
 from service.api.routes.batch_reading import MAX_SUMMED
 from service.api.uploads import receive
+from service.asking.cached_replies import NoCache
 from service.asking.demo_judge import DemoJudge
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.core.judging.prompts import Prompt
 from service.engine import Engine
 from service.jobs.chunking import Cutter

@@ -41,6 +41,7 @@ from tests.store.played import ended, paused
 from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
+PYTHON = sys.executable
 
 
 def item(number: int, *, right: bool = True, label: bool | None = None, **more: Any) -> dict[str, Any]:
@@ -69,6 +70,11 @@ def jsonl(*rows: Any) -> bytes:
 def rows(database: Database, table: sa.Table = BATCHES) -> int:
     with database.read() as connection:
         return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+@pytest.fixture(autouse=True)
+def _forked_fits(forked_python: None) -> None:
+    """The processes that fit are forked."""
 
 
 @pytest.fixture
@@ -349,7 +355,7 @@ DUE = PendingFit("n", Material(1, b"", None, {}), ())
 def script(folder: Path, text: str) -> tuple[str, str]:
     file = folder / "fits.py"
     file.write_text(text)
-    return sys.executable, str(file)
+    return PYTHON, str(file)
 
 
 def test_a_fit_whose_process_dies_is_begun_again(tmp_path: Path) -> None:

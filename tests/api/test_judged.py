@@ -15,8 +15,9 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.asking.cache.disk import DiskCache
 from service.asking.cache.guard import Cache
+from service.asking.cached_replies import NoCache
 from service.asking.calls import ModelCaller, Policy
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.core.judging.fits import Fit

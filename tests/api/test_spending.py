@@ -13,8 +13,9 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.days import NO_CAPS, Days
+from service.asking.cached_replies import NoCache
 from service.asking.calls import ModelCaller, Observe
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.engine import Engine, plan
 from service.registry import Shelf

@@ -16,7 +16,7 @@ from service.core.judging.prompts import Usage
 from service.errors import JudgeError
 from service.jobs.recorder import Account
 from service.store.access.usage import Caps
-from service.store.jobs.chunks import ChunkSpending
+from service.store.jobs.leases import ChunkSpending
 
 UNIT = 1 / 64
 """Of a dollar: sums of it are exact, so a budget that is passed by anything at all is passed."""

@@ -21,8 +21,9 @@ import psycopg
 
 from service import heap
 from service.asking.budget.reservations import Spending
+from service.asking.cached_replies import NoCache
 from service.asking.demo_judge import DemoJudge
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.core.judging.prompts import Completion, Prompt
 from service.engine import Engine, report_json
 from service.jobs import job_queue
@@ -32,7 +33,8 @@ from service.jobs.worker import Worker, keep_working
 from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.request import read_request
-from service.store.jobs.chunks import ChunkItem, Chunks, OutcomeRow
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkItem, OutcomeRow
 from tests.benchmarks import judging
 from tests.faults.provider import Provider
 from tests.jobs.process import Service, request, service, until

@@ -20,8 +20,9 @@ from typing import Any
 from service.api.app import create_app
 from service.asking.budget.reservations import Spending
 from service.asking.cache.disk import DiskCache
+from service.asking.cached_replies import NoCache
 from service.asking.calls import ModelCaller
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine

@@ -60,6 +60,7 @@ def served(home: Path, provider: Provider, *scopes: str) -> Iterator[Served]:
         finally:
             for process, _ in (server, worker):
                 process.terminate()
+            for process, _ in (server, worker):
                 process.wait(60)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from service.cli.rendering.demo import demo_cases
+from tests.forked import Command, Forked
 from tests.jobs.process import until
 from tests.launchers import find_launchers
 
@@ -121,6 +122,16 @@ def test_it_serves_and_stops_when_told(workers: int) -> None:
         assert server.wait(timeout=SOON) == 0
         assert server.stderr
         assert {json.loads(line)["level"] for line in server.stderr} == {"info"}
+
+
+def test_it_ends_though_it_was_told_while_python_looked_for_garbage(tmp_path: Path) -> None:
+    alone = os.environ | {"CALLGRADE_WORKER": "false"}
+    process = Forked(Command("tests.cli.told_while_collecting", (), alone, tmp_path / "log"))
+    try:
+        assert process.wait(SOON) == 0
+    finally:
+        process.kill()
+    assert "Exception ignored" in (tmp_path / "log").read_text()
 
 
 def test_what_lies_in_the_folder_it_starts_in_is_not_run(tmp_path: Path) -> None:

@@ -249,7 +249,10 @@ def test_a_wrong_shape_is_a_validation_error(record: dict[str, Any], place: tupl
     [
         ({"messages": []}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
         ({"format": "openai", "x": 1}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
-        ({"request": {"trace": {}}}, "/request: a request is expected in place of what holds it: move its members up"),
+        (
+            {"request": {"trace": {}}},
+            "/request: the trace or request stands below 'request'; expected it here, without that around it",
+        ),
         ({"trace": {"format": "openai", "messages": {}}}, "/trace/messages: expected an array, not an object"),
     ],
 )

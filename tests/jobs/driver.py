@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from service.asking.cache.disk import DiskCache
+from service.asking.cached_replies import NoCache
 from service.asking.calls import ModelCaller, Policy
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
@@ -23,8 +24,9 @@ from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.store.database import Database
 from service.store.jobs.batches import Batch, Batches
-from service.store.jobs.chunks import ChunkId, Chunks
+from service.store.jobs.chunks import Chunks
 from service.store.jobs.endings import end
+from service.store.jobs.leases import ChunkId
 from service.store.jobs.submission import JobSubmission
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider

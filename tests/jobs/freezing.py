@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from service.cli.serving.worker import work
 from service.logs.lines import configure
 from service.settings import Settings
-from service.store.jobs.chunks import ChunkId, Chunks, LeasedChunk, OutcomeRow, OutcomeRows
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkId, LeasedChunk, OutcomeRow, OutcomeRows
 from service.wiring import prepare_database
 from tests.jobs.plain import engine_of
 

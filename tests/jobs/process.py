@@ -16,13 +16,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.jobs.job_queue import Enqueuer, prepare
-from service.store.database import Database, open_database
+from service.jobs.job_queue import Enqueuer
+from service.store.database import Database
 from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import RESULTS, WORKERS
 from tests.faults.provider import Provider
 from tests.forked import Command, Forked, Process
+from tests.stores import open_prepared
 
 STEP = {
     "id": "judged",
@@ -60,9 +61,7 @@ class Service:
     workers: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.database: Database = open_database(self.url)
-        self.database.migrate()
-        prepare(self.database)
+        self.database: Database = open_prepared(self.url)
         with self.database.begin() as connection:  # those of an earlier test, whom this one's would find dead
             connection.execute(sa.delete(WORKERS))
         self.batches = Batches(self.database, Enqueuer(self.database))

@@ -15,7 +15,7 @@ from dbos._queue import queue_worker_thread
 from service.jobs import job_queue
 from service.jobs.runner import Ended, Owns
 from service.store.database import Database, open_database
-from service.store.jobs.chunks import ChunkId
+from service.store.jobs.leases import ChunkId
 
 
 class Counting:

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.asking.budget.reservations import Spending
+from service.asking.cached_replies import NoCache
 from service.asking.demo_judge import DemoJudge
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.report_predictions import list_judged, read_prediction

@@ -12,8 +12,9 @@ import pytest
 
 from service import plan
 from service.asking.budget.reservations import Spending
+from service.asking.cached_replies import NoCache
 from service.asking.demo_judge import DemoJudge
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.calibration.importers.published import import_labels
 from service.calibration.labels import LabelledItem
 from service.calibration.predictions import AnswerId, Prediction

@@ -12,7 +12,8 @@ from service.jobs.gate import ExclusiveGate
 from service.store.database import Database
 from service.store.jobs.backlog import read_backlog
 from service.store.jobs.batches import Batches
-from service.store.jobs.chunks import ChunkId, Chunks, ChunkSpending, LeasedChunk
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkId, ChunkSpending, LeasedChunk
 from service.store.jobs.submission import JobSubmission
 from service.store.jobs.suspects import QUARANTINE_AT
 from tests.faults.provider import Provider, serving

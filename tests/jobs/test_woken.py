@@ -10,7 +10,8 @@ from service.jobs.items import Deferral, WaitingItem
 from service.jobs.runner import Runner
 from service.store.database import Database
 from service.store.jobs.batches import Batches
-from service.store.jobs.chunks import ChunkId, ChunkItem, Chunks, OutcomeRow
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkId, ChunkItem, OutcomeRow
 from service.store.jobs.submission import JobSubmission
 from tests.jobs.process import chunks, request
 from tests.store.played import Recording

@@ -23,7 +23,7 @@ from service.scoring_process import (
     TakenDownError,
     answer_apart,
 )
-from service.store.jobs.chunks import ChunkItem, OutcomeRow
+from service.store.jobs.leases import ChunkItem, OutcomeRow
 
 LIMITS = Limits()
 PADDING = "x" * LARGE_BYTES

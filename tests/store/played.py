@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from service.store.database import Database
-from service.store.jobs.chunks import ChunkId, Chunks, ChunkSpending, Lease, OutcomeRow, OutcomeRows, Pause
+from service.store.jobs.chunks import Chunks
 from service.store.jobs.endings import end
+from service.store.jobs.leases import ChunkId, ChunkSpending, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.tables import BATCHES, CHUNKS
 
 

@@ -14,7 +14,8 @@ from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.batches import Batches
-from service.store.jobs.chunks import ChunkId, Chunks, ChunkSpending, OutcomeRow, OutcomeRows
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkId, ChunkSpending, OutcomeRow, OutcomeRows
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.kept_scores import KeptScores
 from service.store.labelling.choice import LabelChooser

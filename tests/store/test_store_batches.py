@@ -28,8 +28,8 @@ from service.problems import Place
 from service.store.access.keys import Keys
 from service.store.database import Database, open_database
 from service.store.jobs.batches import Batch, Batches
-from service.store.jobs.chunks import Pause
 from service.store.jobs.job import ENDED, PAUSED, Rejected, SkippedItems
+from service.store.jobs.leases import Pause
 from service.store.jobs.results import find_window, read_error_pages, read_result_pages
 from service.store.jobs.room import Room, count_queued
 from service.store.jobs.submission import Chunk, JobSubmission

@@ -19,8 +19,9 @@ from service.reading.strict_json import Limits
 from service.registry import Shelf
 from service.store.database import Database
 from service.store.jobs.batches import Batches
-from service.store.jobs.chunks import ChunkId, Chunks, ChunkSpending, Lease, LeasedChunk, OutcomeRow, OutcomeRows, Pause
+from service.store.jobs.chunks import Chunks
 from service.store.jobs.endings import end, record_notice
+from service.store.jobs.leases import ChunkId, ChunkSpending, Lease, LeasedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.submission import JobSubmission
 from service.store.tables import BATCHES, CHUNKS, RESULTS
 from service.store.workers import WorkerRecord, Workers, WorkerWatch

@@ -21,6 +21,7 @@ from service.testing.checks import assert_passes
 from service.testing.failures import TraceFailure
 from tests.docs.pages import ROOT
 from tests.faults.provider import Provider, serving
+from tests.launchers import find_launchers
 
 TRACES = """
 import json
@@ -306,7 +307,8 @@ def test_what_a_judge_said_is_recorded_by_several_processes_and_replayed(
     project: pytest.Pytester, judge: Provider, monkeypatch: pytest.MonkeyPatch
 ):
     project.makepyfile(JUDGED)
-    recorded = run_apart(project, "--callgrade-record", "-n", "2")
+    several = ("--dist", "load", "--tx", f"2*popen//python={find_launchers() / 'python'}")
+    recorded = run_apart(project, "--callgrade-record", *several)
     recorded.assert_outcomes(passed=2)
     recorded.stdout.fnmatch_lines(["judged: 2 replies; not on the cassette: 0", "recorded: 2 new of 2 replies"])
     asked = len(judge.requests)

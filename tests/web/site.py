@@ -19,7 +19,8 @@ from service.reading.strict_json import Limits
 from service.settings import Settings
 from service.store.database import Database
 from service.store.jobs.batches import Batches
-from service.store.jobs.chunks import ChunkId, ChunkItem, Chunks, ChunkSpending, OutcomeRows
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkId, ChunkItem, ChunkSpending, OutcomeRows
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.wiring import build_engine
 from tests.api.asgi_caller import Answer, exchange

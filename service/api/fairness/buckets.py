@@ -32,7 +32,7 @@ class Buckets:
         bucket.tokens -= 1.0
         return 0.0
 
-    def left(self, name: str) -> int:
+    def count_left(self, name: str) -> int:
         """How many can be taken now."""
         return int(self._refill(name).tokens)
 

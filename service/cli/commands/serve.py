@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -48,6 +47,7 @@ def run_serve(
     """
     from service.api.app import create_app
     from service.api.fairness.connections import allow_files
+    from service.cli.serving.ending import EndNotice
     from service.cli.serving.server import (
         LOG,
         build_page_url,
@@ -81,14 +81,15 @@ def run_serve(
     log_warnings(engine.list_warnings())
     note_own_files(settings, database)
     with listener_at(settings.host, read.port if port is None else port) as listener:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        notice = EndNotice()
+        notice.listen()
         log_address(listener, workers)
         show_pages(build_page_url(listener, "" if Keys(database).any_key() else token), browser=browser)
         try:
             with worker_beside(
                 log_level=level, grace=settings.graceful_seconds, wanted=settings.worker, stopping=app.state.stopping
             ):
-                serve_on(app, settings, listener, workers=workers, token=token)
+                serve_on(app, settings, listener, notice, workers=workers, token=token)
         except KeyboardInterrupt:
             LOG.info("stopped")
     return ExitCode.PASSED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 from collections.abc import Callable
 
@@ -13,6 +14,26 @@ LOG = logging.getLogger("callgrade.serve")
 
 CLOSING_S = 3.0
 """Seconds for letting go of connections and files, after the time that requests under way have."""
+
+
+class EndNotice:
+    """Whether this process was told to end since it began to listen for that.
+
+    A signal interrupts whatever is under way; but where that is a look for garbage, Python drops the interrupt. Whoever goes on
+    to serve asks here once signals come to it.
+    """
+
+    given = False
+
+    def listen(self) -> None:
+        """Has SIGTERM, and SIGINT unless it is ignored, interrupt this process."""
+        signal.signal(signal.SIGTERM, self._interrupt)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._interrupt)
+
+    def _interrupt(self, *_: object) -> None:
+        self.given = True
+        raise KeyboardInterrupt
 
 
 def end_by(stopping: threading.Event, *, grace: float, last: Callable[[], None] = lambda: None) -> None:

@@ -20,7 +20,7 @@ from service.api.app import create_app
 from service.api.fairness.connections import Connection
 from service.api.foreign import is_loopback
 from service.cli.rendering.console import say
-from service.cli.serving.ending import end_by
+from service.cli.serving.ending import EndNotice, end_by
 from service.errors import SettingsError
 from service.logs.lines import configure
 from service.scoring_process import ScoringProcess
@@ -88,7 +88,22 @@ def make_first_key(settings: Settings, keys: Keys) -> None:
         raise SettingsError.at("CALLGRADE_HOST", message)
 
 
-def serve_on(app: FastAPI, settings: Settings, listener: socket.socket, *, workers: int, token: str) -> None:
+class Server(uvicorn.Server):
+    """The one process that serves."""
+
+    def __init__(self, config: uvicorn.Config, notice: EndNotice) -> None:
+        super().__init__(config)
+        self._notice = notice
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begins to answer; signals come to the server from before that on."""
+        await super().startup(sockets)
+        self.should_exit = self.should_exit or self._notice.given
+
+
+def serve_on(
+    app: FastAPI, settings: Settings, listener: socket.socket, notice: EndNotice, *, workers: int, token: str
+) -> None:
     """Serves until told to stop. `token`: what opens the pages of further processes while there is no key."""
     stopping, grace = app.state.stopping, settings.graceful_seconds
     if workers > 1:
@@ -97,11 +112,13 @@ def serve_on(app: FastAPI, settings: Settings, listener: socket.socket, *, worke
             _build_config(partial(build_application, settings, token), settings, workers), listener, stopping
         )
         end_by(stopping, grace=grace, last=processes.kill)
+        if notice.given:
+            processes.should_exit.set()
         processes.run()
         return
     _own()
     end_by(stopping, grace=grace)
-    uvicorn.Server(_build_config(lambda: app, settings, workers)).run(sockets=[listener])
+    Server(_build_config(lambda: app, settings, workers), notice).run(sockets=[listener])
 
 
 def _build_config(factory: object, settings: Settings, workers: int) -> uvicorn.Config:

@@ -25,7 +25,7 @@ class Worths:
         self._case = case
 
     @lazy
-    def expected(self) -> Mapping[str, Mapping[tuple[int, int], int]]:
+    def rows(self) -> Mapping[str, Mapping[tuple[int, int], int]]:
         """By tool the places of its rows: of expected calls and options."""
         found: defaultdict[str, dict[tuple[int, int], int]] = defaultdict(dict)
         for i, wanted in enumerate(self._case.wanted):
@@ -35,7 +35,7 @@ class Worths:
         return found
 
     @lazy
-    def made(self) -> Mapping[str, Sequence[int]]:
+    def columns(self) -> Mapping[str, Sequence[int]]:
         """By tool its calls."""
         found: defaultdict[str, list[int]] = defaultdict(list)
         for step in self._case.trace.steps:
@@ -44,30 +44,30 @@ class Worths:
 
     def find_steps(self, key: str) -> Sequence[int]:
         """The calls of a tool, which are the columns of its table."""
-        return self.made.get(key, ())
+        return self.columns.get(key, ())
 
     def is_contested(self, key: str) -> bool:
         """Whether more than one pair has this name, so that the arguments must decide."""
         folds = self._case.matching.fold_names
-        return folds or len(self.expected.get(key, ())) > 1 or len(self.find_steps(key)) > 1
+        return folds or len(self.rows.get(key, ())) > 1 or len(self.find_steps(key)) > 1
 
     def find_row(self, expected: int, option: int) -> Floats:
         """The worth of an option with each call of its tool."""
         key = self._case.make_name_key(self._case.wanted[expected].options[option][1].tool)
-        return self._require_table(key).values[self.expected[key][expected, option]]
+        return self._require_table(key).values[self.rows[key][expected, option]]
 
     def find_agreeing(self, expected: int, option: int) -> frozenset[int]:
         """The calls of its tool that have an option's arguments. OverBudgetError where that was not worked out."""
         key = self._case.make_name_key(self._case.wanted[expected].options[option][1].tool)
-        if key not in self.made:
+        if key not in self.columns:
             return frozenset()
-        agrees = self._require_table(key).agrees[self.expected[key][expected, option]]
-        return frozenset([self.made[key][int(n)] for n in agrees.nonzero()[0]])
+        agrees = self._require_table(key).agrees[self.rows[key][expected, option]]
+        return frozenset([self.columns[key][int(n)] for n in agrees.nonzero()[0]])
 
     def _require_table(self, key: str) -> WorthTable:
         table = self._tables[key]
         if table is None:
-            said = f"{len(self.expected[key])} calls of {key} were expected and {len(self.made[key])} made"
+            said = f"{len(self.rows[key])} calls of {key} were expected and {len(self.columns[key])} made"
             raise OverBudgetError(f"{said}, too many to compare each with each", MAX_ALIGNMENT_PAIRS)
         return table
 
@@ -84,7 +84,7 @@ class Worths:
     @lazy
     def _tables(self) -> Mapping[str, WorthTable | None]:
         """By tool that was both expected and called. Tools with less to compare come first."""
-        sizes = {key: len(rows) * len(self.find_steps(key)) for key, rows in self.expected.items() if key in self.made}
+        sizes = {key: len(rows) * len(self.find_steps(key)) for key, rows in self.rows.items() if key in self.columns}
         tables: dict[str, WorthTable | None] = {}
         pairs, comparisons, chars = MAX_TABLED_PAIRS, MAX_ALIGNMENT_COMPARISONS, MAX_TEXT_CHARS
         for key in sorted(sizes, key=lambda key: (sizes[key], key)):
@@ -98,8 +98,8 @@ class Worths:
         return tables
 
     def _build_table(self, key: str, allowance: Allowance) -> WorthTable | None:
-        patterns = [self._case.wanted[i].options[option][1] for i, option in self.expected[key]]
-        steps = [self._case.trace.steps[j] for j in self.made[key]]
+        patterns = [self._case.wanted[i].options[option][1] for i, option in self.rows[key]]
+        steps = [self._case.trace.steps[j] for j in self.columns[key]]
         return compare_all(patterns, steps, self._case.comparing, allowance)
 
     def find_groups(self) -> list[tuple[list[int], list[int]]]:
@@ -121,6 +121,6 @@ class Worths:
         rows: defaultdict[str, set[int]] = defaultdict(set)
         columns: defaultdict[str, set[int]] = defaultdict(set)
         for key, group in of.items():
-            rows[group] |= {i for i, _ in self.expected[key]}
-            columns[group] |= set(self.made[key])
+            rows[group] |= {i for i, _ in self.rows[key]}
+            columns[group] |= set(self.columns[key])
         return [(sorted(rows[group]), sorted(columns[group])) for group in rows]

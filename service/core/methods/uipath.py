@@ -14,8 +14,9 @@ from pydantic import JsonValue
 from service.core.alignment.chain import Fits, find_longest_chain, list_positions
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
+from service.core.count_limits import parse_limit
 from service.core.critics import OpenComparison
-from service.core.expectation import CallPattern, ExpectedCall, parse_limit
+from service.core.expectation import CallPattern, ExpectedCall
 from service.core.gates.compat import (
     add_idle,
     bind_arguments,

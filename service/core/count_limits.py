@@ -1,0 +1,55 @@
+"""How often a tool must have been called, as users write it: `"<=2"`, or 3."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator
+
+COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+_COUNT = re.compile(r"\s*(==|!=|<=|>=|=|<|>)?\s*([0-9]{1,6})\s*")
+
+
+class Limit(NamedTuple):
+    """A comparison with a number of calls."""
+
+    op: str
+    number: int
+
+    def holds(self, made: int) -> bool:
+        """Whether as many calls are right."""
+        return COMPARISONS[self.op](made, self.number)
+
+    def __str__(self) -> str:
+        return f"{self.op} {self.number}"
+
+
+def parse_limit(count: str | int) -> Limit:
+    """The limit that a count writes: `"<=2"`, or 3 for exactly three. Raises ValueError for anything else.
+
+    >>> parse_limit(" <= 2"), parse_limit(3)
+    (Limit(op='<=', number=2), Limit(op='=', number=3))
+    """
+    found = _COUNT.fullmatch(str(count))
+    if found is None or isinstance(count, bool):
+        raise ValueError(f"expected an operator ({', '.join(COMPARISONS)}) and a whole number, such as '<=2'")
+    return Limit(found[1] or "=", int(found[2]))
+
+
+def _check_limit(count: str | int) -> str | int:
+    parse_limit(count)
+    return count
+
+
+Count = Annotated[str | int, AfterValidator(_check_limit)]
