@@ -60,24 +60,26 @@ def check_text(
 ) -> list[ClaimVerdict]:
     """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too."""
     said = find_stated(text) if quantities is None else quantities
-    found: dict[tuple[int, int], ClaimVerdict] = {}
     claims = {(claim.quantity.start, claim.quantity.end): claim for claim in find_claims(text, said)}
-    for claim in claims.values():
-        quantity = claim.quantity
-        verdict = _check(claim, text, fact_index, utterances)
-        found[quantity.start, quantity.end] = ClaimVerdict(path, quantity.start, quantity.end, quantity.text, *verdict)
-    parts = {place for place, claim in claims.items() if claim.composite}
-    bound = dict(found)
+    bound = {place: _check(claim, text, fact_index, utterances) for place, claim in claims.items()}
+    found = {**bound}
     clauses = ClauseReader(fact_index.holdings, utterances.today).read(text, said)
     for saying in _iter_sayings(text, said, fact_index, utterances, clauses):
-        place, ruling = (saying.start, saying.end), saying.ruling
-        if place not in parts and _outweighs(ruling, found.get(place), bound.get(place)):
-            found[place] = ClaimVerdict(path, *place, saying.text, *ruling)
+        place, claim = (saying.start, saying.end), claims.get((saying.start, saying.end))
+        composite = claim is not None and claim.composite
+        if not composite and _outweighs(saying.ruling, found.get(place), bound.get(place)):
+            found[place] = saying.ruling
     understanding = Understanding(text, clauses, fact_index)
-    return sorted(map(understanding.weigh, found.values()), key=lambda each: (each.start, each.end))
+    return [_build_verdict(path, text, place, understanding.weigh(*place, found[place])) for place in sorted(found)]
 
 
-def _outweighs(ruling: Ruling, before: ClaimVerdict | None, bound: ClaimVerdict | None) -> bool:
+def _build_verdict(path: str, text: str, place: tuple[int, int], ruling: Ruling) -> ClaimVerdict:
+    start, end = place
+    found = ruling.verdict, ruling.source, ruling.transform, ruling.code, ruling.note
+    return ClaimVerdict(path, start, end, text[start:end], *found)
+
+
+def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None) -> bool:
     """Whether what a clause says goes before what was found: where nothing was, or where by its words it holds."""
     if before is None:
         return ruling.verdict != "not_checkable"

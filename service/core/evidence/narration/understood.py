@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.facts.facts import Fact, FactRecord
 from service.core.evidence.facts.held import MAX_INSIDE
-from service.core.evidence.narration.verdicts import ClaimVerdict
+from service.core.evidence.narration.verdicts import OPEN, Ruling
 from service.core.evidence.reading import numbers
 from service.core.evidence.reading.dates import MONTHS
 from service.core.evidence.reading.units import UNITS
@@ -83,21 +82,18 @@ class Understanding:
         self._starts = [clause.start for clause in clauses]
         self._index = fact_index
 
-    def weigh(self, claim: ClaimVerdict) -> ClaimVerdict:
-        """The claim, with what differs from a field proved, suspected or left open, by what is unread beside it.
-
-        What is said to be so or not is not even suspected where a word is unread: it may be what is spoken of.
-        """
-        if claim.verdict not in ("contradicted", "suspected", "unsupported") or claim.words is None:
-            return claim
+    def weigh(self, start: int, end: int, ruling: Ruling) -> Ruling:
+        """The ruling on a place: what differs from a field proved, suspected or left open, by what is unread beside it."""
+        if ruling.verdict not in ("contradicted", "suspected", "unsupported") or ruling.words is None:
+            return ruling
         holdings = self._index.holdings
         facts = holdings.once(Understanding, lambda: {fact.pointer: fact for fact in holdings.facts})
-        unread = self._list_unread(claim.start, claim.end, facts.get(claim.source or "")) - claim.words
-        if claim.verdict == "unsupported":
-            return replace(claim, verdict="not_checkable") if unread & (_NORMS | COMPARING) else claim
+        unread = self._list_unread(start, end, facts.get(ruling.source or "")) - ruling.words
+        if ruling.verdict == "unsupported":
+            return OPEN._replace(source=ruling.source) if unread & (_NORMS | COMPARING) else ruling
         if unread & _CHANGING or len(unread) > MAX_UNREAD:
-            return replace(claim, verdict="not_checkable", code=None, note=None)
-        return replace(claim, verdict="suspected") if unread else claim
+            return OPEN._replace(source=ruling.source)
+        return ruling._replace(verdict="suspected") if unread else ruling
 
     def _list_unread(self, start: int, end: int, fact: Fact | None) -> set[str]:
         """The words of the clause around a claim that neither name the fact and its record nor say nothing."""

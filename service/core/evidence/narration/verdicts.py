@@ -33,7 +33,6 @@ class ClaimVerdict:
     transform: str | None = None
     code: str | None = None
     note: str | None = None
-    words: frozenset[str] | None = frozenset()
 
 
 class Ruling(NamedTuple):
