@@ -109,7 +109,7 @@ def refuse_other_shape(body: JsonValue) -> None:
         return
     if "format" in body or guess_format(body) is not None:
         raise InputError.at("", 'this is a trace; in a request it is the member `trace`: {"trace": {...}}')
-    wrapping = find_wrapping(body)
+    wrapping = "request" if isinstance(body.get("request"), dict) else find_wrapping(body)
     if wrapping is not None:
         raise InputError.at(f"/{escape_token(wrapping)}", explain_wrapping(wrapping))
 
