@@ -29,10 +29,12 @@ from service.core.evidence.sentences.claims import (
     MADE,
     MAYBE,
 )
-from service.core.evidence.sentences.mentions import Clause
+from service.core.evidence.sentences.mentions import Clause, find_words
 
 MAX_UNREAD = 1
 """Words that may be unread in a clause by which something is suspected."""
+MAX_WORDS = 60
+"""Different words of a clause; one with more is not understood."""
 MAX_TEXT = 200
 """Characters of a text of a record of which the words are known."""
 _NUMBERS = re.compile(numbers.WORDS)
@@ -104,15 +106,16 @@ class Understanding:
         known = {*self._iter_known(clause, fact)}
         field = {*fact.own, *fact.above, *self._index.tools.get(fact.step, ())} if fact is not None else set[str]()
         roots = {find_root(word) for word in field}
-        unread = {word for word in self._iter_words(at, start, end) if not _is_read(word, known, field, roots)}
+        words = self._find_words(at) - {*split_tokens(self._text[start:end])}
+        if len(words) > MAX_WORDS:
+            return {*words}
+        unread = {word for word in words if not _is_read(word, known, field, roots)}
         return unread | _list_strange_heads(clause, start, field, roots)
 
-    def _iter_words(self, at: int, start: int, end: int) -> Iterator[str]:
-        clause = self._clauses[at]
-        if (at and self._text[clause.start - 1 : clause.start] == ":") or self._follows_label(at):
-            yield from split_tokens(self._clauses[at - 1].text)
-        yield from split_tokens(self._text[clause.start : start])
-        yield from split_tokens(self._text[end : max(end, clause.end)])
+    def _find_words(self, at: int) -> frozenset[str]:
+        """The words of a clause, and of the label before it."""
+        words = find_words(self._clauses[at].text)
+        return words | find_words(self._clauses[at - 1].text) if self._follows_label(at) else words
 
     def _follows_label(self, at: int) -> bool:
         if not at:
@@ -128,8 +131,46 @@ class Understanding:
             if mention.quantity is not None and mention.quantity.unit in UNITS:
                 yield UNITS[mention.quantity.unit].dimension
         if fact is not None:
-            yield from _iter_around(clause, fact)
+            yield from self._list_record_words(fact.record)
             yield from self._index.list_captions(fact)
+            yield from self._iter_fields_said(clause, fact)
+
+    def _list_record_words(self, record: FactRecord) -> frozenset[str]:
+        """The words of a record and of those it is in: every claim on it is held against the same."""
+        return self._index.holdings.once((Understanding, id(record)), lambda: frozenset(_iter_words_of(record)))
+
+    def _iter_fields_said(self, clause: Clause, fact: Fact) -> Iterator[str]:
+        """The names of the other fields of which the clause says the value too, in the record or those it is in."""
+        chain, holdings = _list_chain(fact.record), self._index.holdings
+        for mention in clause.mentions:
+            values = mention.quantity.values if mention.quantity is not None else ()
+            found = [one for value in values for one in holdings.by_value.get(value, ())[:MAX_INSIDE]]
+            found += [name.fact for name in holdings.names.get(mention.words, ())[:MAX_INSIDE] if name.fact is not None]
+            for one in found:
+                if one is not fact and id(one.record) in chain:
+                    yield from one.own
+
+
+def _list_chain(record: FactRecord | None) -> dict[int, FactRecord]:
+    found: dict[int, FactRecord] = {}
+    while record is not None:
+        found[id(record)] = record
+        record = record.above
+    return found
+
+
+def _iter_words_of(record: FactRecord) -> Iterator[str]:
+    """The words of its texts and what it is called, and the names of the fields that identify it."""
+    for each in _list_chain(record).values():
+        for one in each.facts[:MAX_INSIDE]:
+            if isinstance(one.value, str):
+                yield from split_tokens(one.value[:MAX_TEXT])
+            if any(held.kind == "identifier" for held in one.quantities):
+                yield from one.own
+        for name in each.called:
+            yield from name.split()
+        if each.collection is not None:
+            yield from each.collection.own
 
 
 def _list_strange_heads(clause: Clause, start: int, field: set[str], roots: set[str]) -> set[str]:
@@ -138,25 +179,6 @@ def _list_strange_heads(clause: Clause, start: int, field: set[str], roots: set[
     return (
         set() if not heads or any(_is_read(word, set(), field, roots, frozenset()) for word in heads) else {*heads, ""}
     )
-
-
-def _iter_around(clause: Clause, fact: Fact) -> Iterator[str]:
-    """The words of the record of a fact and of those it is in, and of the fields of which the clause says the value too."""
-    said: set[object] = {m.words for m in clause.mentions if m.words}
-    said |= {value for m in clause.mentions if m.quantity is not None for value in m.quantity.values}
-    record: FactRecord | None = fact.record
-    while record is not None:
-        for one in record.facts[:MAX_INSIDE]:
-            words = tuple(split_tokens(one.value[:MAX_TEXT])) if isinstance(one.value, str) else ()
-            yield from words
-            named = words in said or any(held.kind == "identifier" for held in one.quantities)
-            if named or any(value in said for held in one.quantities for value in held.values):
-                yield from one.own if one is not fact else ()
-        for name in record.called:
-            yield from name.split()
-        if record.collection is not None:
-            yield from record.collection.own
-        record = record.above
 
 
 def _is_read(word: str, known: set[str], field: set[str], roots: set[str], neutral: frozenset[str] = NEUTRAL) -> bool:
