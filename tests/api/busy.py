@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from service.api.app import create_app
 from service.cli.context import read_settings
+from service.cli.serving.ending import EndNotice
 from service.cli.serving.server import listener_at, log_address, serve_on
 from service.core.report import Report
 from service.engine import Engine
@@ -35,7 +36,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with listener_at(settings.host, 0) as listener, suppress(KeyboardInterrupt):
         log_address(listener, 1)
-        serve_on(create_app(settings, engine=Busy(Shelf())), settings, listener, workers=1, token="")
+        serve_on(create_app(settings, engine=Busy(Shelf())), settings, listener, EndNotice(), workers=1, token="")
 
 
 if __name__ == "__main__":

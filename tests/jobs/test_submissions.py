@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from service.asking.cached_replies import NoCache
 from service.asking.demo_judge import DemoJudge
-from service.asking.judging import Judges, Judging, NoCache
+from service.asking.judging import Judges, Judging
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
 from service.jobs.admission import BatchDraft, Draft, JobAdmission, JobBounds, Upload
