@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.facts.facts import Fact, FactRecord
-from service.core.evidence.facts.held import MAX_INSIDE
+from service.core.evidence.facts.held import MAX_INSIDE, MAX_NAME_CHARS
 from service.core.evidence.narration.verdicts import OPEN, Ruling
 from service.core.evidence.reading import numbers
 from service.core.evidence.reading.dates import MONTHS
@@ -35,8 +35,6 @@ MAX_UNREAD = 1
 """Words that may be unread in a clause by which something is suspected."""
 MAX_WORDS = 60
 """Different words of a clause; one with more is not understood."""
-MAX_TEXT = 200
-"""Characters of a text of a record of which the words are known."""
 _NUMBERS = re.compile(numbers.WORDS)
 NEUTRAL = (
     LINKS
@@ -127,7 +125,7 @@ class Understanding:
         """The words that name whom the clause speaks of, what else it says of them, and the tool that told."""
         for mention in clause.mentions:
             if mention.start in clause.named or mention.quantity is not None or mention.weekday:
-                yield from split_tokens(mention.text)
+                yield from {*split_tokens(mention.text)} - (_CHANGING if mention.entity is not None else frozenset())
             if mention.quantity is not None and mention.quantity.unit in UNITS:
                 yield UNITS[mention.quantity.unit].dimension
         if fact is not None:
@@ -160,15 +158,18 @@ def _list_chain(record: FactRecord | None) -> dict[int, FactRecord]:
 
 
 def _iter_words_of(record: FactRecord) -> Iterator[str]:
-    """The words of its texts and what it is called, and the names of the fields that identify it."""
+    """The words of its short texts and what it is called, and the names of the fields that identify it.
+
+    Prose names nothing, and a word that makes another value of one does so wherever else it stands.
+    """
     for each in _list_chain(record).values():
         for one in each.facts[:MAX_INSIDE]:
-            if isinstance(one.value, str):
-                yield from split_tokens(one.value[:MAX_TEXT])
+            if isinstance(one.value, str) and len(one.value) <= MAX_NAME_CHARS:
+                yield from {*split_tokens(one.value)} - _CHANGING
             if any(held.kind == "identifier" for held in one.quantities):
                 yield from one.own
         for name in each.called:
-            yield from name.split()
+            yield from {*name.split()} - _CHANGING
         if each.collection is not None:
             yield from each.collection.own
 
