@@ -9,7 +9,7 @@ from typing import Literal
 from service.core.evidence.facts.fact_index import GENERIC, FactGroup, FactIndex
 from service.core.evidence.reading import numbers
 from service.core.evidence.reading.units import UNITS
-from service.core.evidence.reading.words import abbreviates, split_tokens, split_words
+from service.core.evidence.reading.words import abbreviates, split_tokens
 from service.core.evidence.sentences.claims import (
     ABOUT,
     COMPARING,
@@ -29,10 +29,7 @@ _DIMENSIONS = {
 }
 """What a unit measures, where that is a name for it: `a high of 9 °C`."""
 
-_OF_MANY = split_words("average averages averaging averaged season career")
-"""Words of a sentence whose numbers are of more than one record."""
 _PART_OF = re.compile(rf"(?:\d+|{numbers.WORDS}) (?:out )?of")
-_THEN = split_words("before after until once since ahead behind apart")
 _ENDS = HIGHEST | LOWEST
 _BETWEEN = (LINKS | RANGES | ABOUT) - _ENDS
 

@@ -34,13 +34,7 @@ from service.core.evidence.narration.verdicts import (
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
-from service.core.evidence.sentences.claims import (
-    COMPARING,
-    DENYING,
-    LOOSE,
-    Claim,
-    find_claims,
-)
+from service.core.evidence.sentences.claims import COMPARING, DENYING, LOOSE, Claim, find_claims
 from service.core.evidence.sentences.clauses import ClauseReader
 from service.core.evidence.sentences.mentions import Clause
 

@@ -31,9 +31,14 @@ def find_heads(text: str) -> dict[int, list[str]]:
 
 
 def stands_over_rule(text: str, end: int) -> bool:
-    """Whether the line that ends here is the head of a table."""
-    line = text[end + 1 : text.find("\n", end + 1) % (len(text) + 1)]
-    return "|" in line and _RULE.fullmatch(line.strip()) is not None
+    r"""Whether the line that ends here is the head of a table.
+
+    >>> stands_over_rule("| Cost |\n|---|", 8), stands_over_rule("| 5 |\n| 6 |", 5)
+    (True, False)
+    """
+    stop = text.find("\n", end + 1)
+    line = text[end + 1 : stop if stop > end else len(text)].strip()
+    return "|" in line and _RULE.fullmatch(line) is not None
 
 
 def split_cells(row: str) -> list[str]:
