@@ -46,7 +46,7 @@ peers: .venv-peers/stamp ## install what `make bench` measures beside ours, in a
 
 .venv-peers/stamp:
 	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip install --quiet pydantic-evals agentevals deepeval
+	.venv-peers/bin/pip install --quiet pydantic-evals agentevals deepeval uipath
 	@touch $@
 
 audit: | .venv/bin/uv ## ask OSV what is known of the locked packages; needs the network

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -81,7 +82,50 @@ def build_deepeval() -> Work:
     return work
 
 
+def build_uipath() -> Work:
+    """Its evaluators of arguments, order and counts, building spans and criteria included."""
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
+    from uipath.eval.evaluators.tool_call_args_evaluator import ToolCallArgsEvaluator
+    from uipath.eval.evaluators.tool_call_count_evaluator import ToolCallCountEvaluator
+    from uipath.eval.evaluators.tool_call_order_evaluator import ToolCallOrderEvaluator
+    from uipath.eval.models import WorkloadExecution
+
+    order, counts, args = (
+        kind.model_validate({"id": kind.__name__, "evaluatorConfig": {"strict": True}})
+        for kind in (ToolCallOrderEvaluator, ToolCallCountEvaluator, ToolCallArgsEvaluator)
+    )
+
+    resource = Resource.get_empty()  # a tracer's spans share one; a span without makes its own, which takes far longer
+
+    def tell(call: dict[str, Any]) -> ReadableSpan:
+        attributes = {"tool.name": call["name"], "input.value": json.dumps(call["arguments"])}
+        return ReadableSpan(call["name"], resource=resource, attributes=attributes)
+
+    async def evaluate(case: Case) -> object:
+        run = WorkloadExecution(
+            agent_input={"message": case["user_message"]},
+            workload_output={},
+            workload_trace=[tell(call) for call in case["actual_calls"]],
+        )
+        due = [call["name"] for call in case["expected_calls"]]
+        numbers = {name: ("==", count) for name, count in Counter(due).items()}
+        calls = [{"name": call["name"], "args": call["arguments"]} for call in case["expected_calls"]]
+        asked = [(order, {"tool_calls_order": due}), (counts, {"tool_calls_count": numbers}), (args, {"tool_calls": calls})]
+        return [await one.evaluate(run, one.evaluation_criteria_type.model_validate(of)) for one, of in asked]
+
+    def work(case: Case) -> object:
+        try:
+            evaluate(case).send(None)  # it waits for nothing: no loop is paid for
+        except StopIteration as done:
+            return done.value
+        raise RuntimeError("it waits")
+
+    return work
+
+
 PEERS: dict[str, Callable[[], Work]] = {
+    "uipath": build_uipath,
     "pydantic-evals": build_pydantic_evals,
     "agentevals": build_agentevals,
     "deepeval": build_deepeval,
