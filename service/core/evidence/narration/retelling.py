@@ -14,7 +14,8 @@ from itertools import islice
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import is_other_unit
-from service.core.evidence.arithmetic.workings import Workings, asks_difference, asks_sum, is_worked_out
+from service.core.evidence.arithmetic.asked import asks_difference, asks_sum, is_worked_out
+from service.core.evidence.arithmetic.workings import Workings
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
@@ -64,7 +65,7 @@ class Retelling:
         self._clauses = clauses
         self._holdings = holdings
         self._utterances = utterances
-        self._workings = Workings(holdings, quantities, clauses, utterances.numbers())
+        self._workings = Workings(holdings, quantities, utterances.numbers())
         self._spans = Spans(holdings, utterances.today)
         self._zones = Zones(holdings, quantities)
         self._typed: dict[tuple[str, str], list[Fact]] = {}

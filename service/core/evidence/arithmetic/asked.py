@@ -1,0 +1,49 @@
+"""Whether words ask for what is worked out: a total, a difference, a share."""
+
+from __future__ import annotations
+
+from service.core.evidence.arithmetic.holding import DIFFERENCE, SUM
+from service.core.evidence.reading.words import split_tokens, split_words
+from service.core.evidence.sentences.claims import MADE
+from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
+
+CHANGED = split_words("by up down rose fell grew dropped")
+_ASKING = SUM | DIFFERENCE | MADE | CHANGED - {"by"} | split_words("gained lost added gains loses drops adds")
+_OF_TWO = split_words("both together plus")
+_NO_COMPARATIVES = split_words(
+    "after other under over per number order water either whether user offer never later member paper power center former "
+    "together altogether another rather however september october november december summer winter dinner letter server "
+    "printer transfer weather quarter customer player passenger folder computer"
+)
+"""Words that end as comparatives do."""
+_APART = split_words("more less fewer ahead apart behind below above up down short over under")
+_LEADS = split_words("exceed exceeds lead leads won win beat ahead")
+
+
+def asks_difference(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether what is said is how far two values are apart: `$5 cheaper`, `exceeds it by $5`."""
+    at, end = mention.start - clause.sentence_start, mention.end - clause.sentence_start
+    first = next(iter(split_tokens(clause.sentence[end : end + 30])), "")
+    before = split_tokens(clause.sentence[max(0, at - 25) : at])
+    comparative = first.endswith("er") and first not in _NO_COMPARATIVES and len(first) > 4
+    return comparative or first in _APART or (before[-1:] == ["by"] and bool(_LEADS & {*before}))
+
+
+def asks_sum(clause: Clause) -> bool:
+    """Whether a clause speaks of a total."""
+    return bool(SUM - {"all", "both", "overall"} & find_words(clause.sentence))
+
+
+def asks_arithmetic(clause: Clause) -> bool:
+    """Whether words of a sentence speak of what is worked out."""
+    return bool(_ASKING & find_words(clause.sentence))
+
+
+def is_worked_out(clause: Clause) -> bool:
+    """Whether words of a clause do."""
+    return bool(_ASKING & find_words(clause.text))
+
+
+def asks_total_alone(clause: Clause) -> bool:
+    """Whether words ask for a total, and neither for that of two nor for a difference."""
+    return asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & find_words(clause.sentence)
