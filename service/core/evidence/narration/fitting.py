@@ -19,6 +19,8 @@ from service.core.evidence.sentences.mentions import Clause, ClauseMention, find
 
 _COUNTS = split_words("count number quantity qty four digit id")
 """Words of names that count things, whatever else they say: `total_count`."""
+_FARTHEST = 1000
+"""Units lie this far apart in which one value is told."""
 _SMALL = split_words("and or in on at with for of to by from is are was were")
 
 
@@ -124,7 +126,13 @@ def is_typed(said: Quantity, fact: Fact) -> bool:
     if said.kind == "percent":
         ratio = isinstance(fact.value, float) and 0 < abs(fact.value) < 1 and not fact.counted.unit
         return "percent" in kinds or fact.counted.unit == "%" or ratio
-    return bool(fact.counted.unit) or said.kind in kinds
+    return (bool(fact.counted.unit) or said.kind in kinds) and _is_of_scale(said, fact)
+
+
+def _is_of_scale(said: Quantity, fact: Fact) -> bool:
+    """Whether a value in the unit of a fact may be told in that of what is said: no minutes of days."""
+    mine, own = UNITS.get(said.unit), UNITS.get(fact.counted.unit)
+    return not (mine and own) or max(mine.factor / own.factor, own.factor / mine.factor) <= _FARTHEST
 
 
 def relates(said: Quantity, fact: Fact, clause: Clause) -> bool:

@@ -33,7 +33,7 @@ from service.core.evidence.narration.fitting import (
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.units import CURRENCIES, UNITS
-from service.core.evidence.reading.words import split_tokens, stem_word
+from service.core.evidence.reading.words import find_root, split_tokens, stem_word
 from service.core.evidence.sentences.claims import (
     DENYING,
     NEGATED,
@@ -43,7 +43,7 @@ from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
 """Other entities of the kind of a clause's that are asked whether they hold what is said."""
-MAX_DATED, MAX_TYPED = 500, 120
+MAX_DATED, MAX_TYPED, MAX_NAMED = 500, 120, 500
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
 _HALF = Decimal("0.5")
@@ -281,6 +281,8 @@ class Retelling:
             return self._check_day(mention, self._holdings.dated[0])
         if said is None or self._is_held(said, clause):
             return None
+        if (sole := self._find_sole(said, clause)) is not None:
+            return suspect(mention.text, sole, "not_found")
         if said.kind == "number":
             typed = self._list_typed(said) if asks_sum(clause) and self._workings.is_near(said, clause) else []
             if typed and len(list_significant_digits(said.number or Decimal(0))) > 1:
@@ -299,6 +301,16 @@ class Retelling:
             return suspect(mention.text, whole, "wrong_share")
         found = said.kind == "time" or (said.kind in ("duration", "measure") and telling)
         return Ruling("unsupported") if typed and found and not self._holdings.holds(said) else None
+
+    def _find_sole(self, said: Quantity, clause: Clause) -> Fact | None:
+        """The one fact of a field that a clause calls by its whole name, where it names nobody: `the fee is $12`."""
+        if clause.subjects:
+            return None
+        words = {find_root(stem_word(word)) for word in clause.words}
+        facts = [fact for fact in self._holdings.facts[:MAX_NAMED] if fact.own and is_of_kind(said, fact)]
+        named = [fact for fact in facts if all(w in UNITS or w.upper() in CURRENCIES or find_root(w) in words for w in fact.own)]
+        named = [fact for fact in named if is_typed(said, fact)] if said.kind != "number" else list_named(said, clause, named)
+        return named[0] if len(named) == 1 else None
 
     def _find_whole(self, said: Quantity, clause: Clause) -> Fact | None:
         """What a share was to be of that stands behind its numbers: `46 of 75 places are taken, 71 %`."""
