@@ -13,8 +13,9 @@ from itertools import islice
 
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.spans import Spans
-from service.core.evidence.arithmetic.transforms import is_other_unit
-from service.core.evidence.arithmetic.asked import asks_difference, asks_sum, is_worked_out
+from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
+from service.core.evidence.arithmetic.asked import asks_arithmetic, asks_difference, asks_sum, is_worked_out
+from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.workings import Workings
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
@@ -125,8 +126,9 @@ class Retelling:
         unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
         if unit is not None and not refuted:
             return unit
-        if said is not None and not swapped and unit is None and self._is_derived(said, clause, fits, apart=apart):
-            return None
+        if said is not None and not swapped and unit is None and not self._has_slipped(said, clause, fits):
+            if self._is_derived(said, clause, fits, apart=apart):
+                return None
         if held or (not swapped and self._is_said(mention, clause)):
             return None
         rough = said is not None and is_rough(said, clause)
@@ -136,6 +138,18 @@ class Retelling:
             self._refute(mention, clause, refuted, swapped=swapped)
             if refuted
             else self._check_anywhere(mention, clause)
+        )
+
+    def _has_slipped(self, said: Quantity, clause: Clause, fits: Sequence[Fitting]) -> bool:
+        """Whether it is a value of three digits that those spoken of hold but for one, where no words ask for another."""
+        if said.number is None or asks_arithmetic(clause) or len(list_significant_digits(said.number)) <= _TELLING:
+            return False
+        facts = [fact for one in fits if one.holds is False for fact in one.facts] or [
+            one for one in [self._find_sole(said, clause)] if one is not None
+        ]
+        return any(
+            (held := read_number(said, fact)) is not None and name_slip(said.number, held) == "digit_flip"
+            for fact in facts
         )
 
     def _is_swapped(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, plain: bool) -> bool:
