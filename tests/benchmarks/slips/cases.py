@@ -38,6 +38,7 @@ HALVES = {
     "blind_b": ("adstats", "pulls", "wallet", "elections", "inbox"),
     "blind_c": ("grades", "telemetry", "podcast", "chess", "grants"),
     "blind_d": ("blood", "satpass", "translation", "bees", "railworks"),
+    "blind_e": ("pottery", "callsheet", "freezers", "turbines", "trees"),
 }
 """`held` is looked at last; the others are read and built on, `fresh` and the blind ones since they were measured unread."""
 RENDERINGS = 3

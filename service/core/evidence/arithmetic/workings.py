@@ -14,7 +14,7 @@ from service.core.evidence.arithmetic.transforms import name_slip
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typed
-from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.sentences.claims import MAX_BESIDE
 from service.core.evidence.sentences.mentions import Clause, find_words
 from service.core.models.lazy import lazy
@@ -30,6 +30,8 @@ MAX_TIMES = 100
 MAX_PICKED = 8
 """Values of a column of which any may be meant by a sum."""
 _FEW = 10
+_TELLING = 2
+"""More digits than these are no chance sum of a few others."""
 _COUNTED = ("number", "measure", "duration")
 
 
@@ -57,7 +59,9 @@ class _Pool:
     def sums(self) -> list[Decimal]:
         """The sums of two values that go together, and of some of a short column: those that words pick out."""
         short = [each for each in self._columns if len(each) <= MAX_PICKED]
-        picked = {sum(some, Decimal(0)) for each in short for n in range(3, len(each)) for some in combinations(each, n)}
+        picked = {
+            sum(some, Decimal(0)) for each in short for n in range(3, len(each)) for some in combinations(each, n)
+        }
         return sorted({*picked, *(a + b for a, b in self._pairs)})
 
     @lazy
@@ -105,7 +109,10 @@ class Workings:
         asked = apart or asks_arithmetic(clause)
         if (apart or not asks_total_alone(clause)) and _is_difference(number, pool, near, asked=asked):
             return True
-        return not apart and (_is_total(number, pool, near, asked=asked) or self._is_multiple(said, number, clause, near))
+        picked = asked or len(list_significant_digits(number)) > _TELLING
+        return not apart and (
+            _is_total(number, pool, near, picked=picked) or self._is_multiple(said, number, clause, near)
+        )
 
     def is_near(self, said: Quantity, clause: Clause) -> bool:
         """Whether a number is nearly what its words ask to be worked out: a total, a difference."""
@@ -127,7 +134,9 @@ class Workings:
         number = said.number
         if number is None or not 1 < number <= MAX_TIMES:
             return False
-        behind = [one for one in self._list_said(clause) if one.start >= said.end and one.kind == "money" and one.number]
+        behind = [
+            one for one in self._list_said(clause) if one.start >= said.end and one.kind == "money" and one.number
+        ]
         return any(
             _has_near(self._find_pool(one).values, one.number / number, _measure_room(one, clause) / number)
             for one in behind
@@ -201,6 +210,7 @@ class Workings:
 
 
 def _is_difference(number: Decimal, pool: _Pool, near: _Near, *, asked: bool) -> bool:
+    """Whether a number lies between one around it and any other, or (`asked`) between two that are held."""
     size, ends = abs(number), sorted({*near.told, *near.own, *pool.values, *pool.wholes})
     if asked and near.has(pool.apart, size):
         return True
@@ -212,13 +222,15 @@ def _is_difference(number: Decimal, pool: _Pool, near: _Near, *, asked: bool) ->
     )
 
 
-def _is_total(number: Decimal, pool: _Pool, near: _Near, *, asked: bool) -> bool:
-    if near.has(pool.wholes, number) or (asked and near.has(pool.sums, number)):
+def _is_total(number: Decimal, pool: _Pool, near: _Near, *, picked: bool) -> bool:
+    """Whether a number is the sum of a column, of numbers that are told, or (`picked`) of some of a record or column."""
+    if near.has(pool.wholes, number) or (picked and near.has(pool.sums, number)):
         return True
-    few = near.told[-_FEW:]
-    return any(abs(sum(few[n:]) - number) <= near.room for n in range(len(few) - 1)) or any(
-        near.has(sorted({*near.told, *pool.values}), number - one) for one in {*near.told, *near.own} - {number}
-    )
+    few, parts = near.told[-_FEW:], {*near.told, *near.own} - {number}
+    if any(abs(sum(few[n:]) - number) <= near.room for n in range(len(few) - 1)):
+        return True
+    others = sorted({*near.told, *pool.values})
+    return any(near.has(others, number - one) for one in parts)
 
 
 def _has_near(ordered: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:

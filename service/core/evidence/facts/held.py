@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from service.core.evidence.facts.facts import Collection, Fact, FactRecord
 from service.core.evidence.facts.scale import Scale
+from service.core.evidence.reading import numbers
 from service.core.evidence.reading.dates import WEEKDAYS
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.words import split_name, split_tokens, split_words, stem_word
@@ -33,6 +34,7 @@ ROLES = {
 """Parts that things play, by the words of fields."""
 _CHAIN = 6
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){2,3}")
+_NUMBER = re.compile(numbers.WORDS)
 _NAMING = split_words("name title label description product item subject model brand company team player city")
 """Words of fields whose values name an entity even in small letters."""
 _COMMON = split_words("the and for with from not was are has all one two new other most none true false yes")
@@ -340,6 +342,8 @@ def _iter_names(entity: Entity) -> Iterator[tuple[Words, Name]]:
         if {held.kind for held in fact.quantities} & {"date", "time"}:
             continue
         proper = any(c.isupper() or c.isdigit() for c in fact.value) or bool(_NAMING & set(fact.own))
-        if len(words) > 1 or (len(words[0]) > 2 and words[0] not in _COMMON) or proper:
+        if len(words) == 1 and (words[0] in _COMMON or _NUMBER.fullmatch(words[0])):
+            continue
+        if len(words) > 1 or len(words[0]) > 2 or proper:
             column = ("",) if words[0] in WEEKDAYS else fact.path
             yield tuple(words), Name(entity, column, proper, fact)

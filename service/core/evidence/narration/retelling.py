@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 
+from service.core.evidence.arithmetic.asked import asks_arithmetic, asks_difference, asks_sum, is_worked_out
+from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
-from service.core.evidence.arithmetic.asked import asks_arithmetic, asks_difference, asks_sum, is_worked_out
-from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.workings import Workings
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
@@ -126,9 +126,9 @@ class Retelling:
         unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
         if unit is not None and not refuted:
             return unit
-        if said is not None and not swapped and unit is None and not self._has_slipped(said, clause, fits):
-            if self._is_derived(said, clause, fits, apart=apart):
-                return None
+        may_be_derived = said is not None and not swapped and unit is None and not self._has_slipped(said, clause, fits)
+        if may_be_derived and said is not None and self._is_derived(said, clause, fits, apart=apart):
+            return None
         if held or (not swapped and self._is_said(mention, clause)):
             return None
         rough = said is not None and is_rough(said, clause)
@@ -241,7 +241,7 @@ class Retelling:
                 if told and not _is_beside_noun(mention, clause)
                 else None
             )
-        if said is not None and said.kind == "number" and not fits[0].named and len(clause.words) > 1:
+        if said is not None and said.kind == "number" and not fits[0].named:
             return None
         if swapped:
             verdict = "contradicted" if proved else "suspected"
@@ -322,8 +322,16 @@ class Retelling:
             return None
         words = {find_root(stem_word(word)) for word in clause.words}
         facts = [fact for fact in self._holdings.facts[:MAX_NAMED] if fact.own and is_of_kind(said, fact)]
-        named = [fact for fact in facts if all(w in UNITS or w.upper() in CURRENCIES or find_root(w) in words for w in fact.own)]
-        named = [fact for fact in named if is_typed(said, fact)] if said.kind != "number" else list_named(said, clause, named)
+        named = [
+            fact
+            for fact in facts
+            if all(w in UNITS or w.upper() in CURRENCIES or find_root(w) in words for w in fact.own)
+        ]
+        named = (
+            [fact for fact in named if is_typed(said, fact)]
+            if said.kind != "number"
+            else list_named(said, clause, named)
+        )
         return named[0] if len(named) == 1 else None
 
     def _find_whole(self, said: Quantity, clause: Clause) -> Fact | None:
