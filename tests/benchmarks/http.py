@@ -34,7 +34,18 @@ def measure() -> None:
     print(f"    idiomatic FastAPI echo of the same models                         {echo:8.0f} us of CPU")
     print(f"    /v1/score                                                         {score:8.0f} us of CPU")
     print(f"    echo / score                                                      {echo / score:8.2f}")
+    _measure_waits(bodies)
     _measure_many(bodies)
+
+
+def _measure_waits(bodies: Sequence[bytes]) -> None:
+    """Prints how long requests wait that come at half the rate that the server can bear, by when they were due."""
+    half = rate(serve_callgrade, "/v1/score", bodies) / 2
+    with _Served(serve_callgrade) as port:
+        waits = sorted(asyncio.run(_arrive(port, [_http("/v1/score", body) for body in bodies], half)))
+    p50, p99 = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
+    print(f"    at {half:.0f} requests a second, half of what it bears: p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms")
+    print(f"    p99 / p50                                                         {p99 / p50:8.2f}")
 
 
 def _measure_many(bodies: Sequence[bytes]) -> None:
@@ -184,6 +195,27 @@ async def _answer(reader: asyncio.StreamReader) -> None:
         raise RuntimeError(head.decode("latin-1"))
     length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
     await reader.readexactly(length)
+
+
+async def _arrive(port: int, messages: Sequence[bytes], per_second: float) -> list[float]:
+    """Seconds from when each request was due to its answer, after a second of warm-up."""
+    waits: list[float] = []
+    start = time.perf_counter()
+    dues = (start + n / per_second for n in range(int(per_second * (1 + SECONDS))))
+
+    async def client(offset: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for n, due in enumerate(dues, offset):
+            await asyncio.sleep(due - time.perf_counter())
+            writer.write(messages[n % len(messages)])
+            await _answer(reader)
+            waits.extend([time.perf_counter() - due] if due > start + 1 else [])
+        writer.close()
+
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, set(range(1, os.cpu_count() or 1)) or {0})
+    await asyncio.gather(*(client(n * 17) for n in range(CONNECTIONS)))
+    return waits
 
 
 async def _load(port: int, messages: Sequence[bytes], read_cpu: Callable[[], float]) -> Load:
