@@ -12,6 +12,7 @@ from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.encoding import keep_json
 from service.core.evidence.injection.signals import find_suspicions
+from service.core.expectation import ExpectedCall
 from service.core.judging.fits import Fit, Status
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
@@ -147,11 +148,23 @@ def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers) -> Conclu
         return *_conclude_perfect(criterion, at_steps=planned.at_steps), outcomes
     if planned.open or criterion.judged or criterion.insists:
         outcomes = resolve_outcomes(planned, answers)
+    subject, first = outcomes[0]
+    if type(first) is Skipped and not (outcomes[1:] or first.findings or first.bounds) and subject.expected is None:
+        return *_conclude_skipped(criterion, subject, first), outcomes
     result = fold_criterion(criterion, [outcome for _, outcome in outcomes])
-    return result, _build_criterion_score(result, outcomes, answers.plan), outcomes
+    return result, _build_criterion_score(result, outcomes, answers.plan.wanted), outcomes
 
 
 # What most criteria of most traces come to is made once: making it costs more than finding it.
+@lru_cache(maxsize=4096)
+def _conclude_skipped(
+    criterion: CompiledCriterion, subject: Subject, outcome: Skipped
+) -> tuple[CriterionResult, CriterionScore]:
+    """A criterion of which one thing is left out, in words that say nothing else of the trace."""
+    result = fold_criterion(criterion, (outcome,))
+    return result, keep_json(_build_criterion_score(result, [(subject, outcome)], ()))
+
+
 @lru_cache(maxsize=4096)
 def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriterion:
     outcome = Skipped("not_applicable", reason)
@@ -159,12 +172,10 @@ def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriter
     return fold_criterion(criterion, (outcome,)), keep_json(score), None
 
 
-def _build_loose_outcomes(loose: Iterable[SubjectResult], plan: Plan) -> tuple[LooseOutcome, ...]:
+def _build_loose_outcomes(loose: Iterable[SubjectResult], wanted: Sequence[ExpectedCall]) -> tuple[LooseOutcome, ...]:
     return tuple(
         [
-            LooseOutcome(
-                subject.turn, None if subject.expected is None else plan.wanted[subject.expected].path, outcome
-            )
+            LooseOutcome(subject.turn, None if subject.expected is None else wanted[subject.expected].path, outcome)
             for subject, outcome in loose
         ]
     )
@@ -302,12 +313,14 @@ def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageSc
     )
 
 
-def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
+def _build_criterion_score(
+    result: CriterionResult, outcomes: Sequence[SubjectResult], wanted: Sequence[ExpectedCall]
+) -> CriterionScore:
     criterion = result.criterion
     loose = [one for one in outcomes if one[0].step is None]
     if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
         return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    elsewhere = _build_loose_outcomes(loose, plan) if loose else ()
+    elsewhere = _build_loose_outcomes(loose, wanted) if loose else ()
     measured, worst, best = result.measured, result.worst, result.best
     return CriterionScore(
         criterion.id,
