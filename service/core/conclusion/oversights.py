@@ -165,7 +165,7 @@ def _list_names(listing: Listing) -> list[NamedTool]:
         path, scope = section.path, section.scope
         for wanted in section.wanted:
             for at, pattern in wanted.options:
-                names.append((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS))
+                names += ((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS),)
         for n, ban in enumerate(scope.disallowed):
             names.append((f"{path}/disallowed/{n}/tool", ban.tool, ban.args or NO_ARGUMENTS))
             names += [] if ban.prefer is None else [(f"{path}/disallowed/{n}/prefer", ban.prefer, NO_ARGUMENTS)]
