@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
 from service.core.conclusion.conclude import conclude, list_further_asks
+from service.core.encoding import REPORT, report_json
 from service.core.execution import (
     add_executed_score,
     add_execution,
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from service.outbound.http import Target
     from service.outbound.sandbox import Sandboxes
 
-REPORT: TypeAdapter[Report] = TypeAdapter(Report)
+
+__all__ = ["REPORT", "Engine", "build_default_engine", "plan", "report_json", "score"]
 
 
 class Engine:
@@ -273,11 +275,6 @@ def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
         for vote in found:
             if isinstance(vote, Errored):
                 raise JudgeDownError(f"a judge gave no verdict on {key}: {vote.cause}: {vote.reason}", vote.cause)
-
-
-def report_json(report: Report) -> bytes:
-    """The report as JSON: the same bytes for the same report, whoever asks."""
-    return REPORT.serializer.to_json(report)
 
 
 @cache

@@ -80,7 +80,7 @@ class ScoreRequest(FrozenModel):
     store: bool | None = None
     """Whether the service keeps the trace with its report, to be looked at and labelled. Absent: as it is set up. Items of
     batches are kept with their batch, whatever this says."""
-    tags: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict[str, str])
+    tags: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict)
     """Labels that come back in the report."""
 
 

@@ -69,10 +69,11 @@ class Case:
     """A trace with what was expected of it. What checks share is worked out here, once: what all ask for, at the start."""
 
     def __init__(self, trace: Trace, expectation: Expectation | None, matching: Matching) -> None:
-        listing = NOTHING_LISTED if expectation is None else expectation.listing
+        listing = NOTHING_LISTED if expectation is None else expectation.list_sections()
         calls = len(trace.steps)
         self.trace = trace
         self.expectation = expectation
+        self.listing = listing
         self.matching = matching
         self.scopes = listing.scopes
         """What is said of the trace as a whole and of single turns: pointer, scope, turn."""
@@ -100,6 +101,11 @@ class Case:
             return PlacedValue("/output", given.content)
         return None if answer is None else PlacedValue("/answer", read_structure(answer))
 
+    def let_go(self) -> None:
+        """Drops what refers back to the case, which is then freed as soon as nobody needs it: circles are freed at a cost."""
+        for name in ("worths", "comparing"):
+            self.__dict__.pop(name, None)
+
     def once(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gave the first time it was asked for under this key."""
         if key not in self.kept:
@@ -116,13 +122,13 @@ class Case:
             said.add("state")
         if self.expectation.says_output:
             said.add("output")
-        for section in self.expectation.listing.sections:
+        for section in self.listing.sections:
             scope = section.scope
             if scope.ordered or scope.disallowed or scope.counts or scope.answer is not None or scope.said is not None:
                 said |= {"order", "disallowed", "counts", "answer", "said"}
             for wanted in section.wanted:
                 for _, pattern in wanted.options:
-                    if pattern.says_result:
+                    if "result" in pattern.__pydantic_fields_set__:  # (as `says_result`)
                         said.add("result")
         return frozenset(said) if said else _NOTHING_SAID
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 from service.core.budget import OverBudgetError
@@ -118,18 +119,18 @@ def collect_outcomes(
         if spent["outcomes"] > most or spent["finding characters"] > meter.limits["finding characters"]:
             meter.require_room("outcomes", "finding characters")
         seen = look(case)
-        listed = type(seen) is list  # pyright: ignore[reportUnknownVariableType]
-        found: list[tuple[Subject, T | Skipped]] = seen if listed else []  # pyright: ignore[reportAssignmentType, reportUnknownVariableType] (the list as it is)
-        for one in seen:
-            spent["outcomes"] += 1
-            if spent["outcomes"] > most:
-                meter.require_room("outcomes")
-            outcome = one[1]
-            says_more = outcome is not PERFECT and (type(outcome) is not Skipped or outcome.findings)
-            if says_more and isinstance(outcome, WITH_FINDINGS) and outcome.findings:
+        found: list[tuple[Subject, T | Skipped]] = seen if type(seen) is list else [*islice(seen, most + 1)]  # pyright: ignore[reportAssignmentType, reportUnknownVariableType] (the list as it is)
+        count = spent["outcomes"]
+        for _, outcome in found:
+            count += 1
+            if outcome is PERFECT or (type(outcome) is Skipped and not outcome.findings):
+                continue
+            if isinstance(outcome, WITH_FINDINGS) and outcome.findings:
                 meter.spend("finding characters", _count_chars(outcome.findings))
-            if not listed:
-                found.append(one)
+        spent["outcomes"] = count
+        if count > most:
+            spent["outcomes"] = most + 1  # so many were looked at
+            meter.require_room("outcomes")
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]
     return found

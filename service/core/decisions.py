@@ -32,7 +32,7 @@ def find_decisions(case: Case) -> tuple[Decision, ...]:
     for path, scope, turn in case.scopes:
         expected = _find_due(case, scope, path, turn)
         if expected is not None:
-            made = bool(case.trace.steps if turn is None else case.find_steps(turn))
+            made = (case.trace.steps if turn is None else case.find_steps(turn)) != ()
             found.append(_OF_TRACE[expected, made] if turn is None else Decision(turn, expected, made))
     return tuple(found)
 

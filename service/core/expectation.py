@@ -69,7 +69,7 @@ class CallPattern(_NamedCall):
     """The turn in which it must be made. Absent: any."""
     optional: bool = False
     """Whether leaving the call out is fine too."""
-    weights: dict[str, Weight] = Field(default_factory=dict[str, Weight])
+    weights: dict[str, Weight] = Field(default_factory=dict)
     """How much each argument counts, by name; 1 where nothing is said, 0 leaves it out."""
 
     @property
@@ -174,7 +174,7 @@ class Scope(FrozenModel):
     """Calls that may be made or left out."""
     disallowed: Several[Ban] = ()
     """Calls that must not be made."""
-    counts: dict[str, Count] = Field(default_factory=dict[str, Count])
+    counts: dict[str, Count] = Field(default_factory=dict)
     """How often each tool must have been called: an operator and a number, such as `<=2`."""
     allow_extra: bool | None = None
     """Whether calls beyond the expected ones are fine. Absent: as the rubric says."""
@@ -366,9 +366,11 @@ class Expectation(Scope):
         require_values(output, "output")
         return output
 
-    @lazy
-    def listing(self) -> Listing:
-        """All that is said, section by section, with the calls that should or may be made."""
+    def list_sections(self) -> Listing:
+        """All that is said, section by section, with the calls that should or may be made.
+
+        Whoever needs it more than once keeps it: kept here it would be a circle, which is freed late and at a cost.
+        """
         wanted = tuple(self.list_wanted("/expected"))
         whole = ExpectedSection("/expected", self, None, wanted)
         if not self.turns:

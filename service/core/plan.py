@@ -9,7 +9,7 @@ from typing import NamedTuple
 from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Aspect, Check, Subject, collect_outcomes
 from service.core.decisions import Decision, find_decisions, find_unexpected
-from service.core.expectation import Expectation, ExpectedCall
+from service.core.expectation import Expectation, ExpectedCall, Listing
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
 from service.core.models.light import light
@@ -59,6 +59,8 @@ class Plan:
     trace: Trace
     rubric: Rubric
     expectation: Expectation | None
+    listing: Listing
+    """What the expectation says, section by section."""
     alignment: Alignment
     wanted: tuple[ExpectedCall, ...]
     criteria: tuple[CriterionPlan, ...]
@@ -93,37 +95,64 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
     """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
     trace = mark_failures(trace, rubric.errors)
     expectation = merge_expectations(expectation, rubric.expected)
-    case = Case(trace, leave_out_arguments(expectation, trace), rubric.matching)
+    relaxed = leave_out_arguments(expectation, trace)
+    case = Case(trace, relaxed, rubric.matching)
     unblocked = _plan_criteria(case, rubric)
     blockers = _Blockers(unblocked)
     criteria = tuple([_block_criterion(one, blockers) for one in unblocked]) if blockers.by_rank else unblocked
+    decisions, unexpected = find_decisions(case), find_unexpected(case)
+    alignment = case.alignment if case.wanted else NO_ALIGNMENT
+    if "worths" in case.__dict__:
+        case.let_go()
     return Plan(
         trace=trace,
         rubric=rubric,
         expectation=expectation,
-        alignment=case.alignment if case.wanted else NO_ALIGNMENT,
+        listing=case.listing if expectation is relaxed or expectation is None else expectation.list_sections(),
+        alignment=alignment,
         wanted=case.wanted,
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
         saved=_count_saved(criteria) if rubric.judge_ids else 0,
-        decisions=find_decisions(case),
-        unexpected=find_unexpected(case),
+        decisions=decisions,
+        unexpected=unexpected,
     )
 
 
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
     """Every criterion with its outcomes. Code looks first: what it has answered need not be asked."""
+    aspects = case.asides if rubric.has_narrow_checks and not case.trace.unread else None
+    kept = rubric.plans.get(aspects)
+    split: _Split = _split_criteria(rubric, aspects) if kept is None else kept  # pyright: ignore[reportAssignmentType] (what was put there)
+    checked = {**split.idle, **{one.id: _look(case, one, rubric) for one in split.looking}}
+    asked = {one.id: _ask(case, one, rubric, checked) for one in split.judged} if split.judged else {}
+    return tuple(map({**checked, **asked}.__getitem__, split.order))
+
+
+@light
+class _Split:
+    """The criteria of a rubric where an expectation says no more than this or that."""
+
+    order: tuple[str, ...]
+    idle: Mapping[str, CriterionPlan]
+    """Those that look at nothing else: what looking would come to."""
+    looking: tuple[CompiledCriterion, ...]
+    judged: tuple[CompiledCriterion, ...]
+
+
+def _split_criteria(rubric: Rubric, aspects: frozenset[Aspect] | None) -> _Split:
+    """It is kept with the rubric: there are few ways in which expectations differ so. `aspects`: None where none is idle."""
     criteria = rubric.compiled_criteria
-    checked = {
-        one.id: _plan_idle(one, nothing.cause, nothing.reason)  # what looking would come to
-        if (nothing := one.check.nothing) is not None and not (case.trace.unread or case.asides & one.reads)
-        else _look(case, one, rubric)
+    idle = {
+        one.id: _plan_idle(one, nothing.cause, nothing.reason)
         for one in criteria
-        if not one.judged
+        if not one.judged and (nothing := one.check.nothing) is not None and aspects is not None
+        if not aspects & one.reads
     }
-    if not rubric.judge_ids:
-        return tuple(checked.values())
-    return tuple([_ask(case, one, rubric, checked) if one.judged else checked[one.id] for one in criteria])
+    looking = tuple([one for one in criteria if not one.judged and one.id not in idle])
+    split = _Split(tuple([one.id for one in criteria]), idle, looking, tuple([one for one in criteria if one.judged]))
+    rubric.plans[aspects] = split
+    return split
 
 
 def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
@@ -278,7 +307,7 @@ class _Blockers:
         self.by_rank: dict[int, dict[Subject, str]] = {}
         for one in seen:
             criterion = one.criterion
-            if criterion.blocking:
+            if criterion.blocking and not one.perfect:
                 for subject, outcome in one.outcomes:
                     if outcome is PERFECT:
                         continue

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY
 from typing import Literal
+
+from pydantic import SerializeAsAny
 
 from service.core.decisions import Decision
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.judging.votes import JudgedScore, MixedScore, UnsureJudgement
 from service.core.judging.withheld import WithheldJudgement
-from service.core.models.light import light
+from service.core.models.light import KeepsJson, light
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
@@ -56,7 +58,7 @@ class StageScore:
     decided_range: Range | None = None
 
 
-ReportOutcome = (
+ReportOutcome = SerializeAsAny[
     Scored
     | Skipped
     | JudgedScore
@@ -67,7 +69,7 @@ ReportOutcome = (
     | UnsureJudgement
     | Suspicion
     | Errored
-)
+]
 """An outcome on the wire, with all that its kind has to tell: the usual ones first, as they are looked for in this order."""
 
 
@@ -82,7 +84,7 @@ class LooseOutcome:
 
 
 @light
-class CriterionScore:
+class CriterionScore(KeepsJson):
     """One criterion over the whole trace. `value` is None where it was not measured or did not apply."""
 
     id: str
@@ -226,10 +228,11 @@ class ExecutedScore:
     """How many calls did not fail."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@light
 class Report:
     """The answer: a score, its coverage, and a verdict for every stage and step."""
 
+    _: KW_ONLY
     trace_id: str | None
     format: str = ""
     """The format in which the trace was read: as it says, else as was guessed. Empty in reports of before engine 4."""

@@ -191,6 +191,16 @@ class Rubric(FrozenModel):
         return {}
 
     @lazy
+    def has_narrow_checks(self) -> bool:
+        """Whether any of its checks has nothing to look at where an expectation does not speak of it."""
+        return any(one.check.nothing is not None for one in self.compiled_criteria)
+
+    @lazy
+    def plans(self) -> dict[object, object]:
+        """How its criteria divide, by what an expectation says beside the calls: kept by whoever plans."""
+        return {}
+
+    @lazy
     def unused_judges(self) -> tuple[Finding, ...]:
         """The judges it brings that no criterion asks, each as an oversight."""
         said = f"no criterion of {self.id} asks the judge"

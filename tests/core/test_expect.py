@@ -96,7 +96,7 @@ def test_what_it_comes_to(written, no_calls, says, paths):
     assert (expectation.no_calls, expectation.says_calls) == (no_calls, says)
     assert [
         wanted.path
-        for section in expectation.listing.sections
+        for section in expectation.list_sections().sections
         for wanted in section.scope.list_wanted("/expected", section.turn)
     ] == paths
 

@@ -9,7 +9,7 @@ import pytest
 from service import Shelf, score
 from service.core.checks import Aspect, Check
 from service.core.conclusion.oversights import find_oversights
-from service.core.expectation import Expectation
+from service.core.expectation import NOTHING_LISTED, Expectation
 from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef, Trace
 
@@ -31,7 +31,8 @@ SHELF = Shelf()
 def notes(rubric: Any, expected: dict[str, Any], tools: tuple[ToolDef, ...] | None = None) -> list[str]:
     found = SHELF.find(type(SHELF.find("four_step")).model_validate(rubric) if isinstance(rubric, dict) else rubric)
     trace = Trace(None, "callgrade", tools, (), (), None, 0)
-    return [f"{one.code} {one.path}" for one in find_oversights(trace, found, Expectation.model_validate(expected))]
+    said = Expectation.model_validate(expected)
+    return [f"{one.code} {one.path}" for one in find_oversights(trace, found, said, said.list_sections())]
 
 
 def of(**check: Any) -> dict[str, Any]:
@@ -172,12 +173,16 @@ def test_nothing_is_unknown_where_the_trace_does_not_tell_its_tools() -> None:
 )
 def test_near_names_are_told(pattern: dict[str, Any], message: str) -> None:
     trace = Trace(None, "callgrade", TOOLS, (), (), None, 0)
-    (found,) = find_oversights(trace, SHELF.find("arcade"), Expectation.model_validate({"calls": [pattern]}))
+    said = Expectation.model_validate({"calls": [pattern]})
+    (found,) = find_oversights(trace, SHELF.find("arcade"), said, said.list_sections())
     assert found.message == message
 
 
 def test_without_an_expectation_nothing_is_overlooked() -> None:
-    assert find_oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), SHELF.find("arcade"), None) == ()
+    assert (
+        find_oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), SHELF.find("arcade"), None, NOTHING_LISTED)
+        == ()
+    )
 
 
 def test_what_is_unread_scores_nothing() -> None:

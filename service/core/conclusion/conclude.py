@@ -10,7 +10,9 @@ from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies,
 from service.core.conclusion.oversights import find_oversights
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
+from service.core.encoding import keep_json
 from service.core.evidence.injection.signals import find_suspicions
+from service.core.expectation import ExpectedCall
 from service.core.judging.fits import Fit, Status
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
@@ -65,19 +67,8 @@ def conclude(
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    concluded = [
-        _conclude_criterion(one, answers) if one.idle is None else _conclude_idle(one.criterion, one.idle.reason)
-        for one in plan.criteria
-    ]
-    results = [one.result for one in concluded]
-    rows: list[Row] = [
-        (planned.criterion, planned.outcomes if one.outcomes is None else one.outcomes)  # pyright: ignore[reportAssignmentType] (resolved)
-        for planned, one in zip(plan.criteria, concluded, strict=True)
-        if not one.idle
-    ]
-    others = [
-        (one.result.criterion, *of) for one in concluded for of in one.outcomes or () if type(of[1]) is not Scored
-    ]
+    found = _conclude_criteria(plan, answers)
+    results, others = found.results, found.others
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
     return Report(
@@ -96,10 +87,8 @@ def conclude(
         failing=folded.failing,
         open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
         stages=_build_stage_scores(folded.stages),
-        criteria=tuple(
-            [one.score or _build_criterion_score(one.result, one.outcomes or (), plan) for one in concluded]
-        ),
-        steps=build_step_verdicts(plan, rows),
+        criteria=found.scores,
+        steps=build_step_verdicts(plan, found.rows),
         missing=_list_missing(plan) if plan.alignment.missing else (),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
@@ -110,7 +99,7 @@ def conclude(
         provenance=_build_provenance(answers, plan.saved, others),
         usage=trace.usage,
         notes=(
-            *find_oversights(trace, plan.rubric, plan.expectation),
+            *find_oversights(trace, plan.rubric, plan.expectation, plan.listing),
             *list_failures(trace),
             *find_suspicions(trace),
         ),
@@ -126,53 +115,78 @@ def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
     return tuple([MissingCall(plan.wanted[i].path, plan.wanted[i].tool) for i in plan.alignment.missing])
 
 
+ConcludedCriterion = tuple[CriterionResult, CriterionScore, Sequence[SubjectResult] | None]
+"""What a criterion comes to, how the report says so, and its outcomes; None: nothing of the trace rests on them."""
+
+
 @light
-class ConcludedCriterion:
-    """What the outcomes of a criterion come to, and how the report says so where they say nothing of this trace."""
+class _Conclusions:
+    """What all criteria come to, in their order."""
 
-    result: CriterionResult
-    score: CriterionScore | None
-    outcomes: Sequence[SubjectResult] | None
-    """What replies made of them; None: they are as planned, and none is open or more than a score."""
-    idle: bool = False
-    """Whether nothing of the trace rests on it."""
+    results: tuple[CriterionResult, ...]
+    scores: tuple[CriterionScore, ...]
+    rows: list[Row]
+    """The outcomes of those on which anything of the trace rests."""
+    others: list[OtherOutcome]
 
 
-def _conclude_criterion(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
-    criterion, outcomes = criterion_plan.criterion, criterion_plan.outcomes
-    if criterion_plan.perfect and (criterion_plan.at_steps or (outcomes[0][0] is WHOLE and not outcomes[1:])):
-        return _conclude_perfect(criterion, at_steps=criterion_plan.at_steps)
-    if criterion_plan.open or criterion.judged or criterion.insists:
-        outcomes = resolve_outcomes(criterion_plan, answers)
-    result = fold_criterion(criterion, [outcome for _, outcome in outcomes])  # pyright: ignore[reportArgumentType] (resolved)
-    return ConcludedCriterion(result, None, outcomes)  # pyright: ignore[reportArgumentType] (resolved)
+def _conclude_criteria(plan: Plan, answers: JudgeAnswers) -> _Conclusions:
+    concluded = [
+        _conclude_criterion(one, answers) if one.idle is None else _conclude_idle(one.criterion, one.idle.reason)
+        for one in plan.criteria
+    ]
+    results, scores, _ = zip(*concluded, strict=True)
+    rows = [(result.criterion, outcomes) for result, _, outcomes in concluded if outcomes is not None]
+    others = [(criterion, *each) for criterion, outcomes in rows for each in outcomes if type(each[1]) is not Scored]
+    return _Conclusions(results, scores, rows, others)
+
+
+def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
+    criterion = planned.criterion
+    outcomes: Sequence[SubjectResult] = planned.outcomes  # pyright: ignore[reportAssignmentType] (or they are resolved)
+    if planned.perfect and (planned.at_steps or (outcomes[0][0] is WHOLE and not outcomes[1:])):
+        return *_conclude_perfect(criterion, at_steps=planned.at_steps), outcomes
+    if planned.open or criterion.judged or criterion.insists:
+        outcomes = resolve_outcomes(planned, answers)
+    subject, first = outcomes[0]
+    if type(first) is Skipped and not (outcomes[1:] or first.findings or first.bounds) and subject.expected is None:
+        return *_conclude_skipped(criterion, subject, first), outcomes
+    result = fold_criterion(criterion, [outcome for _, outcome in outcomes])
+    return result, _build_criterion_score(result, outcomes, answers.plan.wanted), outcomes
 
 
 # What most criteria of most traces come to is made once: making it costs more than finding it.
 @lru_cache(maxsize=4096)
+def _conclude_skipped(
+    criterion: CompiledCriterion, subject: Subject, outcome: Skipped
+) -> tuple[CriterionResult, CriterionScore]:
+    """A criterion of which one thing is left out, in words that say nothing else of the trace."""
+    result = fold_criterion(criterion, (outcome,))
+    return result, keep_json(_build_criterion_score(result, [(subject, outcome)], ()))
+
+
+@lru_cache(maxsize=4096)
 def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriterion:
     outcome = Skipped("not_applicable", reason)
     score = _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    return ConcludedCriterion(fold_criterion(criterion, (outcome,)), score, None, idle=True)
+    return fold_criterion(criterion, (outcome,)), keep_json(score), None
 
 
-def _build_loose_outcomes(loose: Iterable[SubjectResult], plan: Plan) -> tuple[LooseOutcome, ...]:
+def _build_loose_outcomes(loose: Iterable[SubjectResult], wanted: Sequence[ExpectedCall]) -> tuple[LooseOutcome, ...]:
     return tuple(
         [
-            LooseOutcome(
-                subject.turn, None if subject.expected is None else plan.wanted[subject.expected].path, outcome
-            )
+            LooseOutcome(subject.turn, None if subject.expected is None else wanted[subject.expected].path, outcome)
             for subject, outcome in loose
         ]
     )
 
 
 @lru_cache(maxsize=4096)
-def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> ConcludedCriterion:
+def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> tuple[CriterionResult, CriterionScore]:
     """All is well: at steps, which say so themselves, or with the whole. Elsewhere it has to be told of each place."""
     elsewhere = () if at_steps else (LooseOutcome(None, None, PERFECT),)
     told = CriterionScore(criterion.id, criterion.stage, criterion.weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
-    return ConcludedCriterion(fold_perfect(criterion), told, None)
+    return fold_perfect(criterion), keep_json(told)
 
 
 def list_further_asks(
@@ -186,7 +200,7 @@ def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) 
     if asking != "off":
         return "full"
     for one, planned in zip(results, plan.criteria, strict=True):
-        if planned.open or (one.criterion.judged and one.coverage is not None):
+        if planned.open or (planned.criterion.judged and one.coverage is not None):
             return "code"
     return "full"
 
@@ -299,12 +313,14 @@ def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageSc
     )
 
 
-def _build_criterion_score(result: CriterionResult, outcomes: Sequence[SubjectResult], plan: Plan) -> CriterionScore:
+def _build_criterion_score(
+    result: CriterionResult, outcomes: Sequence[SubjectResult], wanted: Sequence[ExpectedCall]
+) -> CriterionScore:
     criterion = result.criterion
     loose = [one for one in outcomes if one[0].step is None]
     if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
         return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    elsewhere = _build_loose_outcomes(loose, plan) if loose else ()
+    elsewhere = _build_loose_outcomes(loose, wanted) if loose else ()
     measured, worst, best = result.measured, result.worst, result.best
     return CriterionScore(
         criterion.id,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from service.core.budget import Meter
 from service.core.case import fold_name
 from service.core.checks import ASPECTS, Aspect
-from service.core.expectation import CallPattern, Expectation, Scope
+from service.core.expectation import CallPattern, Expectation, ExpectedCall, Listing, Scope
 from service.core.gates.names import find_near
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding
@@ -17,7 +17,9 @@ from service.core.schemas import SchemaProblem, build_validator
 from service.core.trace import ToolDef, Trace
 
 
-def find_oversights(trace: Trace, rubric: Rubric, expectation: Expectation | None) -> tuple[Finding, ...]:
+def find_oversights(
+    trace: Trace, rubric: Rubric, expectation: Expectation | None, listing: Listing
+) -> tuple[Finding, ...]:
     """What looks like an oversight in a request. It changes no score.
 
     `unread_expectation`: no criterion of the rubric reads what is expected here; one finding for each kind of thing, at the
@@ -28,21 +30,22 @@ def find_oversights(trace: Trace, rubric: Rubric, expectation: Expectation | Non
     unused = rubric.unused_judges
     if expectation is None:
         return unused
-    return (*unused, *_find_unread(rubric, expectation), *_find_unknown(trace, rubric, expectation))
+    return (*unused, *_find_unread(rubric, expectation, listing), *_find_unknown(trace, rubric, listing))
 
 
 Need = tuple[str, str, frozenset[Aspect]]
 """Something that is expected: where, what, and which aspects of a check would do to read it."""
 
 
-def _find_unread(rubric: Rubric, expectation: Expectation) -> Iterable[Finding]:
+def _find_unread(rubric: Rubric, expectation: Expectation, listing: Listing) -> Iterable[Finding]:
     reads = rubric.reads
     if reads >= ASPECTS:
         return ()
-    needs = _list_needs(expectation)
-    unread = {need[1]: need for need in reversed(needs) if not reads & need[2]}
     if expectation.gold is None:
+        needs = _list_needs(expectation, listing, without=reads)
+        unread = {need[1]: need for need in reversed(needs) if not reads & need[2]} if needs else {}
         return [_build_finding(rubric, path, what) for path, what, _ in reversed(unread.values())] if unread else ()
+    needs = _list_needs(expectation, listing)
     if needs and all(reads.isdisjoint(by) for *_, by in needs):
         # of which each system reads its own part
         return (_build_finding(rubric, "/expected", "anything of the gold"),)
@@ -53,18 +56,22 @@ def _build_finding(rubric: Rubric, path: str, what: str) -> Finding:
     return Finding("unread_expectation", f"no criterion of {rubric.id} reads {what}", path)
 
 
-def _list_needs(expectation: Expectation) -> list[Need]:
-    """Everything that is expected, in the order of writing."""
+def _list_needs(expectation: Expectation, listing: Listing, *, without: frozenset[Aspect] = frozenset()) -> list[Need]:
+    """Everything that is expected, in the order of writing.
+
+    `without`: what is read anyway. A call that needs nothing else may be left out.
+    """
     needs: list[Need] = []
-    for section in expectation.listing.sections:
+    reads_calls = without >= TOOLS | ARGUMENTS
+    for section in listing.sections:
         path, scope = section.path, section.scope
         if scope.no_calls:
             needs.append((f"{path}/calls", "whether nothing is called", NO_CALL))
         if scope.calls == "some":
             needs.append((f"{path}/calls", "whether something is called", SOME_CALL))
         for wanted in section.wanted:
-            for at, pattern in wanted.options if wanted.required else ():
-                needs += _list_pattern_needs(at, pattern, placed=wanted.position is not None)
+            if wanted.required:
+                needs += _list_call_needs(wanted, reads_calls=reads_calls)
         if not scope.__pydantic_fields_set__ <= CALL_FIELDS:  # (what `model_fields_set` looks up)
             needs += _list_field_needs(path, scope)
     if expectation.state is not None:
@@ -84,6 +91,15 @@ TOOLS: frozenset[Aspect] = frozenset({"tools"})
 ORDER: frozenset[Aspect] = frozenset({"order"})
 RESULT: frozenset[Aspect] = frozenset({"result"})
 ARGUMENTS: frozenset[Aspect] = frozenset({"args"})
+
+
+def _list_call_needs(wanted: ExpectedCall, *, reads_calls: bool) -> list[Need]:
+    placed = wanted.position is not None
+    needs: list[Need] = []
+    for at, pattern in wanted.options:
+        if placed or not reads_calls or "result" in pattern.__pydantic_fields_set__:  # (as `says_result`)
+            needs += _list_pattern_needs(at, pattern, placed=placed)
+    return needs
 
 
 def _list_pattern_needs(path: str, pattern: CallPattern, *, placed: bool) -> list[Need]:
@@ -108,24 +124,28 @@ def _list_field_needs(path: str, scope: Scope) -> list[Need]:
     return [(f"{path}/{field}", what, frozenset({by})) for given, field, what, by in said if given]
 
 
-def _find_unknown(trace: Trace, rubric: Rubric, expectation: Expectation) -> Iterator[Finding]:
+def _find_unknown(trace: Trace, rubric: Rubric, listing: Listing) -> Iterator[Finding]:
     if trace.tools is None:
         return
-    folds, meter = rubric.fold_names, Meter()
+    folds = rubric.fold_names
     tools = {fold_name(tool.name) if folds else tool.name: tool for tool in trace.tools}
+    named = [(tools.get(fold_name(one[1]) if folds else one[1]), one) for one in _list_names(listing)]
+    strange = [(tool, one) for tool, one in named if tool is None or not tool.properties.issuperset(one[2])]
+    if not strange:
+        return
+    meter = Meter()
     declared: dict[str, Declared | None] = {}
-    for path, name, args in _list_names(expectation):
-        tool = tools.get(fold_name(name) if folds else name)
+    for tool, (path, name, args) in strange:
         if tool is None:
             hint = _build_hint(name, [tool.name for tool in trace.tools], meter)
             if hint or not _BAN.search(path):  # a ban on what is not offered here is kept, unless it is misspelt
                 yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
-        elif not tool.properties.issuperset(args):
-            if tool.name not in declared:  # once for all that is expected of a tool, for a schema may be long
-                declared[tool.name] = _list_declared(tool)
-            known = declared[tool.name]
-            if known is not None:
-                yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, known, meter)
+            continue
+        if tool.name not in declared:  # once for all that is expected of a tool, for a schema may be long
+            declared[tool.name] = _list_declared(tool)
+        known = declared[tool.name]
+        if known is not None:
+            yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, known, meter)
 
 
 _BAN = re.compile(r"/disallowed/\d+/tool$")
@@ -139,13 +159,13 @@ Declared = Mapping[str, None]
 """Names of arguments, sorted: so that of names that are as near the same are told in every process."""
 
 
-def _list_names(expectation: Expectation) -> list[NamedTool]:
+def _list_names(listing: Listing) -> list[NamedTool]:
     names: list[NamedTool] = []
-    for section in expectation.listing.sections:
+    for section in listing.sections:
         path, scope = section.path, section.scope
         for wanted in section.wanted:
             for at, pattern in wanted.options:
-                names.append((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS))
+                names += ((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS),)
         for n, ban in enumerate(scope.disallowed):
             names.append((f"{path}/disallowed/{n}/tool", ban.tool, ban.args or NO_ARGUMENTS))
             names += [] if ban.prefer is None else [(f"{path}/disallowed/{n}/prefer", ban.prefer, NO_ARGUMENTS)]

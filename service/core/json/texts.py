@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
 from service.core.json.pointers import escape_token
+from service.core.json.values import SCALARS
 
 MIN_KEY_CHARACTERS = 17
 """A shorter key names a member and says nothing."""
@@ -54,7 +55,7 @@ def list_texts(value: object) -> list[str]:
             found.append(here)
         elif type(here) is list:
             stack += cast("Sequence[object]", here)
-        elif isinstance(here, Mapping):
+        elif type(here) is dict or (type(here) not in SCALARS and isinstance(here, Mapping)):
             members = cast("Mapping[str, object]", here)
             stack += members.values()
             found += [key for key in members if len(key) >= MIN_KEY_CHARACTERS]

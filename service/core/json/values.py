@@ -39,17 +39,17 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
     >>> equals(10**400, 1e308), equals(2**53 + 1, float(2**53))
     (False, False)
     """
-    levels: list[Iterable[tuple[JsonValue, JsonValue]]] = [((a, b),)]
+    levels: list[TypedPairs] = [((a, b, type(a), type(b)),)]
     for pairs in levels:  # which grow as they are walked
-        for left, right in pairs:
-            of_left, of_right = type(left), type(right)
+        for left, right, of_left, of_right in pairs:
             if of_left in SCALARS and of_right in SCALARS:
                 if left != right or (of_left is not of_right and not (of_left in _NUMBERS and of_right in _NUMBERS)):
                     return False
             elif type(left) is dict and type(right) is dict:
                 if left.keys() != right.keys():
                     return False
-                levels.append(zip(left.values(), map(right.__getitem__, left), strict=True))
+                ones, others = left.values(), [*map(right.__getitem__, left)]
+                levels.append(zip(ones, others, map(type, ones), map(type, others), strict=True))
             else:
                 parts = _pair_parts(left, right)
                 if parts is None:
@@ -58,12 +58,16 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
     return True
 
 
-def _pair_parts(a: JsonValue, b: JsonValue) -> Iterable[tuple[JsonValue, JsonValue]] | None:
+TypedPairs = Iterable[tuple[JsonValue, JsonValue, type, type]]
+"""Values that are equal where those that hold them are, with their types."""
+
+
+def _pair_parts(a: JsonValue, b: JsonValue) -> TypedPairs | None:
     """What is equal where two values are, of subclasses too; None where they are not."""
     if isinstance(a, dict) and isinstance(b, dict):
-        return ((dict(a), dict(b)),)
+        return ((dict(a), dict(b), dict, dict),)
     if isinstance(a, list) and isinstance(b, list):
-        return zip(a, b, strict=True) if len(a) == len(b) else None
+        return zip(a, b, map(type, a), map(type, b), strict=True) if len(a) == len(b) else None
     return () if _equals_scalar(a, b) else None
 
 

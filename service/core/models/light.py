@@ -8,6 +8,14 @@ from typing import TypeVar, dataclass_transform
 T = TypeVar("T")
 
 
+class KeepsJson:
+    """What may keep its JSON, where it is made for many. That is no member: it is neither compared nor shown."""
+
+    __slots__ = ("__dict__",)
+
+    encoded = b""
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def light(cls: type[T]) -> type[T]:
     """A dataclass that nobody changes: the type checker sees to that. At run time a frozen one takes twice as long to make.

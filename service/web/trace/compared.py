@@ -91,7 +91,7 @@ def list_patterns(expectation: Expectation | None) -> dict[str, CallPattern]:
         return {}
     return {
         path: pattern
-        for section in expectation.listing.sections
+        for section in expectation.list_sections().sections
         for wanted in section.wanted
         for path, pattern in wanted.options
     }

@@ -104,8 +104,9 @@ def _measure_tools(tools: Iterable[ToolDef]) -> int | None:
 def _measure_tool(tool: ToolDef) -> int | None:
     """The characters of a tool's texts; None where one of them shows anything. It is kept with the tool."""
     if _measure_tool not in tool.memo:
-        texts = [text for _, text in tool.texts]
-        tool.memo[_measure_tool] = None if any(map(_find_told, texts)) else sum(map(len, texts)) + len(texts)
+        texts = list_texts([tool.name, tool.description, tool.parameters, tool.output_schema])
+        looked_at = [text for text in texts if len(text) >= MIN_CHARACTERS]  # most are `string` and the like
+        tool.memo[_measure_tool] = None if any(map(_find_told, looked_at)) else sum(map(len, texts)) + len(texts)
     return tool.memo[_measure_tool]  # pyright: ignore[reportReturnType] (what was put there)
 
 
