@@ -229,16 +229,14 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("cents", "elsewhere", "kinds", "executed"), [pytest.param(*k[1:], id=k[0]) for k in KNOWN])
+@pytest.mark.parametrize("known", [pytest.param(known[1:], id=known[0]) for known in KNOWN])
 def test_reports_with_a_sandbox_fit_their_schemas(
     sandboxed: tuple[FastAPI, str, list[Any]],
     ask: Ask,
     document: dict[str, Any],
-    cents: int,
-    elsewhere: str,
-    kinds: set[str],
-    executed: bool,
+    known: tuple[int, str, set[str], bool],
 ) -> None:
+    cents, elsewhere, kinds, executed = known
     host = (elsewhere or sandboxed[1]).removeprefix("http://").removesuffix("/")
     app = create_app(Settings(sandbox_hosts=(host,), sandbox_allow_private=True, allowed_hosts=CALLED))
     request = _refund(cents, elsewhere or sandboxed[1])
