@@ -30,13 +30,14 @@ from service.store.access.callers import Caller
 from service.store.access.keys import USE_S, Keys
 from service.store.database import Database
 from service.store.tables import KEYS
-from service.wiring import prepare_database
+from service.wiring import build_database
 from tests.api.asgi_caller import JSON, Answer, Ask, exchange
 from tests.api.test_judged import application, body, judged, kept_in
 from tests.api.test_server import GOOD, Server, serving
 from tests.bulk import examples, share
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
+from tests.stores import open_new_store
 
 PUBLIC = {(method, path) for method in ("GET", "HEAD") for path in ("/livez", "/readyz", "/docs")}
 """All that is answered without a key."""
@@ -79,7 +80,11 @@ NOWHERE = (
 
 
 def store(folder: Path) -> Database:
-    return prepare_database(Settings(home=folder))
+    """The store of a home folder, which is up to date from the first."""
+    if not (folder / "store.db").exists():
+        folder.mkdir(exist_ok=True)
+        return open_new_store(folder)
+    return build_database(Settings(home=folder))
 
 
 @pytest.fixture(scope="module")
