@@ -180,6 +180,16 @@ def _settled_heap() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Nor is what a test was the first to load, such as litellm: each look through that takes half a second."""
+    loaded = len(sys.modules)
+    done = yield
+    if len(sys.modules) - loaded > 100:
+        gc.freeze()
+    return done
+
+
 SERVICES = ("needs_redis", "needs_postgres", "needs_browser")
 """Markers of tests that need what CI has, a server or a browser: there such a test may not skip."""
 

@@ -8,17 +8,34 @@ from importlib import import_module
 from pkgutil import walk_packages
 
 import service
+from service.api.app import create_app
 from service.asking.model import _AT_IMPORT
 from service.logs.quiet import extend_environ
 
 UNLOADED = (".migrations", ".__main__")
+WHEN_NEEDED = (
+    "alembic.command",
+    "alembic.config",
+    "alembic.context",
+    "dbos._sys_db_sqlite",
+    "h2.connection",
+    "fastapi.telemetry._runtime",
+    "httpcore",
+    "multiprocessing.synchronize",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.asyncio",
+    "uvicorn.loops.auto",
+    "uvicorn.protocols.http.httptools_impl",
+)
+"""What some modules import in the middle of their work."""
 
 for module in walk_packages(service.__path__, "service."):
     if not any(part in module.name for part in UNLOADED):
         import_module(module.name)
 with extend_environ(_AT_IMPORT), warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    for name in ("litellm", "openai.resources.chat"):
+    for name in ("litellm", "openai.resources.chat", *WHEN_NEEDED):
         import_module(name)
+create_app()  # what pydantic builds when it is first used: the models of rubrics, judges and routes
 
 gc.freeze()  # what is looked through for garbage is copied

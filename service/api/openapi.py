@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
@@ -31,7 +32,7 @@ def describe_api(app: FastAPI, *, keys: bool = False) -> dict[str, Any]:
         description=app.description,
         routes=app.routes,
     )
-    document["components"] = {"schemas": _build_schemas(app)}
+    document["components"] = {"schemas": {**_build_schemas(_list_types(app))}}
     if keys:
         document["components"]["securitySchemes"] = {"key": BEARER}
     for path in document["paths"].keys() - PUBLIC:
@@ -48,12 +49,18 @@ def _guard(operations: dict[str, Any], *, keys: bool) -> None:
         operation["responses"] = dict(sorted(told.items()))
 
 
-def _build_schemas(app: FastAPI) -> dict[str, Any]:
+def _list_types(app: FastAPI) -> tuple[tuple[type[Any], JsonSchemaMode], ...]:
     operations = [route for route in app.routes if isinstance(route, Operation)]
     types: dict[type[Any], JsonSchemaMode] = {ProblemDetails: "serialization"}
     types.update(pair for one in operations for pair in one.list_types())
+    return tuple(types.items())
+
+
+@cache
+def _build_schemas(types: tuple[tuple[type[Any], JsonSchemaMode], ...]) -> dict[str, Any]:
+    """The schemas by their names: half a second, and the same for every application of a process."""
     named, shared = TypeAdapter[Any].json_schemas(
-        [(form.__name__, mode, adapt(form)) for form, mode in types.items()],
+        [(form.__name__, mode, adapt(form)) for form, mode in types],
         ref_template="#/components/schemas/{model}",
         schema_generator=_Exact,
     )

@@ -20,6 +20,7 @@ from service.calibration.report.rendering import render_report_markdown, render_
 from service.calibration.results import CalibrationReport
 from service.calibration.run import calibrate
 from tests.calibration.label_sets import drawn, item
+from tests.launchers import find_launchers
 
 ROOT = Path(__file__).parents[2]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -124,9 +125,10 @@ def test_what_is_shown_of_an_item(fields: dict[str, object], question: str, payl
 
 
 def test_without_matplotlib_the_page_says_what_is_missing() -> None:
-    """In a process of its own, where matplotlib cannot be imported."""
+    """In a process of its own, where matplotlib cannot be imported; it is forked from one that has not."""
     code = """
 import sys
+assert "matplotlib" not in sys.modules
 sys.modules["matplotlib"] = None
 from service.calibration.report.excerpts import build_excerpt
 from service.calibration.figures import Resampling
@@ -138,7 +140,7 @@ from tests.calibration.label_sets import drawn
 html = render_report_page(calibrate(*drawn(120), ReportOptions(resampling=Resampling(draws=0))).report)
 assert "matplotlib is not installed" in html and "<img" not in html
 """
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+    subprocess.run([find_launchers() / "python", "-c", code], check=True, cwd=ROOT)
 
 
 def test_a_run_imports_no_matplotlib() -> None:

@@ -6,7 +6,7 @@ import doctest
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from functools import cache
 from typing import Any
@@ -20,8 +20,15 @@ from tests.benchmarks.slips.__main__ import LEVELS, find
 from tests.benchmarks.slips.cases import HALVES, Case, apply, build_cases, load_scenes, parse_answers
 from tests.benchmarks.slips.slots import Slot
 from tests.benchmarks.slips.voices import FREE
+from tests.bulk import share
 
-half = pytest.mark.parametrize("half", HALVES)
+SOME = share([*HALVES], one_in=3)
+"""To make up the cases of one half takes a second."""
+
+
+def half(test: Callable[..., None]) -> Callable[..., None]:
+    """For each half, or a share of them."""
+    return pytest.mark.whole(pytest.mark.parametrize("half", SOME)(test))
 
 
 @cache
@@ -44,7 +51,8 @@ def test_no_mutant_is_a_true_text(half: str) -> None:
     assert not [case.id for case in cases(half) if case.slip and (case.scene.name, case.text) in true]
 
 
-@pytest.mark.parametrize("half", [each for each in HALVES if each != "open"])
+@pytest.mark.whole
+@pytest.mark.parametrize("half", [each for each in SOME if each != "open"])
 def test_there_are_enough_of_every_class(half: str) -> None:
     counts = Counter(case.slip for case in cases(half) if not case.is_true_answer)
     assert sum(count >= 10 for slip, count in counts.items() if slip) >= 25

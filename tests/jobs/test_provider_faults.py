@@ -67,16 +67,16 @@ def test_an_outage_of_five_minutes_is_sat_out(tmp_path: Path, provider: Provider
 
 
 def test_a_key_that_is_refused_pauses_the_batch(tmp_path: Path, provider: Provider, clock: Clock) -> None:
-    driver = Driver(tmp_path, provider, clock, "fault-401-s600")
+    driver = Driver(tmp_path, provider, clock, "fault-401-s240")
     batch = driver.submit(REQUESTS)
     ended = driver.run(batch)
     times = [one.at for one in provider.requests]
-    refused = [at for at in times if at < times[0] + 600]
+    refused = [at for at in times if at < times[0] + 240]
     paused = next(one for one in driver.seen if one.status == "paused_provider")
-    assert read_pause(paused.reason) == ("unauthorized", "openai/fault-401-s600")
+    assert read_pause(paused.reason) == ("unauthorized", "openai/fault-401-s240")
     assert paused.resume_at is not None
     assert len([at for at in refused if at == times[0]]) <= START
-    assert len(refused) <= START + 600 / 60 + 1
+    assert len(refused) <= START + 240 / 60 + 1
     assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
     assert (ended.reason, ended.resume_at) == (None, None)
 
@@ -85,21 +85,21 @@ def test_a_model_that_nobody_knows_pauses_the_batch_and_is_named(
     tmp_path: Path, provider: Provider, clock: Clock
 ) -> None:
     """Whoever watches is told; when the name is right it goes on, and until then it is looked at once a minute."""
-    driver = Driver(tmp_path, provider, clock, "fault-404-s600")
+    driver = Driver(tmp_path, provider, clock, "fault-404-s180")
     batch = driver.submit(REQUESTS)
     ended = driver.run(batch)
     times = [one.at for one in provider.requests]
     paused = next(one for one in driver.seen if one.status == "paused_provider")
-    assert read_pause(paused.reason) == ("unknown_model", "openai/fault-404-s600")
-    in_vain = [at for at in times if at < times[0] + 600]
-    assert len(in_vain) <= CHUNKS * START * (600 / 60 + 1)
+    assert read_pause(paused.reason) == ("unknown_model", "openai/fault-404-s180")
+    in_vain = [at for at in times if at < times[0] + 180]
+    assert len(in_vain) <= CHUNKS * START * (180 / 60 + 1)
     assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
 
 
 def test_a_key_that_goes_bad_in_the_middle_stops_what_was_not_begun(
     tmp_path: Path, provider: Provider, clock: Clock
 ) -> None:
-    driver = Driver(tmp_path, provider, clock, "fault-401-a24-s600")
+    driver = Driver(tmp_path, provider, clock, "fault-401-a24-s240")
     batch = driver.submit(REQUESTS)
     ended = driver.run(batch)
     times = [one.at for one in provider.requests]
@@ -107,7 +107,7 @@ def test_a_key_that_goes_bad_in_the_middle_stops_what_was_not_begun(
     paused = next(one for one in driver.seen if one.status == "paused_provider")
     assert 0 < paused.request_counts.completed <= 24
     assert len([at for at in times[24:] if at == first]) <= START
-    assert len([at for at in times[24:] if at < first + 600]) <= START + 600 / 60 + 1
+    assert len([at for at in times[24:] if at < first + 240]) <= START + 240 / 60 + 1
     assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", ITEMS, {"scored"})
 
 
@@ -173,17 +173,17 @@ def billed(provider: Provider) -> float:
 
 def test_a_budget_is_kept_to_the_cent_and_can_be_raised(tmp_path: Path, provider: Provider, clock: Clock) -> None:
     driver = Driver(tmp_path, provider, clock, "gpt-4o-mini", cached=True)
-    batch = driver.submit([two_questions(n) for n in range(100)], budget_usd=0.003)
+    batch = driver.submit([two_questions(n) for n in range(70)], budget_usd=0.003)
     paused = driver.run(batch)
     assert (paused.status, driver.line.waiting) == ("paused_budget", [])
-    assert 0 < paused.request_counts.completed < 100
+    assert 0 < paused.request_counts.completed < 70
     assert paused.cost_usd == pytest.approx(billed(provider), rel=1e-9)
     assert 0.003 - WORST <= billed(provider) <= 0.003
     driver.batches.resume("", batch, budget_usd=10.0)
     ended = driver.run(batch)
-    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", 100, {"scored"})
+    assert (ended.status, ended.request_counts.completed, kinds(driver, batch)) == ("completed", 70, {"scored"})
     assert ended.cost_usd == pytest.approx(billed(provider), rel=1e-9)
-    assert len(provider.paid) == 2 * 100
+    assert len(provider.paid) == 2 * 70
 
 
 def test_no_more_questions_are_asked_than_may_be(tmp_path: Path, provider: Provider, clock: Clock) -> None:

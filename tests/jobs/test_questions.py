@@ -9,7 +9,7 @@ from service.store.jobs.batches import Batch
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service
 
-ITEMS, LIMIT = 160, 80
+ITEMS, LIMIT = 100, 60
 
 
 def paused(run: Service, batch: str) -> Batch:

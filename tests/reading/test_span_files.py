@@ -265,7 +265,7 @@ def measure(tmp_path: Path, size: int, batch: int = 50) -> tuple[int, int, int]:
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
-    traces, found, took = measure(tmp_path, 40_000_000)
+    traces, found, took = measure(tmp_path, 20_000_000)
     assert found == traces
     assert took < 32
 

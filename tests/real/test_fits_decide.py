@@ -65,7 +65,7 @@ def replays(shared_data: Path, recorded: Provider) -> Mapping[str, Replay]:
             [item.model_copy(update={"split": ("fit", "test")[half[item.group]]}) for item in found.labels.items]
         ),
     )
-    run = calibrate(labels, predictions, ReportOptions(resampling=Resampling(draws=200 if WHOLE else 50)))
+    run = calibrate(labels, predictions, ReportOptions(resampling=Resampling(draws=200 if WHOLE else 20)))
     items = {item.id: item for item in labels.items}
     replies = read_replies(shared_data)
     return {
@@ -73,7 +73,7 @@ def replays(shared_data: Path, recorded: Provider) -> Mapping[str, Replay]:
             report.model,
             next(fit for fit in run.fits if fit.model == report.model),
             {one.id: one.passed for one in report.items},
-            share([items[one.id] for one in report.items], one_in=5),
+            share([items[one.id] for one in report.items], one_in=12),
             replies,
         )
         for report in [*run.report.judges, *[jury.report for jury in run.report.juries]]
@@ -202,5 +202,5 @@ def test_a_fit_that_does_not_apply_lets_nothing_pass(
 ) -> None:
     replay = replays["recorded-o3-mini"]
     fit = Fit.model_validate({**replay.fit.model_dump(), **changes})
-    found = reports_of(recorded, tmp_path, replay, [fit], most=20)
+    found = reports_of(recorded, tmp_path, replay, [fit], most=10)
     assert {report.verdict for _, report in found} == {"abstain"}

@@ -544,7 +544,7 @@ def test_counts_add_up_and_what_has_ended_stays_whatever_happens() -> None:
     run_state_machine_as_test(
         Lives,
         settings=settings(
-            max_examples=examples(15),
+            max_examples=examples(8),
             stateful_step_count=20,
             derandomize=True,
             database=None,
