@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--headless",
     "--no-sandbox",
