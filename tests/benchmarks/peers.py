@@ -111,7 +111,11 @@ def build_uipath() -> Work:
         due = [call["name"] for call in case["expected_calls"]]
         numbers = {name: ("==", count) for name, count in Counter(due).items()}
         calls = [{"name": call["name"], "args": call["arguments"]} for call in case["expected_calls"]]
-        asked = [(order, {"tool_calls_order": due}), (counts, {"tool_calls_count": numbers}), (args, {"tool_calls": calls})]
+        asked = [
+            (order, {"tool_calls_order": due}),
+            (counts, {"tool_calls_count": numbers}),
+            (args, {"tool_calls": calls}),
+        ]
         return [await one.evaluate(run, one.evaluation_criteria_type.model_validate(of)) for one, of in asked]
 
     def work(case: Case) -> object:

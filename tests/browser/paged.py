@@ -14,8 +14,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from tests.browser.driven import installed
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
-CHECK = "axe.run(document, {resultTypes: ['violations'], preload: false}).then((found) => found.violations)"
-"""`preload` would fetch every stylesheet again, half of the time, for two rules: one that is off, one on sounds that play at once."""
+ASKED = "axe.run(document, {resultTypes: ['violations'], preload: false})"
+"""`preload` would fetch every stylesheet again, half of the time, for two rules: one that is off, one on sounds that play of
+themselves."""
+FOUND = f"{ASKED}.then((found) => found.violations)"
 
 WINDOWS: list[tuple[int, Literal["light", "dark"]]] = [(400, "light"), (1_400, "dark")]
 """Widths and schemes that everybody's pages are tried in: each once, for what is too wide has no colour, and none is too pale
@@ -59,7 +61,7 @@ class Visit:
         session = self._context.new_cdp_session(self.page)
         if session.send("Runtime.evaluate", {"expression": "typeof axe"})["result"]["value"] == "undefined":
             session.send("Runtime.evaluate", {"expression": AXE})
-        found = session.send("Runtime.evaluate", {"expression": CHECK, "awaitPromise": True, "returnByValue": True})
+        found = session.send("Runtime.evaluate", {"expression": FOUND, "awaitPromise": True, "returnByValue": True})
         return [
             (one["id"], json.dumps([node["target"] for node in one["nodes"]][:3]))
             for one in found["result"]["value"]
