@@ -19,6 +19,9 @@ ASKED = "axe.run(document, {resultTypes: ['violations'], preload: false})"
 themselves."""
 FOUND = f"{ASKED}.then((found) => found.violations)"
 
+LEAN = ["--no-sandbox", "--disable-gpu", "--in-process-gpu", "--renderer-process-limit=1"]
+"""With as few processes as there can be."""
+
 WINDOWS: list[tuple[int, Literal["light", "dark"]]] = [(400, "light"), (1_400, "dark")]
 """Widths and schemes that everybody's pages are tried in: each once, for what is too wide has no colour, and none is too pale
 for a width."""
@@ -29,7 +32,7 @@ def browsing() -> Generator[Browser]:
     """The browser of this machine; skips where there is none."""
     found = installed()
     with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        browser = play.chromium.launch(executable_path=found, args=LEAN)
         try:
             yield browser
         finally:
