@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,12 +28,14 @@ class Shelf:
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         """Reads every file once; RubricError names the first that cannot be used."""
-        places = [find_resource("rubrics"), *folders]
-        self.judges = {judge.id: judge for place in places for judge in _read_all(place / "judges", _read_judge)}
+        judges, rubrics = _read_packaged()
+        own = [
+            (list(_read_all(place / "judges", _read_judge)), list(_read_all(place, read_rubric))) for place in folders
+        ]
+        self.judges = {judge.id: judge for judge in (*judges, *[one for found, _ in own for one in found])}
         self._rubrics: dict[str, Rubric] = {}
         self._latest: dict[int, tuple[Rubric | Extension, Rubric]] = {}
-        for place in places:
-            found = list(_read_all(place, read_rubric))
+        for found in (rubrics, *[found for _, found in own]):
             for choice in sorted(found, key=lambda one: isinstance(one, Extension)):  # what is extended comes first
                 self.add(self.find(choice))
 
@@ -92,6 +95,13 @@ def read_rubric(document: JsonValue) -> Rubric | Extension:
 
 def _read_judge(document: JsonValue) -> Judge:
     return _validate(document, Judge)
+
+
+@cache
+def _read_packaged() -> tuple[Sequence[Judge], Sequence[Rubric | Extension]]:
+    """What comes with the service: read once in a process, for every shelf has it."""
+    folder = find_resource("rubrics")
+    return tuple(_read_all(folder / "judges", _read_judge)), tuple(_read_all(folder, read_rubric))
 
 
 def _read_all(folder: Path, read: Callable[[JsonValue], R]) -> Iterator[R]:

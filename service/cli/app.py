@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+from functools import cache
 from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from service import __version__
 from service.cli import commands
@@ -39,3 +44,25 @@ def _root(
 
 
 add_commands(app, commands)
+
+
+def run_app(words: Sequence[str]) -> int | None:
+    """Runs a command; what typer raises is left to the caller.
+
+    Only what the first word names is built, where it names something: to build all takes longer than many a command.
+    """
+    names = {one.name for one in (*app.registered_commands, *app.registered_groups)}
+    first = next(iter(words), None)
+    built = _build(first if first in names else None)
+    return built.main(list(words), prog_name="callgrade", standalone_mode=False)
+
+
+@cache
+def _build(name: str | None) -> TyperGroup:
+    """The command line with one command or group, or whole."""
+    if name is None:
+        return get_group(app)
+    part = copy(app)
+    part.registered_commands = [one for one in app.registered_commands if one.name == name]
+    part.registered_groups = [one for one in app.registered_groups if one.name == name]
+    return get_group(part)

@@ -66,9 +66,9 @@ def add_commands(app: typer.Typer, package: ModuleType) -> None:
     _add(app, own)
     for group, module in sorted(groups, key=lambda one: one[0].place):
         name = module.__name__.rpartition(".")[2]
-        below = _build_group(name, group)
+        below = _build_group(group)
         _add(below, [*_list_commands(module), *[one for one in shared if name in one.helps]], group=name)
-        app.add_typer(below)
+        app.add_typer(below, name=name)
 
 
 def _list_commands(package: ModuleType) -> Iterator[Command]:
@@ -91,8 +91,8 @@ def _add(app: typer.Typer, commands: list[Command], *, group: str = "") -> None:
         app.command(one.name, help=one.helps.get(group))(one.body)
 
 
-def _build_group(name: str, group: CommandGroup) -> typer.Typer:
-    app = typer.Typer(name=name, help=group.help, rich_markup_mode=None)
+def _build_group(group: CommandGroup) -> typer.Typer:
+    app = typer.Typer(help=group.help, rich_markup_mode=None)
 
     @app.callback(invoke_without_command=True)
     def show_help(context: typer.Context) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import typer
-from typer.main import get_command
 
 from service.cli.exits import ExitCode, describe_error, get_exit_code
 from service.cli.extras import explain_missing
@@ -21,11 +20,11 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
 def run(argv: Sequence[str]) -> int:
     """The exit code of the command in `argv`."""
-    from service.cli.app import app  # noqa: PLC0415 (so that its import errors are caught by nobody but the reader)
+    from service.cli.app import run_app  # noqa: PLC0415 (so that its import errors are caught by nobody but the reader)
 
     _speak_everything()
     try:
-        return _finish(get_command(app).main(list(argv), prog_name="callgrade", standalone_mode=False))
+        return _finish(run_app(argv))
     except Exception as error:
         if os.environ.get("CALLGRADE_DEBUG"):
             raise

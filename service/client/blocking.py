@@ -57,7 +57,9 @@ class ServiceConnection:
         self.server = server
         self.retries = retries
         self.sleep = sleep
-        self._http = httpx.Client(base_url=server, headers=build_headers(key), timeout=calls.QUICK)
+        self._http = httpx.Client(
+            base_url=server, headers=build_headers(key), timeout=calls.QUICK, verify=calls.get_tls()
+        )
 
     def close(self) -> None:
         """Lets go of connections."""

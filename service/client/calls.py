@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import cache
 from hashlib import sha256
 from secrets import token_hex
 from tempfile import SpooledTemporaryFile
@@ -40,6 +42,12 @@ STEP = 2**18
 """Bytes that are sent at once."""
 IN_MEMORY = 2**24
 """Bytes of packed lines that are held before they go to a temporary file."""
+
+
+@cache
+def get_tls() -> ssl.SSLContext:
+    """Whom connections trust: httpx's own, read once in a process, for it takes longer than many a call."""
+    return httpx.create_ssl_context()
 
 
 class ServiceAnswer(NamedTuple):

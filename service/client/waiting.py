@@ -47,7 +47,9 @@ class AsyncConnection:
     def __init__(self, server: str, key: str | None, retries: Retries, sleep: Sleep) -> None:
         self.retries = retries
         self.sleep = sleep
-        self._http = httpx.AsyncClient(base_url=server, headers=build_headers(key), timeout=calls.QUICK)
+        self._http = httpx.AsyncClient(
+            base_url=server, headers=build_headers(key), timeout=calls.QUICK, verify=calls.get_tls()
+        )
 
     async def close(self) -> None:
         """Lets go of connections."""

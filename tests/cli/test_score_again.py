@@ -14,9 +14,10 @@ from tests.faults.provider import Provider, serving
 from tests.forked import Command, Forked
 from tests.jobs.process import order_of, request, until
 
-ITEMS = 200
+ITEMS = 100
+"""More than are worked on at once."""
 IN_FLIGHT = 8
-ANSWERED = 90
+ANSWERED = 40
 """As many requests are answered before the provider falls silent."""
 
 

@@ -89,12 +89,14 @@ def pages_with(kind: str) -> list[Page]:
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs a command as a reader would, with a home of its own."""
+    outside = {} if folder == ROOT else {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # a reader has not what our tests load
     environment = {
         "PATH": os.pathsep.join([str(find_launchers()), str(BIN), os.environ["PATH"]]),
         "PYTHONPATH": str(ROOT),
         "PYTEST_PLUGINS": "pytest_callgrade",  # an environment from before the plugin does not name it
         "COLUMNS": "100",
         "HOME": str(folder),
+        **outside,
     }
     return subprocess.run(
         ["/bin/sh", "-c", command],
