@@ -12,6 +12,7 @@ from threading import current_thread, main_thread
 from time import perf_counter
 
 from service.cli.inputs import InputChoices, Inputs, Refusal
+from service.cli.interrupts import wake_by_signals
 from service.core.report import Report
 from service.engine import Engine
 from service.errors import InputError
@@ -53,7 +54,8 @@ def score_records(inputs: Inputs, *, repeats: int = 1) -> Iterator[Result]:
     A result comes as soon as it and those before it are there.
     """
     waiting: deque[Result | asyncio.Task[Result]] = deque()
-    with asyncio.Runner() as loop:  # one for all: connections to judges and to their cache belong to it
+    # One loop for all: connections to judges and to their cache belong to it.
+    with asyncio.Runner() as loop, wake_by_signals(loop.get_loop()):
         for number, asked in enumerate(_repeat(inputs, repeats), start=1):
             waiting.append(_begin(number, asked, inputs, loop))
             while waiting and (len(waiting) >= TOGETHER or not isinstance(waiting[0], asyncio.Task)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,7 +76,7 @@ def check_again(
     asking = Asking(found_rubric, judges, only={one.judge for one in chosen})
     pinned = list(_pin_judges(chosen, _read_fits(run), sampling))
     items = list({item.key: item for one in pinned for item in _list_items(known, one)}.values())
-    said, missing = asyncio.run(_collect_predictions(engine, items, asking))
+    said, missing = run(_collect_predictions(engine, items, asking))
     checked_ones = tuple([_check_one(one, said, Resampling(max(report.draws, 200))) for one in pinned])
     found = CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=checked_ones)
     return found, missing

@@ -96,10 +96,9 @@ def judge_labels(
     A second start with the same `out` asks only for what is not there. Items that no judge answered are told and left out:
     the exit code is then 5, and a second start asks for them again.
     """
-    import asyncio
-
     from service.calibration.prediction_files import build_basis, open_predictions
     from service.cli.calibrating.judging import build_judging_engine
+    from service.cli.interrupts import run
     from service.cli.labelled import Sources, name_file, read_labelled
     from service.jobs.predicting import Asking
 
@@ -114,7 +113,7 @@ def judge_labels(
         with open_predictions(out, begun) as file:
             _tell_known(file, out)
             with name_file(labels):
-                asyncio.run(_write_predictions(engine, items, asking, file, count, model.model))
+                run(_write_predictions(engine, items, asking, file, count, model.model))
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
     except KeyboardInterrupt:
