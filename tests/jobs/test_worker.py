@@ -74,16 +74,16 @@ def test_no_table_holds_what_would_run_when_it_is_read(tmp_path: Path, slow: Pro
 def test_a_long_batch_does_not_keep_a_short_one_waiting(tmp_path: Path, slow: Provider) -> None:
     slow.latency = 0.02
     with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        long = run.submit([request(n) for n in range(500)], size=50)
-        short = run.submit([request(n) for n in range(500, 550)], size=50)
+        long = run.submit([request(n) for n in range(1_000)], size=50)
+        short = run.submit([request(n) for n in range(1_000, 1_050)], size=50)
         run.start()
         run.ended(short)
-        assert run.find(long).request_counts.completed < 250
+        assert run.find(long).request_counts.completed < 500
         run.batches.cancel("", long)
         ended = run.ended(long)
         counts = ended.request_counts
         assert ended.status == "cancelled"
-        assert counts.completed + counts.failed + counts.cancelled == counts.total == 500
+        assert counts.completed + counts.failed + counts.cancelled == counts.total == 1_000
 
 
 def test_a_cancelled_batch_stops(tmp_path: Path, slow: Provider) -> None:

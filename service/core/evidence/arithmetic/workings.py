@@ -44,11 +44,9 @@ class _Pool:
         self._few = held[:MAX_POOL]
         self._pairs = [(a, b) for (a, one), (b, other) in combinations(self._few, 2) if _go_together(said, one, other)]
         self._columns = list(_list_columns(self._few))
-        self.wholes = sorted(self._list_wholes())
-
-    def _list_wholes(self) -> set[Decimal]:
-        totals = [(sum(each, Decimal(0)), len(each)) for each in self._columns]
-        return {total for total, _ in totals} | {total / n for total, n in totals}
+        self.totals = [sum(each, Decimal(0)) for each in self._columns]
+        means = [total / len(each) for total, each in zip(self.totals, self._columns, strict=True)]
+        self.wholes = sorted({*self.totals, *means})
 
     @lazy
     def apart(self) -> list[Decimal]:
@@ -121,7 +119,7 @@ class Workings:
             return False
         pool, told = self._find_pool(said), self._list_told(said, clause)[-_FEW:]
         if asks_sum(clause):
-            made = [*pool.wholes, sum(told, Decimal(0)), *(a + b for a, b in combinations(told, 2))]
+            made = [*pool.totals, sum(told, Decimal(0)), *(a + b for a, b in combinations(told, 2))]
         else:
             made = [
                 *(pool.apart if len(pool.values) <= _FEW else ()),
