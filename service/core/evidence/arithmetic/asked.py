@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from service.core.evidence.arithmetic.holding import DIFFERENCE, SUM
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import MADE
@@ -10,6 +12,7 @@ from service.core.evidence.sentences.mentions import Clause, ClauseMention, find
 CHANGED = split_words("by up down rose fell grew dropped")
 _ASKING = SUM | DIFFERENCE | MADE | CHANGED - {"by"} | split_words("gained lost added gains loses drops adds")
 _OF_TWO = split_words("both together plus")
+_SIGNS = re.compile(r"[=\u00d7]|[\d)] ?\+ ?[^\s\d]?\d")
 _NO_COMPARATIVES = split_words(
     "after other under over per number order water either whether user offer never later member paper power center former "
     "together altogether another rather however september october november december summer winter dinner letter server "
@@ -35,8 +38,8 @@ def asks_sum(clause: Clause) -> bool:
 
 
 def asks_arithmetic(clause: Clause) -> bool:
-    """Whether words of a sentence speak of what is worked out."""
-    return bool(_ASKING & find_words(clause.sentence))
+    """Whether words of a sentence speak of what is worked out, or signs do."""
+    return bool(_ASKING & find_words(clause.sentence) or _SIGNS.search(clause.sentence))
 
 
 def is_worked_out(clause: Clause) -> bool:
