@@ -6,12 +6,15 @@ Both are served as `callgrade serve` serves. Processor time is the least of inte
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import os
 import socket
 import time
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -42,6 +45,7 @@ def _measure_waits(bodies: Sequence[bytes]) -> None:
     """Prints how long requests wait that come at half the rate that the server can bear, by when they were due."""
     half = rate(serve_callgrade, "/v1/score", bodies) / 2
     with _Served(serve_callgrade) as port:
+        _await_readiness(port)
         waits = sorted(asyncio.run(_arrive(port, [_http("/v1/score", body) for body in bodies], half)))
     p50, p99 = waits[len(waits) // 2], waits[len(waits) * 99 // 100]
     print(f"    at {half:.0f} requests a second, half of what it bears: p50 {p50 * 1e3:.2f} ms, p99 {p99 * 1e3:.2f} ms")
@@ -195,6 +199,16 @@ async def _answer(reader: asyncio.StreamReader) -> None:
         raise RuntimeError(head.decode("latin-1"))
     length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
     await reader.readexactly(length)
+
+
+def _await_readiness(port: int) -> None:
+    """Until all is loaded: at its start a server loads litellm beside what it answers."""
+    while True:
+        with contextlib.suppress(OSError), contextlib.closing(HTTPConnection("127.0.0.1", port)) as connection:
+            connection.request("GET", "/readyz")
+            if connection.getresponse().status == HTTPStatus.OK:
+                return
+        time.sleep(0.1)
 
 
 async def _arrive(port: int, messages: Sequence[bytes], per_second: float) -> list[float]:
