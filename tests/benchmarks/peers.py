@@ -1,8 +1,7 @@
 """Peers on the same cases, in an environment of their own: `make peers` makes it, `make bench` runs this file with its Python.
 
 It reads the cases as JSON from the file it is given, says in a line of JSON which peers are there, and works through all cases
-once, peer by peer, for each line on standard input: then it writes the CPU seconds of each. None of them looks at schemas or
-says where two calls differ.
+once, peer by peer, for each line on standard input: then it writes the CPU seconds of each. None of them looks at schemas.
 """
 
 from __future__ import annotations
