@@ -35,7 +35,7 @@ def wake_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
             loop.remove_reader(heard)
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def complete(work: Coroutine[Any, Any, T]) -> T:
     """What `asyncio.run` does, and ctrl-C is heard however quiet it is."""
     with asyncio.Runner() as runner, wake_by_signals(runner.get_loop()):
         return runner.run(work)

@@ -29,6 +29,7 @@ from service.calibration.results import CalibrationReport, HeldOutItem, JudgeRep
 from service.calibration.splits import SEED
 from service.cli.calibrating.judging import build_judging_engine
 from service.cli.context import read_settings
+from service.cli.interrupts import complete
 from service.cli.labelled import Sources, lines_of, read_labelled, read_run
 from service.cli.rendering.console import console, plural, say
 from service.cli.rendering.documents import show
@@ -76,7 +77,7 @@ def check_again(
     asking = Asking(found_rubric, judges, only={one.judge for one in chosen})
     pinned = list(_pin_judges(chosen, _read_fits(run), sampling))
     items = list({item.key: item for one in pinned for item in _list_items(known, one)}.values())
-    said, missing = run(_collect_predictions(engine, items, asking))
+    said, missing = complete(_collect_predictions(engine, items, asking))
     checked_ones = tuple([_check_one(one, said, Resampling(max(report.draws, 200))) for one in pinned])
     found = CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=checked_ones)
     return found, missing

@@ -98,7 +98,7 @@ def judge_labels(
     """
     from service.calibration.prediction_files import build_basis, open_predictions
     from service.cli.calibrating.judging import build_judging_engine
-    from service.cli.interrupts import run
+    from service.cli.interrupts import complete
     from service.cli.labelled import Sources, name_file, read_labelled
     from service.jobs.predicting import Asking
 
@@ -113,7 +113,7 @@ def judge_labels(
         with open_predictions(out, begun) as file:
             _tell_known(file, out)
             with name_file(labels):
-                run(_write_predictions(engine, items, asking, file, count, model.model))
+                complete(_write_predictions(engine, items, asking, file, count, model.model))
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
     except KeyboardInterrupt:
