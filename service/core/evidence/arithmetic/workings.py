@@ -42,11 +42,21 @@ class _Pool:
         held = list(islice(((value, fact) for fact in facts if (value := read_number(said, fact))), MAX_VALUES))
         self.values = sorted({value for value, _ in held})
         self._few = held[:MAX_POOL]
-        self._pairs = [(a, b) for (a, one), (b, other) in combinations(self._few, 2) if _go_together(said, one, other)]
+        self._said = said
         self._columns = list(_list_columns(self._few))
         self.totals = [sum(each, Decimal(0)) for each in self._columns]
         means = [total / len(each) for total, each in zip(self.totals, self._columns, strict=True)]
         self.wholes = sorted({*self.totals, *means})
+
+    @lazy
+    def _pairs(self) -> list[tuple[Decimal, Decimal]]:
+        """The values that may be added: they stand side by side, or both are of the kind."""
+        keyed = [(value, fact.path[:-1], fact.path[:-2], is_typed(self._said, fact)) for value, fact in self._few]
+        return [
+            (one[0], other[0])
+            for one, other in combinations(keyed, 2)
+            if (one[3] and other[3]) or one[1] == other[1] or (one[1] and one[2] == other[2])
+        ]
 
     @lazy
     def apart(self) -> list[Decimal]:
@@ -241,12 +251,6 @@ def _list_factors(fact: Fact) -> list[Decimal]:
     beside = islice((other for other in fact.record.facts if other is not fact), MAX_FACTORS)
     numbers = [one.quantities[0].number for one in beside if len(one.quantities) == 1]
     return [number for number in numbers if number]
-
-
-def _go_together(said: Quantity, one: Fact, other: Fact) -> bool:
-    """Whether two facts may be added: they stand side by side, or both are of the kind."""
-    beside = one.path[:-1] == other.path[:-1] or (len(one.path) > 1 and one.path[:-2] == other.path[:-2])
-    return beside or (is_typed(said, one) and is_typed(said, other))
 
 
 def _list_columns(held: Sequence[tuple[Decimal, Fact]]) -> Iterator[list[Decimal]]:
