@@ -306,7 +306,7 @@ def test_contradictions_in_box_scores_are_those_that_people_marked(tallies):
     """1,214 errors were marked, of which most are of other kinds; the base rate is of all numbers in the texts."""
     tally = tallies["rotowire"]
     base = sum(tally.wrong.values()) / sum(tally.claims.values())
-    assert tally.claims["contradicted"] >= least(100, "rotowire")
+    assert tally.claims["contradicted"] >= least(95, "rotowire")
     assert tally.wrong["contradicted"] >= 0.9 * tally.claims["contradicted"]
     assert tally.wrong["supported"] <= 0.06 * tally.claims["supported"] < base * tally.claims["supported"]
 
@@ -314,7 +314,7 @@ def test_contradictions_in_box_scores_are_those_that_people_marked(tallies):
 @pytest.mark.parametrize(
     ("domain", "verdict", "claims", "precision"),
     [
-        ("d2t-openweather", "contradicted", 20, 0.75),
+        ("d2t-openweather", "contradicted", 5, 0.75),
         ("q-openweather", "contradicted", 330, 0.55),
         ("q-owid", "suspected", 45, 0.5),  # of comma-separated text
     ],
