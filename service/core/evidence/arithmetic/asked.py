@@ -50,3 +50,21 @@ def is_worked_out(clause: Clause) -> bool:
 def asks_total_alone(clause: Clause) -> bool:
     """Whether words ask for a total, and neither for that of two nor for a difference."""
     return asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & find_words(clause.sentence)
+
+
+_WORKING = split_words(
+    "half twice double doubled third quarter share average averaged averages mean per each times every left still short would "
+    "come comes came make makes making leave leaves bring brings without with plus minus if since to from for need needs spare "
+    "above below under over past missing remain remains unspent against worth so receive receives unused due"
+)
+"""Words that often stand beside what is worked out, though they tell of other things too."""
+
+
+def asks_result(sentence: str) -> bool:
+    """Whether a sentence may tell what is worked out: by its words, a comparative or a sign."""
+    words = split_tokens(sentence)
+    return (
+        not (_ASKING | _WORKING).isdisjoint(words)
+        or any(len(word) > 4 and word.endswith("er") and word not in _NO_COMPARATIVES for word in words)
+        or _SIGNS.search(sentence) is not None
+    )

@@ -36,15 +36,13 @@ class Zones:
 
     @lazy
     def _offsets(self) -> frozenset[int]:
-        """The offsets by which most times that no result holds can be told; none where one stands as it is held."""
+        """The offsets by which at least half of the times can be told that no result holds as they are."""
         held = {value for fact in self._holdings.facts for one in fact.quantities for value in _list_minutes(one)}
-        told = {value for one in self._said for value in _list_minutes(one)}
         known = {value for fact in self._zoned for value in _iter_zoned(fact)}
-        if told & known:
-            return frozenset()
-        found = Counter(offset for value in told - held for offset in {*_iter_offsets(value, known)})
+        told = {value for one in self._said for value in _list_minutes(one)} - held
+        found = Counter(offset for value in told for offset in {*_iter_offsets(value, known)})
         most = max(found.values(), default=0)
-        return frozenset([offset for offset, n in found.items() if n == most])
+        return frozenset([offset for offset, n in found.items() if n == most and 2 * n >= len(told)])
 
     def tell(self, said: Quantity, facts: Iterable[Fact]) -> bool:
         """Whether a time, or a day, is that of a fact by the clocks of the zone."""

@@ -36,6 +36,8 @@ MAX_IN_ALL = 5_000
 MAX_SENTENCES = 1_500
 MAX_LAST = 16
 """Quantities that others said of which those of a text may be worked out."""
+MAX_HEARD = 400
+"""Quantities that others said which may account for those of a text."""
 MAX_PROSE = 50_000
 """Characters of results in prose in which claims are looked for."""
 
@@ -182,7 +184,7 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
         verdicts = knowledge.check(
             text,
             f"/messages/{n}/text",
-            Utterances(listener.has, listener.words, listener.today, listener.list_last),
+            Utterances(listener.has, listener.words, listener.today, listener.list_last, listener.list_all),
             claims,
         )
     except OverBudgetError as error:
@@ -198,6 +200,7 @@ class _Listener:
         self._values: set[Value] = set()
         self._texts: list[str] = []
         self._last: list[Quantity] = []
+        self._all: list[Quantity] = []
         self._unread: list[str] = []  # most traces never ask
 
     def text(self, text: str) -> None:
@@ -217,11 +220,17 @@ class _Listener:
             for quantity in find_stated(text):
                 self._values.update(quantity.values)
                 self._last = [*self._last, quantity][-MAX_LAST:]
+                if len(self._all) < MAX_HEARD:
+                    self._all.append(quantity)
         self._unread.clear()
 
     def list_last(self) -> list[Quantity]:
         self._read()
         return self._last
+
+    def list_all(self) -> list[Quantity]:
+        self._read()
+        return self._all
 
     def words(self, text: str) -> bool:
         self._read()

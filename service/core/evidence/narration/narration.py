@@ -21,6 +21,7 @@ from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
 from service.core.evidence.narration.superlatives import check_superlatives
 from service.core.evidence.narration.tallies import check_tallies
+from service.core.evidence.narration.unaccounted import Unaccounted
 from service.core.evidence.narration.understood import Understanding
 from service.core.evidence.narration.verdicts import (
     OPEN,
@@ -64,7 +65,12 @@ def check_text(
         if not composite and _outweighs(saying.ruling, found.get(place), bound.get(place)):
             found[place] = saying.ruling
     understanding = Understanding(text, clauses, fact_index)
-    return [_build_verdict(path, text, place, understanding.weigh(*place, found[place])) for place in sorted(found)]
+    unaccounted = Unaccounted(fact_index.holdings, utterances, said)
+    weighed = {place: understanding.weigh(*place, found[place]) for place in sorted(found)}
+    for place, claim in claims.items():
+        if weighed[place].verdict in ("not_checkable", "unsupported"):
+            weighed[place] = unaccounted.check(claim) or weighed[place]
+    return [_build_verdict(path, text, place, ruling) for place, ruling in weighed.items()]
 
 
 def _build_verdict(path: str, text: str, place: tuple[int, int], ruling: Ruling) -> ClaimVerdict:

@@ -61,6 +61,8 @@ class Utterances(NamedTuple):
     """The day that the trace gives as its own."""
     numbers: Callable[[], Sequence[Quantity]] = tuple
     """The last quantities that others said."""
+    quantities: Callable[[], Sequence[Quantity]] = tuple
+    """All quantities that others said, that calls were made with, and that tools describe."""
 
 
 def build_contradiction(

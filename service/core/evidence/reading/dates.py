@@ -43,7 +43,10 @@ RELATIVE = (
     r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago\b"
     r"|(?:(?:this|next|last|on|coming) )?(?:" + "|".join(WEEKDAYS) + r"))\b"
 )
-TIME = r"(?<![\d:.])\d{1,2}:\d{2}(?::\d{2})?(?:[ \u202f]?[ap]\.?m\b\.?|(?![:\d]))|(?<![\d:.])\d{1,2}[ \u202f]?[ap]\.?m\b\.?"
+TIME = (
+    r"(?<![\d:.])\d{1,2}:\d{2}(?::\d{2})?(?:[ \u202f]?[ap]\.?m\b\.?|(?![:\d]))"
+    r"|(?<![\d:.])\d{1,2}(?:\.[0-5]\d)?[ \u202f]?[ap]\.?m\b\.?"
+)
 
 _PARTS = re.compile(r"\d+|[a-z]+", re.IGNORECASE)
 

@@ -96,7 +96,12 @@ def find_words(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _states_fact(sentence: str) -> bool:
-    return not sentence.rstrip().endswith("?") and not is_supposed(sentence) and not _INTENDED.search(sentence)
+    return not sentence.rstrip().endswith("?") and not is_supposed(sentence) and not announces(sentence)
+
+
+def announces(sentence: str) -> bool:
+    """Whether a sentence announces or offers what the assistant is about to do."""
+    return _INTENDED.search(sentence) is not None
 
 
 def _is_able(mention: ClauseMention) -> bool:
