@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
-from service.core.evidence.actions.verbs import DONE, list_actions, list_objects, only_reads
+from service.core.evidence.actions.verbs import CERTAIN, DONE, list_actions, list_objects, may_act, only_reads
 from service.core.evidence.narration.verdicts import ClaimVerdict
 from service.core.evidence.reading.words import split_name, split_tokens, split_words, stem_word
 from service.core.json.leaves import list_leaves
@@ -14,10 +15,10 @@ from service.core.trace import Step, ToolDef
 CLAIMED_ACTION = "claimed_action_not_taken"
 """The code of a claim that no call bears out."""
 
-_FORMS = "|".join(sorted([form for form in DONE if form.endswith(("ed", "t", "d"))], key=len, reverse=True))
+_FORMS = "|".join(sorted([form for form in CERTAIN if form.endswith(("ed", "t", "d"))], key=len, reverse=True))
+_ADVERBS = r"(?:(?:now|just|also|already|successfully|gone ahead and|went ahead and) ){0,2}"
 _CLAIM = re.compile(
-    rf"\b(?:(?P<own>I(?: have|['\u2019]ve)?)|(?:has|have) been|is now) "
-    rf"(?:(?:now|just|also|already|successfully|gone ahead and) ){{0,2}}(?P<verb>{_FORMS})\b"
+    rf"\b(?:(?P<own>I(?: have|['\u2019]ve)?) {_ADVERBS}(?P<act>[a-z]++)|(?:(?:has|have) been|is now) {_ADVERBS}(?P<verb>{_FORMS})\b)"
     r"(?! (?:no|none|nothing|nobody)\b|(?<=ordered)(?: \w+){1,4} by\b|(?<=returned)(?: \w+){1,4} below\b| the order of\b)",
     re.IGNORECASE,
 )
@@ -64,17 +65,20 @@ class ToldActions:
         return tuple(self._iter_missing(text, path)) if self._tools else ()
 
     def _iter_missing(self, text: str, path: str) -> Iterator[ClaimVerdict]:
-        for claim in list(_CLAIM.finditer(text))[:MAX_CLAIMS]:
-            action = DONE[claim["verb"].lower()]
+        claims = (claim for claim in _CLAIM.finditer(text) if claim["verb"] or may_act(claim["act"].lower()))
+        for claim in islice(claims, MAX_CLAIMS):
+            action = DONE.get((claim["verb"] or claim["act"]).lower(), "")
             if action in self._done or self._may_have or _is_open(text, claim):
                 continue
             does = [
                 name
                 for name, tool in sorted(self._tools.items())
-                if action in list_actions(name) and not only_reads(name, tool)
+                if (action in list_actions(name) or not action) and not only_reads(name, tool)
             ]
             # What another call did may include it: with no tool of its own, or in words that name nobody.
-            if not self._done or (does and claim["own"]):
+            if not self._done if action else does and not self._done:
+                yield from self._judge(text, path, claim, action, does if action else [])
+            elif action and does and claim["own"]:
                 yield from self._judge(text, path, claim, action, does)
 
     def _judge(
@@ -84,7 +88,7 @@ class ToldActions:
             return
         words = {stem_word(word) for word in split_tokens(text[claim.end() :].partition("\n")[0])[:_REACH]}
         named = [name for name in does if list_objects(name) & words]
-        sure = bool(named and claim["own"]) and not self._done
+        sure = bool(named and claim["own"]) and not self._done and action in CERTAIN
         missing = f"no call of {named[0]} succeeded" if named else "no call that does so succeeded"
         note = f"the text says {claim.group()!r}, and {missing} before it"
         verdict = "contradicted" if sure else "suspected"

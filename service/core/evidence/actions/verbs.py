@@ -22,8 +22,71 @@ order ordered purchase purchased buy bought
 pay paid charge charged
 transfer transferred
 """
-DONE = {form: line.split()[0] for line in _TABLE.strip().splitlines() for form in line.split()}
-"""Every form of a verb, with the one that stands for all that say the same."""
+_MORE = """
+block blocked freeze frozen lock locked
+unblock unblocked unfreeze unfrozen unlock unlocked
+merge merged
+approve approved accept accepted
+reject rejected decline declined
+assign assigned
+close closed resolve resolved
+move moved
+archive archived
+publish published
+subscribe subscribed
+unsubscribe unsubscribed
+start started restart restarted launch launched resume resumed
+stop stopped pause paused
+enable enabled activate activated
+disable disabled deactivate deactivated silence silenced mute muted
+renew renewed extend extended
+enrol enrolled enroll
+invite invited
+request requested
+log logged save saved record recorded
+set
+switch switched upgrade upgraded downgrade downgraded
+upload uploaded
+print printed
+release released
+withdraw withdrawn withdrew revoke revoked
+redirect redirected
+raise raised increase increased
+lower lowered decrease decreased reduce reduced
+sign signed
+"""
+
+
+
+def _read_table(table: str) -> dict[str, str]:
+    return {form: line.split()[0] for line in table.strip().splitlines() for form in line.split()}
+
+
+CERTAIN = _read_table(_TABLE)
+"""Every form of a verb that says what it does, with the one that stands for all that say the same."""
+DONE = _read_table(_MORE) | CERTAIN
+"""Those too that may be said of words alone: `I have moved the total up`, `I've started with the cheapest`."""
+TALKING = split_words(
+    "checked looked found seen read reviewed listed included converted rounded sorted grouped left kept taken counted "
+    "calculated computed compared verified noticed noted used assumed marked highlighted bolded summarised summarized "
+    "explained described shown given provided translated searched pulled gathered fetched retrieved located identified "
+    "had been tried attempted understood heard gone done mentioned said answered omitted skipped ignored excluded estimated "
+    "worked picked chosen based learned received encountered confirmed finished completed focused limited filtered ranked "
+    "arranged broken split wanted needed liked hoped apologized apologised asked double needed managed outlined attached"
+)
+"""What assistants say that they did while they only read, thought and wrote."""
+_IRREGULAR = split_words("sent set put made told bought paid written withdrawn sold let begun wrote")
+
+
+def may_act(verb: str) -> bool:
+    """Whether a verb in the past may tell of an action on the world.
+
+    >>> may_act("restarted"), may_act("told"), may_act("checked"), may_act("green")
+    (True, True, False, False)
+    """
+    return verb not in TALKING and (verb.endswith("ed") or verb in _IRREGULAR)
+
+
 _READS = split_words(
     "get list search find lookup look read fetch check view show query retrieve calculate compute think describe count "
     "browse inspect analyze explain estimate compare translate convert validate verify preview quote"

@@ -7,6 +7,7 @@ together: numbers of one column or one record, and numbers that somebody said wi
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
@@ -21,7 +22,8 @@ from service.core.evidence.facts.fact_index import NUMERIC
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import Holdings
 from service.core.evidence.reading.dates import is_same_day
-from service.core.evidence.reading.quantities import Quantity
+from service.core.evidence.reading.quantities import Quantity, Value, list_significant_digits
+from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.units import UNITS, convert_to_base
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import Claim
@@ -64,6 +66,9 @@ _MOVING = split_words("by until till end ends done finish finishes finished over
 _DAY_MIN, _DAY_S, _ROUGH_MIN = 1440, 86_400, 15
 _MONTH_S = float(UNITS["month"].factor)
 _AFTER_CHARS = 40
+_DIGITS = re.compile(r"\d{4,40}")
+_TELLING = 2
+"""A number of more digits that results hold in another unit is no number from nowhere."""
 _FUZZ = 1e-6
 _SIGNED = frozenset({"minus"})
 Span = tuple[float, str]
@@ -99,12 +104,32 @@ class Accounts:
         return said.number is None or self._gives_number(claim, float(abs(said.number)), rough=rough)
 
     def _is_held(self, said: Quantity, *, rough: bool) -> bool:
-        if any(set(one.values) & set(said.values) for one in self._heard):
+        values = {*said.values}
+        if not values.isdisjoint(self._heard_values) or (
+            said.number is not None
+            and len(list_significant_digits(said.number)) > _TELLING
+            and any(value in self._holdings.by_value for value in values)
+        ):
+            return True
+        if said.kind == "number" and said.text.isdigit() and any(run.endswith(said.text) for run in self._digit_runs):
             return True
         facts: Iterable[Fact] = self._holdings.facts
         if said.number is not None:
             facts = self._holdings.scale.find_near(said, about=rough)
         return any(relate(said, fact, held, about=rough, words=_SIGNED) for fact in facts for held in fact.quantities)
+
+    @lazy
+    def _heard_values(self) -> frozenset[Value]:
+        """Values that others said, and those in the names of fields: `3.5mm jack`."""
+        names = {name for path in self._holdings.by_path for name in path if any(c.isdigit() for c in name)}
+        told = (one for name in islice(names, MAX_NUMBERS) for one in find_stated(name))
+        return frozenset(value for one in (*self._heard, *told) for value in one.values)
+
+    @lazy
+    def _digit_runs(self) -> frozenset[str]:
+        """Digits inside the texts of results: `certificate_7504069`, of which `ending in 4069` may be said."""
+        texts = (fact.value for fact in self._holdings.facts if isinstance(fact.value, str))
+        return frozenset(run for text in texts for run in _DIGITS.findall(text))
 
     def _gives_date(self, said: Quantity, spans: Collection[Span]) -> bool:
         """Whether a day is another one by other clocks, or so many days, weeks, months or years later or earlier."""

@@ -28,7 +28,7 @@ MAX_VALUES_HELD = 40_000
 """Values of results that claims are held against, each counting for each claim."""
 MAX_WORDS = 2_000
 """Different words in the names of fields; those beyond are not looked for."""
-MIN_ID, MIN_DIGITS = 5, 3
+MIN_ID, MIN_DIGITS = 4, 3
 """Characters, and digits among them, of an identifier whose shape tells its sort."""
 _SERIES = frozenset({"value"})
 NUMERIC = frozenset({"number", "money", "percent", "measure", "duration"})
@@ -234,11 +234,11 @@ class FactIndex:
 def read_shape(text: str) -> str:
     """What identifiers of one sort share: all but their digits; "" where that is little.
 
-    >>> read_shape("INC-30371"), read_shape("30 Main St"), read_shape("42")
-    ('INC-00000', '', '')
+    >>> read_shape("INC-30371"), read_shape("P-112"), read_shape("30 Main St"), read_shape("42")
+    ('INC-00000', 'P-000', '', '')
     """
-    letters = sum(c.isalpha() for c in text)
-    if " " in text or letters < 2 or sum(c.isdigit() for c in text) < MIN_DIGITS:
+    digits = sum(c.isdigit() for c in text)
+    if " " in text or digits < MIN_DIGITS or not any(c.isalpha() for c in text):
         return ""
     return "".join("0" if c.isdigit() else c for c in text.upper())
 

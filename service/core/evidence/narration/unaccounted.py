@@ -12,12 +12,13 @@ from itertools import islice
 
 from service.core.evidence.arithmetic.accounts import Accounts
 from service.core.evidence.arithmetic.slips import find_kin
-from service.core.evidence.facts.facts import MAX_CELL
+from service.core.evidence.facts.facts import MAX_CELL, Fact
 from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.binding import is_about
 from service.core.evidence.narration.fitting import is_of_kind, is_typed
 from service.core.evidence.narration.verdicts import Ruling, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, is_same_currency
 from service.core.evidence.sentences.claims import Claim
 from service.core.evidence.sentences.mentions import announces
 from service.core.models.lazy import lazy
@@ -26,6 +27,7 @@ MIN_DIGITS = {"money": 2, "number": 3, "percent": 3, "duration": 2, "measure": 2
 """Significant digits of numbers that are looked for; shorter ones are had by chance from any few others."""
 MAX_TYPED = 400
 _YEAR = re.compile(r"(?:19|20)\d\d")
+_CURRENCY_NAMES = [*CURRENCY_WORDS.items(), *((code, code) for code in {*CURRENCIES.values()})]
 _KINDS = frozenset({"date", "time", *MIN_DIGITS})
 
 
@@ -40,9 +42,36 @@ class Unaccounted:
     def check(self, claim: Claim) -> Ruling | None:
         """The suspicion that a claim's value came from nowhere; None where something accounts for it."""
         said = claim.quantity
-        if not _is_telling(claim) or self._is_cut or self._utterances.has(said):
+        if self._is_cut or not _is_stated(claim):
+            return None
+        if said.kind == "money" and (other := self._find_other_currency(said)) is not None:
+            return suspect(said.text, other, "wrong_unit")
+        if not _is_telling(claim) or self._utterances.has(said):
             return None
         return None if self._accounts.give(claim, rough=is_about(claim)) else self._suspect(said)
+
+    def _find_other_currency(self, said: Quantity) -> Fact | None:
+        """An amount of results in their currency, where nobody ever named the one that is said."""
+        known = self._currencies
+        if said.unit == "?" or not known or any(is_same_currency(said.unit, one) for one in known):
+            return None
+        if any(self._utterances.words(name) for name, code in _CURRENCY_NAMES if code == said.unit):
+            return None
+        return next(iter(known.values()))
+
+    @lazy
+    def _currencies(self) -> dict[str, Fact]:
+        """The currencies of results, each with an amount in it; none where another one was said."""
+        found: dict[str, Fact] = {}
+        for fact in self._holdings.facts:
+            for held in fact.quantities:
+                code = held.unit if held.kind == "money" else fact.counted.currency
+                if code and code != "?":
+                    found.setdefault(code, fact)
+            if isinstance(fact.value, str) and (code := CURRENCIES.get(fact.value.upper(), "")):
+                found.setdefault(code, fact)
+        heard = {one.unit for one in self._utterances.quantities() if one.kind == "money"}
+        return found if all(any(is_same_currency(one, code) for code in found) for one in heard) else {}
 
     @lazy
     def _is_cut(self) -> bool:
@@ -58,10 +87,15 @@ class Unaccounted:
         return Ruling("suspected", None, None, "not_found", note)
 
 
+def _is_stated(claim: Claim) -> bool:
+    """Whether a sentence states something: it neither asks nor announces."""
+    return not claim.sentence.rstrip().endswith("?") and not announces(claim.sentence)
+
+
 def _is_telling(claim: Claim) -> bool:
-    """Whether the absence of a claim's value says something: it is stated, and no few digits had by chance."""
+    """Whether the absence of a claim's value says something: its digits are not so few that chance gives them."""
     said = claim.quantity
-    if said.kind not in _KINDS or claim.sentence.rstrip().endswith("?") or announces(claim.sentence):
+    if said.kind not in _KINDS:
         return False
     if said.number is None:
         return True
