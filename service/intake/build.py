@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
-from service.core.json.text import UnreadableError, parse, read_structure
+from service.core.json.parsing import UnreadableError, parse, read_structure
 from service.core.trace import (
     CUSTOM_TOOL,
     AgentOutput,
@@ -25,7 +25,7 @@ from service.core.trace import (
     ToolDef,
     ToolResult,
     Trace,
-    Unread,
+    UnreadablePart,
     UnreadKind,
 )
 from service.intake.pairing import Answers, Returned, pair
@@ -129,7 +129,7 @@ class Transcript:
         self._calls: list[Step] = []
         self._results: list[Returned] = []
         self._answers: Answers = {}
-        self._unread: list[Unread | Doubt] = []
+        self._unread: list[UnreadablePart | Doubt] = []
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
         self._tools: set[str] = set()
@@ -254,13 +254,13 @@ class Transcript:
             output=output,
         )
 
-    def list_unread(self, calls: Iterable[ToolCall]) -> tuple[Unread, ...]:
+    def list_unread(self, calls: Iterable[ToolCall]) -> tuple[UnreadablePart, ...]:
         """What this transcript was told that is not read, where these are the calls of the trace."""
         known = ReadCalls(calls)
-        unread: list[Unread] = []
+        unread: list[UnreadablePart] = []
         others = self._others.copy()
         for told in self._unread:
-            if isinstance(told, Unread):
+            if isinstance(told, UnreadablePart):
                 unread.append(told)
                 continue
             left = known.drop_repeated(told.calls, by_id=told.by_id)
@@ -303,8 +303,8 @@ MOST_OTHERS = 50
 """Sorts of things that carry nothing for scoring, as far as one can tell, that are named one by one."""
 
 
-def _describe_lost(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
-    return Unread(kind, path, f"{what} is not read", turn)
+def _describe_lost(kind: UnreadKind, path: str, what: str, turn: int) -> UnreadablePart:
+    return UnreadablePart(kind, path, f"{what} is not read", turn)
 
 
 def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> None:
@@ -312,10 +312,12 @@ def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> No
     others[what] = first, count + 1
 
 
-def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[Unread]:
+def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:
     """What is not read and leaves nothing open; of a source that holds very many sorts of it, the first ones and a number."""
     for what, (path, count) in islice(others.items(), MOST_OTHERS):
         places = "" if count == 1 else f", in {count} places"
-        yield Unread("other", path, f"{what} is not read{places}", 0)
+        yield UnreadablePart("other", path, f"{what} is not read{places}", 0)
     if len(others) > MOST_OTHERS:
-        yield Unread("other", "", f"{len(others) - MOST_OTHERS} more sorts of members and parts are not read", 0)
+        yield UnreadablePart(
+            "other", "", f"{len(others) - MOST_OTHERS} more sorts of members and parts are not read", 0
+        )

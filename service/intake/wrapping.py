@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
-from service.core.trace import Trace, Unread
+from service.core.trace import Trace, UnreadablePart
 from service.errors import InputError, Problem
 from service.intake.accounting import Members, clip
 from service.intake.build import Record, Transcript
@@ -129,7 +129,7 @@ def _read(inner: Inner, read_any: ReadAny) -> Trace:
         raise InputError([Problem(inner.locate(one.path), one.message) for one in error.problems]) from None
 
 
-def _move(unread: Unread, inner: Inner) -> Unread:
+def _move(unread: UnreadablePart, inner: Inner) -> UnreadablePart:
     return replace(unread, path=inner.locate(unread.path))
 
 

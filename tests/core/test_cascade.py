@@ -9,11 +9,11 @@ import pytest
 
 from service import conclude, plan, report_json, score
 from service.core.evidence.evidenced import EvidencedScore
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore
 from service.core.outcome import Errored, Scored, Skipped
 from tests.fits import make_fit
 

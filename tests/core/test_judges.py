@@ -15,14 +15,14 @@ from pydantic import ValidationError
 
 from service import Plan, conclude, plan, report_json
 from service.core.hollow_answers import MASTER_KEYS, is_hollow
-from service.core.judging.focus import render_view
+from service.core.judging.focus import render_part
 from service.core.judging.grades import CANNOT_TELL, Worth
+from service.core.judging.judged_outcomes import JudgedScore, UnsureJudgement, judge_ask
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.notes import JudgeNote, JudgeReply, JudgeVote, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import JudgedClaim, Judgement
-from service.core.judging.votes import JudgedScore, UnsureJudgement, judge_ask
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, is_open
 from service.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import read_report
@@ -531,7 +531,7 @@ def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
 def test_a_hollow_text_beside_a_full_one_is_left_out() -> None:
     made = planned(RESULT, {"assistant": "Thought process:"}, {"assistant": "Paid."})
     (ask,) = [ask for ask in made.asks if ask.criterion == "grounded"]
-    assert render_view("said", made.trace, ask.scene) == ["Paid."]
+    assert render_part("said", made.trace, ask.focus) == ["Paid."]
 
 
 # What is asked, and when

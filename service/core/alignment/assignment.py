@@ -102,7 +102,7 @@ class _Aligner:
         columns = [j for j in range(len(self.steps)) if j not in taken]
         if len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS:
             return chosen + self._assign_pairs(rows, columns, named=False)
-        first = sorted(columns, key=lambda j: j not in self.case.one_too_many)[: len(rows)]
+        first = sorted(columns, key=lambda j: j not in self.case.chargeable_steps)[: len(rows)]
         return chosen + pair_in_order(self.case, rows, sorted(first), of_tool=False)
 
     def _pair_crowd(self, rows: Sequence[int], columns: Sequence[int]) -> Chosen:
@@ -165,7 +165,7 @@ class _Aligner:
         named = self._weigh_name(wanted)
         if not (wanted.options[1:] or self.case.worths.is_contested(self.case.make_name_key(step.call.name))):
             return named
-        return named + self._weigh_need(step) + max([self.case.worth(pattern, step) for pattern in names])
+        return named + self._weigh_need(step) + max([self.case.compute_worth(pattern, step) for pattern in names])
 
     def _weigh_name(self, wanted: ExpectedCall) -> float:
         """What the name alone is worth. Of equal patterns the one with a place goes first."""
@@ -174,11 +174,11 @@ class _Aligner:
 
     def _weigh_need(self, step: Step) -> float:
         """Of calls that are worth the same, one that would count as too many goes before one that is free."""
-        return IN_ITS_PLACE if step.index in self.case.one_too_many else 0.0
+        return IN_ITS_PLACE if step.index in self.case.chargeable_steps else 0.0
 
     def _weigh_stand_in(self, step: Step) -> float:
         """A call that would count as one too many rather than one that is free: no order of writing may decide which."""
-        return IN_ITS_PLACE if step.index in self.case.one_too_many else IN_ITS_PLACE / 2
+        return IN_ITS_PLACE if step.index in self.case.chargeable_steps else IN_ITS_PLACE / 2
 
     def _build_pair(self, i: int, j: int) -> Pair:
         options, step = self.expected_calls[i].options, self.steps[j]
@@ -190,7 +190,7 @@ class _Aligner:
     def _compute_option_gain(self, pattern: CallPattern, step: Step) -> float:
         if not self.case.is_same_name(pattern.tool, step.call.name) or pattern.turn not in (None, step.turn):
             return 0.0
-        return 1.0 + self.case.worth(pattern, step)
+        return 1.0 + self.case.compute_worth(pattern, step)
 
 
 def _flag_turns(wanted: ExpectedCall, pattern: CallPattern, turns: Numbers) -> Flags:

@@ -102,7 +102,7 @@ class Worths:
     def _build_table(self, key: str, allowance: Allowance) -> WorthTable | None:
         patterns = [self._case.expected_calls[i].options[option][1] for i, option in self.rows[key]]
         steps = [self._case.trace.steps[j] for j in self.columns[key]]
-        return compare_all(patterns, steps, self._case.comparing, allowance)
+        return compare_all(patterns, steps, self._case.comparison_rules, allowance)
 
     def find_groups(self) -> list[tuple[list[int], list[int]]]:
         """The expected calls and the calls made that can stand for each other, apart from all others."""

@@ -27,7 +27,7 @@ class AnswerGate(Check):
     kind: Literal["answer"] = "answer"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"answer", "output"})
-    nothing: ClassVar[Skipped | None] = NO_ANSWER_EXPECTED
+    idle_outcome: ClassVar[Skipped | None] = NO_ANSWER_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each answer that is expected."""
@@ -50,7 +50,7 @@ class SaidGate(Check):
     kind: Literal["said"] = "said"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"said"})
-    nothing: ClassVar[Skipped | None] = NO_TEXT_EXPECTED
+    idle_outcome: ClassVar[Skipped | None] = NO_TEXT_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for each text that is expected."""
@@ -116,7 +116,7 @@ def _list_answers(case: Case, turn: int | None) -> list[Spoken]:
 
 def judge_silence(case: Case, turn: int | None) -> Outcome:
     """What having no text means: the trace stops at a call, or the model had its say and said nothing."""
-    absent = case.explain_absence(turn)
+    absent = case.explain_missing_turn(turn)
     if absent is not None:
         return absent
     messages, steps = case.find_messages(turn), case.find_steps(turn)

@@ -118,7 +118,7 @@ class ArgumentsGate(Check):
         paired = [(case.subjects[pair.step], self._score_pair(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *score_all_missing(case)] or [(WHOLE, NO_CALLS)]
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The score this pair would get."""
         if pattern.args is None:
             return _ANY
@@ -178,11 +178,11 @@ class ArgumentsGate(Check):
     ) -> Agreement:
         """Worked out once for alignment and score: but where pairs are many, only those that agree are as good as chosen."""
         key = "agreement", id(self), id(pattern), step.index
-        agreement = case.kept.get(key)
+        agreement = case.memo.get(key)
         if agreement is None:
             agreement = self._compare(case, pattern, step, actual, chosen=chosen)
             if case.has_few_pairs or agreement is AGREED:
-                case.kept[key] = agreement
+                case.memo[key] = agreement
         return agreement  # pyright: ignore[reportReturnType] (what was put there)
 
     def _compare(
@@ -191,7 +191,7 @@ class ArgumentsGate(Check):
         if not self.critics and equals(pattern.args, actual):  # pyright: ignore[reportArgumentType] (a matcher equals nothing)
             return AGREED
         bound = self._get_bound(case, pattern)
-        schema = case.find_schema(step)
+        schema = case.find_validator(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_stand_ins(schema, bound.values()), **actual}
         others = self._list_others(case, pattern, step, actual, bound, schema, chosen=chosen)

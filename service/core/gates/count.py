@@ -24,7 +24,7 @@ class CountGate(Check):
 
     kind: Literal["count"] = "count"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
-    nothing: ClassVar[Skipped | None] = NO_NUMBER_EXPECTED
+    idle_outcome: ClassVar[Skipped | None] = NO_NUMBER_EXPECTED
     mode: Literal["proportional", "strict"] = "proportional"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
@@ -36,7 +36,8 @@ class CountGate(Check):
         seen = [
             (
                 Subject(turn=turn),
-                case.explain_absence(turn) or self._score_counts(case, path, turn, scope.counts, tell_kept=tell_kept),
+                case.explain_missing_turn(turn)
+                or self._score_counts(case, path, turn, scope.counts, tell_kept=tell_kept),
             )
             for path, scope, turn in case.scopes
             if scope.counts

@@ -25,7 +25,7 @@ def find_near(
     ['refund_orders', 'cancel_order']
     """
     everyone, meter = list(others), meter or Meter()
-    if not meter.affords("names", len(everyone)):
+    if not meter.can_afford("names", len(everyone)):
         return []
     meter.spend("names", len(everyone))
     name, known = _cut(name), [_cut(other) for other in everyone if other != name]

@@ -81,7 +81,7 @@ class TrajectoryGate(Check):
 
     def _find_fitting(self, case: Case, expected: int) -> frozenset[int]:
         """The calls that are the expected one, as far as can be told."""
-        return case.find_naming(expected) if self.arguments == "ignore" else case.find_meeting(expected)
+        return case.find_candidate_steps(expected) if self.arguments == "ignore" else case.find_matching_steps(expected)
 
     def _find_certain(self, case: Case, expected: int, calls: frozenset[int]) -> frozenset[int]:
         """Those of the fitting calls of which it can be told."""

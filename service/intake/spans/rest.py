@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.intake.accounting import clip, looks_like_call
 from service.intake.known_calls import KnownCalls, ToldCall, list_unpacked
 from service.intake.spans.dialogue import DialogueEntry
