@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal, cast
 from pydantic import Field, JsonValue
 
 from service.core.alignment.binding import BoundArgument, bind
-from service.core.alignment.likeness import MOST_A_CHARACTER_COSTS
+from service.core.alignment.worth_table import MAX_CHARACTER_COST
 from service.core.budget import COST_OF_A_MATCHER, count_text_chars
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
@@ -238,7 +238,7 @@ def _score_absent(bound: BoundArgument) -> Match:
 def _spend_on_texts(case: Case, expected: Sequence[Call], actual: Sequence[Call]) -> None:
     """Counts the characters that are read where every pair is compared."""
     asked, given = count_text_chars([args for _, args in expected]), count_text_chars([args for _, args in actual])
-    case.meter.spend("characters", MOST_A_CHARACTER_COSTS * (asked * len(actual) + given * len(expected)))
+    case.meter.spend("characters", MAX_CHARACTER_COST * (asked * len(actual) + given * len(expected)))
 
 
 def _read_plain_args(path: str, pattern: CallPattern) -> dict[str, JsonValue]:
