@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from service import Shelf
+from service import Registry
 from service.core.checks import Check
 from service.core.critics import Critic
 from service.core.models.kinds import list_kinds
@@ -121,8 +121,8 @@ NEEDS = [
         "a row in docs/results.md",
         alone=False,
     ),
-    need_row("judge", Shelf().judges, "docs/judges.md", "## The judges"),
-    need_row("rubric", [rubric.id for rubric in Shelf()], "docs/rubrics.md"),
+    need_row("judge", Registry().judges, "docs/judges.md", "## The judges"),
+    need_row("rubric", [rubric.id for rubric in Registry()], "docs/rubrics.md"),
 ]
 
 

@@ -18,9 +18,9 @@ from service.core.expectation import Expectation
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped
 from service.core.scores import fold_step
 from service.intake import read_trace
-from service.registry import Shelf
+from service.registry import Registry
 
-RUBRIC = Shelf().find("four_step")
+RUBRIC = Registry().find("four_step")
 
 OUTCOMES: Sequence[Outcome] = (
     PERFECT,
@@ -95,7 +95,7 @@ def test_a_lone_outcome_folds_as_among_none(outcome: Outcome) -> None:
 
 
 SILENT = [
-    criterion for rubric in Shelf() for criterion in rubric.compiled_criteria if criterion.check.nothing is not None
+    criterion for rubric in Registry() for criterion in rubric.compiled_criteria if criterion.check.nothing is not None
 ]
 EXPECTATIONS: Sequence[Any] = (
     None,
