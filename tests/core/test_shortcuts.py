@@ -14,7 +14,7 @@ from service.core.alignment.assignment import _align_in_order, _Aligner  # pyrig
 from service.core.case import Case
 from service.core.checks import WHOLE
 from service.core.criterion_results import fold_criterion
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped
 from service.core.scores import fold_step
 from service.intake import read_trace

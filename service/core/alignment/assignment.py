@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from service.core.alignment.matching import assign, assign_matrix
 from service.core.alignment.one_pass import pair_in_order
 from service.core.alignment.worth_table import FEW_PAIRS
-from service.core.budget import MAX_ALIGNMENT_PAIRS
-from service.core.expectation import CallPattern, ExpectedCall
+from service.core.expectations.expectation import CallPattern, ExpectedCall
 from service.core.models.light import light
 from service.core.trace import Step
+from service.core.work_limits import MAX_ALIGNMENT_PAIRS
 from service.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class _Aligner:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.steps = case.trace.steps
-        self.expected_calls = case.wanted
+        self.expected_calls = case.expected_calls
         self.unsettled: dict[int, str] = {}
 
     def build(self) -> Alignment:
@@ -218,7 +218,7 @@ def _align_in_order(case: Case) -> Alignment | None:
 
     No other alignment can beat that. None where it does not hold.
     """
-    steps, expected_calls = case.trace.steps, case.wanted
+    steps, expected_calls = case.trace.steps, case.expected_calls
     count = len(steps)
     if count != len(expected_calls):
         return None

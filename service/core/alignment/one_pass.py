@@ -6,9 +6,9 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from service.core.expectation import CallPattern, ExpectedCall
+from service.core.expectations.expectation import CallPattern, ExpectedCall
+from service.core.expectations.templates import has_matcher
 from service.core.json.contents import Contents
-from service.core.shapes import has_matcher
 
 if TYPE_CHECKING:
     from service.core.case import Case
@@ -24,10 +24,14 @@ def pair_in_order(case: Case, rows: Sequence[int], columns: Sequence[int], *, sa
     pairs: list[tuple[int, int]] = []
     for group in _iter_groups(case, rows):
         exact = {
-            i: j for i in group if same_tool and (j := pool.take(_iter_exact_keys(pool, case.wanted[i]))) is not None
+            i: j
+            for i in group
+            if same_tool and (j := pool.take(_iter_exact_keys(pool, case.expected_calls[i]))) is not None
         }
         rest = [
-            (i, pool.take(_iter_turn_keys(case, case.wanted[i], same_tool=same_tool))) for i in group if i not in exact
+            (i, pool.take(_iter_turn_keys(case, case.expected_calls[i], same_tool=same_tool)))
+            for i in group
+            if i not in exact
         ]
         pairs += [*exact.items(), *[(i, j) for i, j in rest if j is not None]]
     return pairs
@@ -37,7 +41,7 @@ def _iter_groups(case: Case, rows: Sequence[int]) -> Iterator[list[int]]:
     """Yield the expected calls in groups; those that fewer calls can meet come first, so that as many as possible are met."""
     ranked: defaultdict[tuple[bool, bool], list[int]] = defaultdict(list)
     for i in rows:
-        expected_call = case.wanted[i]
+        expected_call = case.expected_calls[i]
         ranked[not expected_call.required, None in _list_turns(expected_call)].append(i)
     for rank in sorted(ranked):
         yield ranked[rank]

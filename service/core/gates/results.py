@@ -8,10 +8,9 @@ from typing import ClassVar, Literal
 from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.critics import OpenComparison, WordsComparison
+from service.core.expectations.result_match import InferredMatch, match_result
 from service.core.gates.tool_name import score_missing, score_name, settle_pair
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import OpenValue, PartialOutcome
-from service.core.result_match import InferredMatch, match_result
+from service.core.outcome import Errored, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped, build_failure
 
 NO_RESULT_EXPECTED = Skipped("not_applicable", "no result was expected")
 
@@ -35,7 +34,7 @@ class ResultsGate(Check):
         outcomes: list[SubjectOutcome] = [
             (case.subjects[pair.step], settle_pair(case, pair, _score_pair(case, pair))) for pair in pairs
         ]
-        missing = [i for i in case.alignment.missing if any(p.says_result for _, p in case.wanted[i].options)]
+        missing = [i for i in case.alignment.missing if any(p.says_result for _, p in case.expected_calls[i].options)]
         outcomes += [score_missing(case, i) for i in missing]
         return outcomes or [(WHOLE, NO_RESULT_EXPECTED)]
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain, list_positions
-from service.core.budget import COST_OF_A_MATCHER
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
-from service.core.expectation import ExpectedCall
+from service.core.expectations.expectation import ExpectedCall
+from service.core.expectations.templates import find_cost, has_matcher
 from service.core.gates.compat import fit_pattern
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
-from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Step
+from service.core.work_limits import COST_OF_A_MATCHER
 
 Mode = Literal["strict", "unordered", "subset", "superset", "in_order", "any_order", "precision", "recall", "f1"]
 
@@ -65,7 +65,7 @@ class TrajectoryGate(Check):
         return [(WHOLE, self._score_trajectory(case))]
 
     def _score_trajectory(self, case: Case) -> Outcome:
-        fitting = [self._find_fitting(case, i) for i in range(len(case.wanted))]
+        fitting = [self._find_fitting(case, i) for i in range(len(case.expected_calls))]
         certain = [self._find_certain(case, i, calls) for i, calls in enumerate(fitting)]
         match = _match_calls(case, lambda i, j: j in certain[i])
         value = _compute_value(self.mode, match)
@@ -76,7 +76,7 @@ class TrajectoryGate(Check):
         return Scored(value, False, tuple(_build_findings(self.mode, case, match)))
 
     def _find_first_open(self, case: Case) -> str:
-        pairs = [(i, j) for i in range(len(case.wanted)) for j in sorted(self._find_fitting(case, i))]
+        pairs = [(i, j) for i in range(len(case.expected_calls)) for j in sorted(self._find_fitting(case, i))]
         return next(reason for i, j in pairs if (reason := self._get_reason(case, i, j)))
 
     def _find_fitting(self, case: Case, expected: int) -> frozenset[int]:
@@ -85,13 +85,13 @@ class TrajectoryGate(Check):
 
     def _find_certain(self, case: Case, expected: int, calls: frozenset[int]) -> frozenset[int]:
         """Return the fitting steps that certainly meet the expected call, with nothing left to a judge."""
-        if self.arguments == "ignore" or not _has_matchers(case.wanted[expected]):
+        if self.arguments == "ignore" or not _has_matchers(case.expected_calls[expected]):
             return calls
         return frozenset([j for j in calls if self._get_reason(case, expected, j) == MATCHES])
 
     def _get_reason(self, case: Case, expected: int, step: int) -> str:
         """Return MATCHES if this fitting step certainly meets the expected call, else the reason why code cannot tell."""
-        expected_call = case.wanted[expected]
+        expected_call = case.expected_calls[expected]
         if self.arguments == "ignore" or not _has_matchers(expected_call):
             return MATCHES
         return case.once((id(self), expected, step), lambda: self._compute_reason(case, expected_call, step))
@@ -140,8 +140,8 @@ class TrajectoryMatch:
 
 def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
     calls = range(len(case.trace.steps))
-    everything = range(len(case.wanted))
-    required = [n for n in everything if case.wanted[n].required]
+    everything = range(len(case.expected_calls))
+    required = [n for n in everything if case.expected_calls[n].required]
     pairs = find_fullest(required, calls, fits, meter=case.meter)
     ordered = _match_in_order(case, required, calls, fits)
     whole, all_ordered = pairs, ordered
@@ -157,10 +157,10 @@ def _match_in_order(case: Case, expected: Sequence[int], calls: Sequence[int], f
 
     Calls that may stand anywhere are matched once after the ordered ones and once before; the larger result counts.
     """
-    mixed = any(one.position is not None for one in case.wanted)
-    free = [n for n in expected if _is_unordered(case.wanted[n], mixed=mixed)]
+    mixed = any(one.position is not None for one in case.expected_calls)
+    free = [n for n in expected if _is_unordered(case.expected_calls[n], mixed=mixed)]
     unordered = set(free)
-    positions = list_positions(case.wanted, [n for n in expected if n not in unordered])
+    positions = list_positions(case.expected_calls, [n for n in expected if n not in unordered])
     chain = find_longest_chain(positions, calls, fits, meter=case.meter)
     if not free:
         return chain
@@ -200,7 +200,7 @@ def _compute_value(mode: Mode, match: TrajectoryMatch) -> float:
 
 
 def _build_findings(mode: Mode, case: Case, match: TrajectoryMatch) -> Iterable[Finding]:
-    unmet = [case.wanted[n] for n in match.required if n not in match.pairs]
+    unmet = [case.expected_calls[n] for n in match.required if n not in match.pairs]
     for one in unmet if mode in MISSING_MODES else ():
         yield Finding("unmatched_expected", f"{one.tools} was expected and has no match", one.path)
     used = set(match.whole.values())
@@ -208,7 +208,7 @@ def _build_findings(mode: Mode, case: Case, match: TrajectoryMatch) -> Iterable[
         yield Finding("unmatched_call", f"{step.call.name} matches nothing expected", f"/steps/{step.index}/call")
     for n, step in sorted(match.pairs.items()) if mode in ORDER_MODES else ():
         if n not in match.ordered:
-            yield Finding("out_of_order", f"{case.wanted[n].tools} came out of order", f"/steps/{step}")
+            yield Finding("out_of_order", f"{case.expected_calls[n].tools} came out of order", f"/steps/{step}")
 
 
 def _find_vacuous(mode: Mode, match: TrajectoryMatch) -> Iterable[Finding]:
