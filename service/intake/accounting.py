@@ -1,8 +1,8 @@
-"""The law of intake: every part of a source is read, stands on a list of what carries nothing that is scored, or is unread.
+"""The law of intake: every part of a source is read, listed as carrying nothing that is scored, or reported as unread.
 
-A reader says with `Members` which members of an object it reads and which carry nothing; `account_members` tells a transcript of
-all others. What they hold decides what they leave open: each call in them is a call that nobody could read, and anything else
-is named and opens nothing.
+A reader declares with `Members` which members of an object it reads and which carry nothing; `account_members` reports
+all others to a transcript. What they hold decides what stays open: each call inside them is a call that nobody could
+read; anything else is named and leaves nothing open.
 """
 
 from __future__ import annotations
@@ -21,45 +21,47 @@ from service.intake.repeats import FoundCall
 
 Given = Mapping[str, Any]
 Unpack = Callable[[str, JsonValue], JsonValue]
-"""Makes of a member, by its name and value, what it spells."""
+"""Takes a member's name and value and returns the value that it encodes."""
 
 LONGEST_NAME = 60
-"""Characters of a name from a source that are repeated in a reason."""
+"""Characters of a source's name that a reason quotes."""
 
 _CALL_TYPE = re.compile(r"(?:^|[_-])(?:call|use|request)$|^(?:dynamic-)?tool[_-]", re.IGNORECASE)
 _NO_CALL_TYPE = re.compile(r"(?:http|api|llm|model|bad|invalid)_(?:call|request)(?:_error)?$", re.IGNORECASE)
-"""Calls of models and services, which are no calls of tools."""
+"""Calls of models and services, which are not tool calls."""
 _RESULT_TYPE = re.compile(r"(?:result|output|response|return)s?$", re.IGNORECASE)
 _REFERENCE = re.compile(
     r"(?i:expected|gold|golden|reference|ground_?truth|few_?shot|example)(?i:s?)(?:$|[_A-Z-].*)", re.DOTALL
 )
-"""Members of a record that hold what should have been done, or what was done elsewhere: no call in them was made here."""
+"""Members of a record that hold a reference: what should have been done, or what was done elsewhere. Calls in them
+were not made in this trace.
+"""
 _CALL_ID = re.compile(r"tool_?(?:use|call)_?id|call_?id", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of one sort of object in a source."""
+    """The members of one type of object in a source."""
 
     of: str
-    """What the object is, as in "a message"."""
+    """What the object is, for reasons: "a message"."""
     read: frozenset[str]
-    """Those that the reader reads."""
+    """Members that the reader reads."""
     idle: frozenset[str] = frozenset()
-    """Those that carry nothing that is scored."""
+    """Members that carry nothing that is scored."""
 
 
 def members_of(of: str, read: str, idle: str = "") -> Members:
-    """The same from names that are parted by spaces."""
+    """Build `Members` from space-separated names."""
     return Members(of, frozenset(read.split()), frozenset(idle.split()))
 
 
 def account_members(
     transcript: Transcript, given: Given, members: Members, path: str, *, holds: UnreadKind = "other"
 ) -> None:
-    """Tells the transcript of each member that is neither read nor idle, and of the calls in those that are idle.
+    """Report each member that is neither read nor idle, and the calls inside idle members.
 
-    `holds`: what one may hold that holds no call.
+    `holds`: the kind to report for a member that contains no call.
     """
     if members.read.issuperset(given):
         return
@@ -79,7 +81,7 @@ def account_members(
 def account_others(
     transcript: Transcript, given: Given, names: Iterable[str], chosen: str, of: str, path: str = ""
 ) -> None:
-    """Tells of members that stand for one thing, of which one was chosen to be read."""
+    """Report the alternatives to `chosen`: members that may stand for the same thing, of which only one is read."""
     for name in names:
         if name != chosen and given.get(name):
             what = f"the member {name!r} of {of}, beside {chosen!r},"
@@ -87,9 +89,9 @@ def account_others(
 
 
 def account_part(transcript: Transcript, part: Given, of: str, path: str, *, idle: bool = False) -> None:
-    """Tells the transcript of a part that is not read, as in "a block", by its type and by the calls in it.
+    """Report an unread part by its type and by the calls in it. `of`: what the part is, such as "a block".
 
-    `idle`: what is no call in it carries nothing that is scored, as what a user shows.
+    `idle`: apart from calls, the part carries nothing that is scored; attachments of a user are an example.
     """
     account_unknown(
         transcript, part, f"{of} of the type {clip(part['type'])}", path, kind=kind_of(part["type"]), idle=idle
@@ -99,7 +101,7 @@ def account_part(transcript: Transcript, part: Given, of: str, path: str, *, idl
 def account_unknown(
     transcript: Transcript, value: JsonValue | Given, what: str, path: str, *, kind: UnreadKind, idle: bool = False
 ) -> None:
-    """The same of a part that names its type elsewhere than in `type`."""
+    """Report an unread part whose type stands somewhere other than in `type`."""
     if kind == "call":
         transcript.lose(kind, path, what)
     else:
@@ -109,7 +111,7 @@ def account_unknown(
 def lose_value(
     transcript: Transcript, value: Any, path: str, what: str, *, holds: UnreadKind = "other", by_id: bool = True
 ) -> None:
-    """Tells the transcript of something of which nothing is known but that it holds calls, or else what `holds` says."""
+    """Report a value of unknown form: the calls in it, or `holds` if it contains none."""
     if holds == "other" and _is_reply(value):
         holds = "text"
     if not lose_calls(transcript, value, path, what, by_id=by_id) or holds != "other":
@@ -119,10 +121,10 @@ def lose_value(
 def lose_calls(
     transcript: Transcript, value: Any, path: str, what: str, *, named: bool = False, by_id: bool = True
 ) -> bool:
-    """Tells the transcript of the calls in something that carries nothing else that is scored; whether there are any.
+    """Report the calls in a value that otherwise carries nothing scored; return whether there are any.
 
-    `named`: only of those that have more of a call than its type.
-    `by_id`: only what has the id of a call that is read may be that one again.
+    `named`: report only calls that have more than a type (a tool, arguments or an id). `by_id`: only a call with the
+    id of a call that was read may count as its repetition.
     """
     calls = [
         FoundCall(_read_found(given, holder), place)
@@ -134,7 +136,7 @@ def lose_calls(
 
 
 def _is_reply(value: Any) -> bool:
-    """Whether something is what a model replied, as its provider gave it."""
+    """Whether a value looks like a model's reply in the form its provider sends."""
     given = cast("Given", value if isinstance(value, dict) else {})
     return given.get("role") == "assistant" or any(
         isinstance(given.get(key), list) for key in ("choices", "candidates")
@@ -142,12 +144,12 @@ def _is_reply(value: Any) -> bool:
 
 
 def clip(name: str) -> str:
-    """A name from a source, as far as it is repeated."""
+    """Shorten a source's name to what a reason quotes."""
     return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "..."
 
 
 def find_calls(value: JsonValue, path: str) -> Iterator[str]:
-    """The pointers of what looks like a call in JSON of which nothing is known: the outermost ones, in their order.
+    """Iterate over the pointers of what looks like a call in JSON of unknown form: outermost ones only, in order.
 
     >>> list(
     ...     find_calls(
@@ -162,11 +164,12 @@ def find_calls(value: JsonValue, path: str) -> Iterator[str]:
 def list_calls(
     value: JsonValue, path: str, unpack: Unpack | None = None
 ) -> Iterator[tuple[str, dict[str, JsonValue], str, Given]]:
-    """The same with each call itself, the name of the member that holds it, and the object around it.
+    """Iterate over what looks like a call.
 
-    What a result returned is no call, whatever it looks like. `unpack` makes of each value what it spells.
+    Yields its pointer, the call, the name of the member that holds it, and the object around it. Content returned by a
+    tool is never a call, whatever it looks like. `unpack` decodes each value before it is examined.
     """
-    # The way down, each level with what is left of it: a pointer is written only for what is found.
+    # The path down, each level with its remaining items. A pointer is built only for a call that is found.
     levels: list[Iterator[tuple[str | int, JsonValue]]] = [iter([("", value)])]
     tokens: list[str | int] = []
     around: list[Given] = [{}]
@@ -200,9 +203,9 @@ def _list_below(here: dict[str, JsonValue] | list[JsonValue]) -> Iterator[tuple[
 
 
 def _read_found(given: Given, holder: Given) -> ToolCall:
-    """What looks like a call, as far as it can be read; without a name it is none that is known.
+    """Read what looks like a call as far as possible. Without a name it matches no known call.
 
-    `holder`: the object that it stands in, which may have its id.
+    `holder`: the enclosing object, which may carry the id.
     """
     inner = given.get("function")
     own = cast("Given", inner) if isinstance(inner, dict) else given
@@ -212,7 +215,7 @@ def _read_found(given: Given, holder: Given) -> ToolCall:
 
 
 def _says_more(given: Given) -> bool:
-    """Whether something has a tool, arguments or an id of a call, or is what Gemini tells of one."""
+    """Whether an object has a call's tool, arguments or id, or is Gemini's record of a search."""
     return bool(given.keys() & {*_TOOLS, *_ARGUMENTS, *_CALL_IDS[:-1], *_SEARCHES, "function"})
 
 
@@ -226,12 +229,14 @@ _SEARCHES: Mapping[str, str] = {
     **dict.fromkeys(("webSearchQueries", "web_search_queries"), "google_search"),
     **dict.fromkeys(("urlMetadata", "url_metadata"), "url_context"),
 }
-"""What alone tells of a call of a tool that Gemini runs itself, and that tool."""
+"""Members by which Gemini reports a call of a tool that it runs itself, and the name of that tool."""
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
 
 def looks_like_call(given: Given) -> bool:
-    """Whether an object is a call by its type, by a name that stands with arguments or with the id of a call, or by its trace.
+    """Whether an object is a call.
+
+    It is one by its type, by a name with arguments or a call id, or as Gemini's record of a search.
 
     >>> (
     ...     looks_like_call({"type": "mcp_call"}),
@@ -252,7 +257,7 @@ def looks_like_call(given: Given) -> bool:
 
 
 def kind_of(type_name: str) -> UnreadKind:
-    """What a part or an item of a type that is not read may be, by its name: a call, a result, or something that was said.
+    """Guess from its name what an unread type may be: a call, a result, or text.
 
     >>> kind_of("mcp_tool_use"), kind_of("tool-weather"), kind_of("tool_result"), kind_of("audio")
     ('call', 'call', 'result', 'text')

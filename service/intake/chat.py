@@ -1,7 +1,7 @@
-"""Messages of Chat Completions, as sent to and received from the API; several formats hold them.
+"""Chat Completions messages as sent to and received from the API; several formats contain them.
 
-A tool message without `content` says that the call returned but not what: its step has no result. The format has no mark
-for a failed tool; an optional `is_error` on a tool message is one.
+A tool message without `content` says that the call returned but not what, so its step has no result. The API has no
+marker for a failed tool; the optional `is_error` on a tool message serves as one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FunctionShape(TypedDict):
 
 @with_config(OPEN)
 class CustomShape(TypedDict):
-    """A custom tool's name and the text it was given."""
+    """A custom tool's name and the text passed to it."""
 
     name: str
     input: NotRequired[Loose]
@@ -39,7 +39,7 @@ class CustomShape(TypedDict):
 
 @with_config(OPEN)
 class CallShape(TypedDict, total=False):
-    """One of an assistant message's `tool_calls`."""
+    """One entry of an assistant message's `tool_calls`."""
 
     id: str | None
     type: str | None
@@ -77,9 +77,11 @@ SAID = members_of("a message", "role content", _COMMON)
 def read_messages(
     transcript: Transcript, messages: Sequence[ChatMessage], *, path: str = "/messages", error_prefix: str | None = None
 ) -> None:
-    """Write Chat Completions messages down. With `error_prefix`, a result whose text begins so is an error.
+    """Add Chat Completions messages to the transcript.
 
-    Raises InputError: a tool call that calls nothing.
+    With `error_prefix`, a result whose text starts with it is an error.
+
+    Raises InputError: a tool call that names neither a function nor a custom tool.
     """
     for index, message in enumerate(messages):
         place = f"{path}/{index}"
@@ -106,7 +108,7 @@ def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:
 
 
 def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
-    """Write down what the assistant said and called. Raises InputError as `read_messages` does."""
+    """Add an assistant message with its calls. Raises InputError as `read_messages` does."""
     content = message.get("content")
     refusal = message.get("refusal") or ("provider_specific_fields" in message and _find_refusal(message)) or ""
     text = text_of(content, joint="")
@@ -130,13 +132,13 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
 
 
 def _spells(message: ChatMessage, text: str) -> bool:
-    """Whether this text is what was said as audio, as far as the message tells."""
+    """Whether this text may be the transcript of the message's audio, as far as the message tells."""
     audio = message.get("audio")
     return not isinstance(audio, dict) or audio.get("transcript") in (None, "", text)
 
 
 def _find_refusal(message: ChatMessage) -> str:
-    """A refusal where LiteLLM puts it."""
+    """Return a refusal from where LiteLLM puts it."""
     fields = message.get("provider_specific_fields")
     refusal = fields.get("refusal") if isinstance(fields, dict) else None
     return refusal if isinstance(refusal, str) else ""

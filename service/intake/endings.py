@@ -1,4 +1,7 @@
-"""How replies ended: what a failed, withheld or broken one would have called or said is nothing that a model can be held to."""
+"""How replies ended.
+
+A reply that failed, was withheld or broke off may lack calls or text, and a model is not held to those.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,9 @@ WITHHELD = frozenset(
         "spii",
     }
 )
-"""Endings of replies that their provider kept back, where nothing is in them; some call a refusal in words so, too."""
+"""Endings of replies that their provider withheld, provided that they are empty: some providers also use them for
+refusals in words.
+"""
 CALLING = frozenset({"tool_calls", "tool_call", "function_call", "tool_use"})
 """Endings of replies that call tools."""
 
@@ -55,21 +60,21 @@ ENDINGS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
 
 
 class Ending(NamedTuple):
-    """What says how a reply ended, and its pointer."""
+    """How a reply ended, and the pointer to the member that says so."""
 
     reason: str
     path: str
 
 
 def account_reply(transcript: Transcript, given: Given, path: str) -> None:
-    """Tells the transcript of what the reply just read does not have, where an object at `path` says how it ended."""
+    """Report what the latest reply lacks, if the object at `path` says how it ended."""
     for ending in list_endings(given, path):
         called = transcript.is_calling() or transcript.has_lost_call()
         account_ending(transcript, ending, said=transcript.has_spoken(), called=called)
 
 
 def account_ending(transcript: Transcript, ending: Ending, *, said: bool, called: bool) -> None:
-    """The same of one ending. `said`, `called`: whether there is a text or a call in the reply."""
+    """Report what a reply with this ending lacks. `said`, `called`: whether the reply has text or a call."""
     lost = list_lost(ending.reason, said=said, called=called)
     what = f"a reply that ended with {clip(ending.reason)!r}"
     if "text" in lost:
@@ -79,7 +84,7 @@ def account_ending(transcript: Transcript, ending: Ending, *, said: bool, called
 
 
 def list_lost(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...]:
-    """What may be missing of a reply that ended so.
+    """List what a reply with this ending may lack.
 
     >>> list_lost("FinishReason.SAFETY", said=False, called=False), list_lost("tool_calls", said=True, called=False)
     (('call', 'text'), ('call',))
@@ -93,13 +98,16 @@ def list_lost(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...
 
 
 def lose_reply(transcript: Transcript, path: str, what: str) -> None:
-    """Tells of a reply that is not there: nobody knows what the model would have called or said."""
+    """Report a missing reply: nobody knows what the model would have called or said."""
     transcript.lose("call", path, f"a call in {what}")
     transcript.lose("text", path, what)
 
 
 def list_endings(given: Given, path: str) -> Iterator[Ending]:
-    """What an object says of how the reply in it ended: the first member that does, an error before all."""
+    """Iterate over the ending that an object states: an error first, else the first member that names a reason.
+
+    One at most.
+    """
     if given.get("error"):
         yield Ending("error", f"{path}/error")
         return

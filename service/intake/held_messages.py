@@ -1,4 +1,4 @@
-"""The messages that a model was given, and its replies, out of whatever logs hold them in."""
+"""Extract the messages sent to a model, and its replies, from whatever wraps them in a log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from service.intake.speech import find_object
 
 
 class Placed(NamedTuple):
-    """A message and its pointer, and that of its content where it is no member of the message."""
+    """A message with its pointer, and the pointer of its content if that is not a member of the message."""
 
     value: JsonValue
     path: str
@@ -24,7 +24,7 @@ class Placed(NamedTuple):
 
 
 def list_given(value: JsonValue, path: str) -> tuple[dict[str, tuple[JsonValue, str]], list[Placed]]:
-    """What stands beside the messages that a model was given, by its name, and the messages."""
+    """Return the members beside a model's input messages, by name, and the messages themselves."""
     if isinstance(value, str):
         return {}, [_place(value, path)]
     if _is_pair(value):
@@ -59,7 +59,7 @@ _ROLES = frozenset({"user", "assistant", "system", "developer", *_SPEAKERS})
 
 
 def _is_pair(value: JsonValue) -> TypeGuard[list[JsonValue]]:
-    """Whether a message is a role and a content, as LangChain takes it for one."""
+    """Whether a value is a message in LangChain's short form: a list of a role and a content."""
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and value[0] in _ROLES
 
 
@@ -76,11 +76,11 @@ REPLY = members_of(
     "frequency_penalty presence_penalty output_text",
 )
 HOLDERS = ("choices", "generations", "candidates", "messages", "message", "output")
-"""Members that hold a reply or several, the outer ones first."""
+"""Members that hold one or several replies, outer ones first."""
 
 
 def list_reply(value: JsonValue, path: str, lost: Transcript, sample: int | None = None) -> Iterator[Placed]:
-    """The messages of a reply, out of whatever holds them. Further samples of it are told to `lost`, unless one is chosen."""
+    """Iterate over the messages of a reply. Further samples are reported to `lost`, unless `sample` chooses one."""
     if isinstance(value, str):
         yield Placed({"role": "assistant", "content": value}, path, path)
     elif _is_pair(value):
@@ -91,7 +91,7 @@ def list_reply(value: JsonValue, path: str, lost: Transcript, sample: int | None
     elif isinstance(value, dict):
         holder = None if "role" in value or "lc" in value else next((key for key in HOLDERS if value.get(key)), None)
         if holder == "output" and isinstance(value.get("type"), str) and value["type"] != "message":
-            holder = None  # an item of the Responses API, whose output is its own
+            holder = None  # an item of the Responses API: its output belongs to the item
         if holder is None and "parts" in find_object(value, "content"):  # one of Gemini's candidates
             account_members(lost, value, _without(REPLY, "content"), path)
             yield Placed(find_object(value, "content"), f"{path}/content")
@@ -136,7 +136,7 @@ def _list_held(value: JsonValue, path: str, lost: Transcript, sample: int | None
 
 
 def strip_message(message: JsonValue) -> JsonValue:
-    """What a message says, without how it was wrapped: for comparing messages."""
+    """Return what a message says without its wrapping, for comparing messages."""
     if not isinstance(message, dict):
         return message
     inner = next((message[key] for key in ("kwargs", "data") if isinstance(message.get(key), dict)), message)

@@ -1,7 +1,7 @@
-"""Items of the Responses API for tools that the provider runs itself, or asks its user's machine to run.
+"""Responses API items for tools that the provider runs itself, or asks the user's machine to run.
 
-A call is named as its tool is in `tools`, which may carry a version (`web_search_preview`), else by its item's type. A tool
-of an MCP server is on offer once the server lists it or the provider has run it.
+A call takes its tool's name from `tools`, which may carry a version (`web_search_preview`), or else from the type of
+its item. A tool of an MCP server is on offer once the server lists it or the provider has run it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Given = Mapping[str, Any]
 
 
 class Hosted(NamedTuple):
-    """How a call of one type is read from its item."""
+    """How to read a call of one type of hosted tool from its item."""
 
     tool: str
-    """What the type of its tool begins with."""
+    """What the tool's type starts with."""
     find_arguments: Callable[[Given], JsonValue]
     result: str = ""
-    """The member that holds what it returned, where that stands in the same item."""
+    """The member that holds the result, if it stands in the same item."""
 
 
 def _pick(*names: str) -> Callable[[Given], JsonValue]:
@@ -54,14 +54,14 @@ HOSTED: Mapping[str, Hosted] = {
     "apply_patch_call": Hosted("apply_patch", _take("operation")),
     "tool_search_call": Hosted("tool_search", _take("arguments")),
 }
-"""The items that call a hosted tool, by their type."""
+"""Items that call a hosted tool, by type."""
 
 OUTPUTS = frozenset([f"{kind}_output" for kind in HOSTED] + ["tool_search_output"])
-"""The items that hold what such a call returned."""
+"""Types of items that hold the result of such a call."""
 
 
 def list_hosted(tools: object) -> list[str]:
-    """The names of the hosted tools among those on offer: a function has a name of its own, they go by their types."""
+    """List the names of the hosted tools on offer. A function has a name of its own; a hosted tool goes by its type."""
     given = (
         [cast("Given", tool) for tool in cast("list[object]", tools) if isinstance(tool, dict)]
         if isinstance(tools, list)
@@ -71,7 +71,7 @@ def list_hosted(tools: object) -> list[str]:
 
 
 def build_hosted(item: Given, hosted: Sequence[str] = ()) -> tuple[ToolCall, ToolResult | None]:
-    """A call of a hosted tool, and what it returned where the item tells. `hosted`: the names of those on offer."""
+    """Build a hosted tool's call, and its result if the item has it. `hosted`: names of the hosted tools on offer."""
     kind = HOSTED[item["type"]]
     name = next((name for name in hosted if name.startswith(kind.tool)), kind.tool)
     arguments = kind.find_arguments(item)
@@ -83,7 +83,7 @@ def build_hosted(item: Given, hosted: Sequence[str] = ()) -> tuple[ToolCall, Too
 
 
 def read_hosted(transcript: Transcript, item: Given, hosted: Sequence[str]) -> None:
-    """Writes such a call down."""
+    """Add a hosted tool's call to the transcript, with its result if the item has it."""
     call, result = build_hosted(item, hosted)
     transcript.offer(ToolDef(call.name))
     transcript.call(call)
@@ -92,7 +92,7 @@ def read_hosted(transcript: Transcript, item: Given, hosted: Sequence[str]) -> N
 
 
 def read_output(transcript: Transcript, item: Given, path: str) -> None:
-    """Writes down what a call of a hosted tool returned. Tools that a search found are on offer from now on."""
+    """Add the result of a hosted tool's call. Tools found by a search are on offer from now on."""
     found = item.get("tools")
     for tool in read_tools(found, path=f"{path}/tools") or ():
         transcript.offer(tool, late=True)
@@ -103,13 +103,13 @@ def read_output(transcript: Transcript, item: Given, path: str) -> None:
 
 
 def read_mcp_tools(transcript: Transcript, item: Given, path: str) -> None:
-    """Takes the tools of an MCP server into what is on offer."""
+    """Add the tools of an MCP server to those on offer."""
     for tool in read_tools(item.get("tools"), path=f"{path}/tools") or ():
         transcript.offer(tool, late=True)
 
 
 def read_mcp_call(transcript: Transcript, item: Given, path: str) -> None:
-    """Writes down a call of an MCP server's tool; one that had to be approved was made when approval was asked for.
+    """Add a call of an MCP server's tool. If it needed approval, the call was made when approval was requested.
 
     Raises InputError: a call without a name.
     """

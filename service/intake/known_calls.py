@@ -1,8 +1,8 @@
-"""Calls that a log tells more than once: which of those that stand in it are among the calls that were read.
+"""Decide which calls mentioned in a log are among those already read: a log may mention a call several times.
 
-Two that are told are one call where their ids, names and arguments are the same; what one of them does not tell settles
-nothing. An id alone is no identity, for many agents number their calls anew in every run. Calls without ids are one as
-often as one value tells of them.
+Two mentions are one call if their ids, names and arguments agree; what a mention leaves out decides nothing. An id
+alone is no identity, because many agents number their calls anew in every run. Calls without ids are counted: a value
+that mentions one twice means two calls.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId
 _NAMES = ("name", "toolName", "tool_name", "tool")
 _ARGUMENTS = ("partial_json", "arguments", "args", "input")
 _WITHIN = ("function", "custom", "tool_call")
-"""What a call may have around its name and arguments; its id stands outside."""
+"""Members that may enclose a call's name and arguments; its id stands outside them."""
 
 Given = Mapping[str, JsonValue]
 
 
 class ToldCall(NamedTuple):
-    """A call as some place of a log tells it; "" and None where it does not."""
+    """One mention of a call in a log; "" and None stand for what it leaves out."""
 
     path: str
     ids: frozenset[str]
@@ -39,7 +39,7 @@ class ToldCall(NamedTuple):
 
 
 def list_told(value: JsonValue, path: str) -> Iterator[ToldCall]:
-    """What looks like a call in JSON of which nothing is known.
+    """Iterate over mentions of calls in JSON of unknown form.
 
     >>> [told] = list_told([{"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}], "/x")
     >>> told.path, sorted(told.ids), told.name, told.arguments
@@ -59,7 +59,9 @@ def _list_told(calls: Iterable[tuple[str, Given, str, Given]]) -> Iterator[ToldC
 
 
 def list_unpacked(value: JsonValue, path: str) -> Iterator[ToldCall]:
-    """The same in what is JSON in texts and dotted keys, as attributes and metadata are. All are told to stand at `path`.
+    """Iterate over mentions in a value that encodes JSON in texts and dotted keys, as attributes and metadata do.
+
+    All get the pointer `path`.
 
     >>> attributes = {"a.calls": '[{"name": "f", "args": {}}]', "b.0.name": "g", "b.0.arguments": "{}"}
     >>> [(told.path, told.name) for told in list_unpacked(attributes, "/x")]
@@ -69,7 +71,7 @@ def list_unpacked(value: JsonValue, path: str) -> Iterator[ToldCall]:
 
 
 _PROSE = frozenset({"content", "text"})
-"""Members that are words, whatever they look like, but for a list of parts."""
+"""Members that hold prose, whatever it looks like, unless it is a list of parts."""
 
 
 def _unpack(name: str, value: JsonValue) -> JsonValue:
@@ -79,7 +81,7 @@ def _unpack(name: str, value: JsonValue) -> JsonValue:
 
 
 def _read_type(given: Given, *, whole: bool) -> str:
-    """The name of a tool in its part's type, as Vercel's `tool-weather` has it; else, if `whole`, that type."""
+    """Return the tool's name from a type like Vercel's `tool-weather`; otherwise, if `whole`, the type itself."""
     kind = given.get("type")
     if not isinstance(kind, str):
         return ""
@@ -96,19 +98,19 @@ def _read_arguments(given: Given) -> JsonValue:
 
 
 def tell(call: ToolCall, path: str = "") -> ToldCall:
-    """A call that was read, as one that is told."""
+    """Build the mention of a call that was read."""
     arguments = call.raw if call.arguments is None else dict(call.arguments)
     return ToldCall(path, frozenset({call.id} if call.id else ()), call.name, arguments)
 
 
 _Key = tuple[str, int]
-"""A name and the number of arguments."""
+"""A call's name and the number of its arguments' content."""
 _ANY = -1
 _UNTOLD = -2
 
 
 class KnownCalls:
-    """The calls that a trace has, and those that were found not to be in it."""
+    """The calls of a trace, and those found missing from it."""
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
         self._contents = Contents()
@@ -119,7 +121,7 @@ class KnownCalls:
             self.add(tell(call))
 
     def add(self, *told: ToldCall) -> None:
-        """A call of the trace, in each way in which the source tells it."""
+        """Add one call of the trace, given every mention of it in the source."""
         keys = {key for one in told for key in self._list_keys(one)}
         ids = {name for one in told for name in one.ids}
         for name in ids:
@@ -129,7 +131,7 @@ class KnownCalls:
             self._without_id.update(keys)
 
     def list_unknown(self, told: Iterable[ToldCall]) -> Iterator[ToldCall]:
-        """Of the calls that one value tells of, those that are not known. Each of them is known from then on."""
+        """Iterate over the unknown calls among those that one value mentions. Each becomes known."""
         used: Counter[_Key] = Counter()
         seen: set[tuple[frozenset[str], _Key]] = set()
         for call in told:
@@ -145,18 +147,18 @@ class KnownCalls:
         return any(key in self._by_id[name] for name in call.ids if name in self._by_id for key in wanted)
 
     def _use(self, call: ToldCall, wanted: Sequence[_Key], used: Counter[_Key]) -> bool:
-        """Whether a call that no id tells is known, and more often than this value has told of it."""
+        """Whether a call that no id identifies is known, and more often than this value has mentioned it so far."""
         counts = self._without_id if call.ids else self._counts
         used[wanted[0]] += 1
         return bool(call.name) and used[wanted[0]] <= sum(counts[key] for key in wanted)
 
     def _list_keys(self, call: ToldCall) -> list[_Key]:
-        """The keys that a call answers to."""
+        """List the keys under which a call is found."""
         number = _UNTOLD if call.arguments is None else self._contents.number(call.arguments)
         return [(call.name, number), (call.name, _ANY), ("", _ANY)]
 
     def _list_wanted(self, call: ToldCall) -> list[_Key]:
-        """The keys any of which a known call has that is this one."""
+        """List the keys to look a call up by: a known call with any of them is the same call."""
         if not call.name or call.arguments is None:
             return [(call.name, _ANY)]
         return [(call.name, self._contents.number(call.arguments)), (call.name, _UNTOLD)]

@@ -1,7 +1,8 @@
-"""Calls that a source has twice: an exact repetition of a call that was read is not another call.
+"""Calls that a source contains twice: an exact repetition of a call that was read is not another call.
 
-Two are the same where their tools and arguments are and their ids do not differ. Of calls found together each one that was
-read counts once: two equal entries in a log repeat two equal calls, and beside one such call one of them is another.
+Two calls are the same if their tools and arguments are equal and their ids do not differ. Among calls found together,
+each call that was read accounts for one: two equal entries repeat two equal calls, but beside a single such call one
+of them is new.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class FoundCall(NamedTuple):
 
 
 class ReadCalls:
-    """The calls that were read.
+    """The calls of a trace.
 
     >>> known = ReadCalls([ToolCall("a", "f", {"x": 1})])
     >>> twice = [FoundCall(ToolCall(None, "f", {"x": 1.0}), "/0"), FoundCall(ToolCall("a", "f", {"x": 1}), "/1")]
@@ -46,7 +47,10 @@ class ReadCalls:
         return Counter([key for call in self._calls for key in self._list_keys(call)])
 
     def drop_repeated(self, found: Iterable[FoundCall], *, by_id: bool = False) -> Sequence[FoundCall]:
-        """Of calls found together those that repeat none. `by_id`: only what has the id of a call may be that call again."""
+        """Return those of the calls found together that repeat no call.
+
+        `by_id`: only one with a call's id may be its repetition.
+        """
         used: Counter[Key] = Counter()
         return [one for one in found if not self._take(used, one.call, by_id=by_id)]
 
@@ -60,7 +64,7 @@ class ReadCalls:
         return True
 
     def _list_keys(self, call: ToolCall) -> tuple[Key, Key]:
-        """What a call is, without its id and with it."""
+        """Return the keys that identify a call, without its id and with it."""
         given: JsonValue | Mapping[str, JsonValue] = call.raw if call.arguments is None else call.arguments
         every = (call.name, self._contents.number(given))
         return every, (*every, call.id)

@@ -1,8 +1,8 @@
-"""The shapes that several formats share, and the rules for all shapes.
+"""Shapes that several formats share, and the rules for all shapes.
 
-A shape is a TypedDict: pydantic validates with it, OpenAPI shows it, and the reader of the format trusts it. Unknown keys
-are kept, so that a trace goes in as its provider gave it. `Loose` values are passed through unwalked and uncopied: the
-size and sanity of a request's body are checked once, where it is parsed.
+A shape is a TypedDict: pydantic validates with it, OpenAPI shows it, and the format's reader trusts it. Unknown keys
+are kept, so a trace goes in as its provider sent it. `Loose` values pass through without being walked or copied: the
+size and sanity of a request body are checked once, when it is parsed.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class ToolListing(TypedDict):
 
 
 Tools = SkipValidation[list[ToolShape] | ToolListing | None]
-"""The tools on offer. Shown in the schema but checked by `read_tools`, which copies nothing and says more when it fails."""
+"""The tools on offer. Shown in the schema but checked by `read_tools`, which copies nothing and gives better errors."""
 
 
 @with_config(OPEN)
 class StateShape(TypedDict, total=False):
-    """The world around the tools, before and after."""
+    """The state of the world around the tools, before and after the run."""
 
     initial: Loose
     final: Loose
@@ -69,7 +69,10 @@ class StateShape(TypedDict, total=False):
 
 @with_config(OPEN)
 class Part(TypedDict, total=False):
-    """A part of a message's content. Texts and refusals are read; what else an assistant says, but thinking, is unread."""
+    """A part of a message's content.
+
+    Texts and refusals are read; anything else an assistant says, except thinking, is unread.
+    """
 
     type: Required[str]
     text: str | None
@@ -81,7 +84,7 @@ ChatRole = Literal["system", "developer", "user", "assistant", "tool", "function
 
 
 def read_state(given: StateShape | None) -> State | None:
-    """The state with the names of what was captured: a null that was given is not a part that is absent."""
+    """Return the state with the names of its captured parts: an explicit null is captured, an absent part is not."""
     if given is None:
         return None
     captured = frozenset(name for name in ("initial", "final") if name in given)
@@ -91,7 +94,7 @@ def read_state(given: StateShape | None) -> State | None:
 def lose_parts(
     transcript: Transcript, content: str | Sequence[Part] | None, path: str, *, role: Literal["user", "assistant"]
 ) -> None:
-    """Tells a transcript of the parts of a message that `text_of` does not read; thinking is none of what was said.
+    """Report the parts of a message that `text_of` does not read. Thinking is not part of what was said.
 
     What a user shows besides text is named and leaves nothing open.
     """
@@ -108,7 +111,10 @@ def lose_parts(
 
 
 def pick_sample(chosen: int | None, count: int, name: str) -> int:
-    """Which of several replies in the member `name` is read. InputError where none is chosen, or one that is not there."""
+    """Return the index of the reply to read in the member `name`.
+
+    Raises InputError: several replies and none chosen, or an index out of range.
+    """
     if chosen is None and count > 1:
         raise InputError.at(f"/{name}", f'{count} replies are {count} traces; say which is read with "sample", from 0')
     if chosen is not None and not 0 <= chosen < count:
@@ -122,10 +128,10 @@ THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_t
 
 
 def text_of(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:
-    """The text of a message: its text parts and refusals, joined. What a model thought is none of what it said.
+    """Join a message's text parts and refusals. Thinking is not part of what was said.
 
     An assistant's parts are pieces of one text, cut where a citation begins or ends, and are joined with nothing; a
-    user's parts are texts of their own, on lines of their own.
+    user's parts are separate texts, one per line.
     """
     if content is None or isinstance(content, str):
         return content or ""

@@ -1,4 +1,4 @@
-"""A reply of Chat Completions put together from the chunks in which it was streamed."""
+"""Assemble a streamed Chat Completions reply from its chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.intake.shapes import OPEN
 
 @with_config(OPEN)
 class PieceOfFunction(TypedDict, total=False):
-    """A piece of what is called: its name comes whole, the rest bit by bit."""
+    """A piece of a function or custom tool call: the name comes whole, the rest bit by bit."""
 
     name: str | None
     arguments: str | None
@@ -62,7 +62,7 @@ class ChunkShape(TypedDict, total=False):
 
 
 def join_chunks(chunks: Sequence[ChunkShape]) -> dict[int, ChatMessage]:
-    """The reply of each choice, by its index."""
+    """Return the reply of each choice, by index."""
     replies: dict[int, _Reply] = {}
     for chunk in chunks:
         for choice in chunk["choices"]:
@@ -72,7 +72,7 @@ def join_chunks(chunks: Sequence[ChunkShape]) -> dict[int, ChatMessage]:
 
 @dataclass(slots=True)
 class _Call:
-    """A call of which pieces have come."""
+    """A call being assembled."""
 
     index: int | None
     id: str | None = None
@@ -80,10 +80,10 @@ class _Call:
     kind: Literal["function", "custom"] = "function"
     pieces: list[str] = field(default_factory=list[str])
     tries: int = 0
-    """How often its arguments were tried whether they are whole."""
+    """How often its arguments were tested for completeness."""
 
     def add(self, piece: PieceOfCall) -> None:
-        """Takes a piece more."""
+        """Add a piece."""
         self.id = self.id or piece.get("id")
         self.kind = "custom" if piece.get("custom") else self.kind
         held: PieceOfFunction = piece.get(self.kind) or {}
@@ -91,9 +91,10 @@ class _Call:
         self.pieces.append(held.get("input" if self.kind == "custom" else "arguments") or "")
 
     def goes_on(self, piece: PieceOfCall) -> bool:
-        """Whether a piece under the same index is one more of this call: some servers number all calls of a reply alike.
+        """Whether a piece with the same index continues this call: some servers give all calls of a reply one index.
 
-        Another call begins with another id or another name, or with the same name once this one's arguments are whole.
+        A new call begins with another id or another name, or with the same name once this call's arguments are
+        complete.
         """
         held: PieceOfFunction = piece.get("custom") or piece.get("function") or {}
         call_id, name = piece.get("id"), held.get("name")
@@ -108,7 +109,7 @@ class _Call:
         return self.tries <= MAX_TRIES and parse_or_none("".join(self.pieces)) is not None
 
     def finish(self) -> CallShape:
-        """The call as a message has it."""
+        """Return the call as a message contains it."""
         text = "".join(self.pieces)
         if self.kind == "custom":
             return {"id": self.id, "custom": {"name": self.name, "input": text}}
@@ -116,11 +117,13 @@ class _Call:
 
 
 MAX_TRIES = 10
-"""Times that the arguments of one call are joined before they are all there, so that a hostile stream takes no longer."""
+"""Times that one call's arguments are tested for completeness, which bounds the work that a hostile stream can
+cause.
+"""
 
 
 class _Reply:
-    """A reply of which pieces have come."""
+    """A reply being assembled."""
 
     def __init__(self) -> None:
         self._texts: dict[Literal["content", "refusal"], list[str]] = {}
@@ -129,7 +132,7 @@ class _Reply:
         self._legacy: _Call | None = None
 
     def add(self, delta: DeltaShape) -> None:
-        """Takes a piece more."""
+        """Add a piece."""
         for name in _TEXTS:
             text = delta.get(name)
             if text is not None:
@@ -142,7 +145,7 @@ class _Reply:
             self._legacy.add({"function": legacy})
 
     def _find_call(self, piece: PieceOfCall) -> _Call:
-        """The call that a piece belongs to, told by its index."""
+        """Return the call that a piece belongs to, by its index."""
         index = piece.get("index")
         call = self._by_index.get(index)
         if call is None or not call.goes_on(piece):
@@ -151,7 +154,7 @@ class _Reply:
         return call
 
     def finish(self) -> ChatMessage:
-        """The reply as a message."""
+        """Return the reply as a message."""
         message: ChatMessage = {"role": "assistant", "tool_calls": [call.finish() for call in self._calls]}
         for name, pieces in self._texts.items():
             message[name] = "".join(pieces)
@@ -175,7 +178,7 @@ DELTA = members_of(
 
 
 def account_chunks(transcript: Transcript, chunks: Sequence[ChunkShape], path: str) -> None:
-    """Tells the transcript of what is not read of chunks."""
+    """Report what is not read of the chunks."""
     for index, chunk in enumerate(chunks):
         account_members(transcript, chunk, CHUNK, f"{path}/{index}")
         for place, choice in enumerate(chunk["choices"]):

@@ -1,4 +1,4 @@
-"""Tool definitions, in whichever of the common forms they come, to ToolDef. Equal definitions are one object."""
+"""Read tool definitions in any of the common forms into ToolDef. Equal definitions share one object."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from service.errors import InputError
 Given = Mapping[str, JsonValue]
 
 MAX_KEPT_BYTES = 16_384
-"""A larger tool is read anew each time."""
+"""Larger definitions are not cached."""
 
 FLAT = 2
-"""The version of marshal's format that writes equal values alike, whatever objects they share."""
+"""The marshal version that writes equal values alike, whatever objects they share."""
 
 _NO_ANNOTATIONS: dict[str, JsonValue] = {}
 _FORMS = "a tool: {name, parameters | input_schema | inputSchema} or {type, function: {name, parameters}}"
@@ -28,10 +28,10 @@ _NAMELESS = f"a tool has a name; expected {_FORMS}"
 
 
 def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | None:
-    """The tools on offer, in their order; None where the trace does not say.
+    """Return the tools on offer, in order; None if the trace does not say.
 
-    `given` is a list of tools or what MCP's `tools/list` returns, `{"tools": [...]}`; the forms may be mixed. A tool that
-    the provider runs and that has no name (`{"type": "web_search"}`) takes its server's label, else its type.
+    `given` is a list of tools or what MCP's `tools/list` returns, `{"tools": [...]}`; forms may be mixed. A nameless
+    tool that the provider runs (`{"type": "web_search"}`) takes its server's label, else its type, as its name.
 
     Raises InputError: an unknown shape, a tool without a name, two tools of one name.
     """
@@ -55,7 +55,7 @@ def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | 
 
 
 def _read_tool(given: JsonValue) -> ToolDef:
-    """The tool; one of the same content as before is that one, with all that was worked out of it."""
+    """Return the tool. Equal content gives the same object, with everything already derived from it."""
     try:
         content = dumps(given, FLAT)
     except ValueError:  # too deep
@@ -79,7 +79,7 @@ def _tool(given: JsonValue) -> ToolDef:
 
 
 def _read_nested(inner: Given, key: str) -> ToolDef:
-    """Chat Completions puts the definition, always named, below the name of the tool's type."""
+    """Read a definition that Chat Completions puts, always named, below the name of the tool's type."""
     if inner.get("name") is None:
         raise InputError.at(f"/{key}", _NAMELESS)
     try:
@@ -106,7 +106,7 @@ def _read_flat(given: Given) -> ToolDef:
 
 
 def _check_patterns(annotations: Given) -> None:
-    """Refuses patterns of errors that cannot be read."""
+    """Raise InputError for error patterns that cannot be read."""
     try:
         read_patterns(annotations)
     except ValidationError as error:
@@ -116,7 +116,7 @@ def _check_patterns(annotations: Given) -> None:
 
 def _name(given: Given) -> str:
     name = given.get("name")
-    # Only what the provider runs itself goes by its type: a function has a name of its own.
+    # Only a tool that the provider runs goes by its type: a function has a name of its own.
     if name is None and given.get("type") not in ("function", "custom"):
         name = given.get("server_label") or given.get("type")
     if isinstance(name, str) and name:
@@ -138,7 +138,10 @@ def _schema(given: Given, keys: tuple[str, ...]) -> Given | bool | None:
 
 
 def _read_parameter_list(given: Sequence[JsonValue], key: str) -> Given:
-    """The JSON Schema of listed parameters, `[{name, type, required, enum, description}]`: required unless one says no."""
+    """Build the JSON Schema of listed parameters, `[{name, type, required, enum, description}]`.
+
+    A parameter is required unless it says otherwise.
+    """
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
     for n, one in enumerate(given):

@@ -1,9 +1,9 @@
-"""Logs that wrap conversations: what a model was given and replied, as tools of observation record it.
+"""Read logs that wrap conversations: what a model was sent and replied, as observability tools record it.
 
-A wrapper's reader finds the exchanges with a model, and the runs of tools beside them. The exchange that was given the most
-messages (of several, the last one) is the conversation: its messages and its reply are read in whichever format they are in.
-All else is held against it. A call or a text of another exchange that the conversation does not have, and a tool's run whose
-call or result it does not have, are unread.
+The reader of a wrapper finds the exchanges with a model, and the runs of tools beside them. The exchange with the most
+input messages (the last of several) is the conversation: its messages and reply are read in whatever format they have.
+Everything else is compared with it: a call or text of another exchange that the conversation lacks, and a tool run
+whose call or result it lacks, are unread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ReadAny = Callable[[Given], Trace]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What a model was given and what it replied, in any of the forms in which logs have them, and where both stand."""
+    """What a model was sent and what it replied, in any form that logs use, with the pointers of both."""
 
     given: JsonValue
     given_at: str
@@ -41,9 +41,9 @@ class Exchange:
     tools: JsonValue = None
     tools_at: str = ""
     sample: int | None = None
-    """Which of several replies is read, from 0. None: the first, and the others are unread."""
+    """Index of the reply to read, from 0. None: the first; the others are unread."""
     failed_at: str = ""
-    """Where the log says that the request failed, where it does."""
+    """Pointer of what says that the request failed; "" if it did not."""
 
 
 class ToolRun(NamedTuple):
@@ -55,32 +55,32 @@ class ToolRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wrapped:
-    """What the reader of a wrapper found. `lost` was told of what it does not read."""
+    """What the reader of a wrapper found. `lost` has what it does not read."""
 
     exchanges: Sequence[Exchange]
     runs: Sequence[ToolRun] = ()
     id: str | None = None
     lost: Transcript = field(default_factory=Transcript)
     rest: list[tuple[JsonValue, str]] = field(default_factory=list[tuple[JsonValue, str]])
-    """What else may hold calls, which are those of the conversation again as a rule, and its pointers."""
+    """Other values that may hold calls, usually those of the conversation again, with their pointers."""
     beside: list[tuple[JsonValue, str]] = field(default_factory=list[tuple[JsonValue, str]])
-    """The same where calls may stand in texts and under dotted keys."""
+    """The same for values in which calls may stand in texts and under dotted keys."""
 
 
 def list_beside(given: Given, members: Members, path: str, *but: str) -> Iterator[tuple[JsonValue, str]]:
-    """The known members of an entry, but for some, with their pointers."""
+    """Iterate over the known members of an entry, except those in `but`, with their pointers."""
     names = (members.read | members.idle).difference(but)
     return ((value, f"{path}/{escape_token(name)}") for name, value in given.items() if name in names)
 
 
 class Inner(NamedTuple):
-    """A record that names no format, and the pointers of its parts in the source."""
+    """A record that names no format, with the pointers of its parts in the source."""
 
     record: dict[str, JsonValue]
     places: Mapping[str, str]
 
     def locate(self, path: str) -> str:
-        """The pointer in the source of what stands at `path` in the record."""
+        """Translate a pointer into the record to one into the source."""
         head = path
         while head and head not in self.places:
             head = head.rpartition("/")[0]
@@ -88,9 +88,10 @@ class Inner(NamedTuple):
 
 
 def read_wrapped(record: Record, wrapped: Wrapped, read_any: ReadAny) -> Trace:
-    """The trace of the conversation that a log holds.
+    """Build the trace of the conversation in a log.
 
-    Raises InputError: no exchange with a model, messages that no format has, and what the reader of their format raises.
+    Raises InputError: no exchange with a model, messages in no known format, and whatever the reader of their format
+    raises.
     """
     if not wrapped.exchanges:
         raise InputError.at("", "expected what a model was given and what it replied")
@@ -134,7 +135,7 @@ def _move(unread: Unread, inner: Inner) -> Unread:
 
 
 def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, read_any: ReadAny) -> Trace:
-    """The trace with what the requests list that the last one continues, if they do not all list the same."""
+    """Return the trace with the tools listed by the requests that the last one continues, unless all list the same."""
     said = [strip_message(message) for message, *_ in list_given(last.given, last.given_at)[1]]
     told = [
         (len(given), exchange, [rest, exchange.tools])
@@ -149,7 +150,7 @@ def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, rea
 
 
 def _list_plain(exchange: Exchange) -> tuple[dict[str, JsonValue], list[JsonValue]]:
-    """What stands beside the messages that a model was given, and what each of these says."""
+    """Return the members beside the messages that a model was sent, and what each message says."""
     rest, given = list_given(exchange.given, exchange.given_at)
     return {name: value for name, (value, _) in rest.items()}, [strip_message(message) for message, *_ in given]
 
@@ -167,16 +168,16 @@ def _count(exchange: Exchange) -> int:
 
 
 class _Joined(NamedTuple):
-    """A conversation as one record, and those of its messages that are a reply and not the whole of it."""
+    """A conversation as one record, and the messages of its reply unless that repeats the whole conversation."""
 
     inner: Inner
     reply: Sequence[Placed]
     repeated: JsonValue
-    """What the model was given, where the reply has all of it again and it is not read."""
+    """The input messages, if the reply repeats them all and they are not read."""
 
 
 def _join(exchange: Exchange, lost: Transcript) -> _Joined:
-    """The messages given and the reply as one record, with whatever stands beside the messages."""
+    """Combine input messages, reply, and the members beside the messages into one record."""
     rest, given = list_given(exchange.given, exchange.given_at)
     reply = list(list_reply(exchange.reply, exchange.reply_at, lost, exchange.sample))
     whole = _repeats(given, reply)
@@ -193,7 +194,7 @@ def _join(exchange: Exchange, lost: Transcript) -> _Joined:
 
 
 def _enclose(messages: Sequence[Placed]) -> Inner:
-    """Messages as a record."""
+    """Put messages into a record."""
     key = _name_messages(messages)
     places = {f"/{key}/{index}": one.path for index, one in enumerate(messages)}
     places |= {f"/{key}/{at}/content": one.content_at for at, one in enumerate(messages) if one.content_at is not None}
@@ -201,14 +202,14 @@ def _enclose(messages: Sequence[Placed]) -> Inner:
 
 
 def _repeats(given: Sequence[Placed], reply: Sequence[Placed]) -> bool:
-    """Whether a reply is the whole conversation, as the state of an agent is."""
+    """Whether a reply repeats the whole conversation, as an agent's state does."""
     return 0 < len(given) < len(reply) and all(
         strip_message(one.value) == strip_message(other.value) for one, other in zip(given, reply, strict=False)
     )
 
 
 def _name_messages(messages: Sequence[Placed]) -> str:
-    """The name that the format of these messages has for them."""
+    """Return the name that these messages' format has for its list of messages."""
     objects = [one.value for one in messages if isinstance(one.value, dict)]
     if any("parts" in message and message.keys() <= {"parts", "role"} for message in objects):
         return "contents"
@@ -216,14 +217,14 @@ def _name_messages(messages: Sequence[Placed]) -> str:
 
 
 def _is_item(message: Given) -> bool:
-    """Whether it is an item of the Responses API."""
+    """Whether a message is an item of the Responses API."""
     kind = str(message.get("type"))
     parts = (part for part in list_objects(message.get("content")) if part.get("type") in ("input_text", "output_text"))
     return kind == "reasoning" or kind.endswith(("_call", "_call_output")) or any(parts)
 
 
 class _Reply(NamedTuple):
-    """A reply that was read apart from its conversation."""
+    """A reply read apart from its conversation."""
 
     inner: Inner
     trace: Trace
@@ -236,7 +237,7 @@ def _read_replies(replies: Iterable[tuple[Sequence[Placed], str]], read_any: Rea
 
 
 def _account_failure(exchange: Exchange, own: Sequence[_Reply], lost: Transcript) -> None:
-    """Tells of the reply that is the conversation's last one, where it failed or says that it has more than is there."""
+    """Report what the conversation's last reply lacks, if it failed or says that it has more than the log holds."""
     if exchange.failed_at and not exchange.reply:
         lose_reply(lost, exchange.failed_at, "the reply of a request that failed")
         return
@@ -247,7 +248,10 @@ def _account_failure(exchange: Exchange, own: Sequence[_Reply], lost: Transcript
 
 
 def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:
-    """How a reply ended, as whatever holds its message says it; the message's own word is its reader's."""
+    """Iterate over how a reply ended according to what wraps its message.
+
+    The message's own ending is for its reader.
+    """
     if isinstance(value, list):
         if sample < len(value):
             yield from _list_endings(value[sample], f"{path}/{sample}", 0)
@@ -269,14 +273,14 @@ def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:
 
 
 def _account_calls(replies: Sequence[_Reply], known: KnownCalls, lost: Transcript) -> None:
-    """Tells of calls that the conversation does not have. One without an id it has as often as all replies together."""
+    """Report calls that the conversation lacks. One without an id counts as often as all replies together have it."""
     told = [tell(step.call, one.path) for one in replies for step in one.trace.steps]
     for call in known.list_unknown(told):
         lost.lose("call", call.path, f"a call of {clip(call.name)!r} that the conversation does not have")
 
 
 def _account_texts(replies: Sequence[_Reply], trace: Trace, lost: Transcript) -> None:
-    """Tells of texts that the conversation does not have, and of calls that nobody could read."""
+    """Report texts that the conversation lacks, and calls that nobody could read."""
     texts = {message.text for message in trace.messages}
     for one in replies:
         for message in one.trace.messages:
@@ -288,7 +292,7 @@ def _account_texts(replies: Sequence[_Reply], trace: Trace, lost: Transcript) ->
 
 
 def _account_runs(runs: Sequence[ToolRun], trace: Trace, lost: Transcript) -> None:
-    """Tells of tools' runs that the conversation does not have the call or the result of."""
+    """Report tool runs whose call or result the conversation lacks."""
     made = Counter(step.call.name for step in trace.steps)
     answered = Counter(step.call.name for step in trace.steps if step.result is not None)
     for name, path in runs:

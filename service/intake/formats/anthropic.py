@@ -1,8 +1,9 @@
-"""Anthropic's Messages: `system`, `messages` of content blocks, `tools`, untouched.
+"""Anthropic's Messages API: `system`, `messages` of content blocks, and `tools`, untouched.
 
-A user message of nothing but `tool_result` blocks is no turn. Tools that the provider runs (`server_tool_use`) are steps,
-their results being blocks of the same message; what the assistant says after one is a message of its own. Thinking stays in
-`raw`. Calls to MCP servers, whose tools the request does not list, and blocks of other types are told as unread.
+A user message of nothing but `tool_result` blocks is no turn. Tools that the provider runs (`server_tool_use`) are
+steps with their results in the same message; whatever the assistant says after one is a new message. Thinking stays in
+`raw`. Calls to MCP servers, whose tools the request does not list, are steps too; blocks of other types are reported
+as unread.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ RECORD = members_of(
 
 
 def read(record: AnthropicTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
     if "messages" not in record and "content" not in record:
         raise InputError.at("", "expected messages, the content of a reply, or both")
     transcript = Transcript()
@@ -134,7 +135,7 @@ def _user(transcript: Transcript, role: Literal["system", "user"], blocks: Seque
 
 
 def _assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> None:
-    """The results of a server's tools cut the message in runs, each of them a message."""
+    """Read an assistant's blocks. Results of server tools cut the message into runs, each of them a message."""
     for are_results, run in groupby(enumerate(blocks), key=lambda place: _is_result(place[1])):
         if are_results:
             for index, block in run:
@@ -146,7 +147,7 @@ def _assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> No
 def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) -> None:
     calls = [_call(block, f"{path}/{index}") for index, block in run if _is_call(block)]
     text = _text([block for _, block in run], joint="")
-    # Thinking after a result is no message; a message of thinking alone is an empty one.
+    # Thinking after a result makes no message; a message of thinking alone is empty.
     if text or calls or run[0][0] == 0:
         transcript.say("assistant", text)
     for call in calls:
@@ -160,7 +161,7 @@ def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) 
 
 
 def _lose_block(transcript: Transcript, block: Block, path: str) -> None:
-    """A block that has a name and an input is a call, whatever its type says."""
+    """Report a block as unread. One with a name and an input is a call, whatever its type says."""
     if block.get("name") and "input" in block:
         transcript.lose("call", path, f"a block of the type {clip(block['type'])}")
     else:
@@ -168,7 +169,7 @@ def _lose_block(transcript: Transcript, block: Block, path: str) -> None:
 
 
 RUN_BY_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})
-"""Calls of tools that are on offer though `tools` need not list them: the provider has run them."""
+"""Calls of tools that the provider has run, which are therefore on offer even if `tools` does not list them."""
 
 
 def _is_call(block: Block) -> bool:
@@ -176,7 +177,7 @@ def _is_call(block: Block) -> bool:
 
 
 def _is_result(block: Block) -> bool:
-    """`tool_result`, or the result of a tool that the provider ran, such as `web_search_tool_result`."""
+    """Whether a block is a result. Those of tools that the provider ran have types like `web_search_tool_result`."""
     return block["type"].endswith("tool_result")
 
 
@@ -188,7 +189,7 @@ def _call(block: Block, path: str) -> ToolCall:
 
 
 def _result(block: Block) -> ToolResult:
-    """A block without content is a tool that returned nothing."""
+    """Read a result. A block without content means that the tool returned nothing."""
     content = block.get("content")
     failed = isinstance(content, dict) and str(content.get("type")).endswith("_tool_result_error")
     return ToolResult(result_content(content), failed or block.get("is_error") is True)

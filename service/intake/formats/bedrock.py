@@ -1,6 +1,6 @@
-"""Bedrock's Converse: `messages` of content blocks with `toolConfig`, and the reply in `output`.
+"""Bedrock's Converse API: `messages` of content blocks with `toolConfig`, and the reply in `output`.
 
-A result of one JSON part is that JSON, one of texts alone their text; others stay parts. Reasoning stays in `raw`.
+A result of one JSON part is that JSON; one of texts only is their text; others stay parts. Reasoning stays in `raw`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ OUTPUT = members_of("the output", "message")
 
 
 def read(record: BedrockTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
     given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
     output = find_object(given, "output")
     reply = find_object(output, "message")
@@ -86,7 +86,7 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
 
 
 def _read_said(transcript: Transcript, parts: list[JsonValue], path: str) -> None:
-    """A user's message: results, and what was said. One of nothing but results is no turn."""
+    """Read a user's message: results, and what was said. A message of nothing but results is no turn."""
     texts: list[str] = []
     answered = False
     for index, part in enumerate(parts):
@@ -118,7 +118,7 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> No
 
 
 def _account_block(transcript: Transcript, part: JsonValue, members: Members, path: str) -> None:
-    """Tells of what a block holds beside what is read; it is named by its one member, and has no type."""
+    """Report what a block holds beyond what is read. A block is named by its only member and has no type."""
     if not isinstance(part, dict) or "type" in part or looks_like_call(part):
         lose_part(transcript, part, "?", path, of_user=members is SAID)
         return
@@ -134,7 +134,7 @@ def _below(part: JsonValue, name: str) -> Given | None:
 
 
 def _text(part: JsonValue) -> str | None:
-    """What a block says; a citation is a piece of text beside its sources."""
+    """Return what a block says; a citation is a piece of text beside its sources."""
     if not isinstance(part, dict):
         return None
     cited = _below(part, "citationsContent") or {}

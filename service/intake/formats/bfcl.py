@@ -1,10 +1,10 @@
-"""Single-turn outputs on the Berkeley Function-Calling Leaderboard (ShishirPatil/gorilla), a question joined with an output.
+"""Single-turn outputs on the Berkeley Function-Calling Leaderboard (ShishirPatil/gorilla): a question with an output.
 
-`calls` is the decoded output, `[{name: {param: value}}]`; null where it did not decode, `result` then being the raw
-output: a text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. Without `calls` a
-text is read: what consists of calls in Python is calls. All calls are made by one message. `underscore_to_dot` says that the
-model could not write "." in a name and was shown "_" in its place: tools and gold are renamed likewise. The leaderboard's own
-type names ("dict", "float", "tuple") stay in the parameters.
+`calls` is the decoded output, `[{name: {param: value}}]`. It is null if decoding failed; `result` is then the raw
+output: a text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. Without
+`calls`, a text that consists of calls in Python is read as calls. All calls are made by one message.
+`underscore_to_dot` says that the model could not write "." in a name and was shown "_" instead: tools and gold are
+renamed to match. The leaderboard's own type names ("dict", "float", "tuple") stay in the parameters.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ RECORD = members_of(
 
 
 def read(record: BfclTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: neither calls nor result, unusable functions."""
+    """Read a validated record. Raises InputError: neither calls nor result, unusable functions."""
     if "calls" not in record and "result" not in record:
         raise InputError.at("", "a BFCL output stands in calls or result")
     transcript = Transcript()
@@ -72,10 +72,10 @@ def read(record: BfclTrace) -> Trace:
 
 
 def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
-    """The answer key: `{format, category, possible_answer: [{function: {param: [accepted values]}}] | None}`.
+    """Return the answer key: `{format, category, possible_answer: [{function: {param: [accepted values]}}] | None}`.
 
-    Functions are named as the model saw them. None where the record has no key, unless the category says that there is none to
-    have: for the "relevance" categories no key means that no function fits.
+    Functions are named as the model saw them. None if the record has no key, except in the "relevance" categories,
+    where no key means that no function fits.
     """
     category = record.get("category")
     answer = record.get("possible_answer", record.get("ground_truth"))
@@ -89,7 +89,7 @@ def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
 
 
 def _read_question(transcript: Transcript, question: Question) -> None:
-    """A text, messages, or messages by turns."""
+    """Read a question: a text, messages, or messages grouped by turn."""
     if isinstance(question, str):
         transcript.say("user", question)
         return
@@ -131,7 +131,7 @@ def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
 
 
 def _encode_name(name: str, record: BfclTrace) -> str:
-    """A function's name as the model saw it."""
+    """Return a function's name as the model saw it."""
     return name.replace(".", "_") if record.get("underscore_to_dot") else name
 
 

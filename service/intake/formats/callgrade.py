@@ -1,4 +1,4 @@
-"""Our own form, made to be written by hand: a list of events, each of them what somebody said or one call.
+"""Our own format, easy to write by hand: a list of events, each of which is something said or one call.
 
     {"format": "callgrade",
      "tools": [{"name": "get_weather", "parameters": {"type": "object"}}],
@@ -6,10 +6,10 @@
                 {"call": {"name": "get_weather", "arguments": {"city": "Oslo"}}, "result": {"rain": true}},
                 {"assistant": "It is."}]}
 
-Results are taken as written, a string as a string. A call without `result` is one whose result was not captured; `null`
-is a result. `{"tools": [...]}` among the events adds tools that are on offer from there on. Calls follow one another unless
-`parallel` says that the message of the call before made this one too. A misspelt key in an event is an error here, where in
-the providers' forms it is theirs and kept.
+Results are taken as written; a string stays a string. A call without `result` is one whose result was not captured;
+`null` is a result. `{"tools": [...]}` among the events adds tools that are on offer from there on. Calls follow one
+another unless `parallel` says that the message of the previous call made this one too. A misspelt key in an event is
+an error here; in the providers' formats unknown keys are the provider's and are kept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from service.intake.tools import read_tools
 
 @with_config(CLOSED)
 class NamedCall(TypedDict):
-    """A call. `arguments` is an object, or a string as the model gave it; absent means none. `tool_id`: an id of the tool."""
+    """A call. `arguments` is an object, or a string as the model wrote it; absent means none.
+
+    `tool_id`: an id of the tool.
+    """
 
     name: str
     arguments: NotRequired[Loose]
@@ -54,7 +57,10 @@ class Event(TypedDict, total=False):
 
 @with_config(CLOSED)
 class CallgradeTrace(TypedDict):
-    """A conversation as a list of events, and the `output` that the run gave back, with the JSON Schema that it was to fit."""
+    """A conversation as a list of events.
+
+    `output`: what the run returned; `output_schema`: the JSON Schema it should fit.
+    """
 
     format: Literal["callgrade"]
     id: NotRequired[str | None]
@@ -69,7 +75,7 @@ _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user
 
 
 def read(record: CallgradeTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: an event that is not one thing, unusable tools."""
+    """Read a validated record. Raises InputError: an event that is not exactly one thing, unusable tools."""
     transcript = Transcript()
     called = False
     for index, event in enumerate(record["events"]):
@@ -112,7 +118,7 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
 
 
 def _result(event: Event) -> ToolResult | None:
-    """An error without a result is one: the call failed, what it said is not known."""
+    """Return the event's result. An error without a result counts: the call failed, but what it said is unknown."""
     failed = event.get("is_error", False)
     if "result" in event or failed:
         return ToolResult(event.get("result"), failed)

@@ -1,8 +1,8 @@
-"""A request and its response as a program logs them, of any provider: `{"request": {...}, "response": {...}}`.
+"""A request and its response as a program logs them, for any provider: `{"request": {...}, "response": {...}}`.
 
-The request may be the record itself: `{"messages": [...], "response": {...}}`.
-Also a line of a batch's results, which has the response alone (OpenAI's `response.body`, Anthropic's `result.message`), and
-Bedrock's log of invocations (`input.inputBodyJson`, `output.outputBodyJson`).
+The request may be the record itself: `{"messages": [...], "response": {...}}`. Also read: a line of a batch's results,
+which has the response alone (OpenAI's `response.body`, Anthropic's `result.message`), and Bedrock's invocation log
+(`input.inputBodyJson`, `output.outputBodyJson`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from service.intake.wrapping import Exchange, Wrapped
 
 @with_config(OPEN)
 class ExchangeTrace(TypedDict):
-    """A request's body and a response's, or the latter alone."""
+    """The bodies of a request and its response, or of a response alone."""
 
     format: Literal["exchange"]
     id: NotRequired[str | None]
@@ -54,11 +54,11 @@ HOLDER = members_of(
 )
 ASKED = (("request", "body"), ("request",), ("input", "inputBodyJson"))
 REPLIED = (("response", "body"), ("response",), ("result", "message"), ("output", "outputBodyJson"))
-"""Where the bodies of requests and responses stand, the inner places first."""
+"""Paths to the bodies of requests and responses, inner ones first."""
 
 
 def read(record: ExchangeTrace) -> Wrapped:
-    """The one exchange of a validated record. Raises InputError: no response."""
+    """Read the one exchange of a validated record. Raises InputError: no response."""
     given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
     reply, reply_at = _find(given, REPLIED)
     if not reply:
@@ -79,13 +79,13 @@ def read(record: ExchangeTrace) -> Wrapped:
 
 
 def _account_holder(lost: Transcript, given: Given, name: str = "", inner: str = "") -> None:
-    """Tells of what stands beside a body in what holds it."""
+    """Report what stands beside a body in the object that holds it."""
     if inner:
         account_members(lost, find_object(given, name), replace(HOLDER, read=frozenset([inner])), f"/{name}")
 
 
 def _account_beside(lost: Transcript, given: Given, names: tuple[str, ...], chosen: str) -> None:
-    """Tells of what stands beside the body that is read; another reply may hold what the model said."""
+    """Report what stands beside the body that is read; another reply may hold what the model said."""
     for name in names:
         value = given.get(name)
         if value and not chosen.startswith(f"/{name}"):
@@ -95,7 +95,7 @@ def _account_beside(lost: Transcript, given: Given, names: tuple[str, ...], chos
 
 
 def _find(record: Given, ways: tuple[tuple[str, ...], ...]) -> tuple[dict[str, JsonValue], str]:
-    """The object at the first of these ways that leads to one, and its pointer; {} where none does."""
+    """Return the object at the first path that leads to one, and its pointer; {} if none does."""
     for way in ways:
         here: Mapping[str, JsonValue] = record
         for name in way:
@@ -111,7 +111,7 @@ def _recognise(record: Given) -> bool:
 
 
 def _is_asked(record: Given) -> bool:
-    """Whether a record is itself what was asked, with the reply beside its messages."""
+    """Whether a record is itself the request, with the reply beside its messages."""
     return isinstance(record.get("messages"), list) and not record.keys() & MARKS
 
 

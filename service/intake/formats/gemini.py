@@ -1,7 +1,7 @@
-"""Gemini's `contents` of parts, and `candidates` as the API returned them; as sent, or as its Python client dumps them.
+"""Gemini's `contents` of parts and the API's `candidates`, as sent or as the Python client dumps them.
 
-A `functionResponse` with an `error` is one that failed; a lone `output` or `result` in it is what was returned, as Google's
-documents have it. Code that Gemini runs itself is a call of `code_execution` and its result. Thoughts stay in `raw`.
+A `functionResponse` with an `error` failed; a lone `output` or `result` in it is what was returned, as Google
+documents it. Code that Gemini runs itself is a call of `code_execution` with its result. Thoughts stay in `raw`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GeminiTrace(TypedDict):
 
 
 def _members_of(of: str, read: str, idle: str = "") -> Members:
-    """Members by both of their names: `safety_ratings` is `safetyRatings` on the wire."""
+    """Build `Members` with both spellings of each name: `safety_ratings` is `safetyRatings` on the wire."""
     names = [" ".join([given, _CAMEL.sub(lambda at: at[1].upper(), given)]) for given in (read, idle)]
     return members_of(of, *names)
 
@@ -82,7 +82,7 @@ CANDIDATE = _members_of(
 
 
 def read(record: GeminiTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no contents and no reply, a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: no contents and no reply, a call without a name, unusable tools."""
     given = _to_snake_case(record)
     if "contents" not in given and not given.get("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
@@ -111,12 +111,12 @@ _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def _snake(name: str) -> str:
-    """A member's name as the Python client has it."""
+    """Spell a member's name as the Python client does."""
     return _WORD.sub(lambda at: f"_{at[0]}", name).lower()
 
 
 def _to_snake_case(given: Mapping[str, object]) -> dict[str, JsonValue]:
-    """The same members by the names that the Python client gives them."""
+    """Return the members under the names that the Python client gives them."""
     return {_snake(name): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
 
 
@@ -136,14 +136,14 @@ HISTORY = "automatic_function_calling_history"
 
 
 def _choose_contents(given: Given) -> str:
-    """The member that holds what was said before the reply: with calls that the client made by itself, their history."""
+    """Return the member with what was said before the reply: the history, if the client made calls automatically."""
     return (
         HISTORY if len(list_items(given.get(HISTORY))) >= len(list_items(given.get("contents")) or "-") else "contents"
     )
 
 
 def _spell(record: Mapping[str, object], name: str) -> str:
-    """A member's name as the record has it."""
+    """Return a member's name as the record spells it."""
     return next((given for given in record if _snake(given) == name), name)
 
 
@@ -185,11 +185,11 @@ def _read_content(transcript: Transcript, content: Given, path: str) -> None:
 IDLE = frozenset(
     {"type", "text", "thought", "thought_signature", "video_metadata", "media_resolution", "part_metadata"}
 )
-"""Members of a part that are read elsewhere or say nothing that is scored."""
+"""Members of a part that are read elsewhere or carry nothing that is scored."""
 
 
 def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> None:
-    """A user's content: results, and what was said. One of nothing but results is no turn."""
+    """Read a user's content: results, and what was said. A content of nothing but results is no turn."""
     for index, part in enumerate(parts):
         for name, value, place in _list_members(part, f"{path}/{index}"):
             if name == "function_response" and isinstance(value, dict):
@@ -204,7 +204,7 @@ def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> Non
 
 
 def _list_members(part: Given, path: str) -> Iterator[tuple[str, JsonValue, str]]:
-    """The members of a part that may be read, but for its text: the Python client's name, the value, the pointer."""
+    """Iterate over a part's members, except its text: the Python client's name, the value, the pointer."""
     if looks_like_call(part) or ("type" in part and "text" not in part):  # of another format
         yield str(part.get("type", "call")), dict(part), path
         return
@@ -267,7 +267,7 @@ def _result(given: Given) -> ToolResult | None:
 
 
 def _tools(asked: Given) -> tuple[ToolDef, ...] | None:
-    """The functions declared, and the provider's own tools, by their names in `tools`: `{"codeExecution": {}}`."""
+    """Return the declared functions, and the provider's own tools by their names in `tools` (`codeExecution`)."""
     config = find_object(asked, "config")
     given, at = (asked["tools"], "/tools") if "tools" in asked else (config.get("tools"), "/config/tools")
     if given is None:
@@ -292,7 +292,10 @@ def _declaration(given: Given) -> dict[str, JsonValue]:
 
 
 def _lower(schema: JsonValue) -> JsonValue:
-    """A schema with its types in small letters: Gemini's own form says `OBJECT`. Depth is that of a request's body."""
+    """Return a schema with lower-case types: Gemini's own form says `OBJECT`.
+
+    The request parser has bounded the depth.
+    """
     if isinstance(schema, list):
         return [_lower(item) for item in schema]
     if not isinstance(schema, dict):

@@ -1,10 +1,9 @@
-"""LangChain's messages, as `messages_to_dict`, `model_dump` or `dumpd` writes them, and LangGraph's state, which has them.
+"""LangChain messages as `messages_to_dict`, `model_dump` or `dumpd` writes them, and LangGraph states.
 
-The state of a thread and a StateSnapshot have them in their `values`.
-
-What a tool returned is a ToolMessage's content; its `artifact` is for the program and not for the model, and stays in `raw`
-like thinking. Calls that did not parse (`invalid_tool_calls`) are calls; those in `additional_kwargs` and in blocks of the
-content are the same ones again, and are read where no others are.
+The state of a thread and a StateSnapshot have messages in `values`. A tool returned its ToolMessage's content; the
+`artifact` is for the program, not the model, and stays in `raw` like thinking. Calls that did not parse
+(`invalid_tool_calls`) are calls; those in `additional_kwargs` and in content blocks repeat them, and are read only if
+there are no others.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ from service.intake.tools import read_tools
 
 @with_config(OPEN)
 class StateValues(TypedDict):
-    """The values of a state of LangGraph's."""
+    """The values of a LangGraph state."""
 
     messages: list[dict[str, Loose]]
 
 
 @with_config(OPEN)
 class LangChainTrace(TypedDict):
-    """Messages of LangChain, or a state of LangGraph, with the tools if they are known."""
+    """LangChain messages or a LangGraph state, with the tools if they are known."""
 
     format: Literal["langchain"]
     id: NotRequired[str | None]
@@ -97,7 +96,7 @@ _ROLES = {
 
 
 class Told(NamedTuple):
-    """A message out of its wrapping: whose it is, None where that is not known, its members and their pointer."""
+    """A message without its wrapping: its role (None if unknown), its members and their pointer."""
 
     role: str | None
     given: Given
@@ -105,7 +104,7 @@ class Told(NamedTuple):
 
 
 def read(record: LangChainTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no messages, a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: no messages, a call without a name, unusable tools."""
     transcript = Transcript()
     messages, path = _find_messages(record)
     for index, message in enumerate(messages):
@@ -124,7 +123,7 @@ def read(record: LangChainTrace) -> Trace:
 
 
 def _find_messages(record: LangChainTrace) -> tuple[list[dict[str, Loose]], str]:
-    """The messages of a record, and their pointer."""
+    """Return the messages of a record, and their pointer."""
     if "messages" in record and "values" not in record:
         return record["messages"], "/messages"
     if "values" in record and "messages" not in record:
@@ -133,7 +132,7 @@ def _find_messages(record: LangChainTrace) -> tuple[list[dict[str, Loose]], str]
 
 
 def unwrap_message(message: Given, path: str) -> Told:
-    """A message from any of the ways in which LangChain writes one.
+    """Unwrap a message from any of the forms in which LangChain writes one.
 
     >>> unwrap_message({"type": "human", "data": {"content": "Hi"}}, "/0")
     Told(role='user', given={'content': 'Hi'}, path='/0/data')
@@ -151,7 +150,7 @@ def unwrap_message(message: Given, path: str) -> Told:
 
 
 def _lose_message(transcript: Transcript, given: Given, path: str) -> None:
-    """A message of an unknown type; one that stands for a removal says nothing."""
+    """Report a message of an unknown type. One that stands for a removal says nothing."""
     if given.get("type") in ("remove", "RemoveMessage"):
         lose_calls(transcript, given, path, "a removal")
     else:
@@ -197,7 +196,7 @@ def _read_result(transcript: Transcript, given: Given, path: str) -> None:
 
 
 class Known(ReadCalls):
-    """The calls of a message; one with the id and name of another of them is that one again, whatever its arguments are."""
+    """The calls of a message. A call with the id and name of one of them repeats it, whatever its arguments."""
 
     def __init__(self, calls: Sequence[ToolCall]) -> None:
         super().__init__(calls)
@@ -245,7 +244,7 @@ def _list_calls(transcript: Transcript, given: Given, path: str) -> list[FoundCa
 
 
 def _call(given: Given, path: str) -> ToolCall:
-    """A call of LangChain's (`name`, `args`, `id`), or one as the provider gave it."""
+    """Read a call in LangChain's form (`name`, `args`, `id`), or one as the provider sent it."""
     function = find_object(given, "function") or given
     name = find_text(function, "name")
     if name is None:
@@ -255,7 +254,7 @@ def _call(given: Given, path: str) -> ToolCall:
 
 
 def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str, known: Known) -> None:
-    """A block of what the model said. `known`: its calls that stand beside its blocks."""
+    """Read a block of a reply. `known`: the message's calls that stand beside its blocks."""
     if not isinstance(part, dict):
         speech.say(str(part))
         return
@@ -280,7 +279,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
 
 
 def _account_block(transcript: Transcript, part: JsonValue, path: str) -> None:
-    """Tells of what a block that is read holds besides; one of an unknown type is told of whole."""
+    """Report what a read block holds besides; a block of an unknown type is reported whole."""
     if isinstance(part, dict) and (part.get("type") in TEXTS or kind_of(str(part.get("type"))) != "text"):
         account_members(transcript, part, BLOCK, path)
 
@@ -290,7 +289,7 @@ def _find_output(part: Given) -> JsonValue:
 
 
 IDLE = THINKING | {"non_standard_annotation", "input_json_delta"}
-"""Types of blocks that say nothing that is scored."""
+"""Types of blocks that carry nothing that is scored."""
 
 
 def _read_call(transcript: Transcript, speech: Speech, part: Given, path: str, known: Known) -> None:
@@ -311,7 +310,7 @@ def _recognise(record: Given) -> bool:
 
 
 def is_message(given: Given) -> bool:
-    """Whether an object is a message as only LangChain writes them."""
+    """Whether an object is a message in a form that only LangChain writes."""
     if given.get("lc") == 1 and "kwargs" in given:
         return True
     if given.get("type") in _KINDS:

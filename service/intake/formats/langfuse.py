@@ -1,7 +1,7 @@
-"""Langfuse's traces with their `observations`, as its API and its exports give them, one observation, or a page of them.
+"""Langfuse traces with their `observations`, as its API and exports give them; one observation; or a page of them.
 
-Observations of the type GENERATION are the exchanges with a model, those of the type TOOL its tools' work. Where there is no
-generation the trace's own input and output are the exchange.
+GENERATION observations are the exchanges with a model; TOOL observations are tool runs. Without any generation, the
+trace's own input and output are the exchange.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from service.intake.wrapping import Exchange, ToolRun, Wrapped, list_beside
 
 @with_config(OPEN)
 class LangfuseTrace(TypedDict):
-    """A trace with its observations, one observation, or a page of one trace's."""
+    """A trace with its observations, one observation, or a page of one trace's observations."""
 
     format: Literal["langfuse"]
     id: NotRequired[str | None]
@@ -54,7 +54,7 @@ TYPES = frozenset(
 
 
 def read(record: LangfuseTrace) -> Wrapped:
-    """The exchanges of a validated record. Raises InputError: a page with observations of several traces."""
+    """Read the exchanges of a validated record. Raises InputError: a page with observations of several traces."""
     lost = Transcript()
     entries = sorted(_list_entries(record), key=lambda entry: find_text(entry[0], "startTime") or "")
     account_members(lost, record, ENTRY, "")
@@ -85,7 +85,7 @@ def _list_entries(record: LangfuseTrace) -> Iterator[tuple[Given, str]]:
 
 
 def _find_trace(record: LangfuseTrace) -> str | None:
-    """The trace that all observations of a page belong to."""
+    """Return the trace that all observations of a page belong to."""
     ids = {find_text(entry, "traceId") for entry in record.get("data") or ()}
     if len(ids) > 1:
         raise InputError.at("/data", f"expected observations of one trace, not of {len(ids)}: ask for them by traceId")
@@ -97,7 +97,7 @@ def _type(entry: Given) -> str:
 
 
 def _exchange(entry: Given, path: str) -> Exchange:
-    """Exports to files write input and output as JSON in a text."""
+    """Build the exchange of an entry. File exports write input and output as JSON text."""
     given: JsonValue = parse_text(entry.get("input"))
     failed_at = f"{path}/level" if entry.get("level") == "ERROR" else ""
     return Exchange(given, f"{path}/input", parse_text(entry.get("output")), f"{path}/output", failed_at=failed_at)
@@ -109,7 +109,7 @@ def _recognise(record: Given) -> bool:
 
 
 def _is_observation(given: Given) -> bool:
-    """Whether an object has the trace and the input of an observation, and is no span."""
+    """Whether an object has an observation's trace and input, and is not a span."""
     return "traceId" in given and "input" in given and not given.keys() & {"spanId", "span_id", "attributes"}
 
 

@@ -1,7 +1,7 @@
-"""LangSmith's runs: one run, with `child_runs` or not, or `runs`, a list of those of one trace as its API returns them.
+"""LangSmith runs: one run, with or without `child_runs`, or `runs`, the API's list of all runs of a trace.
 
-Runs of the type `llm` are the exchanges with a model, those of the type `tool` its tools' work. Where there are no runs of a
-model, the outermost run is the exchange, as that of an agent whose outputs are its messages.
+Runs of the type `llm` are the exchanges with a model; those of the type `tool` are tool runs. Without any model run,
+the outermost run is the exchange: an agent's outputs may be its messages.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LangsmithRun(NamedTuple):
 
 
 def read(record: LangSmithTrace) -> Wrapped:
-    """The exchanges of a validated record. Raises InputError: runs of several traces."""
+    """Read the exchanges of a validated record. Raises InputError: runs of several traces."""
     listed = record.get("runs")
     root = LangsmithRun(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
     starts = [root] if listed is None else [LangsmithRun(run, f"/runs/{index}") for index, run in enumerate(listed)]
@@ -89,7 +89,7 @@ def read(record: LangSmithTrace) -> Wrapped:
 
 
 def _walk(run: LangsmithRun) -> Iterator[LangsmithRun]:
-    """A run and those below it, in the order in which they stand."""
+    """Iterate over a run and those below it, in the order in which they stand."""
     pending = [run]
     while pending:
         here = pending.pop()

@@ -1,6 +1,6 @@
-"""What LiteLLM logs of a call (`StandardLoggingPayload`): the messages a model was given, and its response.
+"""LiteLLM's log of a call (`StandardLoggingPayload`): the messages sent to a model, and its response.
 
-A row of its spend logs may have the messages in `proxy_server_request`, the body that its proxy was sent.
+A row of the spend logs may have the messages in `proxy_server_request`, the body sent to the proxy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from service.intake.wrapping import Exchange, Wrapped
 
 @with_config(OPEN)
 class LiteLLMTrace(TypedDict):
-    """A payload for logging callbacks, spend logs and buckets."""
+    """The payload of a logging callback, a spend log or a bucket."""
 
     format: Literal["litellm"]
     id: NotRequired[str | None]
@@ -54,7 +54,7 @@ MARKS = frozenset({"litellm_call_id", "call_type", "model_parameters"})
 
 
 def read(record: LiteLLMTrace) -> Wrapped:
-    """The one exchange of a validated record."""
+    """Read the one exchange of a validated record."""
     lost = Transcript()
     account_members(lost, record, RECORD, "")
     parameters = record.get("model_parameters")
@@ -80,7 +80,7 @@ def read(record: LiteLLMTrace) -> Wrapped:
 
 
 def _lose_reply(lost: Transcript, record: LiteLLMTrace) -> None:
-    """Tells of the reply of a request that failed: nobody knows what the model would have called or said."""
+    """Report the missing reply of a request that failed."""
     signs = {name: record.get(name) for name in ("error_str", "error_information")}
     if record.get("status") == "failure" or (record.get("status") != "success" and any(signs.values())):
         place = next(name for name in ("response", "status", *signs) if name in record)

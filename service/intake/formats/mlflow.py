@@ -1,7 +1,7 @@
-"""MLflow's traces as `trace.to_json()` writes them: `info` and `data`, whose `spans` have inputs and outputs.
+"""MLflow traces as `trace.to_json()` writes them: `info` and `data`, whose `spans` have inputs and outputs.
 
-Spans of the types CHAT_MODEL and LLM are the exchanges with a model, those of the type TOOL its tools' work. Where there are
-none of a model, the outermost span is the exchange.
+Spans of the types CHAT_MODEL and LLM are the exchanges with a model; those of the type TOOL are tool runs. Without any
+model span, the outermost span is the exchange.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from service.intake.wrapping import Exchange, ToolRun, Wrapped, list_beside
 
 @with_config(OPEN)
 class MlflowData(TypedDict):
-    """What a trace consists of."""
+    """The content of a trace."""
 
     spans: list[dict[str, Loose]]
 
 
 @with_config(OPEN)
 class MlflowTrace(TypedDict):
-    """A trace of MLflow, version 2 or 3."""
+    """An MLflow trace, version 2 or 3."""
 
     format: Literal["mlflow"]
     info: NotRequired[dict[str, Loose] | None]
@@ -59,7 +59,9 @@ class MlflowSpan(NamedTuple):
     path: str
 
     def find(self, attribute: str, *members: str) -> tuple[JsonValue, str]:
-        """The value of MLflow's attribute or of one of these members, with its pointer; null where the span has none."""
+        """Return the value of MLflow's attribute, or of the first of these members, with its pointer; null without
+        any.
+        """
         attributes = find_object(self.given, "attributes")
         if attribute in attributes:
             return parse_text(attributes[attribute]), f"{self.path}/attributes/{escape_token(attribute)}"
@@ -68,7 +70,7 @@ class MlflowSpan(NamedTuple):
 
 
 def read(record: MlflowTrace) -> Wrapped:
-    """The exchanges of a validated record."""
+    """Read the exchanges of a validated record."""
     lost = Transcript()
     account_members(lost, record, RECORD, "")
     account_members(lost, record["data"], DATA, "/data")
@@ -91,7 +93,7 @@ def read(record: MlflowTrace) -> Wrapped:
 
 
 def _list_beside(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonValue, str]]:
-    """The members and the attributes of a span that do not stand at the pointers of those that are read."""
+    """Iterate over a span's members and attributes, except those at pointers that are read."""
     yield from (one for one in list_beside(span.given, SPAN, span.path, "attributes") if one[1] not in read)
     attributes, path = find_object(span.given, "attributes"), f"{span.path}/attributes"
     yield {name: value for name, value in attributes.items() if f"{path}/{escape_token(name)}" not in read}, path
@@ -122,7 +124,7 @@ def _exchange(span: MlflowSpan) -> Exchange:
 
 
 def _find_failure(span: MlflowSpan) -> str:
-    """The pointer of what says that a span failed; "" where it did not."""
+    """Return the pointer of what says that a span failed; "" if it did not."""
     status = find_text(span.given, "status_code") or find_text(find_object(span.given, "status"), "code") or ""
     name = "status_code" if "status_code" in span.given else "status"
     return f"{span.path}/{name}" if status.rpartition("_")[2].upper() == "ERROR" else ""

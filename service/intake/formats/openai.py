@@ -1,4 +1,4 @@
-"""Chat Completions: `messages` and `tools` untouched, as sent to the API, and `choices` as received from it."""
+"""Chat Completions: `messages` and `tools` untouched, as sent to the API, and `choices` as received."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ RECORD = members_of(
 
 
 ENDED = frozenset({"choices", "chunks", "error"})
-"""Members that tell what came of a request."""
+"""Members that say what came of a request."""
 
 
 def read(record: OpenAITrace) -> Trace:
-    """The trace of a validated record.
+    """Read a validated record.
 
-    Raises InputError: no messages and no reply, several replies of which none is chosen, a tool call that calls nothing,
-    unusable tools.
+    Raises InputError: no messages and no reply, several replies and none chosen, a tool call of nothing, unusable
+    tools.
     """
     transcript = Transcript()
     replied = not ENDED.isdisjoint(record)
@@ -89,7 +89,7 @@ def read(record: OpenAITrace) -> Trace:
 
 
 def _account_ending(transcript: Transcript, record: OpenAITrace) -> None:
-    """Tells of a reply that failed; the last chunks of a stream say how it ended."""
+    """Report a reply that failed. In a stream, the last chunks say how it ended."""
     given = cast("Given", record)
     sample, choices = record.get("sample") or 0, list(list_objects(given.get("choices")))
     if given.get("error") and not choices and not transcript.has_replied():
@@ -105,7 +105,7 @@ def _account_ending(transcript: Transcript, record: OpenAITrace) -> None:
 
 
 def _list_replies(record: OpenAITrace) -> list[tuple[ChatMessage, str]]:
-    """The replies that the record holds, with their pointers."""
+    """Return the replies in the record, with their pointers."""
     chunks = join_chunks(record.get("chunks") or ())
     choices = enumerate(record.get("choices") or ())
     return [

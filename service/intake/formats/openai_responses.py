@@ -1,7 +1,7 @@
 """The Responses API: `input` and `output` items, or a whole Response object as the API returned it.
 
-Calls that stand together, and those right after a text of the assistant, were made by one message, as in Chat Completions.
-Reasoning stays in `raw`; items of types that are not known are told as unread.
+Adjacent calls, and calls right after an assistant's text, were made by one message, as in Chat Completions. Reasoning
+stays in `raw`; items of unknown types are reported as unread.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ RECORD = members_of(
 
 
 def read(record: ResponsesTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no items at all, an item without its role or name, unusable tools."""
+    """Read a validated record. Raises InputError: no items at all, an item without its role or name, unusable tools."""
     if not any(key in record for key in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
     transcript = Transcript()
@@ -94,7 +94,7 @@ def read(record: ResponsesTrace) -> Trace:
 
 
 def _account_ending(transcript: Transcript, given: Mapping[str, JsonValue]) -> None:
-    """Tells of a response that failed, or that its provider kept back."""
+    """Report a response that failed or that its provider withheld."""
     if given.get("error"):
         account_reply(transcript, {"error": given["error"]}, "")
     elif given.get("status") in ("failed", "cancelled"):
@@ -106,7 +106,7 @@ def _account_ending(transcript: Transcript, given: Mapping[str, JsonValue]) -> N
 
 
 def _list_items(given: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
-    """A bare text stands for one message."""
+    """Return the items; a bare text stands for one message."""
     if isinstance(given, str):
         return (Item(role=role, content=given),)
     return given or ()
@@ -189,7 +189,7 @@ READERS: Mapping[str, Callable[[Transcript, Item, str], None]] = {
     "mcp_list_tools": read_mcp_tools,
     **dict.fromkeys(OUTPUTS, read_output),
 }
-"""Who reads an item that needs nothing but itself, by its type."""
+"""Readers of items that need no further context, by type."""
 
 
 def _recognise(record: Given) -> bool:

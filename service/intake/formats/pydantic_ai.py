@@ -1,8 +1,7 @@
-"""The history of a pydantic-ai agent, as `ModelMessagesTypeAdapter` dumps it: requests and responses of parts.
+"""The history of a pydantic-ai agent, as `ModelMessagesTypeAdapter` dumps it: requests and responses made of parts.
 
-A return whose `outcome` is not success failed, and so did a call that is answered by a `retry-prompt`. A retry-prompt that
-names no tool is what the framework, not the user, said. Tools of an MCP server go by their own names. Thinking stays in
-`raw`.
+A return failed if its `outcome` is not success; so did a call answered by a `retry-prompt`. A retry-prompt that names
+no tool comes from the framework, not the user. Tools of an MCP server go by their own names. Thinking stays in `raw`.
 """
 
 from __future__ import annotations
@@ -53,11 +52,11 @@ IDLE = frozenset(
         *("tool-availability-delta", "model-settings-delta", "cache-point"),
     ]
 )
-"""Kinds of parts that say nothing that is scored."""
+"""Kinds of parts that carry nothing that is scored."""
 
 
 def read(record: PydanticAITrace) -> Trace:
-    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: a call without a name, unusable tools."""
     transcript = Transcript()
     instructed: JsonValue = None
     for index, message in enumerate(record["messages"]):
@@ -141,7 +140,7 @@ SPOKEN: Mapping[str, Callable[[Transcript, Speech, Given, str], None]] = {
     "builtin-tool-call": _read_hosted_call,
     "builtin-tool-return": _read_hosted_return,
 }
-"""Who reads a part of a response, by its kind."""
+"""Readers of a response's parts, by kind."""
 
 
 def _read_system(transcript: Transcript, part: Given, path: str) -> None:  # noqa: ARG001
@@ -188,7 +187,7 @@ TOLD: Mapping[str, Callable[[Transcript, Given, str], None]] = {
     "retry-prompt": _read_retry,
     "retry-feedback": _read_retry,
 }
-"""Who reads a part of a request, by its kind."""
+"""Readers of a request's parts, by kind."""
 
 
 def _has_failed(part: Given) -> bool:

@@ -1,10 +1,10 @@
-"""Calls that a model wrote as Python in its text, as it does where it is asked to instead of being given tools.
+"""Calls that a model wrote as Python in its text, as it does if prompted to instead of being given tools.
 
-`messages` are those of Chat Completions, whose assistant's texts are calls; or a question (`input`, `prompt` or `question`, a
-text or messages) and the model's `output` (also `response`, `result` or `completion`). A text that consists of calls is calls:
-`[get_weather(city="Oslo"), get_time()]`, with or without the brackets or a fence, commas or a line between them. One whose
-arguments are not all named literals is told as unread, and so is a text that begins as a call and is none. Other texts are
-texts.
+`messages` are those of Chat Completions, with calls for the assistant's texts; or a question (`input`, `prompt` or
+`question`, a text or messages) stands beside the model's `output` (also `response`, `result` or `completion`). A text
+that consists of calls is read as calls: `[get_weather(city="Oslo"), get_time()]`, with or without brackets or a fence,
+separated by commas or lines. A call whose arguments are not all named literals is unread, and so is a text that starts
+like a call but is not one. Other texts stay texts.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ MESSAGE = members_of("a message", "role content", "id name tool_call_id timestam
 
 
 def read(record: PythonCallsTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: neither messages nor an output, unusable tools."""
+    """Read a validated record. Raises InputError: neither messages nor an output, unusable tools."""
     replied = next((name for name in _REPLIED if isinstance(record.get(name), str)), None)
     if replied is None and "messages" not in record:
         raise InputError.at("", f"expected messages, or what the model wrote in one of {', '.join(_REPLIED)}")
@@ -109,7 +109,7 @@ def _join(content: JsonValue) -> str:
 
 
 def _account_replies(transcript: Transcript, record: PythonCallsTrace, chosen: str) -> None:
-    """Tells of what else the model may have written."""
+    """Report what else the model may have written."""
     for name in _REPLIED:
         text = record.get(name)
         if name != chosen and isinstance(text, str) and text and text != record.get(chosen):
@@ -118,7 +118,7 @@ def _account_replies(transcript: Transcript, record: PythonCallsTrace, chosen: s
 
 
 def read_reply(transcript: Transcript, given: str, path: str) -> None:
-    """What a model wrote, as calls if it consists of them, else as a text."""
+    """Add what a model wrote: as calls if it consists of them, otherwise as text."""
     text, thought = drop_thoughts(given), find_endless_thought(given)
     calls = parse_calls(text)
     transcript.say("assistant", text if calls is None else "")

@@ -1,10 +1,10 @@
-"""Conversations as ShareGPT has them (`from`, `value`), as data sets for fine-tuning write calls in them.
+"""ShareGPT conversations (`from`, `value`), with calls as fine-tuning data sets write them.
 
-LLaMA-Factory gives calls a turn of their own (`function_call`, JSON of one call or of a list) and their results another
-(`observation`); Hermes writes them into the text, between `<tool_call>` tags, results between `<tool_response>` tags. Results
-name no call and belong to the calls before them in their order; where one is a list as long as several calls made at once, each
-call has its item. Tools stand in `tools`, as JSON or as a text of it, or between `<tools>` tags of a system's turn. What stands
-between `<think>` tags is no part of what was said.
+LLaMA-Factory gives calls a turn of their own (`function_call`, JSON of one call or a list) and their results another
+(`observation`). Hermes writes calls into the text between `<tool_call>` tags, results between `<tool_response>` tags.
+Results name no call and belong to the preceding calls in order; if one is a list as long as several parallel calls,
+each call takes its item. Tools stand in `tools`, as JSON or JSON text, or between `<tools>` tags in a system turn.
+Text between `<think>` tags is not part of what was said.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ TAGS = ("tool_calls?", "function_?calls?", "think")
 
 
 def read(record: ShareGPTTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: unusable tools."""
+    """Read a validated record. Raises InputError: unusable tools."""
     transcript = Transcript()
     if record.get("system"):
         transcript.say("system", record.get("system") or "")
@@ -87,7 +87,7 @@ def _find_role(turn: Given) -> str | None:
 
 
 def _read_turn(transcript: Transcript, turn: Given, path: str, role: str | None) -> int:
-    """Writes a turn down, and says how many calls it made."""
+    """Add a turn to the transcript; return how many calls it made."""
     value = turn.get("value", turn.get("content"))
     text = value if isinstance(value, str) else ""
     if role == "assistant":
@@ -117,7 +117,7 @@ def _read_reply(transcript: Transcript, text: str, path: str) -> int:
 
 
 def _lose_thought(transcript: Transcript, text: str, path: str) -> None:
-    """Tells of what a thought that does not end may hold."""
+    """Report what an unclosed thought may hold."""
     transcript.lose("text", path, "what follows a thought that does not end")
     for piece in split_tags(text, TAGS):
         if piece.tag not in (None, "think"):
@@ -125,7 +125,7 @@ def _lose_thought(transcript: Transcript, text: str, path: str) -> None:
 
 
 def _read_calls(transcript: Transcript, value: JsonValue, path: str) -> int:
-    """The calls that JSON, or a text of it, holds; how many they are. What is none is told as an unread one."""
+    """Add the calls in JSON, or JSON text; return how many there are. What is not a call is reported as unread."""
     given = _parse(value)
     calls = [_call(item) for item in (given if isinstance(given, list) else [given])]
     for call in calls:
@@ -153,7 +153,7 @@ def _call(item: JsonValue) -> ToolCall | None:
 
 
 class Observation(NamedTuple):
-    """What a tool returned, with the id of its call and the tool's name where it says them."""
+    """What a tool returned, with its call's id and the tool's name if stated."""
 
     content: JsonValue
     call_id: str | None = None
@@ -161,7 +161,10 @@ class Observation(NamedTuple):
 
 
 def _read_results(transcript: Transcript, value: JsonValue, path: str, made: int, *, alone: bool) -> None:
-    """Reads a turn of results. `made`: how many calls stand before it; `alone`: whether no other turn has results of theirs."""
+    """Read a turn of results.
+
+    `made`: calls made before it; `alone`: whether no other turn holds results of these calls.
+    """
     results = _list_results(transcript, value, made if alone else 1)
     if alone and len(results) == 1 < made and results[0].call_id is None is results[0].tool:
         transcript.lose("result", path, "one result of several calls")
@@ -178,7 +181,7 @@ def _list_results(transcript: Transcript, value: JsonValue, made: int) -> list[O
     content = result_content(value)
     given = content if isinstance(content, list) and 1 < made == len(content) else [content]
     named = [_observe(item) for item in given]
-    # Without tags, what has a name and a content is a wrapping only where the name is that of a tool that was called.
+    # Without tags, an object with a name and a content is a wrapping only if the name is that of a tool that was called.
     return [
         one if one.tool is None or transcript.has_called(one.tool) else Observation(item)
         for one, item in zip(named, given, strict=True)
@@ -186,7 +189,7 @@ def _list_results(transcript: Transcript, value: JsonValue, made: int) -> list[O
 
 
 def _observe(content: JsonValue) -> Observation:
-    """What Hermes names by its tool, out of that wrapping."""
+    """Unwrap a result that Hermes labels with its tool's name."""
     if isinstance(content, dict) and {"name", "content"} <= content.keys() <= {"name", "content", "tool_call_id"}:
         return Observation(content["content"], find_text(content, "tool_call_id"), find_text(content, "name"))
     return Observation(content)
@@ -203,7 +206,7 @@ def _tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
 
 
 def _tools_in_text(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
-    """The tools between `<tools>` tags, a list or one a line. None where they cannot be read: a gap would mislead."""
+    """Return the tools between `<tools>` tags, a list or one per line. None if unreadable: a gap would mislead."""
     systems = [turn.get("value") for turn in record["conversations"] if turn.get("from") == "system"]
     for text in (record.get("system"), *systems):
         for piece in split_tags(text, ("tools",)) if isinstance(text, str) else ():

@@ -1,15 +1,15 @@
-"""An OpenTelemetry export: `spans` as flat objects, or `resourceSpans` as OTLP's JSON has them.
+"""An OpenTelemetry export: `spans` as flat objects, or `resourceSpans` as in OTLP's JSON.
 
-A tool's span is told by `gen_ai.tool.name`, `tool.name` or its kind; one marked `tool.synthesized` was made
-up by the exporter and is left out. It holds a call (`gen_ai.tool.call.arguments`, else `input.value`) and what was returned
-(`gen_ai.tool.call.result`, else `output.value`); a status of error or an `error.type` makes that an error. Models' spans
-hold messages, of which each repeats those before: one that was said already is not said again. Of spans within spans that
-both hold messages the inner one is read, and agents' spans only where no model's has any.
+A tool span is recognised by `gen_ai.tool.name`, `tool.name` or its kind; one marked `tool.synthesized` was made up by
+the exporter and is left out. It holds a call (`gen_ai.tool.call.arguments`, else `input.value`) and its result
+(`gen_ai.tool.call.result`, else `output.value`); an error status or an `error.type` makes the result an error. Model
+spans hold messages, and each repeats those before it: a message counts once. If nested spans both hold messages, the
+inner one is read; agent spans are read only if no model span has messages.
 
-A call that stands in a model's message and in a tool's span is one: told by id and name or, where the span has no id, by
-name, with arguments that do not contradict. The message says then what the model wrote, the span what the tool returned.
-What else of the spans looks like a call, wherever it stands, is one of these or unread.
-All spans are read as one conversation, by their start; messages between agents are turns like any other.
+A call in a model's message and in a tool's span is one call, matched by id and name or, if the span has no id, by
+name, as long as the arguments do not contradict. The message then says what the model wrote, the span what the tool
+returned. Anything else in the spans that looks like a call, wherever it stands, is one of these or unread. All spans
+are read as one conversation, by their start; messages between agents are turns like any other.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from service.intake.tools import read_tools
 
 @with_config(OPEN)
 class SpansTrace(TypedDict):
-    """An export of spans: one of `spans` and `resourceSpans`. `tools` says what was on offer where the spans do not."""
+    """An export of spans: either `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say."""
 
     format: Literal["spans"]
     id: NotRequired[str | None]
@@ -55,9 +55,9 @@ class SpansTrace(TypedDict):
 
 
 def read(record: SpansTrace) -> Trace:
-    """The trace of a validated record.
+    """Read a validated record.
 
-    Raises InputError: no spans, none that tells of a model or a tool, a call without a name, unusable `tools`.
+    Raises InputError: no spans, no span of a model or a tool, a call without a name, unusable `tools`.
     """
     spans = spans_of(record.get("spans"), record.get("resourceSpans"))
     if not any(map(is_ours, spans)):
@@ -90,7 +90,7 @@ def read(record: SpansTrace) -> Trace:
 def _know_calls(
     calls: Sequence[ToolCall], claims: Mapping[int, Run], alone: Sequence[Run], aliases: Mapping[str, str]
 ) -> KnownCalls:
-    """The calls of a trace, each by what the model's message and the tool's span tell of it."""
+    """Collect the calls of a trace, each with its mentions in the model's message and the tool's span."""
     further: defaultdict[str | None, list[str]] = defaultdict(list)
     for other, made in aliases.items():
         further[made].append(other)
@@ -112,7 +112,7 @@ def _conversation(spans: Sequence[Span]) -> str | None:
 
 
 def _find_agent_output(spans: Sequence[Span]) -> str | None:
-    """The text that the outermost agent of OpenInference gave."""
+    """Return the text that OpenInference's outermost agent gave."""
     agents = [span for span in spans if read_kind(span) == "AGENT"]
     outermost = min(agents, key=lambda span: (span.start, -span.end), default=None)
     text = outermost and outermost.get("output.value")
@@ -120,7 +120,7 @@ def _find_agent_output(spans: Sequence[Span]) -> str | None:
 
 
 class _Writer:
-    """Writes a trace down in the order of time, and knows the run and the model's span of each step."""
+    """Writes a trace in order of time, and keeps the run and the model span of each step."""
 
     def __init__(self, alone: Sequence[Run]) -> None:
         self.transcript = Transcript()
@@ -133,7 +133,7 @@ class _Writer:
         self._calling = False
 
     def write(self, dialogue: Sequence[DialogueEntry], claims: Mapping[int, Run]) -> None:
-        """Everything; `claims` are the runs of calls that messages made, by the call's place."""
+        """Write the whole dialogue. `claims`: the runs of calls that messages made, by call index."""
         place = 0
         for entry in dialogue:
             self._write_runs(entry.moment)
@@ -147,12 +147,12 @@ class _Writer:
         self._write_runs(None)
 
     def add_answer(self, text: str | None) -> None:
-        """The answer of an agent whose last call carried it, as where a tool takes the answer for an argument."""
+        """Add the answer of an agent that passed it as an argument of its last call."""
         if text is not None and self._calling:
             self.transcript.say("assistant", text)
 
     def list_requests(self, models: Sequence[Span], steps: Sequence[Step]) -> list[Request]:
-        """What each model's span lists of tools, and how many calls had been made by then."""
+        """Return, for each model span, the tools that it lists and the number of calls made before it."""
         own = {span.order: index for index, span in reversed(self._replies.items())}
         requests: list[Request] = []
         for span in sorted(models, key=lambda one: (one.start, one.order)):
@@ -163,11 +163,11 @@ class _Writer:
         return requests
 
     def list_told(self, steps: Sequence[Step]) -> list[str]:
-        """The tools of calls that are no replies of spans told here: nobody knows what was on offer to them."""
+        """Return the tools of calls that are not replies of recorded spans: what was on offer to them is unknown."""
         return [step.call.name for step in steps if step.index not in self._replied]
 
     def complete_step(self, step: Step) -> Step:
-        """The step with what its tool returned, and what it took."""
+        """Return the step with what its tool returned, and its usage."""
         run, reply = self._runs.get(step.index), self._replies.get(step.index)
         result = step.result if run is None else run.read_result(step.result)
         return replace(step, result=result, usage=read_usage(run and run.span, reply))
@@ -192,7 +192,7 @@ class _Writer:
         self._calling = True
 
     def _write_runs(self, before: Moment | None) -> None:
-        """Calls that no message made, up to a moment; those that overlap in time were made at once."""
+        """Write calls that no message made, up to a moment. Those that overlap in time are parallel."""
         end = 0
         while self._alone and (before is None or (self._alone[0].span.start, self._alone[0].span.order) < before):
             run = self._alone.popleft()
@@ -203,7 +203,7 @@ class _Writer:
 
 
 def _complete(call: ToolCall, run: Run | None) -> ToolCall:
-    """A call with what only its tool's span tells of it."""
+    """Return the call with what only its tool's span records."""
     if run is None:
         return call
     source = call if call.captured else run.call

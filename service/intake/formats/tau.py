@@ -1,8 +1,9 @@
-"""Runs of tau-bench (sierra-research/tau-bench): as its own result files give them, or with messages, gold and states inline.
+"""Runs of tau-bench (sierra-research/tau-bench), as its result files give them or with everything inline.
 
-The first form is `{task_id, trial, reward, info: {task: {actions, outputs}}, traj}`, the second `{task_id, trial, messages,
-gold_actions, outputs, initial, gold, final}`. Messages are those of Chat Completions. tau-bench tells a failed call by its text,
-which begins with "Error"; in this format that is a mark. `tools` may stand in the record; else what was on offer is unknown.
+The first form is `{task_id, trial, reward, info: {task: {actions, outputs}}, traj}`, the second, with messages, gold
+and states inline, `{task_id, trial, messages, gold_actions, outputs, initial, gold, final}`. Messages are those of
+Chat Completions. tau-bench signals a failed call by a text that starts with "Error", and this format follows it.
+`tools` may stand in the record; otherwise the tools on offer are unknown.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class TauAction(TypedDict):
 
 @with_config(OPEN)
 class TauTask(TypedDict, total=False):
-    """The task a run was given."""
+    """The task of a run."""
 
     actions: list[TauAction] | None
     outputs: list[str] | None
@@ -40,14 +41,14 @@ class TauTask(TypedDict, total=False):
 
 @with_config(OPEN)
 class TauInfo(TypedDict, total=False):
-    """What tau-bench notes of a run. A run that crashed has an error here and no task."""
+    """tau-bench's notes on a run. A run that crashed has an error here and no task."""
 
     task: TauTask | None
 
 
 @with_config(OPEN)
 class TauTrace(TypedDict):
-    """A tau-bench run: one of `messages` and `traj`."""
+    """A tau-bench run: either `messages` or `traj`."""
 
     format: Literal["tau"]
     task_id: int | str
@@ -71,7 +72,7 @@ RECORD = members_of(
 
 
 def read(record: TauTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no messages, an unusable call or tools."""
+    """Read a validated record. Raises InputError: no messages, an unusable call or tools."""
     messages = record.get("messages", record.get("traj"))
     if messages is None:
         raise InputError.at("", "a tau run has its conversation in messages or traj")
@@ -85,9 +86,9 @@ def read(record: TauTrace) -> Trace:
 
 
 def read_gold(record: TauTrace) -> dict[str, JsonValue] | None:
-    """What tau-bench wanted: `{format, actions: [{name, kwargs}] | None, outputs: [text], state: gold state | None}`.
+    """Return the gold: `{format, actions: [{name, kwargs}] | None, outputs: [text], state: gold state | None}`.
 
-    None where the record names no gold.
+    None if the record names no gold.
     """
     info = record.get("info") or {}
     task = info.get("task") or {}

@@ -1,9 +1,9 @@
-"""Messages of Vercel's AI SDK: those of the UI (`parts`) and those of the model (`tool-call`, `tool-result`).
+"""Messages of Vercel's AI SDK: UI messages (`parts`) and model messages (`tool-call`, `tool-result`).
 
-A part of the UI is a call together with what came of it. One that waits for its result, or for somebody's approval, has
-none; one that was denied, like a result of the types `error-text`, `error-json` and `execution-denied`, failed. Parts keep
-their order: a text behind a call that has returned is a message of its own. The forms of version 4 (`toolInvocations`,
-`args`, `result`) are read too. Reasoning and sources stay in `raw`.
+A UI part is a call together with its result. One that awaits its result or an approval has none; one that was denied
+failed, like a result of the type `error-text`, `error-json` or `execution-denied`. Parts keep their order: text after
+a call that has returned is a new message. Version 4's forms (`toolInvocations`, `args`, `result`) are read too.
+Reasoning and sources stay in `raw`.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ PART = members_of(
     "dynamic invalid error reasoning details toolMetadata",
 )
 IDLE = frozenset({"reasoning", "step-start", "source", "source-url", "source-document", "redacted-reasoning"})
-"""Types of parts that say nothing that is scored."""
+"""Types of parts that carry nothing that is scored."""
 
 
 def read(record: VercelTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: a call without a name, unusable tools."""
     transcript = Transcript()
     if record.get("system"):
         transcript.say("system", record.get("system") or "")
@@ -101,7 +101,7 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
 def _account_content(
     transcript: Transcript, content: JsonValue, parts: list[JsonValue], path: str, *, replied: bool
 ) -> None:
-    """Tells of what stands beside the parts of a message and does not repeat their texts."""
+    """Report content beside a message's parts, unless it repeats their texts."""
     texts = [text for part in list_objects(parts) if (text := find_text(part, "text"))]
     if content and content not in (*texts, "".join(texts), "\n".join(texts)):
         what = "the content beside the parts of a message"
@@ -114,7 +114,7 @@ def _type(part: JsonValue | Given) -> str:
 
 
 def _is_idle(part: JsonValue) -> bool:
-    """Whether a part says nothing that is scored; a tool may be named as what asks for approval or gives it."""
+    """Whether a part carries nothing that is scored. A tool may have the name of an approval part."""
     kind = _type(part)
     if kind in ("tool-approval-request", "tool-approval-response"):
         return isinstance(part, dict) and "approvalId" in part and not part.keys() & {"state", "input", "args"}
@@ -135,7 +135,7 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, rol
 
 
 def _read_tool_part(transcript: Transcript, part: JsonValue, path: str) -> None:
-    """A part of a message of the role `tool`."""
+    """Read a part of a message with the role `tool`."""
     if isinstance(part, dict) and _is_result(part):
         _read_result(transcript, part, path)
         account_members(transcript, part, PART, path)
@@ -150,7 +150,10 @@ def _read_result(told: Transcript | Speech, part: Given, path: str) -> None:
 
 
 def _is_result(part: Given) -> bool:
-    """Whether a part tells what a call returned. An error has a type of its own, which a tool of that name has in the UI."""
+    """Whether a part holds what a call returned.
+
+    In the UI, the type of an error could be that of a tool named "error".
+    """
     kind = _type(part)
     return kind == "tool-result" or (kind == "tool-error" and "error" in part and "state" not in part)
 
@@ -209,7 +212,7 @@ def _is_known(part: JsonValue) -> bool:
 
 
 def _lose(transcript: Transcript, part: JsonValue, kind: str, path: str) -> None:
-    """A part of the UI that has the id of a call and what it was given is a call, whatever its type says."""
+    """Report a part as unread. A UI part with a call's id and its input is a call, whatever its type says."""
     if isinstance(part, dict) and "toolCallId" in part and part.keys() & {"input", "args", "state"}:
         transcript.lose("call", path, f"a part of the type {clip(kind)}")
     else:
@@ -217,7 +220,7 @@ def _lose(transcript: Transcript, part: JsonValue, kind: str, path: str) -> None
 
 
 def _call(transcript: Transcript, part: Given, path: str) -> ToolCall:
-    """A call of either sort. Of a part of the UI that could not be parsed, `rawInput` is what the model wrote."""
+    """Read a call of either kind. If a UI part could not be parsed, `rawInput` is what the model wrote."""
     kind = str(part.get("type"))
     named = kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-call" else None
     name = find_text(part, "toolName") or named
@@ -230,7 +233,7 @@ def _call(transcript: Transcript, part: Given, path: str) -> ToolCall:
 
 
 def _ui_result(part: Given) -> ToolResult | None:
-    """What came of a call; None where nothing did yet. Of a part without a state, its members say which it is in."""
+    """Return what came of a call; None if nothing has yet. If a part has no state, its members tell which it is in."""
     state = part.get("state") or next((_STATES[key] for key in _STATES if key in part), None)
     if state in ("output-error", "output-denied"):
         denied = find_object(part, "approval").get("reason")

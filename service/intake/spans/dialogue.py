@@ -1,4 +1,4 @@
-"""What was said in a trace, once each: every span of a model's repeats what was said before it."""
+"""Merge the messages of all spans into one dialogue: every model span repeats what was said before it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from service.intake.spans.otlp import Span
 from service.intake.spans.speakers import MissingReply, Talk
 
 Moment = tuple[int, int]
-"""A time, and the order of the span where times are the same."""
+"""A time in nanoseconds, and the span's order to break ties."""
 
 
 class Dialogue(NamedTuple):
-    """What was said, and the ids of calls that were given to a model under another id than that of its reply."""
+    """What was said, and ids under which a call was sent back to a model that differ from the id in its reply."""
 
     entries: Sequence[DialogueEntry]
     aliases: Mapping[str, str]
 
 
 class DialogueEntry(NamedTuple):
-    """A message, or the part of one that is new, and when it was said. `reply_of`: the span that it was the reply of."""
+    """A message, or the new part of one, and when it was said. `reply_of`: the span whose reply it was."""
 
     moment: Moment
     path: str
@@ -33,7 +33,7 @@ class DialogueEntry(NamedTuple):
 
 
 def read_dialogue(talks: Iterable[Talk], missing: Iterable[MissingReply]) -> Dialogue:
-    """What a model was given at its start, what it gave at its end, each once, in the order of time.
+    """Collect the input of each model span at its start and its output at its end, each once, in order of time.
 
     Raises InputError: a call without a name.
     """
@@ -62,7 +62,7 @@ def _read_part(memory: _Memory, moment: Moment, talk: Talk, *, closing: bool) ->
 
 
 def _join_calls(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
-    """The messages, calls without a text put to the assistant's message right before them: some write each apart."""
+    """Move calls of messages without text to the assistant message just before: some exporters write each apart."""
     joined: list[SpanMessage] = []
     for message in messages:
         last = joined[-1] if joined else None
@@ -75,18 +75,18 @@ def _join_calls(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
 
 
 class _Memory:
-    """What was said so far: how often each text, and each call and result by its id where it has one."""
+    """What was said so far: how often each text, and each call and result by id if it has one."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._unheard: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        """Ids of calls that a model gave and no model was given yet, by their names and arguments."""
+        """Ids of calls that a model made and that no model was sent yet, by name and arguments."""
         self._told: defaultdict[tuple[str, str], set[bool]] = defaultdict(set)
-        """Whether calls of an id and a name told their arguments."""
+        """Whether mentions of calls with this id and name had their arguments."""
         self.aliases: dict[str, str] = {}
 
     def take_new(self, messages: Sequence[SpanMessage], *, closing: bool) -> Iterator[SpanMessage]:
-        """The parts of messages that were not said before. `closing`: they are a reply, which is always new."""
+        """Iterate over the new parts of messages. `closing`: they are a reply, which is always new."""
         here: Counter[str] = Counter()
         ids = {call.id for message in messages for call in message.calls if call.id}
         for message in messages:
@@ -126,14 +126,14 @@ class _Memory:
         return new and (closing or not self._find_alias(call.id, like, ids))
 
     def _is_untold(self, call: ToolCall, *, closing: bool) -> bool:
-        """Whether a call is given again of which one of both tells no arguments."""
+        """Whether a call is a repetition and one of the two mentions lacks the arguments."""
         told = self._told[call.id or "", call.name]
         again = bool(told) if not call.captured else False in told
         told.add(call.captured)
         return again and not closing
 
     def _find_alias(self, call_id: str, like: str, ids: set[str]) -> bool:
-        """Whether a call was made under another id, as where an instrumentation writes the item's for the call's."""
+        """Whether a call was made under another id: some instrumentations write the item's id instead of the call's."""
         made = next(iter(self._unheard[like]), None)
         if made is None or made in ids:
             return False

@@ -1,9 +1,9 @@
-"""What a span says of a conversation, in one form: messages with texts, calls and results; and the tools on offer.
+"""Read the messages of a span into one form (texts, calls, results), and the tools on offer.
 
-Read are the messages of OTel GenAI (`parts` of `text`, `tool_call`, `tool_call_response`), OpenInference
-(`message.tool_calls.N.tool_call`), Chat Completions, Bedrock (`toolUse`, `toolResult`) and LangChain (`lc`, `type: "ai"`);
-`sources` knows where they stand. Content that the exporter left out or hid is not captured: no call's arguments are
-`{}` for want of telemetry.
+Supported are the messages of OTel GenAI (`parts` of `text`, `tool_call`, `tool_call_response`), OpenInference
+(`message.tool_calls.N.tool_call`), Chat Completions, Bedrock (`toolUse`, `toolResult`) and LangChain (`lc`, `type:
+"ai"`); `sources` knows where they stand. Content that the exporter left out or hid is not captured: missing telemetry
+never turns arguments into `{}`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _ROLES: dict[str, Role] = {
 }
 _TOOL_ROLES = ("tool", "function", "tool-response")
 _REPEATED = "tool-call"
-"""The role of a message of smolagents that says again, in words, which calls were made."""
+"""Role of a smolagents message that repeats, in words, which calls were made."""
 _TEXTS = frozenset({None, "text", "input_text", "output_text", "refusal"})
 _CALLS: Mapping[str, str] = {"tool_call": "arguments", "tool_use": "input", "toolUse": "input"}
-"""Parts that are calls, and where their arguments stand."""
+"""Parts that are calls, and the member with their arguments."""
 _RESULTS = frozenset({"tool_call_response", "tool_result", "toolResult"})
 _NOTHING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint"})
-"""Parts of an assistant's message that are no part of what it said."""
+"""Parts of an assistant's message that are not part of what it said."""
 _READ = _CALLS.keys() | _RESULTS | _NOTHING
 _TEXT_MEMBERS = frozenset({"type", "text", "content"})
 
@@ -52,11 +52,11 @@ CallResult = tuple[str | None, ToolResult | None]
 """The id of a call and what it returned."""
 
 Lost = tuple[UnreadKind, str]
-"""What may be there and is not read, and what it stands in."""
+"""What kind of thing an unread part may be, and a description of it."""
 
 
 class SpanMessage(NamedTuple):
-    """One message. `role` is None where it holds nothing but results, or nothing that is read."""
+    """One message. `role` is None if it holds only results, or nothing that is read."""
 
     role: Role | None
     text: str
@@ -66,7 +66,7 @@ class SpanMessage(NamedTuple):
 
 
 def read_input(span: Span, messages: Iterable[Given]) -> list[SpanMessage]:
-    """The messages a model was given: instructions first. Raises InputError: a call without a name."""
+    """Read the messages sent to a model, instructions first. Raises InputError: a call without a name."""
     given = get_instructions(span)
     instructions = _join_texts(items(given), "\n") or (given if isinstance(given, str) else "")
     system = [SpanMessage("system", instructions)] if instructions else []
@@ -74,7 +74,7 @@ def read_input(span: Span, messages: Iterable[Given]) -> list[SpanMessage]:
 
 
 def read_output(span: Span, messages: Iterable[Given]) -> list[SpanMessage]:
-    """The messages a model gave. Raises InputError: a call without a name."""
+    """Read the messages that a model replied. Raises InputError: a call without a name."""
     return list(_read_messages(messages, "assistant", span.path))
 
 
@@ -87,7 +87,7 @@ def _read_messages(given: Iterable[Given], usual: Role, path: str) -> Iterator[S
 
 
 def _unwrap(item: Given) -> Given:
-    """The message itself, within what OpenInference, choices and LangChain put around it."""
+    """Return the message inside the wrapping of OpenInference, choices and LangChain."""
     inner = item.get("message")
     if isinstance(inner, dict):
         return _unwrap(inner)
@@ -118,7 +118,10 @@ def _read_message(message: Given, said: str, path: str) -> SpanMessage:
 
 
 def _list_parts(message: Given, *, told: bool) -> Iterator[Given]:
-    """The parts of a message. `told`: it is no tool's, whose content is what it returned, whatever it looks like."""
+    """Iterate over the parts of a message.
+
+    `told`: false for a tool's message, whose content is a result, whatever it looks like.
+    """
     content = message.get("content")
     content = "" if content == '""' else content  # OpenLLMetry writes an empty one as JSON
     blocks = _parse_blocks(content) if isinstance(content, str) and told else []
@@ -136,7 +139,7 @@ def _unwrap_part(part: Given) -> Given:
 
 
 def _parse_blocks(text: str) -> list[Given]:
-    """The parts that the text of a message spells as JSON; none where it is a text like any other."""
+    """Parse the parts that a message's text spells as JSON; none if it is ordinary text."""
     if not text.startswith("[{"):
         return []
     parts = [_name_block(part) for part in items(text)]
@@ -145,7 +148,7 @@ def _parse_blocks(text: str) -> list[Given]:
 
 
 def _name_block(part: Given) -> Given:
-    """A part with its type: Bedrock's blocks have it for a key."""
+    """Return a part with its type: Bedrock's blocks have the type as their key."""
     if "type" in part:
         return part
     if len(part) == 1:
@@ -161,7 +164,7 @@ def _join_texts(parts: Sequence[Given], joint: str) -> str:
 
 
 def _list_lost(parts: Sequence[Given]) -> Iterator[Lost]:
-    """The parts that are not read and no calls, each by what it may be; content that was hidden is one."""
+    """Iterate over unread parts that are not calls, with the kind that each may be; hidden content is one."""
     for part in parts:
         kind, text = part.get("type"), part.get("content") or part.get("text")
         if kind in _TEXTS and text == HIDDEN:
@@ -173,7 +176,7 @@ def _list_lost(parts: Sequence[Given]) -> Iterator[Lost]:
 
 
 def _calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
-    """The calls of a message, each once: LangChain lists those of its parts again."""
+    """Iterate over the calls of a message, each once: LangChain lists the calls of its parts again."""
     seen: set[tuple[str, str]] = set()
     for call in _list_calls(message, parts, path):
         key = (call.id or "", spell_call(call))
@@ -183,7 +186,7 @@ def _calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCa
 
 
 def spell_call(call: ToolCall) -> str:
-    """A call's name and arguments, however they are spaced and ordered."""
+    """Spell a call's name and arguments in one canonical way."""
     return json.dumps([call.name, call.raw if call.arguments is None else call.arguments], sort_keys=True)
 
 
@@ -206,7 +209,10 @@ def _list_calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[T
 
 
 def call_of(call_id: JsonValue, name: JsonValue, holder: Given, key: str, path: str) -> ToolCall:
-    """The call whose arguments stand in `holder` at `key`; not captured where nothing does, or they are hidden."""
+    """Build the call whose arguments stand in `holder` at `key`.
+
+    They are not captured if the key is absent or its value hidden.
+    """
     if not isinstance(name, str) or not name:
         raise InputError.at(path, "a tool call has a name")
     named_id = call_id if isinstance(call_id, str) and call_id else None
@@ -216,7 +222,7 @@ def call_of(call_id: JsonValue, name: JsonValue, holder: Given, key: str, path: 
 
 
 def _results(message: Given, parts: Sequence[Given], *, told: bool) -> Iterator[CallResult]:
-    """What tools returned. A message of the tool's own role returned its content, unless its parts say more."""
+    """Iterate over tool results. A message with a tool's role returned its content, unless its parts say more."""
     answers = [part for part in parts if part.get("type") in _RESULTS]
     for part in answers:
         call_id = part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
@@ -239,7 +245,10 @@ def _result(content: JsonValue, holder: Given) -> ToolResult | None:
 
 
 def content_of(given: JsonValue) -> JsonValue:
-    """What a tool returned. Here an empty list is one, not a message without parts; Bedrock's blocks are parts."""
+    """Read what a tool returned.
+
+    An empty list is a result here, not a message without parts; Bedrock's blocks are parts.
+    """
     if not isinstance(given, list) or not given:
         return given if given == [] else result_content(given)
     blocks = [part for part in given if isinstance(part, dict) and part.keys() in ({"text"}, {"json"})]
@@ -251,9 +260,9 @@ def content_of(given: JsonValue) -> JsonValue:
 
 
 def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
-    """The tools that any span says were on offer, each name once. None where none says, or a definition cannot be read.
+    """Collect the tools that any span lists, each name once. None if no span lists any, or a definition is unreadable.
 
-    A catalogue with a gap would make a good call look like one of a tool that never was.
+    A catalogue with a gap would make a good call look like a call of an unknown tool.
     """
     definitions: list[Given] = []
     stated = False
@@ -272,7 +281,7 @@ def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
 
 
 def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[Given], Given]]]:
-    """What a span says of the tools on offer, and how each of them is written."""
+    """Iterate over a span's lists of tools on offer, each with the function that normalises one entry."""
     for given, read in (
         (get_definitions(span), _keep),
         (span.get("llm.tools"), _definition),
@@ -295,12 +304,12 @@ def _keep(given: Given) -> Given:
 
 
 def _parse_parameters(given: Given) -> Given:
-    """OpenLLMetry writes the schema of the parameters as JSON text."""
+    """Parse the parameters' schema, which OpenLLMetry writes as JSON text."""
     return {**given, "parameters": dict(_parse_object(given.get("parameters")))}
 
 
 def _rename_parameters(given: Given) -> Given:
-    """Pydantic AI's tool."""
+    """Rename the schema of Pydantic AI's tool."""
     return {**given, "parameters": given.get("parameters_json_schema")}
 
 
@@ -313,7 +322,7 @@ def _tool(given: Given) -> ToolDef | None:
 
 
 def _definition(item: Given) -> Given:
-    """OpenInference's tool: the provider's own definition as JSON text, or the schema of its parameters beside a name."""
+    """Read OpenInference's tool: the provider's own definition as JSON text, or a schema beside a name."""
     inner = item.get("tool")
     tool = inner if isinstance(inner, dict) else item
     text = tool.get("json_schema")

@@ -1,7 +1,7 @@
-"""OTLP's traces in protobuf's wire format, read into the form that OTLP's JSON has.
+"""Read OTLP traces in protobuf's wire format into the form of OTLP's JSON.
 
-The messages are those of opentelemetry-proto 1.x: `ExportTraceServiceRequest` and what it holds. A library for protobuf
-would be the only one that needs it here; fields that tables do not name are skipped, as the format asks.
+The messages are those of opentelemetry-proto 1.x: `ExportTraceServiceRequest` and what it contains. A protobuf library
+would be a dependency for this one file; fields missing from the tables are skipped, as the format asks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from service.errors import MalformedError
 
 MAX_DEPTH = 64
-"""Levels of values in values."""
+"""Levels of nested values."""
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
@@ -24,7 +24,7 @@ _SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 class _Field(NamedTuple):
-    """How a field is called, what its value is read by, and whether there may be several."""
+    """A field's name, the reader of its value, and whether it repeats."""
 
     name: str
     read: Callable[[int | bytes, int], JsonValue]
@@ -35,15 +35,17 @@ _Table = Mapping[int, _Field]
 
 
 def read_request(data: bytes) -> dict[str, JsonValue]:
-    """An ExportTraceServiceRequest as OTLP's JSON: `{"resourceSpans": [...]}`; ids are hex digits, times digits.
+    """Read an ExportTraceServiceRequest as OTLP's JSON: `{"resourceSpans": [...]}`.
 
-    Raises MalformedError where the bytes are no such message.
+    Ids are hex digits, times decimal digits.
+
+    Raises MalformedError: the bytes are no such message.
     """
     return _read_message(data, _REQUEST, 0)
 
 
 def looks_like_request(head: bytes) -> bool:
-    """Whether a file that begins so is a request, or requests with their lengths before them: no text begins so.
+    """Whether a file with this head is a request, or several prefixed with their lengths: no text starts like that.
 
     >>> (
     ...     looks_like_request(b"\\n\\x05\\x12\\x03"),
@@ -73,7 +75,7 @@ def _read_message(data: bytes, table: _Table, depth: int) -> dict[str, JsonValue
 
 
 def _list_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message: their numbers and raw values."""
+    """Iterate over a message's fields: their numbers and raw values."""
     at = 0
     while at < len(data):
         tag, at = _read_varint(data, at)
@@ -142,7 +144,7 @@ def _boolean(value: int | bytes, _: int) -> JsonValue:
 
 
 def _double(value: int | bytes, _: int) -> JsonValue:
-    """JSON has no word for what is not finite: it is written as text, as in protobuf's JSON."""
+    """Read a double. JSON cannot express non-finite numbers, so they become text, as in protobuf's JSON."""
     data = _expect_bytes(value)
     if len(data) != 8:
         raise MalformedError.at("", "not OTLP in protobuf: a double of another size")
@@ -151,7 +153,7 @@ def _double(value: int | bytes, _: int) -> JsonValue:
 
 
 def _message(table: Callable[[], _Table]) -> Callable[[int | bytes, int], JsonValue]:
-    """`table` is a function, for values hold values."""
+    """Build the reader of a nested message. `table` is a function because the tables refer to each other."""
     return lambda value, depth: _read_message(_expect_bytes(value), table(), depth)
 
 

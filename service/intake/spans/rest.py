@@ -1,6 +1,6 @@
-"""Calls in what spans hold besides the messages that are read. Each is one of the trace's, or nobody could read it.
+"""Find calls in what spans hold besides the messages that are read. Each is a call of the trace, or unread.
 
-They stand in further sources and choices, in spans around those of models, and in any other attribute or event.
+They stand in further sources and choices, in spans around model spans, and in any other attribute or event.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from service.intake.spans.sources import SOURCES
 _MAX_LEVELS = 3
 """Levels of attributes that only group others, as in `gen_ai.input.messages`."""
 _MARK = re.compile(r"(?:^|[\"'])(?:tool_?calls?|tool_?use|function_?call|arguments|args)(?:[\"']|$)", re.IGNORECASE)
-"""What has calls or is part of one, by its name or in JSON that is cut off."""
+"""Matches what has calls or is part of one, by name or in truncated JSON."""
 
 
 def find_rest(spans: Sequence[Span], known: KnownCalls, speaking: set[int]) -> Iterator[DialogueEntry]:
-    """What may be calls and is not read. `speaking`: the order of the spans whose messages are read, or ought to be."""
+    """Iterate over possible calls that are not read.
+
+    `speaking`: the order of each span whose messages are read, or should be.
+    """
     for span in spans:
         if is_copy(span):
             continue
@@ -43,7 +46,7 @@ def _describe(call: ToldCall, span: Span) -> Lost:
 
 
 def _list_values(span: Span) -> Iterator[JsonValue]:
-    """The attributes and events that tell of calls each for itself, without what a tool was given and returned."""
+    """Iterate over attributes and events that may mention calls, without a tool's input and output."""
     is_tool = sort_span(span) == "tool"
     for path, value in _list_attributes(span.attributes, ""):
         if not (is_tool and path in PAYLOADS):
@@ -64,7 +67,7 @@ def _list_attributes(given: Given, above: str, level: int = 1) -> Iterator[tuple
 
 
 def _list_cut_off(span: Span) -> Iterator[Lost]:
-    """The sources of messages that an exporter's limit cut off where they told of calls."""
+    """Iterate over message sources that an exporter's size limit truncated where they mentioned calls."""
     for source in SOURCES:
         pending = [("", get_leaf(span, source) if source in ("input", "output") else span.get(source))]
         while pending:

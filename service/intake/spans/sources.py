@@ -33,15 +33,15 @@ _CHOICE = "gen_ai.choice"
 _WITHIN = ("messages", "message", "generations", "choices", "output", "outputs")
 _CONTENTS = frozenset({"content", "contents", "tool_calls", "parts"})
 _SPEAKERS = frozenset({"human", "ai", "system", "tool", "function", "user", "assistant", "developer"})
-"""What the `type` of a message may be where its role stands there."""
+"""Values of a message's `type` that are roles."""
 SOURCES = (*_INPUTS, *_OUTPUTS, *_WHOLE, "events", "input", "output", "request_data", "response_data")
-"""The attributes that may hold messages."""
+"""Attributes that may hold messages."""
 _MAX_DEPTH = 8
 _NONE: list[Given] = []
 
 
 def list_input(span: Span) -> list[Given]:
-    """The messages that a model was given, as they stand."""
+    """Return the messages sent to a model, unparsed."""
     for name in _INPUTS:
         if found := find_messages(span.get(name)):
             return found
@@ -53,7 +53,7 @@ def list_input(span: Span) -> list[Given]:
 
 
 def list_output(span: Span) -> list[Given]:
-    """The messages that a model gave, as they stand. Of several choices for one request, the first."""
+    """Return the messages that a model replied, unparsed: the first of several choices."""
     if found := find_messages(span.get("gen_ai.output.messages")):
         return _first_choice(span, found)
     for name in _OUTPUTS[1:]:
@@ -68,17 +68,17 @@ def list_output(span: Span) -> list[Given]:
 
 
 def get_instructions(span: Span) -> JsonValue:
-    """The instructions that stand beside the messages of OTel GenAI."""
+    """Return the instructions that OTel GenAI keeps beside the messages."""
     return span.get("gen_ai.system_instructions") or _get(span, _DETAILS, "gen_ai.system_instructions")
 
 
 def get_definitions(span: Span) -> JsonValue:
-    """The tools on offer by OTel GenAI."""
+    """Return the tools on offer, as OTel GenAI lists them."""
     return span.get("gen_ai.tool.definitions") or _get(span, _DETAILS, "gen_ai.tool.definitions")
 
 
 def find_messages(given: JsonValue, depth: int = 0) -> list[Given]:
-    """The messages in what a framework wrote down as its input or output: JSON text, lists in lists, objects around them.
+    """Find the messages in a framework's recorded input or output: JSON text, nested lists, objects around them.
 
     >>> find_messages('{"messages": [[{"role": "user", "content": "Hi"}]]}')
     [{'role': 'user', 'content': 'Hi'}]
@@ -97,7 +97,7 @@ def find_messages(given: JsonValue, depth: int = 0) -> list[Given]:
 
 
 def is_message(given: Given) -> bool:
-    """Whether an object is a message: it says whose it is, or has the parts of one."""
+    """Whether an object is a message: it names its speaker, or has a message's parts."""
     inner = given.get("message")
     if isinstance(inner, dict):
         return is_message(inner) or not inner.keys().isdisjoint(_CONTENTS)
@@ -109,19 +109,19 @@ def is_message(given: Given) -> bool:
 
 
 def event_name(given: Given) -> str:
-    """The name of the event that a message was; "" where it was none."""
+    """Return the name of the event that a message was; "" if it was none."""
     name = look_up(given, "event.name")
     return name if isinstance(name, str) else ""
 
 
 def _first_choice(span: Span, found: list[Given]) -> list[Given]:
-    """Of several choices that were asked for, the first; else all, for some write a reply's parts as messages of their own."""
+    """Return the first of several requested choices; else all, for some write one reply as several messages."""
     count = span.get("gen_ai.request.choice.count")
     return found[:1] if isinstance(count, int) and count > 1 else found
 
 
 def _list_events(span: Span) -> list[Given]:
-    """A model's events as messages: those of the attribute `events`, else those of the span."""
+    """Return a model's events as messages: those in the attribute `events`, else those of the span."""
     listed = [event for event in items(span.get("events")) if event_name(event)]
     if listed:
         return listed
@@ -130,7 +130,7 @@ def _list_events(span: Span) -> list[Given]:
 
 
 def _split_replies(events: Sequence[Given]) -> tuple[list[Given], list[Given]]:
-    """What was given, and what came of it: the first choice, else what the assistant says last."""
+    """Split events into input and output: the first choice, else the assistant's last messages."""
     choices = [event for event in events if event_name(event) == _CHOICE]
     if choices:
         return [event for event in events if event_name(event) != _CHOICE], choices[:1]

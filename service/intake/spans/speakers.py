@@ -1,4 +1,4 @@
-"""Which spans' messages are read, and which replies of a model no span tells."""
+"""Select the spans whose messages are read, and find model replies that no span records."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from service.intake.spans.sources import event_name, list_input, list_output
 from service.intake.speech import find_text
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
-"""Reasons to finish of a reply that calls nothing."""
+"""Finish reasons of replies that call nothing."""
 
 
 class Talk(NamedTuple):
-    """A span with the messages that it carries, as they stand."""
+    """A span and the messages it carries, unparsed."""
 
     span: Span
     input: Sequence[Given]
@@ -28,14 +28,14 @@ class Talk(NamedTuple):
 
 
 class MissingReply(NamedTuple):
-    """A span of a model's whose reply is not told: what it may have been."""
+    """A model span whose reply is not recorded, and what that may have been."""
 
     span: Span
     lost: tuple[Lost, ...]
 
 
 class Speakers(NamedTuple):
-    """The spans whose messages are read; the replies that none tells; all spans of a model's, each reply once."""
+    """The spans whose messages are read, the replies that none records, and all model spans, one for each reply."""
 
     talks: Sequence[Talk]
     missing: Sequence[MissingReply]
@@ -43,10 +43,10 @@ class Speakers(NamedTuple):
 
 
 def find_speakers(spans: Sequence[Span], run_starts: Sequence[int]) -> Speakers:
-    """The speakers of a trace. `run_starts`: when the runs of tools began, sorted.
+    """Select the spans to read. `run_starts`: start times of tool runs, sorted.
 
-    Of spans within spans that both carry messages the inner one is read; those of agents and chains only where no model's
-    has any.
+    If nested spans both carry messages, the inner one is read; spans of agents and chains are read only if no model
+    span has messages.
     """
     sorts = {span.order: sort_span(span) for span in spans if not is_copy(span)}
     talking = [
@@ -79,14 +79,14 @@ def find_speakers(spans: Sequence[Span], run_starts: Sequence[int]) -> Speakers:
 
 
 def has_content(spans: Iterable[Span]) -> bool:
-    """Whether any of these spans is a model's or a tool's, of an unknown kind, or carries messages."""
+    """Whether any of these spans is a model's or a tool's, is of an unknown kind, or carries messages."""
     return any(
         sort_span(span) in ("model", "tool", "unknown") or bool(list_input(span) or list_output(span)) for span in spans
     )
 
 
 def _find_above(spans: Iterable[Span], parents: dict[str | None, str | None]) -> set[str]:
-    """The ids of all spans that hold one of these."""
+    """Return the ids of all spans that contain one of these."""
     above: set[str] = set()
     for span in spans:
         here = span.parent
@@ -99,7 +99,7 @@ def _find_above(spans: Iterable[Span], parents: dict[str | None, str | None]) ->
 def _find_silent(
     models: Sequence[Span], talks: Sequence[Talk], holding: set[str], parents: dict[str | None, str | None]
 ) -> Iterator[Span]:
-    """The models' spans that carry no message, where neither a span within them nor one around them does."""
+    """Iterate over model spans without messages, if neither a span inside nor one around them has any."""
     heard = {talk.span.order for talk in talks}
     told = {talk.span.id for talk in talks if talk.span.id}
     within: dict[str | None, bool] = {}
@@ -125,7 +125,7 @@ def _is_within(
 
 
 def _find_cut_off(talks: Sequence[Talk], models: Sequence[Span]) -> Iterator[Span]:
-    """The models' spans that tell what was asked and not what came of it, where no later question repeats it."""
+    """Iterate over model spans that record a request but no reply, unless a later request repeats it."""
     orders = {span.order for span in models}
     most = -1
     for talk in reversed(talks):
@@ -137,7 +137,7 @@ def _find_cut_off(talks: Sequence[Talk], models: Sequence[Span]) -> Iterator[Spa
 
 
 def _find_broken(talk: Talk, starts: Sequence[int], run_starts: Sequence[int]) -> Iterator[MissingReply]:
-    """The reply of the last talk, where it ended so that it is none, or lacks the calls that it ended with."""
+    """Report the last reply if it failed or lacks the calls that it ended with."""
     messages = read_output(talk.span, talk.output)
     said = any(message.text for message in messages)
     called = any(message.calls or message.lost for message in messages)
@@ -160,7 +160,7 @@ def _is_reply(message: Given) -> bool:
 
 
 def _list_ends(span: Span) -> list[str]:
-    """How the replies of a span ended, as the span has it."""
+    """Return how a span's replies ended, as the span states it."""
     reasons = span.get("gen_ai.response.finish_reasons") or span.get("llm.finish_reason")
     listed = reasons if isinstance(reasons, list) else [reasons]
     return [reason for reason in listed if isinstance(reason, str)]
@@ -169,9 +169,10 @@ def _list_ends(span: Span) -> list[str]:
 def _guess_reply(
     span: Span, starts: Sequence[int], run_starts: Sequence[int], *, ended: bool = True
 ) -> tuple[Lost, ...]:
-    """What a reply that is not told may have been: a text; a call too, unless it ended otherwise or a tool ran after it.
+    """Describe what an unrecorded reply may have been.
 
-    `starts` are those of the models' spans. `ended`: whether the way in which it ended is looked at.
+    It may be a text, and also a call unless it ended otherwise or a tool ran next. `starts`: start times of the model
+    spans. `ended`: whether to consider how it ended.
     """
     what = f"what the model said in the span {span.name!r} ({span.id or span.path})"
     reasons = _list_ends(span) if ended else []
