@@ -28,8 +28,8 @@ from service.core.trace import (
     Unread,
     UnreadKind,
 )
-from service.intake.pairing import Answers, Returned, pair
-from service.intake.repeats import FoundCall, ReadCalls
+from service.intake.pairing import Answers, ResultEntry, pair
+from service.intake.repeated_calls import PossibleCall, TraceCalls
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
@@ -40,7 +40,7 @@ class Record(TypedDict):
     format: ReadOnly[str]
 
 
-def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
+def build_tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
     """Build a call from arguments as the model gave them: a JSON string or, from some providers, an object.
 
     None, "" and white space become `{}`: several providers send them for a call without arguments. Anything else that
@@ -68,12 +68,12 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
+def build_custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
     """Build a call of a custom tool, which takes free text."""
     return ToolCall(call_id or None, name, None, text, CUSTOM_TOOL)
 
 
-def result_content(given: JsonValue) -> JsonValue:
+def read_result_content(given: JsonValue) -> JsonValue:
     """Return what a tool returned. Text that spells a JSON object or array is parsed; other text stays text.
 
     A bare `123456` stays a string, since many ids look like numbers; so does text that is almost JSON. Parts that are
@@ -90,10 +90,10 @@ def _join_texts(parts: Sequence[JsonValue]) -> str | None:
     return "\n".join(cast("list[str]", texts))
 
 
-class Doubt(NamedTuple):
+class UnreadCalls(NamedTuple):
     """What looks like calls in a part that is not read."""
 
-    calls: Sequence[FoundCall]
+    calls: Sequence[PossibleCall]
     what: str
     path: str
     turn: int
@@ -127,9 +127,9 @@ class Transcript:
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self._calls: list[Step] = []
-        self._results: list[Returned] = []
+        self._results: list[ResultEntry] = []
         self._answers: Answers = {}
-        self._unread: list[Unread | Doubt] = []
+        self._unread: list[Unread | UnreadCalls] = []
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
         self._tools: set[str] = set()
@@ -159,7 +159,7 @@ class Transcript:
         self._speaking = True
         self._calls.append(Step(len(self._calls), self._turn, call, None, len(self._messages) - 1))
 
-    def result(
+    def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
     ) -> None:
         """Add what a call returned, matched by the call's id or its tool's name if given.
@@ -169,9 +169,9 @@ class Transcript:
         `path`: the result's pointer, reported if its call is missing; "" if a missing call is no fault.
         """
         self._speaking = False
-        self._results.append(Returned(call_id or None, tool or None, result, len(self._calls), self._turn, path))
+        self._results.append(ResultEntry(call_id or None, tool or None, result, len(self._calls), self._turn, path))
 
-    def lose(self, kind: UnreadKind, path: str, what: str) -> None:
+    def note_unread(self, kind: UnreadKind, path: str, what: str) -> None:
         """Report something at `path` that is not read.
 
         For the kind "other", the first of each description is named, with a count.
@@ -181,16 +181,16 @@ class Transcript:
             return
         if kind == "call":
             self._replied = True
-        self._unread.append(_describe_lost(kind, path, what, self._turn))
+        self._unread.append(_describe_unread(kind, path, what, self._turn))
 
-    def doubt(self, calls: Sequence[FoundCall], what: str, path: str, *, by_id: bool) -> None:
+    def note_unread_calls_of(self, calls: Sequence[PossibleCall], what: str, path: str, *, by_id: bool) -> None:
         """Report possible calls that stand together in an unread part, `what` at `path`.
 
         Those that repeat calls of the trace do not count. `by_id`: only one with a call's id may be its repetition.
         """
         if calls:
             self._replied = True
-            self._unread.append(Doubt(calls, what, path, self._turn, by_id))
+            self._unread.append(UnreadCalls(calls, what, path, self._turn, by_id))
 
     def offer(self, tool: ToolDef, *, late: bool = False) -> None:
         """Add a tool on offer that the source does not list with the others. The first definition of a name counts.
@@ -201,21 +201,21 @@ class Transcript:
             self._late[tool.name] = Offer(len(self._calls), self._turn)
         self._offers.setdefault(tool.name, tool)
 
-    def knows(self, call_id: str) -> bool:
+    def has_call_id(self, call_id: str) -> bool:
         """Whether a call with this id was made."""
         self._note_calls()
         return call_id in self._ids
 
-    def has_called(self, tool: str) -> bool:
+    def has_called_tool(self, tool: str) -> bool:
         """Whether this tool was called."""
         self._note_calls()
         return tool in self._tools
 
     def _note_calls(self) -> None:
         """Record ids and tools of new calls, on demand: for most sources nobody asks."""
-        for made in self._calls[self._noted :]:
-            self._ids.add(made.call.id)
-            self._tools.add(made.call.name)
+        for step in self._calls[self._noted :]:
+            self._ids.add(step.call.id)
+            self._tools.add(step.call.name)
         self._noted = len(self._calls)
 
     def answer(self, result: ToolResult | None) -> None:
@@ -223,7 +223,7 @@ class Transcript:
         self._speaking = False
         self._answers[len(self._calls) - 1] = result
 
-    def trace(
+    def build_trace(
         self,
         record: Record,
         *,
@@ -238,7 +238,7 @@ class Transcript:
             pairing = pair(self._calls, self._results, answers)
             answers, unread = pairing.answers, tuple(pairing.unread)
         if self._unread or self._others:
-            unread = (*self.list_unread([made.call for made in self._calls]), *unread)
+            unread = (*self.list_unread([step.call for step in self._calls]), *unread)
         listed = {tool.name for tool in tools or ()} if self._offers or self._late else frozenset[str]()
         if tools is not None and self._offers:
             tools = (*tools, *[one for name, one in self._offers.items() if name not in listed])
@@ -261,26 +261,26 @@ class Transcript:
 
     def list_unread(self, calls: Iterable[ToolCall]) -> tuple[Unread, ...]:
         """List what was reported as unread, given the calls of the trace."""
-        known = ReadCalls(calls)
+        known = TraceCalls(calls)
         unread: list[Unread] = []
         others = self._others.copy()
-        for told in self._unread:
-            if isinstance(told, Unread):
-                unread.append(told)
+        for entry in self._unread:
+            if isinstance(entry, Unread):
+                unread.append(entry)
                 continue
-            left = known.drop_repeated(told.calls, by_id=told.by_id)
-            unread += [_describe_lost("call", found.path, f"a call in {told.what}", told.turn) for found in left]
+            left = known.drop_repeated(entry.calls, by_id=entry.by_id)
+            unread += [_describe_unread("call", found.path, f"a call in {entry.what}", entry.turn) for found in left]
             if not left:
-                _count_other(others, told.path, f"{told.what} repeats calls that are read, and")
+                _count_other(others, entry.path, f"{entry.what} repeats calls that are read, and")
         return (*unread, *_list_others(others))
 
-    def has_lost_call(self) -> bool:
+    def has_unread_call(self) -> bool:
         """Whether a call of this turn is unread."""
-        return any(isinstance(one, Doubt) or one.kind == "call" for one in self._unread if one.turn == self._turn)
+        return any(isinstance(one, UnreadCalls) or one.kind == "call" for one in self._unread if one.turn == self._turn)
 
     def has_replied(self) -> bool:
         """Whether the assistant spoke last and none of its calls has returned since."""
-        returned = self.is_calling() and self._results and self._results[-1].made == len(self._calls)
+        returned = self.is_calling() and self._results and self._results[-1].calls_before == len(self._calls)
         return self._is_last() and not returned
 
     def _is_last(self) -> bool:
@@ -304,11 +304,11 @@ def _answer(step: Step, answers: Answers) -> Step:
     return step if result is None else Step(step.index, step.turn, step.call, result, step.message)
 
 
-MOST_OTHERS = 50
+MAX_NAMED_OTHERS = 50
 """Distinct descriptions of unread parts of the kind "other" that are named one by one."""
 
 
-def _describe_lost(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
+def _describe_unread(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
     return Unread(kind, path, f"{what} is not read", turn)
 
 
@@ -318,9 +318,9 @@ def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> No
 
 
 def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[Unread]:
-    """Iterate over unread parts that leave nothing open: the first `MOST_OTHERS` descriptions, then how many more."""
-    for what, (path, count) in islice(others.items(), MOST_OTHERS):
+    """Iterate over unread parts that leave nothing open: the first `MAX_NAMED_OTHERS` descriptions, then how many more."""
+    for what, (path, count) in islice(others.items(), MAX_NAMED_OTHERS):
         places = "" if count == 1 else f", in {count} places"
         yield Unread("other", path, f"{what} is not read{places}", 0)
-    if len(others) > MOST_OTHERS:
-        yield Unread("other", "", f"{len(others) - MOST_OTHERS} more sorts of members and parts are not read", 0)
+    if len(others) > MAX_NAMED_OTHERS:
+        yield Unread("other", "", f"{len(others) - MAX_NAMED_OTHERS} more sorts of members and parts are not read", 0)

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.trace import UnreadKind
-from service.intake.accounting import clip
 from service.intake.build import Transcript
+from service.intake.unread import clip
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
 FAILED = frozenset(
     {
@@ -66,29 +66,32 @@ class Ending(NamedTuple):
     path: str
 
 
-def account_reply(transcript: Transcript, given: Given, path: str) -> None:
+def note_reply_ending(transcript: Transcript, given: JsonObject, path: str) -> None:
     """Report what the latest reply lacks, if the object at `path` says how it ended."""
     for ending in list_endings(given, path):
-        called = transcript.is_calling() or transcript.has_lost_call()
-        account_ending(transcript, ending, said=transcript.has_spoken(), called=called)
+        called = transcript.is_calling() or transcript.has_unread_call()
+        note_ending(transcript, ending, said=transcript.has_spoken(), called=called)
 
 
-def account_ending(transcript: Transcript, ending: Ending, *, said: bool, called: bool) -> None:
+def note_ending(transcript: Transcript, ending: Ending, *, said: bool, called: bool) -> None:
     """Report what a reply with this ending lacks. `said`, `called`: whether the reply has text or a call."""
-    lost = list_lost(ending.reason, said=said, called=called)
+    missing = list_missing(ending.reason, said=said, called=called)
     what = f"a reply that ended with {clip(ending.reason)!r}"
-    if "text" in lost:
-        lose_reply(transcript, ending.path, what)
-    elif lost:
-        transcript.lose("call", ending.path, f"a call in {what}")
+    if "text" in missing:
+        note_missing_reply(transcript, ending.path, what)
+    elif missing:
+        transcript.note_unread("call", ending.path, f"a call in {what}")
 
 
-def list_lost(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...]:
+def list_missing(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...]:
     """List what a reply with this ending may lack.
 
-    >>> list_lost("FinishReason.SAFETY", said=False, called=False), list_lost("tool_calls", said=True, called=False)
+    >>> (
+    ...     list_missing("FinishReason.SAFETY", said=False, called=False),
+    ...     list_missing("tool_calls", said=True, called=False),
+    ... )
     (('call', 'text'), ('call',))
-    >>> list_lost("stop", said=False, called=False), list_lost("content_filter", said=True, called=False)
+    >>> list_missing("stop", said=False, called=False), list_missing("content_filter", said=True, called=False)
     ((), ())
     """
     name = reason.lower().rpartition(".")[2]  # clients write enums with their names
@@ -97,13 +100,13 @@ def list_lost(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...
     return ("call",) if name in CALLING and not called else ()
 
 
-def lose_reply(transcript: Transcript, path: str, what: str) -> None:
+def note_missing_reply(transcript: Transcript, path: str, what: str) -> None:
     """Report a missing reply: nobody knows what the model would have called or said."""
-    transcript.lose("call", path, f"a call in {what}")
-    transcript.lose("text", path, what)
+    transcript.note_unread("call", path, f"a call in {what}")
+    transcript.note_unread("text", path, what)
 
 
-def list_endings(given: Given, path: str) -> Iterator[Ending]:
+def list_endings(given: JsonObject, path: str) -> Iterator[Ending]:
     """Iterate over the ending that an object states: an error first, else the first member that names a reason.
 
     One at most.
@@ -111,5 +114,5 @@ def list_endings(given: Given, path: str) -> Iterator[Ending]:
     if given.get("error"):
         yield Ending("error", f"{path}/error")
         return
-    told = ((name, given.get(name)) for name in ENDINGS)
-    yield from [Ending(value, f"{path}/{name}") for name, value in told if isinstance(value, str)][:1]
+    reasons = ((name, given.get(name)) for name in ENDINGS)
+    yield from [Ending(value, f"{path}/{name}") for name, value in reasons if isinstance(value, str)][:1]

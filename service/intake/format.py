@@ -11,14 +11,14 @@ from pydantic_core import CoreSchema, core_schema
 
 from service.core.trace import Trace
 from service.intake.build import Record
-from service.intake.wrapping import Wrapped
+from service.intake.wrapping import WrapperContents
 
 R = TypeVar("R", bound=Record)
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 """A record that has not been validated."""
 
-LAST = 1_000
+LAST_PLACE = 1_000
 """The place of a format that does not set one."""
 
 
@@ -32,19 +32,19 @@ class Format(Generic[R]):
 
     shape: type[R]
     """A TypedDict whose `format` is a literal: the format's name."""
-    read: Callable[[R], Trace | Wrapped]
+    read: Callable[[R], Trace | WrapperContents]
     """Reads a validated record. A format that wraps a conversation of another format returns what it wraps."""
-    recognise: Callable[[Given], bool]
+    recognise: Callable[[JsonObject], bool]
     """Whether a record without `format` looks like this format."""
     rank: int
     """Order of guessing, lowest first: the first format that recognises a record wins, so a format that demands more
     of a record has a lower rank.
     """
-    marks: str
+    hint: str
     """The members that `recognise` looks for, in words."""
     gold: Callable[[R], dict[str, JsonValue] | None] = _no_gold
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""
-    place: int = LAST
+    place: int = LAST_PLACE
     """Position in schemas and in messages that list all formats."""
 
     @property
@@ -61,7 +61,7 @@ class Format(Generic[R]):
 class ByFormat:
     """Annotates a type as the union of these shapes, discriminated by `format`."""
 
-    def __init__(self, *shapes: type, guess: Callable[[Given], str] | None = None) -> None:
+    def __init__(self, *shapes: type, guess: Callable[[JsonObject], str] | None = None) -> None:
         """Keep the shapes and the guess.
 
         `guess` names the format of a record without one and raises ValueError if none fits. None: `format` is

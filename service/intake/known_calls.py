@@ -16,20 +16,20 @@ from pydantic import JsonValue
 from service.core.json.contents import Contents
 from service.core.json.text import parse_or_none
 from service.core.trace import ToolCall
-from service.intake.accounting import kind_of, list_calls
 from service.intake.spans.otlp import unflatten
 from service.intake.texts import parse_text
+from service.intake.unread import guess_kind, list_calls
 
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "approval_request_id")
 _NAMES = ("name", "toolName", "tool_name", "tool")
 _ARGUMENTS = ("partial_json", "arguments", "args", "input")
-_WITHIN = ("function", "custom", "tool_call")
+_ENCLOSING = ("function", "custom", "tool_call")
 """Members that may enclose a call's name and arguments; its id stands outside them."""
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
 
-class ToldCall(NamedTuple):
+class CallMention(NamedTuple):
     """One mention of a call in a log; "" and None stand for what it leaves out."""
 
     path: str
@@ -38,36 +38,36 @@ class ToldCall(NamedTuple):
     arguments: JsonValue
 
 
-def list_told(value: JsonValue, path: str) -> Iterator[ToldCall]:
+def list_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
     """Iterate over mentions of calls in JSON of unknown form.
 
-    >>> [told] = list_told([{"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}], "/x")
-    >>> told.path, sorted(told.ids), told.name, told.arguments
+    >>> [mention] = list_mentions([{"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}], "/x")
+    >>> mention.path, sorted(mention.ids), mention.name, mention.arguments
     ('/x/0/function', ['c'], 'f', {'x': 1})
     """
-    return _list_told(list_calls(value, path))
+    return _list_mentions(list_calls(value, path))
 
 
-def _list_told(calls: Iterable[tuple[str, Given, str, Given]]) -> Iterator[ToldCall]:
+def _list_mentions(calls: Iterable[tuple[str, JsonObject, str, JsonObject]]) -> Iterator[CallMention]:
     for place, here, key, around in calls:
-        inner = next((found for name in _WITHIN if isinstance(found := here.get(name), dict)), here)
-        holders = [here, inner, *([around] if key in _WITHIN else [])]
+        inner = next((found for name in _ENCLOSING if isinstance(found := here.get(name), dict)), here)
+        holders = [here, inner, *([around] if key in _ENCLOSING else [])]
         ids = frozenset([text for one in holders for name in _IDS if isinstance(text := one.get(name), str) and text])
         name = next((text for name in _NAMES if isinstance(text := inner.get(name), str)), "")
         name = name or _read_type(here, whole=not ids)
-        yield ToldCall(place, ids, name, _read_arguments(inner))
+        yield CallMention(place, ids, name, _read_arguments(inner))
 
 
-def list_unpacked(value: JsonValue, path: str) -> Iterator[ToldCall]:
+def list_packed_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
     """Iterate over mentions in a value that encodes JSON in texts and dotted keys, as attributes and metadata do.
 
     All get the pointer `path`.
 
     >>> attributes = {"a.calls": '[{"name": "f", "args": {}}]', "b.0.name": "g", "b.0.arguments": "{}"}
-    >>> [(told.path, told.name) for told in list_unpacked(attributes, "/x")]
+    >>> [(mention.path, mention.name) for mention in list_packed_mentions(attributes, "/x")]
     [('/x', 'f'), ('/x', 'g')]
     """
-    return (told._replace(path=path) for told in _list_told(list_calls(value, path, _unpack)))
+    return (mention._replace(path=path) for mention in _list_mentions(list_calls(value, path, _unpack)))
 
 
 _PROSE = frozenset({"content", "text"})
@@ -80,16 +80,16 @@ def _unpack(name: str, value: JsonValue) -> JsonValue:
     return cast("JsonValue", unflatten(value)) if isinstance(value, dict) else value
 
 
-def _read_type(given: Given, *, whole: bool) -> str:
+def _read_type(given: JsonObject, *, whole: bool) -> str:
     """Return the tool's name from a type like Vercel's `tool-weather`; otherwise, if `whole`, the type itself."""
     kind = given.get("type")
     if not isinstance(kind, str):
         return ""
     head, _, name = kind.partition("-")
-    return name if head == "tool" and kind_of(name) != "call" else kind if whole else ""
+    return name if head == "tool" and guess_kind(name) != "call" else kind if whole else ""
 
 
-def _read_arguments(given: Given) -> JsonValue:
+def _read_arguments(given: JsonObject) -> JsonValue:
     value = next((given[name] for name in _ARGUMENTS if name in given), None)
     if not isinstance(value, str):
         return value
@@ -97,16 +97,16 @@ def _read_arguments(given: Given) -> JsonValue:
     return spelt if isinstance(spelt, dict) else value.strip() or None
 
 
-def tell(call: ToolCall, path: str = "") -> ToldCall:
+def build_mention(call: ToolCall, path: str = "") -> CallMention:
     """Build the mention of a call that was read."""
     arguments = call.raw if call.arguments is None else dict(call.arguments)
-    return ToldCall(path, frozenset({call.id} if call.id else ()), call.name, arguments)
+    return CallMention(path, frozenset({call.id} if call.id else ()), call.name, arguments)
 
 
 _Key = tuple[str, int]
 """A call's name and the number of its arguments' content."""
-_ANY = -1
-_UNTOLD = -2
+_ANY_ARGUMENTS = -1
+_NO_ARGUMENTS = -2
 
 
 class KnownCalls:
@@ -118,47 +118,47 @@ class KnownCalls:
         self._counts: Counter[_Key] = Counter()
         self._without_id: Counter[_Key] = Counter()
         for call in calls:
-            self.add(tell(call))
+            self.add(build_mention(call))
 
-    def add(self, *told: ToldCall) -> None:
+    def add(self, *mention: CallMention) -> None:
         """Add one call of the trace, given every mention of it in the source."""
-        keys = {key for one in told for key in self._list_keys(one)}
-        ids = {name for one in told for name in one.ids}
+        keys = {key for one in mention for key in self._list_keys(one)}
+        ids = {name for one in mention for name in one.ids}
         for name in ids:
             self._by_id[name] |= keys
         self._counts.update(keys)
         if not ids:
             self._without_id.update(keys)
 
-    def list_unknown(self, told: Iterable[ToldCall]) -> Iterator[ToldCall]:
+    def list_unknown(self, mention: Iterable[CallMention]) -> Iterator[CallMention]:
         """Iterate over the unknown calls among those that one value mentions. Each becomes known."""
         used: Counter[_Key] = Counter()
         seen: set[tuple[frozenset[str], _Key]] = set()
-        for call in told:
-            wanted = self._list_wanted(call)
-            if call.ids and (call.ids, wanted[0]) in seen:
+        for call in mention:
+            lookup_keys = self._list_lookup_keys(call)
+            if call.ids and (call.ids, lookup_keys[0]) in seen:
                 continue
-            seen.add((call.ids, wanted[0]))
-            if not self._has_id(call, wanted) and not self._use(call, wanted, used):
+            seen.add((call.ids, lookup_keys[0]))
+            if not self._has_id(call, lookup_keys) and not self._use(call, lookup_keys, used):
                 self.add(call)
                 yield call
 
-    def _has_id(self, call: ToldCall, wanted: Sequence[_Key]) -> bool:
-        return any(key in self._by_id[name] for name in call.ids if name in self._by_id for key in wanted)
+    def _has_id(self, call: CallMention, lookup_keys: Sequence[_Key]) -> bool:
+        return any(key in self._by_id[name] for name in call.ids if name in self._by_id for key in lookup_keys)
 
-    def _use(self, call: ToldCall, wanted: Sequence[_Key], used: Counter[_Key]) -> bool:
+    def _use(self, call: CallMention, lookup_keys: Sequence[_Key], used: Counter[_Key]) -> bool:
         """Whether a call that no id identifies is known, and more often than this value has mentioned it so far."""
         counts = self._without_id if call.ids else self._counts
-        used[wanted[0]] += 1
-        return bool(call.name) and used[wanted[0]] <= sum(counts[key] for key in wanted)
+        used[lookup_keys[0]] += 1
+        return bool(call.name) and used[lookup_keys[0]] <= sum(counts[key] for key in lookup_keys)
 
-    def _list_keys(self, call: ToldCall) -> list[_Key]:
+    def _list_keys(self, call: CallMention) -> list[_Key]:
         """List the keys under which a call is found."""
-        number = _UNTOLD if call.arguments is None else self._contents.number(call.arguments)
-        return [(call.name, number), (call.name, _ANY), ("", _ANY)]
+        number = _NO_ARGUMENTS if call.arguments is None else self._contents.number(call.arguments)
+        return [(call.name, number), (call.name, _ANY_ARGUMENTS), ("", _ANY_ARGUMENTS)]
 
-    def _list_wanted(self, call: ToldCall) -> list[_Key]:
+    def _list_lookup_keys(self, call: CallMention) -> list[_Key]:
         """List the keys to look a call up by: a known call with any of them is the same call."""
         if not call.name or call.arguments is None:
-            return [(call.name, _ANY)]
-        return [(call.name, self._contents.number(call.arguments)), (call.name, _UNTOLD)]
+            return [(call.name, _ANY_ARGUMENTS)]
+        return [(call.name, self._contents.number(call.arguments)), (call.name, _NO_ARGUMENTS)]

@@ -22,13 +22,13 @@ from service.core.trace import Step, ToolResult, Unread
 Answers = dict[int, ToolResult | None]
 
 
-class Returned(NamedTuple):
+class ResultEntry(NamedTuple):
     """A result (None: not captured) with what it says about its call, and where it stands."""
 
     call_id: str | None
     tool: str | None
     result: ToolResult | None
-    made: int
+    calls_before: int
     """Number of calls before it."""
     turn: int = 0
     path: str = ""
@@ -43,13 +43,13 @@ class Pairing:
     unread: Sequence[Unread] = ()
 
 
-def pair(calls: Sequence[Step], results: Sequence[Returned], answered: Mapping[int, ToolResult | None]) -> Pairing:
+def pair(calls: Sequence[Step], results: Sequence[ResultEntry], answered: Mapping[int, ToolResult | None]) -> Pairing:
     """Pair results with calls, some of which are `answered` already.
 
     Linear time, whatever ids a hostile log repeats.
     """
     answers: Answers = dict(answered)
-    unnamed: list[Returned] = []
+    unnamed: list[ResultEntry] = []
     unread: list[Unread] = []
     by_id = _ById(calls, answers)
     for result in results:
@@ -84,11 +84,11 @@ class _ById:
         self._open: dict[str, list[tuple[int, deque[int]]]] = {}
         self._latest: dict[str, int] = {}
 
-    def take(self, result: Returned) -> int | None:
+    def take(self, result: ResultEntry) -> int | None:
         """Return the call that a result belongs to: an unanswered one, else the latest. None: no call has its id."""
-        for index in range(self._read, result.made):
+        for index in range(self._read, result.calls_before):
             self._add(index)
-        self._read = max(self._read, result.made)
+        self._read = max(self._read, result.calls_before)
         call_id = result.call_id
         if call_id is None or call_id not in self._latest:
             return None
@@ -112,27 +112,27 @@ class _ById:
         queues[-1][1].append(index)
 
 
-def _match_rest(calls: Sequence[Step], results: Sequence[Returned], answers: Answers) -> Iterator[Returned]:
+def _match_rest(calls: Sequence[Step], results: Sequence[ResultEntry], answers: Answers) -> Iterator[ResultEntry]:
     """Answer calls of the message before each result, by tool, then by order; yield the results left over."""
-    waiting = _Waiting(calls, answers)
+    waiting = _WaitingCalls(calls, answers)
     left = [
         result
         for result in results
-        if result.tool is None or not waiting.take(result, answers, (_message(calls, result), result.tool))
+        if result.tool is None or not waiting.take(result, answers, (_find_message(calls, result), result.tool))
     ]
     for result in left:
         nameless = result.call_id is None
-        key = (_message(calls, result), nameless)
+        key = (_find_message(calls, result), nameless)
         if result.tool is not None or not waiting.take(result, answers, key):
             yield result
 
 
-def _message(calls: Sequence[Step], result: Returned) -> int | None:
+def _find_message(calls: Sequence[Step], result: ResultEntry) -> int | None:
     """Return the calling message before a result."""
-    return calls[result.made - 1].message if result.made else None
+    return calls[result.calls_before - 1].message if result.calls_before else None
 
 
-class _Waiting:
+class _WaitingCalls:
     """The unanswered calls of each message: by tool name, all of them (True), and those without an id (False)."""
 
     def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
@@ -143,10 +143,10 @@ class _Waiting:
             for key in () if index in answers else keys:
                 self._queues.setdefault((message, key), deque()).append(index)
 
-    def take(self, result: Returned, answers: Answers, key: Hashable) -> bool:
+    def take(self, result: ResultEntry, answers: Answers, key: Hashable) -> bool:
         """Answer the first call under this key with the result; return whether there was one."""
         queue = self._queues.get(key)
-        while queue and queue[0] < result.made:
+        while queue and queue[0] < result.calls_before:
             index = queue.popleft()
             if index not in answers:
                 answers[index] = result.result

@@ -14,10 +14,10 @@ from service.core.models.invalid import list_problems
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake import formats
-from service.intake.accounting import clip
 from service.intake.build import Record
-from service.intake.format import ByFormat, Format, Given
-from service.intake.wrapping import Wrapped, read_wrapped
+from service.intake.format import ByFormat, Format, JsonObject
+from service.intake.unread import clip
+from service.intake.wrapping import WrapperContents, read_wrapper
 
 
 def _format_of(module: ModuleType) -> Format[Any]:
@@ -38,7 +38,7 @@ def list_formats() -> Sequence[Format[Any]]:
     return _ALL
 
 
-def guess_format(record: Given) -> str | None:
+def guess_format(record: JsonObject) -> str | None:
     """Guess a record's format from its members; None if they do not tell.
 
     A conversation of plain text without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
@@ -46,7 +46,7 @@ def guess_format(record: Given) -> str | None:
     return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)
 
 
-def require_format(record: Given, *, way_out: str | None = None) -> str:
+def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
     """Guess a record's format, or raise a ValueError that says what was looked for and what was found.
 
     `way_out`: advice to give instead of the list of what tells each format.
@@ -60,7 +60,7 @@ def require_format(record: Given, *, way_out: str | None = None) -> str:
     if wrapping is not None:
         raise ValueError(explain_wrapping(wrapping))
     keys = ", ".join([clip(key) for key in list(record)[:8]]) or "none"
-    way_out = way_out or f"formats are told so: {'; '.join(f'{entry.name} by {entry.marks}' for entry in _ALL)}"
+    way_out = way_out or f"formats are told so: {'; '.join(f'{entry.name} by {entry.hint}' for entry in _ALL)}"
     raise ValueError(f"cannot tell the format of this trace by its members ({keys}); {way_out}")
 
 
@@ -95,10 +95,10 @@ def read_trace(record: TraceInput) -> Trace:
     relative to the record.
     """
     reading = _BY_NAME[record["format"]].read(record)
-    return read_wrapped(record, reading, _read_any) if isinstance(reading, Wrapped) else reading
+    return read_wrapper(record, reading, _read_any) if isinstance(reading, WrapperContents) else reading
 
 
-def _read_any(given: Given) -> Trace:
+def _read_any(given: JsonObject) -> Trace:
     """Read a record that is not validated and names no format."""
     name = guess_format(given)
     if name is None:
@@ -115,5 +115,5 @@ def _build_reader(name: str) -> TypeAdapter[Any]:
 
 
 def read_gold(record: TraceInput) -> dict[str, JsonValue] | None:
-    """Return the gold that a benchmark's record carries, as plain data for `expectation_of`; None without any."""
+    """Return the gold that a benchmark's record carries, as plain data for `build_expectation`; None without any."""
     return _BY_NAME[record["format"]].gold(record)

@@ -15,16 +15,16 @@ from typing_extensions import TypedDict
 
 from service.core.trace import State
 from service.errors import InputError
-from service.intake.accounting import (
-    Given,
-    account_members,
-    account_part,
-    clip,
-    looks_like_call,
-    lose_calls,
-    members_of,
-)
 from service.intake.build import Transcript
+from service.intake.unread import (
+    JsonObject,
+    clip,
+    define_members,
+    looks_like_call,
+    note_unread_calls,
+    note_unread_members,
+    note_unread_typed_part,
+)
 
 OPEN = ConfigDict(extra="allow", strict=True)
 CLOSED = ConfigDict(extra="forbid", strict=True)
@@ -91,23 +91,23 @@ def read_state(given: StateShape | None) -> State | None:
     return State(given.get("initial"), given.get("final"), captured)
 
 
-def lose_parts(
+def note_unread_parts(
     transcript: Transcript, content: str | Sequence[Part] | None, path: str, *, role: Literal["user", "assistant"]
 ) -> None:
-    """Report the parts of a message that `text_of` does not read. Thinking is not part of what was said.
+    """Report the parts of a message that `join_text` does not read. Thinking is not part of what was said.
 
     What a user shows besides text is named and leaves nothing open.
     """
     for index, part in enumerate(content if isinstance(content, list) else ()):
         name = part["type"]
-        if looks_like_call(cast("Given", part)):
-            transcript.lose("call", f"{path}/{index}", f"a part of the type {clip(name)}")
+        if looks_like_call(cast("JsonObject", part)):
+            transcript.note_unread("call", f"{path}/{index}", f"a part of the type {clip(name)}")
         elif name in THINKING:
-            lose_calls(transcript, part, f"{path}/{index}", "a thought")
+            note_unread_calls(transcript, part, f"{path}/{index}", "a thought")
         elif name in TEXTS or part.get("text") or part.get("refusal"):
-            account_members(transcript, part, PART, f"{path}/{index}")
+            note_unread_members(transcript, part, PART, f"{path}/{index}")
         else:
-            account_part(transcript, part, "a part", f"{path}/{index}", idle=role == "user")
+            note_unread_typed_part(transcript, part, "a part", f"{path}/{index}", idle=role == "user")
 
 
 def pick_sample(chosen: int | None, count: int, name: str) -> int:
@@ -122,12 +122,12 @@ def pick_sample(chosen: int | None, count: int, name: str) -> int:
     return chosen or 0
 
 
-PART = members_of("a part", "type text refusal", "annotations logprobs cache_control citations id")
+PART = define_members("a part", "type text refusal", "annotations logprobs cache_control citations id")
 TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
 
 
-def text_of(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:
+def join_text(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:
     """Join a message's text parts and refusals. Thinking is not part of what was said.
 
     An assistant's parts are pieces of one text, cut where a citation begins or ends, and are joined with nothing; a

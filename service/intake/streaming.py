@@ -10,10 +10,10 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from service.core.json.text import parse_or_none
-from service.intake.accounting import Given, account_members, members_of
 from service.intake.build import Transcript
 from service.intake.chat import CallShape, ChatMessage
 from service.intake.shapes import OPEN
+from service.intake.unread import JsonObject, define_members, note_unread_members
 
 
 @with_config(OPEN)
@@ -86,9 +86,9 @@ class _Call:
         """Add a piece."""
         self.id = self.id or piece.get("id")
         self.kind = "custom" if piece.get("custom") else self.kind
-        held: PieceOfFunction = piece.get(self.kind) or {}
-        self.name = self.name or held.get("name") or ""
-        self.pieces.append(held.get("input" if self.kind == "custom" else "arguments") or "")
+        function: PieceOfFunction = piece.get(self.kind) or {}
+        self.name = self.name or function.get("name") or ""
+        self.pieces.append(function.get("input" if self.kind == "custom" else "arguments") or "")
 
     def goes_on(self, piece: PieceOfCall) -> bool:
         """Whether a piece with the same index continues this call: some servers give all calls of a reply one index.
@@ -96,13 +96,13 @@ class _Call:
         A new call begins with another id or another name, or with the same name once this call's arguments are
         complete.
         """
-        held: PieceOfFunction = piece.get("custom") or piece.get("function") or {}
-        call_id, name = piece.get("id"), held.get("name")
+        function: PieceOfFunction = piece.get("custom") or piece.get("function") or {}
+        call_id, name = piece.get("id"), function.get("name")
         if call_id and self.id and call_id != self.id:
             return False
         if not name or not self.name:
             return True
-        return name == self.name and (bool(call_id) or not held.get("arguments") or not self._is_whole())
+        return name == self.name and (bool(call_id) or not function.get("arguments") or not self._is_whole())
 
     def _is_whole(self) -> bool:
         self.tries += 1
@@ -166,30 +166,32 @@ class _Reply:
 _TEXTS: tuple[Literal["content"], Literal["refusal"]] = ("content", "refusal")
 
 
-CHUNK = members_of("a chunk", "choices", "id object created model usage system_fingerprint service_tier obfuscation")
-CHOICE = members_of(
+CHUNK = define_members(
+    "a chunk", "choices", "id object created model usage system_fingerprint service_tier obfuscation"
+)
+CHOICE = define_members(
     "a choice", "index message delta", "finish_reason logprobs stop_reason content_filter_results native_finish_reason"
 )
-DELTA = members_of(
+DELTA = define_members(
     "a piece of a reply",
     "role content refusal tool_calls function_call audio",
     "reasoning reasoning_content reasoning_details thinking_blocks annotations provider_specific_fields",
 )
 
 
-def account_chunks(transcript: Transcript, chunks: Sequence[ChunkShape], path: str) -> None:
+def note_unread_chunk_members(transcript: Transcript, chunks: Sequence[ChunkShape], path: str) -> None:
     """Report what is not read of the chunks."""
     for index, chunk in enumerate(chunks):
-        account_members(transcript, chunk, CHUNK, f"{path}/{index}")
+        note_unread_members(transcript, chunk, CHUNK, f"{path}/{index}")
         for place, choice in enumerate(chunk["choices"]):
-            account_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
-            account_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
+            note_unread_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
+            note_unread_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
     spoken = [place for place, delta in _list_deltas(chunks, path) if delta.get("audio")]
     if spoken and not any(delta.get("content") for _, delta in _list_deltas(chunks, path)):
-        transcript.lose("text", f"{spoken[0]}/audio", "what was said as audio")
+        transcript.note_unread("text", f"{spoken[0]}/audio", "what was said as audio")
 
 
-def _list_deltas(chunks: Sequence[ChunkShape], path: str) -> Iterator[tuple[str, Given]]:
+def _list_deltas(chunks: Sequence[ChunkShape], path: str) -> Iterator[tuple[str, JsonObject]]:
     for index, chunk in enumerate(chunks):
         for place, choice in enumerate(chunk["choices"]):
-            yield f"{path}/{index}/choices/{place}/delta", cast("Given", choice["delta"])
+            yield f"{path}/{index}/choices/{place}/delta", cast("JsonObject", choice["delta"])

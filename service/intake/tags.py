@@ -48,6 +48,6 @@ def drop_thoughts(text: str) -> str:
     return "".join([piece.text for piece in pieces if piece.tag is None]).strip()
 
 
-def find_endless_thought(text: str) -> str:
+def find_unclosed_thought(text: str) -> str:
     """Return the text of an unclosed thought: it may hold what was said and called."""
     return next((piece.text for piece in split_tags(text, ("think",)) if not piece.closed), "")

@@ -14,12 +14,12 @@ from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
-MAX_KEPT_BYTES = 16_384
+MAX_CACHED_BYTES = 16_384
 """Larger definitions are not cached."""
 
-FLAT = 2
+MARSHAL_VERSION = 2
 """The marshal version that writes equal values alike, whatever objects they share."""
 
 _NO_ANNOTATIONS: dict[str, JsonValue] = {}
@@ -38,7 +38,7 @@ def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | 
     if given is None:
         return None
     if isinstance(given, dict) and "tools" in given:
-        return read_tools(cast("Given", given)["tools"], path=path + "/tools")
+        return read_tools(cast("JsonObject", given)["tools"], path=path + "/tools")
     if not isinstance(given, list):
         raise InputError.at(path, 'expected a list of tools, or {"tools": [...]}')
     tools: dict[str, ToolDef] = {}
@@ -57,10 +57,10 @@ def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | 
 def _read_tool(given: JsonValue) -> ToolDef:
     """Return the tool. Equal content gives the same object, with everything already derived from it."""
     try:
-        content = dumps(given, FLAT)
+        content = dumps(given, MARSHAL_VERSION)
     except ValueError:  # too deep
         return _tool(given)
-    return _read_kept_tool(content) if len(content) <= MAX_KEPT_BYTES else _tool(given)
+    return _read_kept_tool(content) if len(content) <= MAX_CACHED_BYTES else _tool(given)
 
 
 @lru_cache(maxsize=2048)
@@ -78,7 +78,7 @@ def _tool(given: JsonValue) -> ToolDef:
     return _read_flat(given)
 
 
-def _read_nested(inner: Given, key: str) -> ToolDef:
+def _read_nested(inner: JsonObject, key: str) -> ToolDef:
     """Read a definition that Chat Completions puts, always named, below the name of the tool's type."""
     if inner.get("name") is None:
         raise InputError.at(f"/{key}", _NAMELESS)
@@ -88,7 +88,7 @@ def _read_nested(inner: Given, key: str) -> ToolDef:
         raise error.below(f"/{key}") from None
 
 
-def _read_flat(given: Given) -> ToolDef:
+def _read_flat(given: JsonObject) -> ToolDef:
     annotations = given.get("annotations")
     if annotations is not None and not isinstance(annotations, dict):
         raise InputError.at("/annotations", "expected an object of hints")
@@ -105,7 +105,7 @@ def _read_flat(given: Given) -> ToolDef:
     )
 
 
-def _check_patterns(annotations: Given) -> None:
+def _check_patterns(annotations: JsonObject) -> None:
     """Raise InputError for error patterns that cannot be read."""
     try:
         read_patterns(annotations)
@@ -114,7 +114,7 @@ def _check_patterns(annotations: Given) -> None:
         raise InputError.at(f"/annotations/{ANNOTATION}{problem.path}", problem.message) from None
 
 
-def _name(given: Given) -> str:
+def _name(given: JsonObject) -> str:
     name = given.get("name")
     # Only a tool that the provider runs goes by its type: a function has a name of its own.
     if name is None and given.get("type") not in ("function", "custom"):
@@ -124,7 +124,7 @@ def _name(given: Given) -> str:
     raise InputError.at("", _NAMELESS)
 
 
-def _schema(given: Given, keys: tuple[str, ...]) -> Given | bool | None:
+def _schema(given: JsonObject, keys: tuple[str, ...]) -> JsonObject | bool | None:
     for key in keys:
         schema = given.get(key)
         if schema is None:
@@ -137,7 +137,7 @@ def _schema(given: Given, keys: tuple[str, ...]) -> Given | bool | None:
     return None
 
 
-def _read_parameter_list(given: Sequence[JsonValue], key: str) -> Given:
+def _read_parameter_list(given: Sequence[JsonValue], key: str) -> JsonObject:
     """Build the JSON Schema of listed parameters, `[{name, type, required, enum, description}]`.
 
     A parameter is required unless it says otherwise.

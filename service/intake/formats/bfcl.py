@@ -17,16 +17,16 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, find_calls, members_of
-from service.intake.build import Transcript, tool_call
+from service.intake.build import Transcript, build_tool_call
 from service.intake.chat import ChatMessage, read_messages
-from service.intake.format import Format, Given
+from service.intake.format import Format, JsonObject
 from service.intake.formats.python_calls import read_reply
 from service.intake.python_text import looks_like_calls
-from service.intake.repeats import FoundCall
+from service.intake.repeated_calls import PossibleCall
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.texts import parse_text
 from service.intake.tools import read_tools
+from service.intake.unread import define_members, find_calls, note_unread_members
 
 Question = str | list[ChatMessage] | list[list[ChatMessage]]
 Calls = list[dict[str, Loose]]
@@ -49,7 +49,7 @@ class BfclTrace(TypedDict):
     ground_truth: NotRequired[Calls | list[str] | None]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the output",
     "format id question functions function calls result underscore_to_dot possible_answer ground_truth category",
     "model model_name valid error error_type execution_result_type input_token_count output_token_count latency",
@@ -67,8 +67,8 @@ def read(record: BfclTrace) -> Trace:
         read_reply(transcript, result, "/result")
     else:
         _read_output(transcript, record.get("calls"), result)
-    account_members(transcript, record, RECORD, "")
-    return transcript.trace(record, trace_id=record["id"], tools=_tools(record))
+    note_unread_members(transcript, record, RECORD, "")
+    return transcript.build_trace(record, trace_id=record["id"], tools=_tools(record))
 
 
 def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
@@ -100,21 +100,21 @@ def _read_question(transcript: Transcript, question: Question) -> None:
 
 
 def _read_output(transcript: Transcript, calls: Calls | None, result: str | Calls | None) -> None:
-    made = _list_calls(result if calls is None else calls)
+    decoded = _list_calls(result if calls is None else calls)
     if isinstance(result, str) and not calls:
         transcript.say("assistant", result)
         if calls is not None and (looks_like_calls(result) or any(find_calls(parse_text(result), ""))):
-            transcript.lose("call", "/result", "a call in the output, which was decoded to none,")
+            transcript.note_unread("call", "/result", "a call in the output, which was decoded to none,")
     elif calls is not None:
-        others = [FoundCall(call, "/result") for call in _list_calls(result)]
-        transcript.doubt(others, "the output, beside what was decoded of it,", "/result", by_id=False)
-    for call in made:
+        others = [PossibleCall(call, "/result") for call in _list_calls(result)]
+        transcript.note_unread_calls_of(others, "the output, beside what was decoded of it,", "/result", by_id=False)
+    for call in decoded:
         transcript.call(call)
 
 
 def _list_calls(output: str | Calls | None) -> list[ToolCall]:
     given = output if isinstance(output, list) else ()
-    return [tool_call(None, name, arguments) for call in given for name, arguments in call.items()]
+    return [build_tool_call(None, name, arguments) for call in given for name, arguments in call.items()]
 
 
 def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
@@ -139,8 +139,8 @@ def _encode_names(call: dict[str, Loose], record: BfclTrace) -> dict[str, JsonVa
     return {_encode_name(name, record): accepted for name, accepted in call.items()}
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return "question" in record and ("calls" in record or "result" in record)
 
 
-FORMAT = Format(BfclTrace, read, _recognise, rank=40, marks="question beside calls or result", gold=read_gold, place=5)
+FORMAT = Format(BfclTrace, read, _recognise, rank=40, hint="question beside calls or result", gold=read_gold, place=5)

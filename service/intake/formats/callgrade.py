@@ -22,8 +22,8 @@ from typing_extensions import TypedDict
 
 from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, tool_call
-from service.intake.format import Format, Given
+from service.intake.build import Transcript, build_tool_call
+from service.intake.format import Format, JsonObject
 from service.intake.shapes import CLOSED, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
 
@@ -84,7 +84,7 @@ def read(record: CallgradeTrace) -> Trace:
             raise InputError.at(f"{path}/parallel", "no call stands right before this one")
         called = "call" in event or (called and "tools" in event)
         _read_event(transcript, event, path)
-    return transcript.trace(
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=read_tools(record.get("tools", [] if any("tools" in event for event in record["events"]) else None)),
@@ -104,7 +104,7 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
     if len(texts) + (call is not None) + (more is not None) != 1:
         raise InputError.at(path, "an event has exactly one of user, assistant, system, call and tools")
     if call is not None:
-        parsed = tool_call(call.get("id"), call["name"], call.get("arguments"))
+        parsed = build_tool_call(call.get("id"), call["name"], call.get("arguments"))
         tool_id = call.get("tool_id")
         parsed = parsed if tool_id is None else replace(parsed, tool_id=tool_id)
         transcript.call(parsed, parallel=event.get("parallel", False))
@@ -125,8 +125,8 @@ def _result(event: Event) -> ToolResult | None:
     return None
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("events"), list)
 
 
-FORMAT = Format(CallgradeTrace, read, _recognise, rank=10, marks="events", place=7)
+FORMAT = Format(CallgradeTrace, read, _recognise, rank=10, hint="events", place=7)

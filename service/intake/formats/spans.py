@@ -26,18 +26,18 @@ from typing_extensions import TypedDict
 from service.core.trace import Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.format import Format, Given
-from service.intake.known_calls import KnownCalls, tell
+from service.intake.format import Format, JsonObject
+from service.intake.known_calls import KnownCalls, build_mention
 from service.intake.offers import Request, add_offers
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.spans.claims import claim_runs
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
-from service.intake.spans.kinds import is_ours, read_kind
+from service.intake.spans.kinds import is_genai_span, read_kind
 from service.intake.spans.messages import read_tools_on_offer
-from service.intake.spans.otlp import Span, spans_of
-from service.intake.spans.rest import find_rest
+from service.intake.spans.otlp import Span, read_spans
+from service.intake.spans.run_matching import match_runs
 from service.intake.spans.runs import Run, read_runs
-from service.intake.spans.speakers import find_speakers
+from service.intake.spans.selection import select_spans
+from service.intake.spans.unread_calls import list_unread_calls
 from service.intake.spans.usage import read_usage, sum_usage
 from service.intake.tools import read_tools
 
@@ -59,46 +59,48 @@ def read(record: SpansTrace) -> Trace:
 
     Raises InputError: no spans, no span of a model or a tool, a call without a name, unusable `tools`.
     """
-    spans = spans_of(record.get("spans"), record.get("resourceSpans"))
-    if not any(map(is_ours, spans)):
+    spans = read_spans(record.get("spans"), record.get("resourceSpans"))
+    if not any(map(is_genai_span, spans)):
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
     runs = read_runs(spans)
-    speakers = find_speakers(spans, [run.span.start for run in runs])
-    said = read_dialogue(speakers.talks, speakers.missing)
-    calls = [call for entry in said.entries for call in entry.message.calls]
-    claims, alone = claim_runs(calls, runs)
-    known = _know_calls(calls, claims, alone, said.aliases)
-    speaking = {talk.span.order for talk in speakers.talks} | {span.order for span in speakers.models}
-    rest = find_rest(spans, known, speaking)
-    dialogue = sorted([*said.entries, *rest], key=lambda entry: entry.moment)
+    selection = select_spans(spans, [run.span.start for run in runs])
+    merged = read_dialogue(selection.carriers, selection.missing)
+    calls = [call for entry in merged.entries for call in entry.message.calls]
+    matches, unmatched = match_runs(calls, runs)
+    known = _know_calls(calls, matches, unmatched, merged.aliases)
+    read_orders = {carrier.span.order for carrier in selection.carriers} | {span.order for span in selection.models}
+    leftovers = list_unread_calls(spans, known, read_orders)
+    dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(record.get("tools"))
-    writer = _Writer(alone)
-    writer.write(dialogue, claims)
-    if not speakers.missing:
+    writer = _Writer(unmatched)
+    writer.write(dialogue, matches)
+    if not selection.missing:
         writer.add_answer(_find_agent_output(spans))
-    trace = writer.transcript.trace(
+    trace = writer.transcript.build_trace(
         record,
         trace_id=record.get("id") or _conversation(spans),
         tools=read_tools_on_offer(spans) if tools is None else tools,
         state=read_state(record.get("state")),
     )
     if tools is None:
-        trace = add_offers(trace, writer.list_requests(speakers.models, trace.steps), writer.list_told(trace.steps))
-    return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, speakers.models))
+        trace = add_offers(
+            trace, writer.list_requests(selection.models, trace.steps), writer.list_unrecorded_tools(trace.steps)
+        )
+    return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, selection.models))
 
 
 def _know_calls(
-    calls: Sequence[ToolCall], claims: Mapping[int, Run], alone: Sequence[Run], aliases: Mapping[str, str]
+    calls: Sequence[ToolCall], matches: Mapping[int, Run], unmatched: Sequence[Run], aliases: Mapping[str, str]
 ) -> KnownCalls:
     """Collect the calls of a trace, each with its mentions in the model's message and the tool's span."""
-    further: defaultdict[str | None, list[str]] = defaultdict(list)
-    for other, made in aliases.items():
-        further[made].append(other)
-    known = KnownCalls(run.call for run in alone)
+    aliases_of: defaultdict[str | None, list[str]] = defaultdict(list)
+    for alias, made in aliases.items():
+        aliases_of[made].append(alias)
+    known = KnownCalls(run.call for run in unmatched)
     for place, call in enumerate(calls):
-        run = claims.get(place)
-        told = [tell(call), *([] if run is None else [tell(run.call)])]
-        known.add(*told, *[told[0]._replace(ids=frozenset({other})) for other in further[call.id]])
+        run = matches.get(place)
+        mentions = [build_mention(call), *([] if run is None else [build_mention(run.call)])]
+        known.add(*mentions, *[mentions[0]._replace(ids=frozenset({alias})) for alias in aliases_of[call.id]])
     return known
 
 
@@ -122,18 +124,18 @@ def _find_agent_output(spans: Sequence[Span]) -> str | None:
 class _Writer:
     """Writes a trace in order of time, and keeps the run and the model span of each step."""
 
-    def __init__(self, alone: Sequence[Run]) -> None:
+    def __init__(self, unmatched: Sequence[Run]) -> None:
         self.transcript = Transcript()
-        self._alone = deque(alone)
+        self._unmatched = deque(unmatched)
         self._runs: dict[int, Run] = {}
         self._replies: dict[int, Span] = {}
         self._moments: list[Moment] = []
-        self._replied: set[int] = set()
+        self._recorded: set[int] = set()
         self._steps = 0
         self._calling = False
 
-    def write(self, dialogue: Sequence[DialogueEntry], claims: Mapping[int, Run]) -> None:
-        """Write the whole dialogue. `claims`: the runs of calls that messages made, by call index."""
+    def write(self, dialogue: Sequence[DialogueEntry], matches: Mapping[int, Run]) -> None:
+        """Write the whole dialogue. `matches`: the runs of calls that messages made, by call index."""
         place = 0
         for entry in dialogue:
             self._write_runs(entry.moment)
@@ -141,8 +143,8 @@ class _Writer:
             for call in entry.message.calls:
                 self._moments.append(entry.moment)
                 if entry.reply_of is not None:
-                    self._replied.add(self._steps)
-                self._write_call(call, claims.get(place), entry.reply_of if call is entry.message.calls[0] else None)
+                    self._recorded.add(self._steps)
+                self._write_call(call, matches.get(place), entry.reply_of if call is entry.message.calls[0] else None)
                 place += 1
         self._write_runs(None)
 
@@ -162,9 +164,9 @@ class _Writer:
             requests.append(Request(made, turn, read_tools_on_offer([span])))
         return requests
 
-    def list_told(self, steps: Sequence[Step]) -> list[str]:
+    def list_unrecorded_tools(self, steps: Sequence[Step]) -> list[str]:
         """Return the tools of calls that are not replies of recorded spans: what was on offer to them is unknown."""
-        return [step.call.name for step in steps if step.index not in self._replied]
+        return [step.call.name for step in steps if step.index not in self._recorded]
 
     def complete_step(self, step: Step) -> Step:
         """Return the step with what its tool returned, and its usage."""
@@ -175,12 +177,12 @@ class _Writer:
     def _write_message(self, entry: DialogueEntry) -> None:
         message = entry.message
         for call_id, result in message.results:
-            self.transcript.result(call_id, result)
+            self.transcript.add_result(call_id, result)
         if message.role is not None:
             self.transcript.say(message.role, message.text)
             self._calling = False
-        for kind, what in message.lost:
-            self.transcript.lose(kind, entry.path, what)
+        for kind, what in message.unread:
+            self.transcript.note_unread(kind, entry.path, what)
 
     def _write_call(self, call: ToolCall, run: Run | None, reply: Span | None, *, parallel: bool = False) -> None:
         self.transcript.call(_complete(call, run), parallel=parallel)
@@ -194,8 +196,10 @@ class _Writer:
     def _write_runs(self, before: Moment | None) -> None:
         """Write calls that no message made, up to a moment. Those that overlap in time are parallel."""
         end = 0
-        while self._alone and (before is None or (self._alone[0].span.start, self._alone[0].span.order) < before):
-            run = self._alone.popleft()
+        while self._unmatched and (
+            before is None or (self._unmatched[0].span.start, self._unmatched[0].span.order) < before
+        ):
+            run = self._unmatched.popleft()
             self._moments.append((run.span.start, run.span.order))
             self._write_call(run.call, run, None, parallel=run.span.start < end)
             self.transcript.answer(run.read_result())
@@ -210,8 +214,8 @@ def _complete(call: ToolCall, run: Run | None) -> ToolCall:
     return replace(source, id=call.id or run.call.id, tool_id=run.call.tool_id)
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list)
 
 
-FORMAT = Format(SpansTrace, read, _recognise, rank=20, marks="spans or resourceSpans", place=4)
+FORMAT = Format(SpansTrace, read, _recognise, rank=20, hint="spans or resourceSpans", place=4)

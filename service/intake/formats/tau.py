@@ -15,12 +15,12 @@ from typing_extensions import TypedDict
 
 from service.core.trace import State, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, account_others, members_of
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages
-from service.intake.format import Format, Given
+from service.intake.format import Format, JsonObject
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.tools import read_tools
+from service.intake.unread import define_members, note_unread_alternatives, note_unread_members
 
 
 @with_config(OPEN)
@@ -64,7 +64,7 @@ class TauTrace(TypedDict):
     info: NotRequired[TauInfo | None]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the run",
     "format task_id trial messages traj tools initial final gold gold_actions outputs info",
     "id reward domain model score correct",
@@ -79,10 +79,10 @@ def read(record: TauTrace) -> Trace:
     transcript = Transcript()
     chosen = "messages" if "messages" in record else "traj"
     read_messages(transcript, messages, path=f"/{chosen}", error_prefix="Error")
-    account_others(transcript, record, ("messages", "traj"), chosen, "the run")
-    account_members(transcript, record, RECORD, "")
+    note_unread_alternatives(transcript, record, ("messages", "traj"), chosen, "the run")
+    note_unread_members(transcript, record, RECORD, "")
     tools = read_tools(record.get("tools"))
-    return transcript.trace(record, trace_id=_id(record), tools=tools, state=_state(record))
+    return transcript.build_trace(record, trace_id=_id(record), tools=tools, state=_state(record))
 
 
 def read_gold(record: TauTrace) -> dict[str, JsonValue] | None:
@@ -113,10 +113,8 @@ def _state(record: TauTrace) -> State | None:
     return State(record.get("initial"), record.get("final"), captured) if captured else None
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return "traj" in record or ("task_id" in record and "messages" in record)
 
 
-FORMAT = Format(
-    TauTrace, read, _recognise, rank=30, marks="traj, or messages beside a task_id", gold=read_gold, place=6
-)
+FORMAT = Format(TauTrace, read, _recognise, rank=30, hint="traj, or messages beside a task_id", gold=read_gold, place=6)

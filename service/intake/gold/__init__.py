@@ -24,7 +24,7 @@ Gold = Annotated[GoldForm, ByFormat(*sorted(list_kinds(GoldForm, "format").value
 GOLD: TypeAdapter[GoldForm] = TypeAdapter(Gold)
 
 
-def expectation_of(gold: GoldForm | Mapping[str, JsonValue], tools: Iterable[ToolDef]) -> Expectation:
+def build_expectation(gold: GoldForm | Mapping[str, JsonValue], tools: Iterable[ToolDef]) -> Expectation:
     """Build the expectation that a benchmark's gold amounts to.
 
     `tools`: the tools of the trace, named as the model saw them.

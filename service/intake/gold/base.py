@@ -12,13 +12,13 @@ from pydantic import JsonValue
 from service.core.expectation import Expectation
 from service.core.models.kinds import FrozenModel
 from service.core.trace import ToolDef
-from service.intake.format import LAST
+from service.intake.format import LAST_PLACE
 
 
 class GoldForm(FrozenModel):
     """Base class of all gold. A subclass names its `format` and lives in a file of its own."""
 
-    place: ClassVar[int] = LAST
+    place: ClassVar[int] = LAST_PLACE
     """Position in schemas and in messages that list all formats."""
 
     @abstractmethod

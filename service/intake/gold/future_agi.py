@@ -11,7 +11,7 @@ from service.core.expectation import Expectation
 from service.core.json.text import read_structure
 from service.core.trace import ToolDef
 from service.errors import InputError
-from service.intake.build import tool_call
+from service.intake.build import build_tool_call
 from service.intake.gold.base import GoldForm, match_exactly
 from service.intake.python_text import parse_calls
 
@@ -65,7 +65,7 @@ def _call(given: JsonValue, path: str) -> dict[str, JsonValue]:
     if not isinstance(name, str) or not name:
         raise InputError.at(path, "an expected call has a name, function_name or function")
     key = next((key for key in ("arguments", "parameters", "input") if key in given), "")
-    made = tool_call(None, name, given.get(key))
-    if made.arguments is None:
-        raise InputError.at(f"{path}/{key}", f"the arguments are no JSON object: {made.problem}")
-    return {"tool": name, "args": match_exactly(made.arguments)}
+    call = build_tool_call(None, name, given.get(key))
+    if call.arguments is None:
+        raise InputError.at(f"{path}/{key}", f"the arguments are no JSON object: {call.problem}")
+    return {"tool": name, "args": match_exactly(call.arguments)}

@@ -6,7 +6,7 @@ from typing import Literal
 
 from service.intake.spans.otlp import Span, look_up
 
-Sort = Literal["model", "tool", "wrapper", "foreign", "unknown"]
+SpanClass = Literal["model", "tool", "wrapper", "foreign", "unknown"]
 """A model's reply, a tool's run, something around them, a span that has nothing to do with models, or unknown."""
 
 _KINDS = (
@@ -43,37 +43,37 @@ _WRAPPERS = frozenset(
 )
 """Kinds that carry nothing scored: they repeat what the model and tool spans inside them say, or say neither."""
 
-_OURS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "tool_arguments"})
+_GENAI_ROOTS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "tool_arguments"})
 _MODEL_NAMES = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "gen_ai.completion")
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "mcp.tool.name")
 
-_LOGFIRE_TOOL = "Function: {name}"
-_HELPERS = ("._prepare_chat_with_tools",)
+_LOGFIRE_TOOL_TEMPLATE = "Function: {name}"
+_HELPER_SUFFIXES = ("._prepare_chat_with_tools",)
 """Suffixes of names of spans that claim to be a model's but only prepare its request."""
 
 
 def read_kind(span: Span) -> str:
     """Return the kind that the span itself states, in capitals; "" if it states none."""
-    return next((said.upper() for name in _KINDS if isinstance(said := span.get(name), str)), "")
+    return next((value.upper() for name in _KINDS if isinstance(value := span.get(name), str)), "")
 
 
-def sort_span(span: Span) -> Sort:
+def classify_span(span: Span) -> SpanClass:
     """Classify a span: by its kind, else by attributes that only one class of spans has."""
     kind = read_kind(span)
     if kind in _TOOLS or read_tool_name(span) is not None:
         return "tool"
     if kind in _MODELS:
-        return "wrapper" if span.name.endswith(_HELPERS) else "model"
+        return "wrapper" if span.name.endswith(_HELPER_SUFFIXES) else "model"
     if kind:
         return "wrapper" if kind in _WRAPPERS else "unknown"
     if any(span.get(name) is not None for name in _MODEL_NAMES):
         return "model"
-    return "wrapper" if is_ours(span) else "foreign"
+    return "wrapper" if is_genai_span(span) else "foreign"
 
 
-def is_ours(span: Span) -> bool:
+def is_genai_span(span: Span) -> bool:
     """Whether a span has an attribute of a model or a tool, or a model's event."""
-    known = span.attributes.keys() & _OURS or any(event.name.startswith("gen_ai.") for event in span.events)
+    known = span.attributes.keys() & _GENAI_ROOTS or any(event.name.startswith("gen_ai.") for event in span.events)
     return bool(known) or read_tool_name(span) is not None
 
 
@@ -86,7 +86,7 @@ def read_tool_name(span: Span) -> str | None:
         value = span.get(name)
         if isinstance(value, str) and value:
             return value
-    if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_TOOL:
+    if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_TOOL_TEMPLATE:
         return _text(span.get("name"))
     if read_kind(span) not in _TOOLS:
         return None

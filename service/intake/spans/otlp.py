@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from service.core.json.text import UnreadableError, parse
 from service.errors import InputError
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
 _ID_NAMES = ("spanId", "span_id", "id")
 _PARENT_NAMES = ("parentSpanId", "parent_span_id", "parent_id")
@@ -30,7 +30,7 @@ class SpanEvent(NamedTuple):
     """An event recorded within a span."""
 
     name: str
-    attributes: Given
+    attributes: JsonObject
 
 
 class Span(NamedTuple):
@@ -50,7 +50,7 @@ class Span(NamedTuple):
     end: int
     failed: bool
     message: str | None
-    attributes: Given
+    attributes: JsonObject
     events: tuple[SpanEvent, ...] = ()
     timed: bool = False
     order: int = 0
@@ -66,7 +66,7 @@ def get_leaf(span: Span, path: str) -> JsonValue:
     return None if isinstance(value, Tree) else value
 
 
-def look_up(tree: Given, path: str) -> JsonValue:
+def look_up(tree: JsonObject, path: str) -> JsonValue:
     """Return the value at a dotted path of a tree; None if there is none."""
     here: JsonValue = cast("JsonValue", tree)
     for part in path.split("."):
@@ -80,7 +80,7 @@ MAX_DEPTH = 64
 """Parts of a dotted key that become levels of a tree; the rest of a longer key stays one key."""
 
 
-def unflatten(given: Given) -> Given:
+def unflatten(given: JsonObject) -> JsonObject:
     """Build the tree that dotted keys spell. Values stay as they are: the keys of an argument may contain dots too.
 
     >>> unflatten({"tool.name": "f", "input.value": {"a.b": 1}})
@@ -99,7 +99,7 @@ def unflatten(given: Given) -> Given:
     return tree
 
 
-def items(value: JsonValue) -> list[Given]:
+def items(value: JsonValue) -> list[JsonObject]:
     """Return the objects of a list in any notation: a list, a tree with indices for keys, or either as JSON text."""
     if isinstance(value, str):
         return items(parse_json(value))
@@ -118,7 +118,7 @@ def parse_json(text: str) -> JsonValue:
     return None if isinstance(value, str) else value
 
 
-def spans_of(spans: Sequence[Given] | None, resource_spans: JsonValue) -> list[Span]:
+def read_spans(spans: Sequence[JsonObject] | None, resource_spans: JsonValue) -> list[Span]:
     """Return all spans by start, ties in the given order. A span without a start takes that of the one before it.
 
     Raises InputError: a part of OTLP's form that is not an object or list.
@@ -142,29 +142,29 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
             kept[span.trace, span.id] = span
 
 
-def trace_id_of(given: Given) -> str | None:
+def read_trace_id(given: JsonObject) -> str | None:
     """Return the id of a span's trace, without the 0x that some exporters prefix; None if it has none."""
     found = _text(_first(_with_context(given), *_TRACE_NAMES))
     return found and found.removeprefix("0x")
 
 
-def is_span(given: Given) -> bool:
+def is_span(given: JsonObject) -> bool:
     """Whether an object on its own looks like a span: it has a span's ids and a name.
 
     >>> is_span({"name": "f", "context": {"trace_id": "0x1", "span_id": "0x2"}}), is_span({"name": "f", "id": "1"})
     (True, False)
     """
     ids = _with_context(given)
-    return "name" in given and trace_id_of(given) is not None and _first(ids, *_ID_NAMES) is not None
+    return "name" in given and read_trace_id(given) is not None and _first(ids, *_ID_NAMES) is not None
 
 
-def _with_context(given: Given) -> Given:
+def _with_context(given: JsonObject) -> JsonObject:
     """Merge a span with its context: SDKs write the ids there."""
     context = given.get("context")
     return {**context, **given} if isinstance(context, dict) else given
 
 
-def list_exported(given: JsonValue) -> Iterator[tuple[str, Given]]:
+def list_exported(given: JsonValue) -> Iterator[tuple[str, JsonObject]]:
     """Iterate over the spans of OTLP's `resourceSpans` with their pointers.
 
     Raises InputError: a part that is not an object or list.
@@ -174,7 +174,7 @@ def list_exported(given: JsonValue) -> Iterator[tuple[str, Given]]:
             yield from _list_objects(scope.get("spans"), f"{below}/spans")
 
 
-def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
+def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]:
     """Iterate over the objects of a list with their pointers; nothing if there is no list."""
     if given is None:
         return
@@ -186,11 +186,11 @@ def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
         yield f"{path}/{index}", item
 
 
-def _span(path: str, given: Given, before: int) -> Span:
+def _span(path: str, given: JsonObject, before: int) -> Span:
     ids = _with_context(given)
     tree = unflatten(_attributes(given.get("attributes")))
     status = given.get("status")
-    outcome: Given = status if isinstance(status, dict) else {"code": status}
+    outcome: JsonObject = status if isinstance(status, dict) else {"code": status}
     code = _first(outcome, "code", "status_code") or given.get("status_code")
     started = _nanos(_first(given, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
     start = before if started is None else started
@@ -200,7 +200,7 @@ def _span(path: str, given: Given, before: int) -> Span:
         name=_text(given.get("name")) or "",
         id=_text(_first(ids, *_ID_NAMES)),
         parent=_text(_first(ids, *_PARENT_NAMES)),
-        trace=trace_id_of(given),
+        trace=read_trace_id(given),
         start=start,
         end=max(start, ended or start),
         failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
@@ -217,7 +217,7 @@ def _list_events(given: JsonValue) -> Iterator[SpanEvent]:
             yield SpanEvent(_text(event.get("name")) or "", _attributes(event.get("attributes")))
 
 
-def _first(given: Given, *keys: str) -> JsonValue:
+def _first(given: JsonObject, *keys: str) -> JsonValue:
     return next((given[key] for key in keys if given.get(key) is not None), None)
 
 
@@ -263,7 +263,7 @@ def _moment(text: str) -> int | None:
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
 
 
-def _attributes(given: JsonValue) -> Given:
+def _attributes(given: JsonValue) -> JsonObject:
     if isinstance(given, list):
         return _members(given)
     return given if isinstance(given, dict) else {}

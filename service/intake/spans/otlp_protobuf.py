@@ -115,22 +115,22 @@ def _expect_number(value: int | bytes) -> int:
     return value if isinstance(value, int) else int.from_bytes(value, "little")
 
 
-def _text(value: int | bytes, _: int) -> JsonValue:
+def _read_text(value: int | bytes, _: int) -> JsonValue:
     try:
         return _expect_bytes(value).decode()
     except UnicodeDecodeError:
         raise MalformedError.at("", "not OTLP in protobuf: a text that is not UTF-8") from None
 
 
-def _hex(value: int | bytes, _: int) -> JsonValue:
+def _read_hex(value: int | bytes, _: int) -> JsonValue:
     return _expect_bytes(value).hex()
 
 
-def _number(value: int | bytes, _: int) -> JsonValue:
+def _read_number(value: int | bytes, _: int) -> JsonValue:
     return _expect_number(value)
 
 
-def _digits(value: int | bytes, _: int) -> JsonValue:
+def _read_digits(value: int | bytes, _: int) -> JsonValue:
     return str(_expect_number(value))
 
 
@@ -139,11 +139,11 @@ def _read_signed(value: int | bytes, _: int) -> JsonValue:
     return str(number - 2**64 if number >= 2**63 else number)
 
 
-def _boolean(value: int | bytes, _: int) -> JsonValue:
+def _read_boolean(value: int | bytes, _: int) -> JsonValue:
     return _expect_number(value) != 0
 
 
-def _double(value: int | bytes, _: int) -> JsonValue:
+def _read_double(value: int | bytes, _: int) -> JsonValue:
     """Read a double. JSON cannot express non-finite numbers, so they become text, as in protobuf's JSON."""
     data = _expect_bytes(value)
     if len(data) != 8:
@@ -152,38 +152,38 @@ def _double(value: int | bytes, _: int) -> JsonValue:
     return number if math.isfinite(number) else str(number)
 
 
-def _message(table: Callable[[], _Table]) -> Callable[[int | bytes, int], JsonValue]:
+def _build_message_reader(table: Callable[[], _Table]) -> Callable[[int | bytes, int], JsonValue]:
     """Build the reader of a nested message. `table` is a function because the tables refer to each other."""
     return lambda value, depth: _read_message(_expect_bytes(value), table(), depth)
 
 
-_KEY_VALUE: _Table = {1: _Field("key", _text), 2: _Field("value", _message(lambda: _VALUE))}
-_ARRAY: _Table = {1: _Field("values", _message(lambda: _VALUE), many=True)}
-_MEMBERS: _Table = {1: _Field("values", _message(lambda: _KEY_VALUE), many=True)}
+_KEY_VALUE: _Table = {1: _Field("key", _read_text), 2: _Field("value", _build_message_reader(lambda: _VALUE))}
+_ARRAY: _Table = {1: _Field("values", _build_message_reader(lambda: _VALUE), many=True)}
+_MEMBERS: _Table = {1: _Field("values", _build_message_reader(lambda: _KEY_VALUE), many=True)}
 _VALUE: _Table = {
-    1: _Field("stringValue", _text),
-    2: _Field("boolValue", _boolean),
+    1: _Field("stringValue", _read_text),
+    2: _Field("boolValue", _read_boolean),
     3: _Field("intValue", _read_signed),
-    4: _Field("doubleValue", _double),
-    5: _Field("arrayValue", _message(lambda: _ARRAY)),
-    6: _Field("kvlistValue", _message(lambda: _MEMBERS)),
-    7: _Field("bytesValue", _hex),
+    4: _Field("doubleValue", _read_double),
+    5: _Field("arrayValue", _build_message_reader(lambda: _ARRAY)),
+    6: _Field("kvlistValue", _build_message_reader(lambda: _MEMBERS)),
+    7: _Field("bytesValue", _read_hex),
 }
-_ATTRIBUTES = _Field("attributes", _message(lambda: _KEY_VALUE), many=True)
-_EVENT: _Table = {1: _Field("timeUnixNano", _digits), 2: _Field("name", _text), 3: _ATTRIBUTES}
-_STATUS: _Table = {2: _Field("message", _text), 3: _Field("code", _number)}
+_ATTRIBUTES = _Field("attributes", _build_message_reader(lambda: _KEY_VALUE), many=True)
+_EVENT: _Table = {1: _Field("timeUnixNano", _read_digits), 2: _Field("name", _read_text), 3: _ATTRIBUTES}
+_STATUS: _Table = {2: _Field("message", _read_text), 3: _Field("code", _read_number)}
 _SPAN: _Table = {
-    1: _Field("traceId", _hex),
-    2: _Field("spanId", _hex),
-    4: _Field("parentSpanId", _hex),
-    5: _Field("name", _text),
-    6: _Field("kind", _number),
-    7: _Field("startTimeUnixNano", _digits),
-    8: _Field("endTimeUnixNano", _digits),
+    1: _Field("traceId", _read_hex),
+    2: _Field("spanId", _read_hex),
+    4: _Field("parentSpanId", _read_hex),
+    5: _Field("name", _read_text),
+    6: _Field("kind", _read_number),
+    7: _Field("startTimeUnixNano", _read_digits),
+    8: _Field("endTimeUnixNano", _read_digits),
     9: _ATTRIBUTES,
-    11: _Field("events", _message(lambda: _EVENT), many=True),
-    15: _Field("status", _message(lambda: _STATUS)),
+    11: _Field("events", _build_message_reader(lambda: _EVENT), many=True),
+    15: _Field("status", _build_message_reader(lambda: _STATUS)),
 }
-_SCOPE: _Table = {2: _Field("spans", _message(lambda: _SPAN), many=True)}
-_RESOURCE: _Table = {2: _Field("scopeSpans", _message(lambda: _SCOPE), many=True)}
-_REQUEST: _Table = {1: _Field("resourceSpans", _message(lambda: _RESOURCE), many=True)}
+_SCOPE: _Table = {2: _Field("spans", _build_message_reader(lambda: _SPAN), many=True)}
+_RESOURCE: _Table = {2: _Field("scopeSpans", _build_message_reader(lambda: _SCOPE), many=True)}
+_REQUEST: _Table = {1: _Field("resourceSpans", _build_message_reader(lambda: _RESOURCE), many=True)}

@@ -12,10 +12,10 @@ from pydantic import JsonValue
 
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
-from service.intake.build import tool_call
-from service.intake.spans.kinds import is_copy, read_tool_name, sort_span
-from service.intake.spans.messages import HIDDEN, call_of, content_of
-from service.intake.spans.otlp import Given, Span, get_leaf, parse_json
+from service.intake.build import build_tool_call
+from service.intake.spans.kinds import classify_span, is_copy, read_tool_name
+from service.intake.spans.messages import HIDDEN, build_call, read_content
+from service.intake.spans.otlp import JsonObject, Span, get_leaf, parse_json
 
 _MAX_LITERAL_CHARS = 100_000
 
@@ -55,13 +55,13 @@ class Run(NamedTuple):
     call: ToolCall
     output: ToolResult | None
 
-    def read_result(self, said: ToolResult | None = None) -> ToolResult | None:
-        """Return what the tool returned. `said`: what a message says it returned."""
+    def read_result(self, reported: ToolResult | None = None) -> ToolResult | None:
+        """Return what the tool returned. `reported`: what a message says it returned."""
         if self.output is not None:
-            return replace(self.output, is_error=self.output.is_error or (said is not None and said.is_error))
+            return replace(self.output, is_error=self.output.is_error or (reported is not None and reported.is_error))
         if self.span.failed:
-            return ToolResult(said.content if said else self.span.message or _find_exception(self.span), True)
-        return said
+            return ToolResult(reported.content if reported else self.span.message or _find_exception(self.span), True)
+        return reported
 
 
 def _find_exception(span: Span) -> JsonValue:
@@ -70,7 +70,7 @@ def _find_exception(span: Span) -> JsonValue:
 
 def read_runs(spans: Sequence[Span]) -> list[Run]:
     """Return the calls that spans record, in order, each once, without those that an exporter made up."""
-    runs = {span.order: _read_run(span) for span in spans if sort_span(span) == "tool" and not is_copy(span)}
+    runs = {span.order: _read_run(span) for span in spans if classify_span(span) == "tool" and not is_copy(span)}
     for inner, outer in _pair_nested(spans, runs):
         runs[outer] = _merge(runs[outer], runs.pop(inner))
     return list(runs.values())
@@ -126,9 +126,9 @@ def _merge(outer: Run, inner: Run) -> Run:
 
 def _read_run(span: Span) -> Run:
     name = read_tool_name(span) or span.name
-    output, answered = _read_output(span)
+    output, call_id = _read_output(span)
     given = span.get("gen_ai.tool.call.id") or span.get("tool.id") or span.get("tool_call.id")
-    given = given or span.get("ai.toolCall.id") or answered
+    given = given or span.get("ai.toolCall.id") or call_id
     call, tool_id = _read_call(span, given if isinstance(given, str) else None, name), span.get("tool.id")
     return Run(span, call if tool_id is None else replace(call, tool_id=str(tool_id)), output)
 
@@ -137,7 +137,7 @@ def _read_call(span: Span, call_id: str | None, name: str) -> ToolCall:
     for key in _ARGUMENTS:
         given = span.get(key)
         if given is not None:
-            call = call_of(call_id, name, {"arguments": given}, "arguments", span.path)
+            call = build_call(call_id, name, {"arguments": given}, "arguments", span.path)
             unwrapped = _unwrap_input(call.arguments)
             return call if unwrapped is call.arguments else replace(call, arguments=unwrapped)
     return next(_list_inputs(span, call_id, name), ToolCall(call_id, name, None, captured=False))
@@ -145,12 +145,12 @@ def _read_call(span: Span, call_id: str | None, name: str) -> ToolCall:
 
 def _list_inputs(span: Span, call_id: str | None, name: str) -> Iterator[ToolCall]:
     """Iterate over the calls that the framework's record of its input gives; the first is used."""
-    told = [get_leaf(span, key) for key in _INPUTS]
-    told += [event.attributes.get("content") for event in span.events if event.name == "gen_ai.tool.message"]
-    for given in told:
+    values = [get_leaf(span, key) for key in _INPUTS]
+    values += [event.attributes.get("content") for event in span.events if event.name == "gen_ai.tool.message"]
+    for given in values:
         if given is None or given == HIDDEN:
             continue
-        call = tool_call(call_id, name, given)
+        call = build_tool_call(call_id, name, given)
         found = call.arguments if call.arguments is not None else _read_literal(given)
         if found is not None:
             yield replace(call, arguments=_unwrap_input(found), problem=None)
@@ -158,7 +158,7 @@ def _list_inputs(span: Span, call_id: str | None, name: str) -> Iterator[ToolCal
             yield call
 
 
-def _unwrap_input(given: Given | None) -> Given | None:
+def _unwrap_input(given: JsonObject | None) -> JsonObject | None:
     """Return the arguments inside a framework's wrapping.
 
     >>> _unwrap_input({"args": [], "kwargs": {"a": 1}}), _unwrap_input({"input_str": "{'a': 1}", "inputs": {"a": 1}})
@@ -195,15 +195,17 @@ def _read_literal(given: JsonValue) -> dict[str, JsonValue] | None:
 
 def _read_output(span: Span) -> tuple[ToolResult | None, JsonValue]:
     """Return the tool's result, and the call id in it if it is a message with a tool's role."""
-    told = [(get_leaf(span, key), span.get("output.mime_type") if key == "output.value" else None) for key in _OUTPUTS]
-    told += [(get_leaf(span, "gen_ai.completion"), "application/json")]
-    told += [(event.attributes.get("message"), "blocks") for event in span.events if event.name == "gen_ai.choice"]
-    for given, media in told:
+    values = [
+        (get_leaf(span, key), span.get("output.mime_type") if key == "output.value" else None) for key in _OUTPUTS
+    ]
+    values += [(get_leaf(span, "gen_ai.completion"), "application/json")]
+    values += [(event.attributes.get("message"), "blocks") for event in span.events if event.name == "gen_ai.choice"]
+    for given, media in values:
         if given is None or given == HIDDEN or (span.failed and given in ("{}", "")):
             continue
-        content, failed, answered = _unwrap_output(_read_content(given, media))
+        content, failed, call_id = _unwrap_output(_read_content(given, media))
         text = given if isinstance(given, str) and content != given else None
-        return ToolResult(content, failed or span.failed, text=text), answered
+        return ToolResult(content, failed or span.failed, text=text), call_id
     return None, None
 
 
@@ -217,7 +219,7 @@ def _unwrap_output(content: JsonValue) -> tuple[JsonValue, bool, JsonValue]:
     if isinstance(inner, dict):
         return _unwrap_output(inner)
     if "content" in content and "tool_call_id" in content:
-        return content_of(content["content"]), content.get("status") == "error", content["tool_call_id"]
+        return read_content(content["content"]), content.get("status") == "error", content["tool_call_id"]
     if "raw_output" in content and "tool_name" in content:
         return content["raw_output"], content.get("is_error") is True, None
     return content, False, None
@@ -226,12 +228,12 @@ def _unwrap_output(content: JsonValue) -> tuple[JsonValue, bool, JsonValue]:
 def _read_content(given: JsonValue, media: JsonValue) -> JsonValue:
     """Parse text declared as JSON, even a bare `0` or `false`; an event's text may spell blocks."""
     if not isinstance(given, str) or media is None:
-        return content_of(given)
+        return read_content(given)
     if media == "blocks":
         blocks = parse_json(given)
-        return content_of(given if blocks is None else blocks)
+        return read_content(given if blocks is None else blocks)
     if media != "application/json":
-        return content_of(given)
+        return read_content(given)
     try:
         return parse(given)
     except UnreadableError:

@@ -11,43 +11,47 @@ from collections.abc import Iterator, Sequence
 from pydantic import JsonValue
 
 from service.core.json.text import UnreadableError, parse
-from service.intake.accounting import clip, looks_like_call
-from service.intake.known_calls import KnownCalls, ToldCall, list_unpacked
+from service.intake.known_calls import CallMention, KnownCalls, list_packed_mentions
 from service.intake.spans.dialogue import DialogueEntry
-from service.intake.spans.kinds import is_copy, sort_span
-from service.intake.spans.messages import Lost, SpanMessage
-from service.intake.spans.otlp import Given, Span, get_leaf
+from service.intake.spans.kinds import classify_span, is_copy
+from service.intake.spans.messages import SpanMessage, UnreadPart
+from service.intake.spans.otlp import JsonObject, Span, get_leaf
 from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.sources import SOURCES
+from service.intake.unread import clip, looks_like_call
 
 _MAX_LEVELS = 3
 """Levels of attributes that only group others, as in `gen_ai.input.messages`."""
-_MARK = re.compile(r"(?:^|[\"'])(?:tool_?calls?|tool_?use|function_?call|arguments|args)(?:[\"']|$)", re.IGNORECASE)
+_CALL_HINT = re.compile(
+    r"(?:^|[\"'])(?:tool_?calls?|tool_?use|function_?call|arguments|args)(?:[\"']|$)", re.IGNORECASE
+)
 """Matches what has calls or is part of one, by name or in truncated JSON."""
 
 
-def find_rest(spans: Sequence[Span], known: KnownCalls, speaking: set[int]) -> Iterator[DialogueEntry]:
+def list_unread_calls(spans: Sequence[Span], known: KnownCalls, read_orders: set[int]) -> Iterator[DialogueEntry]:
     """Iterate over possible calls that are not read.
 
-    `speaking`: the order of each span whose messages are read, or should be.
+    `read_orders`: the order of each span whose messages are read, or should be.
     """
     for span in spans:
         if is_copy(span):
             continue
-        told = [call for value in _list_values(span) for call in known.list_unknown(list_unpacked(value, span.path))]
-        lost = [_describe(call, span) for call in told]
-        lost += _list_cut_off(span) if span.order in speaking else []
-        if lost:
-            yield DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", lost=tuple(lost)))
+        mentions = [
+            call for value in _list_values(span) for call in known.list_unknown(list_packed_mentions(value, span.path))
+        ]
+        unread = [_describe(call, span) for call in mentions]
+        unread += _list_truncated(span) if span.order in read_orders else []
+        if unread:
+            yield DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", unread=tuple(unread)))
 
 
-def _describe(call: ToldCall, span: Span) -> Lost:
+def _describe(call: CallMention, span: Span) -> UnreadPart:
     return "call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}"
 
 
 def _list_values(span: Span) -> Iterator[JsonValue]:
     """Iterate over attributes and events that may mention calls, without a tool's input and output."""
-    is_tool = sort_span(span) == "tool"
+    is_tool = classify_span(span) == "tool"
     for path, value in _list_attributes(span.attributes, ""):
         if not (is_tool and path in PAYLOADS):
             yield value
@@ -56,7 +60,7 @@ def _list_values(span: Span) -> Iterator[JsonValue]:
         yield {**of_tool, **event.attributes}
 
 
-def _list_attributes(given: Given, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
+def _list_attributes(given: JsonObject, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
     for name, value in given.items():
         path = f"{above}{name}"
         inner = value if isinstance(value, dict) and level < _MAX_LEVELS and path not in PAYLOADS else None
@@ -66,7 +70,7 @@ def _list_attributes(given: Given, above: str, level: int = 1) -> Iterator[tuple
             yield path, value
 
 
-def _list_cut_off(span: Span) -> Iterator[Lost]:
+def _list_truncated(span: Span) -> Iterator[UnreadPart]:
     """Iterate over message sources that an exporter's size limit truncated where they mentioned calls."""
     for source in SOURCES:
         pending = [("", get_leaf(span, source) if source in ("input", "output") else span.get(source))]
@@ -74,11 +78,15 @@ def _list_cut_off(span: Span) -> Iterator[Lost]:
             name, value = pending.pop()
             if isinstance(value, dict):
                 pending += value.items()
-            elif isinstance(value, str) and _is_cut_off(value) and (_MARK.search(name) or _MARK.search(value)):
+            elif (
+                isinstance(value, str)
+                and _is_truncated(value)
+                and (_CALL_HINT.search(name) or _CALL_HINT.search(value))
+            ):
                 yield "call", f"what {source} told of calls before it was cut off"
 
 
-def _is_cut_off(text: str) -> bool:
+def _is_truncated(text: str) -> bool:
     if not text.startswith(("[", "{")):
         return False
     try:

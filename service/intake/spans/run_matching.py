@@ -16,37 +16,37 @@ _MAX_TRIES = 64
 """Calls of one key compared with a run. Only hostile exports have more that differ from it."""
 
 
-def claim_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
+def match_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
     """Match each call with its run; return runs by call index, and the runs that match no call.
 
     Calls with different ids, names or arguments are different calls; an id on one side only decides nothing. A tool
     may receive more arguments than the model wrote, and arguments of other types.
     """
-    claims: dict[int, Run] = {}
-    left = list(runs)
-    for key_of, with_id in _LIKENESS:
+    matches: dict[int, Run] = {}
+    remaining = list(runs)
+    for key_of, with_id in _MATCH_RULES:
         waiting: defaultdict[str | None, deque[int]] = defaultdict(deque)
         for index, call in enumerate(calls):
-            if index not in claims and not (with_id and call.id and key_of not in _BY_ID):
+            if index not in matches and not (with_id and call.id and key_of not in _BY_ID):
                 waiting[key_of(call)].append(index)
         unclaimed: list[Run] = []
-        for run in left:
+        for run in remaining:
             key = key_of(run.call) if bool(run.call.id) == with_id else None
-            place = None if key is None else _take(waiting[key], run.call, calls)
-            if place is None:
+            index = None if key is None else _take(waiting[key], run.call, calls)
+            if index is None:
                 unclaimed.append(run)
             else:
-                claims[place] = run
-        left = unclaimed
-    return claims, left
+                matches[index] = run
+        remaining = unclaimed
+    return matches, remaining
 
 
 def _take(waiting: deque[int], run: ToolCall, calls: Sequence[ToolCall]) -> int | None:
     """Take the first waiting call that the run does not contradict; return its index."""
-    for at, place in enumerate(islice(waiting, _MAX_TRIES)):
-        if not _contradicts(calls[place], run):
-            del waiting[at]
-            return place
+    for offset, index in enumerate(islice(waiting, _MAX_TRIES)):
+        if not _contradicts(calls[index], run):
+            del waiting[offset]
+            return index
     return None
 
 
@@ -85,7 +85,7 @@ def _name(call: ToolCall) -> str | None:
 
 
 _BY_ID: tuple[Callable[[ToolCall], str | None], ...] = (_id_with_arguments, _id_with_name)
-_LIKENESS = (
+_MATCH_RULES = (
     (_id_with_arguments, True),
     (_id_with_name, True),
     (_name_with_arguments, False),

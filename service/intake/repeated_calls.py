@@ -20,18 +20,18 @@ from service.core.trace import ToolCall
 Key = tuple[Hashable, ...]
 
 
-class FoundCall(NamedTuple):
+class PossibleCall(NamedTuple):
     """What looks like a call, and its pointer."""
 
     call: ToolCall
     path: str
 
 
-class ReadCalls:
+class TraceCalls:
     """The calls of a trace.
 
-    >>> known = ReadCalls([ToolCall("a", "f", {"x": 1})])
-    >>> twice = [FoundCall(ToolCall(None, "f", {"x": 1.0}), "/0"), FoundCall(ToolCall("a", "f", {"x": 1}), "/1")]
+    >>> known = TraceCalls([ToolCall("a", "f", {"x": 1})])
+    >>> twice = [PossibleCall(ToolCall(None, "f", {"x": 1.0}), "/0"), PossibleCall(ToolCall("a", "f", {"x": 1}), "/1")]
     >>> [found.path for found in known.drop_repeated(twice)], [found.path for found in known.drop_repeated(twice[1:])]
     (['/1'], [])
     >>> [found.path for found in known.drop_repeated(twice, by_id=True)]
@@ -46,7 +46,7 @@ class ReadCalls:
     def _counts(self) -> Counter[Key]:
         return Counter([key for call in self._calls for key in self._list_keys(call)])
 
-    def drop_repeated(self, found: Iterable[FoundCall], *, by_id: bool = False) -> Sequence[FoundCall]:
+    def drop_repeated(self, found: Iterable[PossibleCall], *, by_id: bool = False) -> Sequence[PossibleCall]:
         """Return those of the calls found together that repeat no call.
 
         `by_id`: only one with a call's id may be its repetition.

@@ -1,6 +1,6 @@
 """The law of intake: every part of a source is read, listed as carrying nothing that is scored, or reported as unread.
 
-A reader declares with `Members` which members of an object it reads and which carry nothing; `account_members` reports
+A reader declares with `Members` which members of an object it reads and which carry nothing; `note_unread_members` reports
 all others to a transcript. What they hold decides what stays open: each call inside them is a call that nobody could
 read; anything else is named and leaves nothing open.
 """
@@ -16,14 +16,14 @@ from pydantic import JsonValue
 
 from service.core.json.pointers import build_pointer, escape_token
 from service.core.trace import ToolCall, UnreadKind
-from service.intake.build import Transcript, tool_call
-from service.intake.repeats import FoundCall
+from service.intake.build import Transcript, build_tool_call
+from service.intake.repeated_calls import PossibleCall
 
-Given = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 Unpack = Callable[[str, JsonValue], JsonValue]
 """Takes a member's name and value and returns the value that it encodes."""
 
-LONGEST_NAME = 60
+MAX_QUOTED_NAME_CHARS = 60
 """Characters of a source's name that a reason quotes."""
 
 _CALL_TYPE = re.compile(r"(?:^|[_-])(?:call|use|request)$|^(?:dynamic-)?tool[_-]", re.IGNORECASE)
@@ -51,13 +51,13 @@ class Members:
     """Members that carry nothing that is scored."""
 
 
-def members_of(of: str, read: str, idle: str = "") -> Members:
+def define_members(of: str, read: str, idle: str = "") -> Members:
     """Build `Members` from space-separated names."""
     return Members(of, frozenset(read.split()), frozenset(idle.split()))
 
 
-def account_members(
-    transcript: Transcript, given: Given, members: Members, path: str, *, holds: UnreadKind = "other"
+def note_unread_members(
+    transcript: Transcript, given: JsonObject, members: Members, path: str, *, holds: UnreadKind = "other"
 ) -> None:
     """Report each member that is neither read nor idle, and the calls inside idle members.
 
@@ -71,54 +71,54 @@ def account_members(
         what, place = f"the member {clip(name)!r} of {members.of}", f"{path}/{escape_token(name)}"
         if path == "" and _REFERENCE.fullmatch(name):
             if name not in members.idle:
-                transcript.lose("other", place, what)
+                transcript.note_unread("other", place, what)
         elif name in members.idle:
-            lose_calls(transcript, value, place, what, named=True, by_id=path != "")
+            note_unread_calls(transcript, value, place, what, named=True, by_id=path != "")
         else:
-            lose_value(transcript, value, place, what, holds=holds, by_id=path != "")
+            note_unread_value(transcript, value, place, what, holds=holds, by_id=path != "")
 
 
-def account_others(
-    transcript: Transcript, given: Given, names: Iterable[str], chosen: str, of: str, path: str = ""
+def note_unread_alternatives(
+    transcript: Transcript, given: JsonObject, names: Iterable[str], chosen: str, of: str, path: str = ""
 ) -> None:
     """Report the alternatives to `chosen`: members that may stand for the same thing, of which only one is read."""
     for name in names:
         if name != chosen and given.get(name):
             what = f"the member {name!r} of {of}, beside {chosen!r},"
-            lose_value(transcript, given[name], f"{path}/{name}", what, by_id=path != "")
+            note_unread_value(transcript, given[name], f"{path}/{name}", what, by_id=path != "")
 
 
-def account_part(transcript: Transcript, part: Given, of: str, path: str, *, idle: bool = False) -> None:
+def note_unread_typed_part(transcript: Transcript, part: JsonObject, of: str, path: str, *, idle: bool = False) -> None:
     """Report an unread part by its type and by the calls in it. `of`: what the part is, such as "a block".
 
     `idle`: apart from calls, the part carries nothing that is scored; attachments of a user are an example.
     """
-    account_unknown(
-        transcript, part, f"{of} of the type {clip(part['type'])}", path, kind=kind_of(part["type"]), idle=idle
+    note_unread_of_kind(
+        transcript, part, f"{of} of the type {clip(part['type'])}", path, kind=guess_kind(part["type"]), idle=idle
     )
 
 
-def account_unknown(
-    transcript: Transcript, value: JsonValue | Given, what: str, path: str, *, kind: UnreadKind, idle: bool = False
+def note_unread_of_kind(
+    transcript: Transcript, value: JsonValue | JsonObject, what: str, path: str, *, kind: UnreadKind, idle: bool = False
 ) -> None:
     """Report an unread part whose type stands somewhere other than in `type`."""
     if kind == "call":
-        transcript.lose(kind, path, what)
+        transcript.note_unread(kind, path, what)
     else:
-        lose_value(transcript, value, path, what, holds="other" if idle and kind == "text" else kind)
+        note_unread_value(transcript, value, path, what, holds="other" if idle and kind == "text" else kind)
 
 
-def lose_value(
+def note_unread_value(
     transcript: Transcript, value: Any, path: str, what: str, *, holds: UnreadKind = "other", by_id: bool = True
 ) -> None:
     """Report a value of unknown form: the calls in it, or `holds` if it contains none."""
     if holds == "other" and _is_reply(value):
         holds = "text"
-    if not lose_calls(transcript, value, path, what, by_id=by_id) or holds != "other":
-        transcript.lose(holds, path, what)
+    if not note_unread_calls(transcript, value, path, what, by_id=by_id) or holds != "other":
+        transcript.note_unread(holds, path, what)
 
 
-def lose_calls(
+def note_unread_calls(
     transcript: Transcript, value: Any, path: str, what: str, *, named: bool = False, by_id: bool = True
 ) -> bool:
     """Report the calls in a value that otherwise carries nothing scored; return whether there are any.
@@ -127,17 +127,17 @@ def lose_calls(
     id of a call that was read may count as its repetition.
     """
     calls = [
-        FoundCall(_read_found(given, holder), place)
+        PossibleCall(_read_possible_call(given, holder), place)
         for place, given, _, holder in list_calls(value, path)
-        if not named or _says_more(given)
+        if not named or _has_call_members(given)
     ]
-    transcript.doubt(calls, what, path, by_id=by_id)
+    transcript.note_unread_calls_of(calls, what, path, by_id=by_id)
     return bool(calls)
 
 
 def _is_reply(value: Any) -> bool:
     """Whether a value looks like a model's reply in the form its provider sends."""
-    given = cast("Given", value if isinstance(value, dict) else {})
+    given = cast("JsonObject", value if isinstance(value, dict) else {})
     return given.get("role") == "assistant" or any(
         isinstance(given.get(key), list) for key in ("choices", "candidates")
     )
@@ -145,7 +145,7 @@ def _is_reply(value: Any) -> bool:
 
 def clip(name: str) -> str:
     """Shorten a source's name to what a reason quotes."""
-    return name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "..."
+    return name if len(name) <= MAX_QUOTED_NAME_CHARS else name[:MAX_QUOTED_NAME_CHARS] + "..."
 
 
 def find_calls(value: JsonValue, path: str) -> Iterator[str]:
@@ -163,7 +163,7 @@ def find_calls(value: JsonValue, path: str) -> Iterator[str]:
 
 def list_calls(
     value: JsonValue, path: str, unpack: Unpack | None = None
-) -> Iterator[tuple[str, dict[str, JsonValue], str, Given]]:
+) -> Iterator[tuple[str, dict[str, JsonValue], str, JsonObject]]:
     """Iterate over what looks like a call.
 
     Yields its pointer, the call, the name of the member that holds it, and the object around it. Content returned by a
@@ -172,54 +172,54 @@ def list_calls(
     # The path down, each level with its remaining items. A pointer is built only for a call that is found.
     levels: list[Iterator[tuple[str | int, JsonValue]]] = [iter([("", value)])]
     tokens: list[str | int] = []
-    around: list[Given] = [{}]
+    holders: list[JsonObject] = [{}]
     while levels:
         step = next(levels[-1], None)
         if step is None:
             levels.pop()
-            around.pop()
+            holders.pop()
             del tokens[-1:]
             continue
         token, here = step
         if unpack:
             here = unpack(str(token), here)
         if isinstance(here, dict) and looks_like_call(here):
-            yield path + build_pointer(*tokens[1:], token) if levels[1:] else path, here, str(token), around[-1]
+            yield path + build_pointer(*tokens[1:], token) if levels[1:] else path, here, str(token), holders[-1]
         elif isinstance(here, dict | list):
             levels.append(_list_below(here))
-            around.append(here if isinstance(here, dict) else {})
+            holders.append(here if isinstance(here, dict) else {})
             tokens.append(token)
 
 
-_RETURNED = frozenset({"content", "contents", "response", "result", "output"})
+_RESULT_MEMBERS = frozenset({"content", "contents", "response", "result", "output"})
 
 
 def _list_below(here: dict[str, JsonValue] | list[JsonValue]) -> Iterator[tuple[str | int, JsonValue]]:
     if isinstance(here, list):
         return iter(enumerate(here))
     kind = here.get("type")
-    is_result = here.get("role") in ("tool", "function") or (isinstance(kind, str) and kind_of(kind) == "result")
-    return ((key, item) for key, item in here.items() if not (is_result and key in _RETURNED))
+    is_result = here.get("role") in ("tool", "function") or (isinstance(kind, str) and guess_kind(kind) == "result")
+    return ((key, item) for key, item in here.items() if not (is_result and key in _RESULT_MEMBERS))
 
 
-def _read_found(given: Given, holder: Given) -> ToolCall:
+def _read_possible_call(given: JsonObject, holder: JsonObject) -> ToolCall:
     """Read what looks like a call as far as possible. Without a name it matches no known call.
 
     `holder`: the enclosing object, which may carry the id.
     """
     inner = given.get("function")
-    own = cast("Given", inner) if isinstance(inner, dict) else given
+    own = cast("JsonObject", inner) if isinstance(inner, dict) else given
     call_id = next((value for one in (given, holder) if (value := _find(one, _CALL_IDS))), None)
     name = _find(own, _TOOLS) or next((tool for key, tool in _SEARCHES.items() if own.get(key)), "")
-    return tool_call(call_id, name, next((own[key] for key in _ARGUMENTS if key in own), None))
+    return build_tool_call(call_id, name, next((own[key] for key in _ARGUMENTS if key in own), None))
 
 
-def _says_more(given: Given) -> bool:
+def _has_call_members(given: JsonObject) -> bool:
     """Whether an object has a call's tool, arguments or id, or is Gemini's record of a search."""
     return bool(given.keys() & {*_TOOLS, *_ARGUMENTS, *_CALL_IDS[:-1], *_SEARCHES, "function"})
 
 
-def _find(given: Given, names: tuple[str, ...]) -> str | None:
+def _find(given: JsonObject, names: tuple[str, ...]) -> str | None:
     return next((value for name in names if isinstance(value := given.get(name), str) and value), None)
 
 
@@ -233,7 +233,7 @@ _SEARCHES: Mapping[str, str] = {
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
 
-def looks_like_call(given: Given) -> bool:
+def looks_like_call(given: JsonObject) -> bool:
     """Whether an object is a call.
 
     It is one by its type, by a name with arguments or a call id, or as Gemini's record of a search.
@@ -246,7 +246,7 @@ def looks_like_call(given: Given) -> bool:
     (True, True, False)
     """
     kind = given.get("type") or given.get("part_kind")
-    if isinstance(kind, str) and kind_of(kind) == "call":
+    if isinstance(kind, str) and guess_kind(kind) == "call":
         return True
     if any(given.get(name) for name in _SEARCHES):
         return True
@@ -256,10 +256,10 @@ def looks_like_call(given: Given) -> bool:
     return named and (with_arguments or (given_something and any(map(_CALL_ID.fullmatch, given))))
 
 
-def kind_of(type_name: str) -> UnreadKind:
+def guess_kind(type_name: str) -> UnreadKind:
     """Guess from its name what an unread type may be: a call, a result, or text.
 
-    >>> kind_of("mcp_tool_use"), kind_of("tool-weather"), kind_of("tool_result"), kind_of("audio")
+    >>> guess_kind("mcp_tool_use"), guess_kind("tool-weather"), guess_kind("tool_result"), guess_kind("audio")
     ('call', 'call', 'result', 'text')
     """
     if _RESULT_TYPE.search(type_name):

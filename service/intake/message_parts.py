@@ -8,10 +8,10 @@ from functools import partial
 from pydantic import JsonValue
 
 from service.core.trace import ToolCall, ToolResult
-from service.intake.accounting import account_unknown, clip, kind_of, lose_value
 from service.intake.build import Transcript
+from service.intake.unread import clip, guess_kind, note_unread_of_kind, note_unread_value
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
 
 def list_items(value: JsonValue) -> list[JsonValue]:
@@ -19,17 +19,17 @@ def list_items(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-def list_objects(value: JsonValue) -> Iterator[Given]:
+def list_objects(value: JsonValue) -> Iterator[JsonObject]:
     """Iterate over the objects in a list."""
     return (item for item in list_items(value) if isinstance(item, dict))
 
 
-def find_text(given: Given, *names: str) -> str | None:
+def find_text(given: JsonObject, *names: str) -> str | None:
     """Return the first of these members that is a non-empty text."""
     return next((value for name in names if isinstance(value := given.get(name), str) and value), None)
 
 
-def find_object(given: Given, *names: str) -> dict[str, JsonValue]:
+def find_object(given: JsonObject, *names: str) -> dict[str, JsonValue]:
     """Return the first of these members that is an object; {} if none is."""
     for name in names:
         value = given.get(name)
@@ -43,11 +43,11 @@ def list_content(transcript: Transcript, content: JsonValue, path: str) -> list[
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if content is not None and not isinstance(content, list):
-        lose_value(transcript, content, path, "a content that is no list", holds="text")
+        note_unread_value(transcript, content, path, "a content that is no list", holds="text")
     return list_items(content)
 
 
-class Speech:
+class ReplyBuilder:
     """Builds an assistant message from its parts: the joined texts, then its calls, then their results.
 
     Text or calls after a result in the same message start a new message.
@@ -74,14 +74,14 @@ class Speech:
         self._calls.append((call, result))
         self._returned += result is not None
 
-    def result(
+    def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
     ) -> None:
-        """Add what a call returned, as `Transcript.result` takes it.
+        """Add what a call returned, as `Transcript.add_result` takes it.
 
         The message ends once all its calls have returned.
         """
-        self._results.append(partial(self._transcript.result, call_id, result, path=path, tool=tool))
+        self._results.append(partial(self._transcript.add_result, call_id, result, path=path, tool=tool))
         self._returned += 1
         if self._returned >= len(self._calls):
             self.cut()
@@ -95,8 +95,8 @@ class Speech:
             self._transcript.call(call, parallel=index > 0)
             if result is not None:
                 self._transcript.answer(result)
-        for tell in self._results:
-            tell()
+        for add_result in self._results:
+            add_result()
         self._texts, self._calls, self._results, self._returned = [], [], [], 0
 
     def end(self) -> None:
@@ -106,6 +106,6 @@ class Speech:
             self._transcript.say("assistant", "")
 
 
-def lose_part(transcript: Transcript, part: JsonValue, name: str, path: str, *, of_user: bool = False) -> None:
+def note_unread_part(transcript: Transcript, part: JsonValue, name: str, path: str, *, of_user: bool = False) -> None:
     """Report a part of the type `name` as unread; what a user shows leaves nothing open."""
-    account_unknown(transcript, part, f"a part of the type {clip(name)}", path, kind=kind_of(name), idle=of_user)
+    note_unread_of_kind(transcript, part, f"a part of the type {clip(name)}", path, kind=guess_kind(name), idle=of_user)
