@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import JsonValue, TypeAdapter
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.models.discovery import import_all
 from service.core.models.invalid import validate
 from service.core.models.kinds import list_kinds

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import FrozenModel
 from service.core.trace import ToolDef
 from service.intake.format import LAST_PLACE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, ClassVar, Literal, cast
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.methods.bfcl_number import Answer, Doc, convert
 from service.core.models.kinds import Several
 from service.core.trace import ToolDef

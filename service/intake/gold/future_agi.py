@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.json.text import read_structure
 from service.core.trace import ToolDef
 from service.errors import InputError

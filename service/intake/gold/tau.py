@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
 from service.intake.gold.base import GoldForm, match_exactly, match_words
