@@ -45,7 +45,7 @@ SCRIPTS = [
 ]
 
 
-def build_mention(script: str) -> Trace:
+def tell(script: str) -> Trace:
     transcript = Transcript()
     returned = 0
     for word in script.split():
@@ -65,13 +65,13 @@ def build_mention(script: str) -> Trace:
 
 
 def play(script: str) -> list[JsonValue]:
-    return [None if step.result is None else step.result.content for step in build_mention(script).steps]
+    return [None if step.result is None else step.result.content for step in tell(script).steps]
 
 
 @pytest.mark.parametrize(("script", "wanted", "unread"), [pytest.param(*row[1:], id=row[0]) for row in SCRIPTS])
 def test_pairing(script: str, wanted: list[JsonValue], unread: list[str]) -> None:
     assert play(script) == wanted
-    assert [part.kind for part in build_mention(script).unread] == unread
+    assert [part.kind for part in tell(script).unread] == unread
 
 
 ids = st.sampled_from(["", "a", "b", "c", "a@g", "@f", "@g"])
@@ -86,7 +86,7 @@ def test_no_result_is_given_twice_or_to_a_later_call(script: list[str]) -> None:
     calls = [place for place, word in enumerate(script) if word.startswith("call:")]
     results = [place for place, word in enumerate(script) if word.startswith("ret:")]
     assert len(answers) == len(calls)
-    assert len(results) == len(given) + len(build_mention(" ".join(script)).unread)
+    assert len(results) == len(given) + len(tell(" ".join(script)).unread)
     assert all(calls[index] < results[answer] for index, answer in enumerate(answers) if answer is not None)
 
 
