@@ -60,7 +60,7 @@ def outcome_of(report: Any, criterion: str) -> Any:
 def test_what_code_proves_wrong_is_not_asked():
     made = plan(request(FLIPPED))
     assert "grounded" not in criteria(made)
-    assert made.saved == 1
+    assert made.questions_saved == 1
     outcome = outcome_of(conclude(made, {}), "grounded")
     assert isinstance(outcome, EvidencedScore)
     assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["scale_flip"])

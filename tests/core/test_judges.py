@@ -627,7 +627,7 @@ def test_a_judge_is_asked_what_code_has_not_decided(
     assert [ask.key for ask in made.asks] == want
     for found in settled(made, "it"):
         assert isinstance(found, str) or found == Skipped("not_applicable", "code has decided it")
-    assert made.blocked == (), "what need not be asked is not missing"
+    assert made.blocked_asks == (), "what need not be asked is not missing"
 
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "required": ["a"]}}]
