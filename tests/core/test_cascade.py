@@ -181,7 +181,7 @@ BOUND: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("fields", "check", "status"), [case[1:] for case in BOUND], ids=[case[0] for case in BOUND])
 def test_a_fit_is_bound_to_all_that_is_asked(fields: dict[str, Any], check: dict[str, Any], status: str) -> None:
     [fitted] = [ask for ask in plan(request(FREE)).asks if ask.criterion == "grounded"]
-    bound = {"judge": fitted.judge.id, "judge_digest": fitted.judge.digest, "evidence": fitted.looks}
+    bound = {"judge": fitted.judge.id, "judge_digest": fitted.judge.digest, "evidence": fitted.evidence_digest}
     fit = make_fit(**{**bound, "model": "m", "criterion": "grounded", "assembly": ASSEMBLY, **fields})
     asked = request(FREE, **check)
     if check.get("kind") == "judge":

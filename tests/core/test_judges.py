@@ -76,8 +76,8 @@ def test_a_packaged_judge_is_complete(file: Any) -> None:
     assert all(label.means for label in made.scale.values()), "each label has its anchor"
     assert any(label.value < made.threshold for label in made.scale.values())
     assert 2 <= len(made.examples) <= 3
-    assert all(set(example.shown) <= set(made.views) for example in made.examples)
-    named = {part for part in made.views if f"`{part}`" in made.question}
+    assert all(set(example.shown) <= set(made.part_names) for example in made.examples)
+    named = {part for part in made.part_names if f"`{part}`" in made.question}
     assert named, "the question names what it is about as it is shown"
 
 
