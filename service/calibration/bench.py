@@ -24,7 +24,7 @@ from service.calibration.predictions import JudgePredictions
 from service.calibration.promising import VerdictItem, find_guarantees
 from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits import Binding, Calibrator, Fit, Guarantee, Method, Origin
-from service.stats.tallies import LabelTally, auroc, tally
+from service.stats.tallies import LabelTally, auroc, build_tally
 
 RawValues = Mapping[Key, tuple[float, ...]]
 INNER_FOLDS = 3
@@ -174,7 +174,7 @@ class Bench:
 
 def tally_items(items: Sequence[LabelledItem], raw: RawValues) -> LabelTally:
     """The tally of first answers."""
-    return tally([raw[item.key][0] for item in items], [item.passes for item in items])
+    return build_tally([raw[item.key][0] for item in items], [item.passes for item in items])
 
 
 def build_bench(

@@ -12,7 +12,7 @@ from service.core.judging.fits import Guarantee
 from service.stats.corrected import code_groups
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
-from service.stats.selective import VerdictRows, find_edge
+from service.stats.selective import VerdictRows, find_certainty_threshold
 
 ERROR = 0.05
 """How likely it may be that a promise is not kept."""
@@ -73,9 +73,9 @@ def find_guarantees(
 
 
 def _find_guarantee(items: Sequence[VerdictItem], rows: VerdictRows, share: float, *, confidence: float) -> Guarantee:
-    edge = find_edge(rows, share=share, error=(1 - confidence) * TESTED_PART)
+    edge = find_certainty_threshold(rows, share=share, error=(1 - confidence) * TESTED_PART)
     accepted = (
-        [] if edge is None else [one for one, sure in zip(items, rows.sureness.tolist(), strict=True) if sure >= edge]
+        [] if edge is None else [one for one, sure in zip(items, rows.certainty.tolist(), strict=True) if sure >= edge]
     )
     return Guarantee(
         share=share,

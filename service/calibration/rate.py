@@ -13,9 +13,16 @@ from service.calibration.labels import Key, LabelledItem, LabelledSet
 from service.calibration.predictions import JudgePredictions, Prediction, group_by_judge
 from service.calibration.splits import SEED
 from service.errors import InputError
-from service.stats.corrected import InferredRate, code_groups, infer_from_labels, is_enough, ppi
-from service.stats.sampling import StratifiedRate, Stratum, compute_half, cut_strata, estimate_rate, plan_labels
-from service.stats.selective import estimate_likeness
+from service.stats.corrected import InferredRate, code_groups, has_enough_groups, infer_from_labels, ppi
+from service.stats.sampling import (
+    StratifiedRate,
+    Stratum,
+    allocate_labels,
+    compute_half_width,
+    cut_strata,
+    estimate_stratified_rate,
+)
+from service.stats.selective import estimate_icc
 from service.stats.transport import MeanShift, compare_means
 
 
@@ -83,7 +90,7 @@ def _compute_rate(labels: LabelledSet, judge: JudgePredictions, threshold: float
     known = {item.key: item for item in labels.items if item.criterion == judge.criterion and item.key in judge.raw}
     labelled, rest = sorted(known), sorted(judge.raw.keys() - known.keys())
     groups = [known[key].group for key in labelled], [judge.groups.get(key) for key in rest]
-    if not is_enough(*groups):
+    if not has_enough_groups(*groups):
         told = f"{len(labelled)} labelled items of {judge.criterion!r} and {len(rest)} others"
         raise InputError.at(judge.name, f"{told}; a rate needs two groups of each")
     verdicts = [known[key].passes for key in labelled]
@@ -125,9 +132,9 @@ def _build_plan(
         own = [item.passes for item, raw in zip(items, said, strict=True) if low <= raw <= high]
         size = len(own) + sum(low <= raw <= high for raw in rest.values())
         strata.append(Stratum(low, high, size, len(own), sum(own)))
-    more, whole = plan_labels(strata, count), sum(one.items for one in strata)
+    more, whole = allocate_labels(strata, count), sum(one.items for one in strata)
     alike = [round(count * one.items / whole) for one in strata]
-    worth = _find_worth(items)
+    ess_ratio = _estimate_ess_ratio(items)
     chosen = [
         tuple(_shuffle([key[0] for key, raw in rest.items() if low <= raw <= high]))[:number]
         for (low, high), number in zip(ranges, more, strict=True)
@@ -135,17 +142,17 @@ def _build_plan(
     return LabelPlan(
         strata=tuple(strata),
         next=tuple(chosen),
-        rate=estimate_rate(strata, worth=worth),
-        width=2 * compute_half(strata, more, worth=worth),
-        width_at_random=2 * compute_half(strata, alike, worth=worth),
+        rate=estimate_stratified_rate(strata, ess_ratio=ess_ratio),
+        width=2 * compute_half_width(strata, more, ess_ratio=ess_ratio),
+        width_at_random=2 * compute_half_width(strata, alike, ess_ratio=ess_ratio),
     )
 
 
-def _find_worth(items: Sequence[LabelledItem]) -> float:
+def _estimate_ess_ratio(items: Sequence[LabelledItem]) -> float:
     """How many labels one is worth, where those of a group are alike."""
     size = sum(n * n for n in Counter(item.group for item in items).values()) / len(items)
     passes, groups = np.array([item.passes for item in items]), code_groups([item.group for item in items])
-    return 1 / (1 + (size - 1) * estimate_likeness(passes, groups))
+    return 1 / (1 + (size - 1) * estimate_icc(passes, groups))
 
 
 def _shuffle(names: Iterable[str]) -> Iterator[str]:

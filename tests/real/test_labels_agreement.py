@@ -14,7 +14,7 @@ from service.calibration.options import ReportOptions
 from service.calibration.predictions import group_by_judge
 from service.calibration.report.rendering import render_report_markdown
 from service.calibration.run import calibrate
-from service.stats.tallies import auroc, build_confusion_at, tally
+from service.stats.tallies import auroc, build_confusion_at, build_tally
 from tests.bulk import WHOLE
 
 pytestmark = pytest.mark.shared_data
@@ -92,7 +92,7 @@ JUDGES = {
 def test_recorded_judges_agree_as_far_as_they_did(spans: ImportedSet) -> None:
     for judge in group_by_judge(spans.predictions):
         raw = [judge.raw[item.key][0] for item in spans.labels.items]
-        found = tally(raw, [item.passes for item in spans.labels.items])
+        found = build_tally(raw, [item.passes for item in spans.labels.items])
         assert (build_confusion_at(found, 0.75).kappa, auroc(found)) == pytest.approx(JUDGES[judge.name], abs=1e-3)
 
 

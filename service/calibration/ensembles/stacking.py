@@ -17,7 +17,7 @@ from service.calibration.results import HeldOutSlice, StackReport
 from service.calibration.splits import assign_folds
 from service.stats.intervals import choose_difference
 from service.stats.rates import PairedCase, RatePart
-from service.stats.tallies import LabelTally, build_confusion_at, tally
+from service.stats.tallies import LabelTally, build_confusion_at, build_tally
 
 LIKELY = 0.5
 """From there on a single judge passes by its own word."""
@@ -97,7 +97,7 @@ def _list_rows(items: Sequence[LabelledItem], values: Values) -> list[FigureRow]
 
 
 def _compute_kappa(rows: Sequence[FigureRow]) -> float | None:
-    return _kappa(tally([float(row.passed) for row in rows], [row.label for row in rows]))
+    return _kappa(build_tally([float(row.passed) for row in rows], [row.label for row in rows]))
 
 
 def _kappa(found: LabelTally) -> float | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from service.stats.tallies import Floats, build_confusion_at, tally
+from service.stats.tallies import Floats, build_confusion_at, build_tally
 
 RIDGES = (3.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 """How strongly weights may be held back; the likeliest one on items that were not fitted is taken."""
@@ -84,7 +84,7 @@ def _compute_loss(chance: Floats, y: Floats) -> float:
 
 
 def _choose_threshold(chance: Floats, labels: Sequence[bool]) -> float:
-    found = tally(chance, labels)
+    found = build_tally(chance, labels)
     return min(THRESHOLDS, key=lambda at: (-(build_confusion_at(found, at).kappa or 0.0), abs(at - 0.5)))
 
 

@@ -42,7 +42,7 @@ from service.calibration.results import (
 )
 from service.core.judging.fits import Fit
 from service.stats.rates import RatePart
-from service.stats.tallies import LabelTally, build_reliability, ece, ece_by_chance, tally
+from service.stats.tallies import LabelTally, build_reliability, build_tally, ece, ece_by_chance
 
 BARS = 20
 
@@ -114,7 +114,7 @@ def _list_curve_parts(bench: Bench) -> list[tuple[LabelTally, float]]:
 
 
 def _tally(rows: Sequence[FigureRow]) -> LabelTally:
-    return tally([row.value for row in rows], [row.label for row in rows])
+    return build_tally([row.value for row in rows], [row.label for row in rows])
 
 
 def _compute_agreed_figures(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Figures | None:
@@ -223,4 +223,4 @@ def _measure_over_splits(bench: Bench, options: ReportOptions) -> Spread | None:
 
 def _compute_error(bench: Bench, options: ReportOptions, seed: str) -> float:
     found = refold(bench, options, seed=seed)
-    return ece(tally([one.value for one in found], [item.passes for item in bench.items])) or 0.0
+    return ece(build_tally([one.value for one in found], [item.passes for item in bench.items])) or 0.0
