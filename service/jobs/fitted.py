@@ -39,7 +39,7 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     """What becomes of a calibration that is judged."""
     items = read_models(parse_lines(job["labels"].split("\n")), ITEM)
     said = list(_list_predictions(job, [item for _, item in items]))
-    missing = [str(one) for one in said if isinstance(one, UnansweredItem) and not one.decided]
+    missing = [str(one) for one in said if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     told = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:REASONS]))
     labels = build_labelled_set(items, source=job["name"] or "labels")
     predictions = [one for one in said if isinstance(one, Prediction)]

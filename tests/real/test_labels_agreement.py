@@ -99,7 +99,7 @@ def test_recorded_judges_agree_as_far_as_they_did(spans: ImportedSet) -> None:
 @pytest.mark.whole
 def test_a_run_from_labels_to_report(spans: ImportedSet) -> None:
     """One default seed, never searched. Over other splits the best judge's calibration error is at most .05 in the median."""
-    options = ReportOptions(resampling=Resampling(draws=DRAWS), splits=SPLITS)
+    options = ReportOptions(resampling=Resampling(draws=DRAWS), extra_splits=SPLITS)
     run = calibrate(spans.labels, spans.predictions, options)
     (jury,) = run.report.juries
     best = next(judge for judge in run.report.judges if judge.name == jury.best)

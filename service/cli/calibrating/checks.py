@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from service.calibration.checking import (
+from service.calibration.drift import (
     CHECK_VERSION,
     STATISTICS,
     CheckReport,
@@ -162,7 +162,7 @@ async def _collect_predictions(
     missing: list[str] = []
     try:
         async for one in collect_predictions(engine, items, asking):
-            if isinstance(one, UnansweredItem) and one.decided:
+            if isinstance(one, UnansweredItem) and one.nothing_to_ask:
                 continue
             if isinstance(one, UnansweredItem):
                 missing.append(str(one))

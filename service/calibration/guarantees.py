@@ -1,4 +1,4 @@
-"""What of a judge's verdicts is accepted, so that a stated share of them agrees with humans."""
+"""Which of a judge's verdicts to accept, so that a stated share of them agrees with humans."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
 from service.stats.selective import VerdictRows, find_certainty_threshold
 
-ERROR = 0.05
-"""How likely it may be that a promise is not kept."""
-TESTED_PART = 1 / 3
-"""Of the error, at how much levels are tested. The rest is for what was learned from these very labels: which values are one
-level, and in which order passes and failures take turns. On D2T-Eval a half would break promises of judges with many values in
-9 % of 500 splits."""
-LEVELS = (0.8, 0.85, 0.9, 0.95)
-"""The shares that every report tells the coverage of."""
+GUARANTEE_ERROR = 0.05
+"""The chance that a guarantee may fail."""
+TESTED_ERROR_PART = 1 / 3
+"""The part of the error at which levels are tested. The rest covers what was learned from these very labels: which values
+form one level, and in which order passes and failures alternate. On D2T-Eval, a half would break the guarantees of judges
+with many values in 9 % of 500 splits."""
+REPORTED_SHARES = (0.8, 0.85, 0.9, 0.95)
+"""The shares of agreement for which every report gives the coverage."""
 
 
 class AcceptedItem(NamedTuple):
-    """An item, whether its verdict is accepted, and whether that is the label's."""
+    """An item, whether its verdict is accepted, and whether the verdict matches the label."""
 
     group: str
     accepted: bool
@@ -33,16 +33,16 @@ class AcceptedItem(NamedTuple):
 
 
 def measure_shares(items: Sequence[AcceptedItem], resampling: Resampling) -> tuple[Measure, Measure]:
-    """The share of items that is accepted, and the share of these that agrees, with intervals by groups where any are drawn."""
+    """Measure the share of items accepted, and the share of those that agrees, with intervals by groups if any are drawn."""
     accepted = [item for item in items if item.accepted]
-    whole = [RatePart(item.group, float(item.accepted)) for item in items]
-    return measure_share(whole, resampling), measure_share(
+    parts = [RatePart(item.group, float(item.accepted)) for item in items]
+    return measure_share(parts, resampling), measure_share(
         [RatePart(item.group, float(item.agrees)) for item in accepted], resampling
     )
 
 
 def measure_share(parts: Sequence[RatePart], resampling: Resampling) -> Measure:
-    """The share of hits, with its interval by groups where any is drawn; undefined for no parts."""
+    """Measure the share of hits, with its interval by groups if any are drawn; undefined for no parts."""
     if not parts:
         return Measure(None)
     rate = sum(part.hits for part in parts) / len(parts)
@@ -50,7 +50,7 @@ def measure_share(parts: Sequence[RatePart], resampling: Resampling) -> Measure:
 
 
 class VerdictItem(NamedTuple):
-    """A labelled item: the judge's raw value, what a map makes of it, the verdict by that, and the label's."""
+    """A labelled item: the judge's raw value, its calibrated value, the resulting verdict, and the label."""
 
     raw: float
     value: float
@@ -62,20 +62,22 @@ class VerdictItem(NamedTuple):
 def find_guarantees(
     items: Sequence[VerdictItem], shares: Sequence[float], *, stages: int = 1
 ) -> dict[float, Guarantee]:
-    """For each share, the verdicts that agree with labels in at least so many cases: as many as can be shown.
+    """For each share, find as many verdicts as possible that provably agree with labels in at least that share of cases.
 
-    Passes and failures are one sequence, from the surest by the map inwards, tested at `TESTED_PART` of the error. `stages`: of
-    the judges of a cascade each gets as large a part of the error, so that all their promises hold together (Bonferroni's
-    inequality: Dunn 1961, "Multiple comparisons among means", JASA 56:52-64).
+    Passes and failures form one sequence, from the most certain calibrated value downwards, tested at `TESTED_ERROR_PART` of the
+    error. `stages`: the error is divided equally among the judges of a cascade, so that all their guarantees hold together
+    (Bonferroni's inequality: Dunn 1961, "Multiple comparisons among means", JASA 56:52-64).
     """
     rows = _build_rows(items)
-    return {share: _find_guarantee(items, rows, share, confidence=1 - ERROR / stages) for share in shares}
+    return {share: _find_guarantee(items, rows, share, confidence=1 - GUARANTEE_ERROR / stages) for share in shares}
 
 
 def _find_guarantee(items: Sequence[VerdictItem], rows: VerdictRows, share: float, *, confidence: float) -> Guarantee:
-    edge = find_certainty_threshold(rows, share=share, error=(1 - confidence) * TESTED_PART)
+    threshold = find_certainty_threshold(rows, share=share, error=(1 - confidence) * TESTED_ERROR_PART)
     accepted = (
-        [] if edge is None else [one for one, sure in zip(items, rows.certainty.tolist(), strict=True) if sure >= edge]
+        []
+        if threshold is None
+        else [one for one, sure in zip(items, rows.certainty.tolist(), strict=True) if sure >= threshold]
     )
     return Guarantee(
         share=share,
