@@ -161,11 +161,11 @@ def create_app(
 
 
 def _build_metrics(engine: Engine, stock: BacklogCollector | None) -> ServiceMetrics:
-    named = {model for judge in engine.shelf.judges.values() for model in judge.models}
+    named = {model for judge in engine.registry.judges.values() for model in judge.models}
     if engine.judging is not None:
         judges = engine.judging.judges
         named |= {judges.model, *judges.allowed, *([judges.fallback] if judges.fallback else [])}
-    metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.shelf}, stock=stock, models=named)
+    metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.registry}, stock=stock, models=named)
     if engine.judging is not None:
         engine.judging.observers.append(metrics.count_ask)
     return metrics

@@ -87,7 +87,7 @@ class FitManager:
         )
 
     def _describe(self, fit: Fit) -> str:
-        judges, judging = self._engine.shelf.judges, self._engine.judging
+        judges, judging = self._engine.registry.judges, self._engine.judging
         if judging is None:
             return describe_state(fit, judges)
         return describe_state(fit, judges, models=judging.judges.models, route=judging.judges.route)

@@ -115,7 +115,7 @@ class CalibrationDraft:
         mode = self._engine.mode(request)
         if mode in ("off", "none"):
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
-        return Asking(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
+        return Asking(self._engine.registry.find(fields["rubric"]), mode, options.repeats)
 
     def _cut(self, found: _CalibrationRows, asking: Asking, cutter: Cutter) -> None:
         questions = asking.list_questions(list(found.items.values()))

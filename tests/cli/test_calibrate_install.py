@@ -16,13 +16,13 @@ from service.cli.commands.calibrate.run import run_calibration
 from service.cli.labelled import Sources
 from service.fits.checks import FitCheck, append_checks
 from service.fits.files import read_fits
-from service.registry import Shelf
+from service.registry import Registry
 from tests.calibration.label_sets import drawn
 from tests.cli.cli_run import Run
 from tests.cli.served import served
 from tests.faults.provider import Provider
 
-JUDGE = Shelf().judges["result_groundedness"]
+JUDGE = Registry().judges["result_groundedness"]
 OPEN = "result_groundedness on c: what openai/gpt-fine says stays open, for its fits are of m0, m1"
 
 

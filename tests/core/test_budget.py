@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 
 from service import InputError, score
 from service.asking.budget.ask_limits import AskLimits
-from service.core import budget
+from service.core import work_limits
 from service.core.alignment.chain import find_longest_chain
 from service.core.alignment.likeness import Allowance, ComparisonRules, PairWorth, compare_all
-from service.core.budget import (
+from service.core.evidence.facts.fact_index import MAX_VALUES_HELD
+from service.core.expectations.expectation import CallPattern
+from service.core.gates.names import find_near
+from service.core.json.contents import Contents
+from service.core.json.differences import JsonChange, Patterns, Places, covers
+from service.core.json.values import equals
+from service.core.judging.judges import Ask, Judge
+from service.core.outcome import Skipped
+from service.core.report import Report
+from service.core.trace import Step, ToolCall, ToolResult
+from service.core.work_limits import (
     LIMITS,
     MAX_ALIGNMENT_PAIRS,
     MAX_CRITERIA,
@@ -26,16 +36,6 @@ from service.core.budget import (
     Meter,
     OverBudgetError,
 )
-from service.core.evidence.facts.fact_index import MAX_VALUES_HELD
-from service.core.expectation import CallPattern
-from service.core.gates.names import find_near
-from service.core.json.contents import Contents
-from service.core.json.differences import JsonChange, Patterns, Places, covers
-from service.core.json.values import equals
-from service.core.judging.judges import Ask, Judge
-from service.core.outcome import Skipped
-from service.core.report import Report
-from service.core.trace import Step, ToolCall, ToolResult
 from tests.bulk import examples
 from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under
 
@@ -202,7 +202,9 @@ def test_the_manual_states_every_limit():
     stated = {
         int(cells[2]) for line in table.splitlines() if (cells := line.split("|"))[2:] and cells[2].strip().isdigit()
     }
-    limits = {name: value for name, value in vars(budget).items() if name.startswith("MAX_") and isinstance(value, int)}
+    limits = {
+        name: value for name, value in vars(work_limits).items() if name.startswith("MAX_") and isinstance(value, int)
+    }
     per_call = {limits.pop(name) for name in list(limits) if name.endswith("_PER_CALL")}
     del limits["MAX_NAME_CHARS"]
     assert stated == {*limits.values(), MAX_VALUES_HELD}

@@ -72,7 +72,7 @@ def check_again(
     report = read_run(run)
     known = read_labelled(Sources(labels)).labels
     engine, judged_by = build_judging_engine()
-    found_rubric = engine.shelf.find(rubric)
+    found_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, found_rubric, judged_by.model, judge)
     asking = Asking(found_rubric, judges, only={one.judge for one in chosen})
     pinned = list(_pin_judges(chosen, _read_fits(run), sampling))

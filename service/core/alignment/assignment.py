@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from service.core.alignment.crowds import pair_in_order
 from service.core.alignment.likeness import FEW_PAIRS
 from service.core.alignment.matching import assign, assign_matrix
-from service.core.budget import MAX_ALIGNMENT_PAIRS
-from service.core.expectation import CallPattern, ExpectedCall
+from service.core.expectations.expectation import CallPattern, ExpectedCall
 from service.core.models.light import light
 from service.core.trace import Step
+from service.core.work_limits import MAX_ALIGNMENT_PAIRS
 from service.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class _Aligner:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.steps = case.trace.steps
-        self.wanted = case.wanted
+        self.expected_calls = case.expected_calls
         self.unsettled: dict[int, str] = {}
 
     def build_alignment(self) -> Alignment:
@@ -73,19 +73,19 @@ class _Aligner:
         paired, taken = {i for i, _ in chosen}, {j for _, j in chosen}
         return Alignment(
             pairs=tuple([self._build_pair(i, j) for i, j in chosen]),
-            missing=tuple([i for i, wanted in enumerate(self.wanted) if wanted.required and i not in paired]),
+            missing=tuple([i for i, wanted in enumerate(self.expected_calls) if wanted.required and i not in paired]),
             extra=tuple([j for j in range(len(self.steps)) if j not in taken]),
             unsettled=self.unsettled,
         )
 
     def _choose_pairs(self) -> Chosen:
         columns = range(len(self.steps))
-        rows = list(range(len(self.wanted)))
+        rows = list(range(len(self.expected_calls)))
         if rows[1:]:  # an order of one is settled, and rendering costs
-            rows.sort(key=lambda n: (_find_place(self.wanted[n]), _render_options(self.wanted[n])))
+            rows.sort(key=lambda n: (_find_place(self.expected_calls[n]), _render_options(self.expected_calls[n])))
         pairs = len(rows) * len(columns)
         if pairs <= FEW_PAIRS:
-            gains = [[self._compute_gain(self.wanted[row], step) for step in self.steps] for row in rows]
+            gains = [[self._compute_gain(self.expected_calls[row], step) for step in self.steps] for row in rows]
             return [(rows[i], j) for i, j in assign(gains) if gains[i][j]]
         if pairs <= MAX_ALIGNMENT_PAIRS and not self.case.worths.crowds:
             return self._assign_pairs(rows, columns)
@@ -98,7 +98,7 @@ class _Aligner:
             settled = len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS and not self.case.worths.is_crowd(rows)
             chosen += self._assign_pairs(rows, columns, in_place=False) if settled else self._pair_crowd(rows, columns)
         paired, taken = {i for i, _ in chosen}, {j for _, j in chosen}
-        rows = [i for i, wanted in enumerate(self.wanted) if wanted.required and i not in paired]
+        rows = [i for i, wanted in enumerate(self.expected_calls) if wanted.required and i not in paired]
         columns = [j for j in range(len(self.steps)) if j not in taken]
         if len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS:
             return chosen + self._assign_pairs(rows, columns, named=False)
@@ -106,8 +106,8 @@ class _Aligner:
         return chosen + pair_in_order(self.case, rows, sorted(first), of_tool=False)
 
     def _pair_crowd(self, rows: Sequence[int], columns: Sequence[int]) -> Chosen:
-        tools = {pattern.tool for i in rows for _, pattern in self.wanted[i].options}
-        path, tool = self.wanted[rows[0]].path, self.wanted[rows[0]].tools
+        tools = {pattern.tool for i in rows for _, pattern in self.expected_calls[i].options}
+        path, tool = self.expected_calls[rows[0]].path, self.expected_calls[rows[0]].tools
         said = f"{len(rows)} calls of {tool} were expected and {len(columns)} made"
         if len({self.case.make_name_key(name) for name in tools}) > 1:
             most = f"at most {MAX_ALIGNMENT_PAIRS} pairs of alternatives are weighed"
@@ -132,8 +132,8 @@ class _Aligner:
         if in_place:
             places = np.array([self._weigh_stand_in(self.steps[j]) for j in columns])
             for n, i in enumerate(rows):
-                for _, pattern in self.wanted[i].options if self.wanted[i].required else ():
-                    gains[n] = np.maximum(gains[n], places * _flag_turns(self.wanted[i], pattern, turns))
+                for _, pattern in self.expected_calls[i].options if self.expected_calls[i].required else ():
+                    gains[n] = np.maximum(gains[n], places * _flag_turns(self.expected_calls[i], pattern, turns))
         if named:
             at = {j: n for n, j in enumerate(columns)}
             for key in dict.fromkeys([self.case.make_name_key(self.steps[j].call.name) for j in columns]):
@@ -147,7 +147,7 @@ class _Aligner:
 
         needed = np.array([self._weigh_need(self.steps[j]) for j in self.case.worths.find_steps(key)])
         for n, i in enumerate(rows):
-            wanted = self.wanted[i]
+            wanted = self.expected_calls[i]
             for option, (_, pattern) in enumerate(wanted.options):
                 if self.case.make_name_key(pattern.tool) != key:
                     continue
@@ -169,7 +169,7 @@ class _Aligner:
 
     def _weigh_name(self, wanted: ExpectedCall) -> float:
         """What the name alone is worth. Of equal patterns the one with a place goes first."""
-        size = len(self.wanted) + 1.0
+        size = len(self.expected_calls) + 1.0
         return (size * size if wanted.required else size) + (IN_ITS_PLACE if wanted.position is not None else 0.0)
 
     def _weigh_need(self, step: Step) -> float:
@@ -181,7 +181,7 @@ class _Aligner:
         return IN_ITS_PLACE if step.index in self.case.one_too_many else IN_ITS_PLACE / 2
 
     def _build_pair(self, i: int, j: int) -> Pair:
-        options, step = self.wanted[i].options, self.steps[j]
+        options, step = self.expected_calls[i].options, self.steps[j]
         best = (
             max(options, key=lambda option: self._compute_option_gain(option[1], step)) if options[1:] else options[0]
         )
@@ -206,7 +206,7 @@ def _align_in_order(case: Case) -> Alignment | None:
 
     Nothing can beat that.
     """
-    steps, wanted = case.trace.steps, case.wanted
+    steps, wanted = case.trace.steps, case.expected_calls
     count = len(steps)
     if count != len(wanted):
         return None

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from service.core.critics import MATCHED, Critic, Match, OpenComparison
+from service.core.expectations.templates import GivenMatcher, Shape, Template, has_matcher
 from service.core.json.pointers import escape_token
 from service.core.json.values import SCALARS, equals, format_value
 from service.core.models.light import light
-from service.core.shapes import GivenMatcher, Shape, Template, has_matcher
 
 
 @light

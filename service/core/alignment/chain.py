@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from service.core.budget import Meter
-from service.core.expectation import ExpectedCall
+from service.core.expectations.expectation import ExpectedCall
+from service.core.work_limits import Meter
 
 Fits = Callable[[int, int], bool]
 """Whether an expected call (first) can be met by a call made (second)."""

@@ -6,9 +6,9 @@ from collections import defaultdict, deque
 from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from service.core.expectation import CallPattern, ExpectedCall
+from service.core.expectations.expectation import CallPattern, ExpectedCall
+from service.core.expectations.templates import has_matcher
 from service.core.json.contents import Contents
-from service.core.shapes import has_matcher
 
 if TYPE_CHECKING:
     from service.core.case import Case
@@ -24,9 +24,15 @@ def pair_in_order(case: Case, rows: Sequence[int], columns: Sequence[int], *, of
     found: list[tuple[int, int]] = []
     for group in _iter_groups(case, rows):
         exact = {
-            i: j for i in group if of_tool and (j := left.take(_iter_exact_keys(left, case.wanted[i]))) is not None
+            i: j
+            for i in group
+            if of_tool and (j := left.take(_iter_exact_keys(left, case.expected_calls[i]))) is not None
         }
-        rest = [(i, left.take(_iter_turn_keys(case, case.wanted[i], of_tool=of_tool))) for i in group if i not in exact]
+        rest = [
+            (i, left.take(_iter_turn_keys(case, case.expected_calls[i], of_tool=of_tool)))
+            for i in group
+            if i not in exact
+        ]
         found += [*exact.items(), *[(i, j) for i, j in rest if j is not None]]
     return found
 
@@ -35,7 +41,7 @@ def _iter_groups(case: Case, rows: Sequence[int]) -> Iterator[list[int]]:
     """Those that may be met by fewer calls are served first, so that as many as can be are met."""
     ranked: defaultdict[tuple[bool, bool], list[int]] = defaultdict(list)
     for i in rows:
-        wanted = case.wanted[i]
+        wanted = case.expected_calls[i]
         ranked[not wanted.required, None in _list_turns(wanted)].append(i)
     for rank in sorted(ranked):
         yield ranked[rank]

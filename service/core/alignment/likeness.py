@@ -11,12 +11,12 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from service.core.budget import MAX_ALIGNMENT_COMPARISONS, MAX_TEXT_CHARS, count_text_chars
-from service.core.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern
+from service.core.expectations.result_match import wants_structure
 from service.core.json.contents import Contents
-from service.core.result_match import wants_structure
 from service.core.results.structure import read_value
 from service.core.trace import Step
+from service.core.work_limits import MAX_ALIGNMENT_COMPARISONS, MAX_TEXT_CHARS, count_text_chars
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from service.core.alignment.likeness import Allowance, WorthTable, compare_all
-from service.core.budget import MAX_ALIGNMENT_COMPARISONS, MAX_ALIGNMENT_PAIRS, MAX_TEXT_CHARS, OverBudgetError
 from service.core.models.lazy import lazy
+from service.core.work_limits import MAX_ALIGNMENT_COMPARISONS, MAX_ALIGNMENT_PAIRS, MAX_TEXT_CHARS, OverBudgetError
 
 if TYPE_CHECKING:
     from service.core.alignment.matching import Floats
@@ -28,7 +28,7 @@ class Worths:
     def rows(self) -> Mapping[str, Mapping[tuple[int, int], int]]:
         """By tool the places of its rows: of expected calls and options."""
         found: defaultdict[str, dict[tuple[int, int], int]] = defaultdict(dict)
-        for i, wanted in enumerate(self._case.wanted):
+        for i, wanted in enumerate(self._case.expected_calls):
             for option, (_, pattern) in enumerate(wanted.options):
                 rows = found[self._case.make_name_key(pattern.tool)]
                 rows[i, option] = len(rows)
@@ -53,12 +53,12 @@ class Worths:
 
     def find_row(self, expected: int, option: int) -> Floats:
         """The worth of an option with each call of its tool."""
-        key = self._case.make_name_key(self._case.wanted[expected].options[option][1].tool)
+        key = self._case.make_name_key(self._case.expected_calls[expected].options[option][1].tool)
         return self._require_table(key).values[self.rows[key][expected, option]]
 
     def find_agreeing(self, expected: int, option: int) -> frozenset[int]:
         """The calls of its tool that have an option's arguments. OverBudgetError where that was not worked out."""
-        key = self._case.make_name_key(self._case.wanted[expected].options[option][1].tool)
+        key = self._case.make_name_key(self._case.expected_calls[expected].options[option][1].tool)
         if key not in self.columns:
             return frozenset()
         agrees = self._require_table(key).agrees[self.rows[key][expected, option]]
@@ -78,7 +78,9 @@ class Worths:
 
     def is_crowd(self, rows: Sequence[int]) -> bool:
         """Whether one of these expected calls is of such a tool."""
-        keys = {self._case.make_name_key(pattern.tool) for i in rows for _, pattern in self._case.wanted[i].options}
+        keys = {
+            self._case.make_name_key(pattern.tool) for i in rows for _, pattern in self._case.expected_calls[i].options
+        }
         return not self.crowds.isdisjoint(keys)
 
     @lazy
@@ -98,7 +100,7 @@ class Worths:
         return tables
 
     def _build_table(self, key: str, allowance: Allowance) -> WorthTable | None:
-        patterns = [self._case.wanted[i].options[option][1] for i, option in self.rows[key]]
+        patterns = [self._case.expected_calls[i].options[option][1] for i, option in self.rows[key]]
         steps = [self._case.trace.steps[j] for j in self.columns[key]]
         return compare_all(patterns, steps, self._case.comparing, allowance)
 
@@ -111,7 +113,7 @@ class Worths:
                 key = root[key] = root[root[key]]
             return key
 
-        for wanted in self._case.wanted:
+        for wanted in self._case.expected_calls:
             keys = [key for _, pattern in wanted.options if (key := self._case.make_name_key(pattern.tool)) in root]
             for key in keys[1:]:
                 root[find(key)] = find(keys[0])

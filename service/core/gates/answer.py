@@ -7,14 +7,13 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.budget import COST_OF_A_MATCHER, count_text_chars
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, Subject, SubjectOutcome
 from service.core.critics import Critic, Match, OpenComparison, WordsComparison
-from service.core.hollow import is_hollow
-from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import OpenValue, PartialOutcome
-from service.core.shapes import Template, find_cost, match_template
+from service.core.expectations.templates import Template, find_cost, match_template
+from service.core.hollow_answers import is_hollow
+from service.core.outcome import Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped, build_failure
+from service.core.work_limits import COST_OF_A_MATCHER, count_text_chars
 
 NO_ANSWER_EXPECTED = Skipped("not_applicable", "no answer was expected")
 

@@ -13,7 +13,8 @@ from service.core.alignment.binding import BoundArgument, bind
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import MATCHED, Critic, Match, OpenComparison, WordsComparison
-from service.core.expectation import CallPattern, ExtraArguments
+from service.core.expectations.expectation import CallPattern, ExtraArguments
+from service.core.expectations.templates import Template
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.free_texts import TextSoftener
 from service.core.gates.schema import score_unread
@@ -22,10 +23,8 @@ from service.core.json.pointers import escape_token
 from service.core.json.values import equals
 from service.core.models.kinds import TaggedUnion
 from service.core.models.light import light
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
-from service.core.partial import OpenValue, PartialOutcome
+from service.core.outcome import PERFECT, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped
 from service.core.schemas import Validator
-from service.core.shapes import Template
 from service.core.trace import Step
 from service.core.weights import Weight, read_weight
 

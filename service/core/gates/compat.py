@@ -12,13 +12,22 @@ from service.core.alignment.binding import BoundArgument, bind
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Check, Subject, SubjectOutcome
 from service.core.critics import Critic, Exact, OpenComparison
-from service.core.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern
+from service.core.expectations.templates import Template, has_matcher
 from service.core.gates.schema import NOT_TOLD, build_unparsable
 from service.core.gates.tool_name import NO_CALLS
 from service.core.json.pointers import escape_token
-from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
-from service.core.partial import decide_without_judge
-from service.core.shapes import Template, has_matcher
+from service.core.outcome import (
+    PERFECT,
+    Errored,
+    Finding,
+    MethodScore,
+    Outcome,
+    Scored,
+    Skipped,
+    build_failure,
+    decide_without_judge,
+)
 from service.core.trace import Step
 from service.errors import InputError
 
@@ -103,7 +112,7 @@ def find_hidden_arguments(case: Case) -> Skipped | None:
 
 def spend_on_pairs(case: Case, *, each: int) -> None:
     """Counts a look at every pair of an expected call and one made, each as so many comparisons."""
-    case.meter.spend("comparisons", each * len(case.wanted) * len(case.trace.steps))
+    case.meter.spend("comparisons", each * len(case.expected_calls) * len(case.trace.steps))
 
 
 class PatternFit(NamedTuple):

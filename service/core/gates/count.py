@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case, fold_name
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
-from service.core.count_limits import parse_limit
+from service.core.expectations.count_limits import parse_limit
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Scored, Skipped
 

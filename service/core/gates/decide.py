@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
-from service.core.expectation import Scope
+from service.core.expectations.expectation import Scope
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
 
 NOTHING_EXPECTED = Skipped("not_applicable", "no expectation about calls")
@@ -45,7 +45,7 @@ def _score_scope(case: Case, path: str, scope: Scope, turn: int | None) -> Outco
         return build_failure(0.0, *over) if over else PERFECT
     if steps:
         return PERFECT
-    required = [wanted for wanted in scope.list_wanted(path, turn) if wanted.required]
+    required = [wanted for wanted in scope.list_expected_calls(path, turn) if wanted.required]
     if not required and scope.calls != "some":
         return PERFECT  # all that is listed may be left out
     due = ", ".join(wanted.tools for wanted in required) or "a call"

@@ -8,16 +8,15 @@ from typing import ClassVar, Literal
 from pydantic import JsonValue
 
 from service.core.alignment.binding import bind
-from service.core.budget import COST_OF_A_MATCHER, count_text_chars
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
 from service.core.critics import Match, OpenComparison, WordsComparison
-from service.core.expectation import Ban
+from service.core.expectations.expectation import Ban
+from service.core.expectations.templates import find_cost, has_matcher
 from service.core.json.pointers import escape_token
-from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
-from service.core.partial import OpenValue, PartialOutcome
-from service.core.shapes import find_cost, has_matcher
+from service.core.outcome import PERFECT, Finding, OpenValue, Outcome, PartialOutcome, Skipped, build_failure
 from service.core.trace import Step
+from service.core.work_limits import COST_OF_A_MATCHER, count_text_chars
 
 NOTHING_DISALLOWED = Skipped("not_applicable", "nothing is disallowed")
 

@@ -11,14 +11,14 @@ from pydantic import JsonValue
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import Critic, Match, OpenComparison
-from service.core.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern
+from service.core.expectations.templates import Shape, has_matcher
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_name, score_unmatched, settle_pair
 from service.core.json.values import equals, format_value
 from service.core.models.kinds import Several
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
-from service.core.shapes import Shape, has_matcher
 from service.core.trace import Step
 
 Normalisation = Literal["stringify", "strip_whitespace", "number_format", "case_fold", "nfc"]

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from service.core.critics import AnyOf, Critic, Exact
 from service.core.evidence.provenance.parameters import find_parameter
 from service.core.evidence.reading.words import split_words
-from service.core.shapes import Shape, Template
+from service.core.expectations.templates import Shape, Template
 from service.core.trace import ToolDef
 
 _CLOSED = frozenset({"enum", "const", "pattern", "format", "$ref", "anyOf", "oneOf", "allOf"})

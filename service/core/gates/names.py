@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler
 
-from service.core.budget import MAX_NAME_CHARS, Meter
 from service.core.case import fold_name
+from service.core.work_limits import MAX_NAME_CHARS, Meter
 
 SEVERAL = 200
 """Catalogues larger than this are searched by similarity alone."""

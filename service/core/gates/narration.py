@@ -12,7 +12,7 @@ from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.evidence.narration.answers import Narration, narrate
 from service.core.evidence.narration.verdicts import ClaimVerdict
 from service.core.outcome import Finding, Outcome, Skipped
-from service.core.unread import build_missing_result, build_unread_result
+from service.core.unread_parts import build_missing_result, build_unread_result
 
 NO_TEXT_FOLLOWS = Skipped("not_applicable", "no text follows a result")
 

@@ -31,14 +31,14 @@ class OrderGate(Check):
         return [(WHOLE, self._score_order(case))]
 
     def _score_order(self, case: Case) -> Outcome:
-        placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
+        placed = [n for n, wanted in enumerate(case.expected_calls) if wanted.position is not None]
         if not placed:
             return NO_ORDER_EXPECTED
         fits, steps = _find_fitting(case, placed), range(len(case.trace.steps))
         chain = find_longest_chain(
-            list_positions(case.wanted, placed), steps, lambda i, j: j in fits[i], meter=case.meter
+            list_positions(case.expected_calls, placed), steps, lambda i, j: j in fits[i], meter=case.meter
         )
-        due = max(sum(case.wanted[n].required for n in placed), len(chain))
+        due = max(sum(case.expected_calls[n].required for n in placed), len(chain))
         exact = self.mode == "longest_run" or len(case.trace.steps) == len(chain)
         if len(chain) == due and exact:
             return PERFECT

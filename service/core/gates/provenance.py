@@ -11,10 +11,10 @@ from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.evidence.provenance.located import PROVED
 from service.core.evidence.provenance.provenance import locate_arguments
 from service.core.evidence.provenance.sources import MAX_CHARACTERS, SourceIndex
+from service.core.expectations.ignored_arguments import list_ignored
 from service.core.gates.schema import score_unread
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Skipped
-from service.core.standing import list_ignored
 from service.core.trace import Step
 
 

@@ -22,8 +22,8 @@ class QuantityGate(Check):
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         made = len(case.trace.steps)
-        due = sum(wanted.required for wanted in case.wanted)
-        if due <= made <= len(case.wanted):
+        due = sum(wanted.required for wanted in case.expected_calls)
+        if due <= made <= len(case.expected_calls):
             return [(WHOLE, PERFECT)]
         return [
             (WHOLE, build_failure(0.0, Finding("wrong_quantity", f"{due} calls were expected, {made} made", "/steps")))

@@ -13,8 +13,7 @@ from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
 from service.core.evidence.narration.completion import admits_failure, find_completion
 from service.core.json.contents import Contents
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
-from service.core.partial import OpenValue, PartialOutcome
+from service.core.outcome import PERFECT, Errored, Finding, OpenValue, Outcome, PartialOutcome, Skipped, build_failure
 from service.core.trace import Step
 
 TRANSIENT = frozenset({408, 409, 425, 429})
@@ -207,7 +206,7 @@ def _is_needed(case: Case, step: Step) -> bool:
 
 
 def _list_needed_tools(case: Case) -> frozenset[str]:
-    required = [pattern for wanted in case.wanted if wanted.required for _, pattern in wanted.options]
+    required = [pattern for wanted in case.expected_calls if wanted.required for _, pattern in wanted.options]
     return frozenset([case.make_name_key(pattern.tool) for pattern in required])
 
 
@@ -231,7 +230,7 @@ def _is_write(case: Case, step: Step) -> bool:
 def _find_expected_steps(case: Case) -> set[int]:
     """The steps that stand for an expected call of their own tool."""
     steps = case.trace.steps
-    pairs = case.alignment.pairs if case.wanted else ()
+    pairs = case.alignment.pairs if case.expected_calls else ()
     return {pair.step for pair in pairs if case.is_same_name(pair.pattern.tool, steps[pair.step].call.name)}
 
 

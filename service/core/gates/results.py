@@ -8,10 +8,9 @@ from typing import ClassVar, Literal
 from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.critics import OpenComparison, WordsComparison
+from service.core.expectations.result_match import InferredMatch, match_result
 from service.core.gates.tool_name import score_missing, score_name, settle_pair
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import OpenValue, PartialOutcome
-from service.core.result_match import InferredMatch, match_result
+from service.core.outcome import Errored, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped, build_failure
 
 NO_RESULT_EXPECTED = Skipped("not_applicable", "no result was expected")
 
@@ -35,7 +34,7 @@ class ResultsGate(Check):
         seen: list[SubjectOutcome] = [
             (case.subjects[pair.step], settle_pair(case, pair, _score_pair(case, pair))) for pair in pairs
         ]
-        gone = [i for i in case.alignment.missing if any(p.says_result for _, p in case.wanted[i].options)]
+        gone = [i for i in case.alignment.missing if any(p.says_result for _, p in case.expected_calls[i].options)]
         seen += [score_missing(case, i) for i in gone]
         return seen or [(WHOLE, NO_RESULT_EXPECTED)]
 

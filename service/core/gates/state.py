@@ -9,11 +9,11 @@ from pydantic import JsonValue
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
-from service.core.expectation import StateExpectation
+from service.core.expectations.expectation import StateExpectation
+from service.core.expectations.state_changes import patch_state
 from service.core.json.differences import DiffOptions, JsonChange, Places, Progress, compare, diff
 from service.core.json.values import format_value
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
-from service.core.patches import patch_state
 from service.core.trace import State
 
 MOST_TOLD = 3

@@ -9,8 +9,7 @@ from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.names import find_near
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import PartialOutcome
+from service.core.outcome import PERFECT, Finding, Outcome, PartialOutcome, Scored, Skipped, build_failure
 
 NO_CALLS = Skipped("not_applicable", "no call was due and none was made")
 
@@ -45,7 +44,7 @@ def _compare_names(case: Case, pair: Pair) -> Scored:
     step = case.trace.steps[pair.step]
     if case.is_same_name(pair.pattern.tool, step.call.name):
         return PERFECT
-    expected = case.wanted[pair.expected].tools
+    expected = case.expected_calls[pair.expected].tools
     close = ", a near miss" if find_near(pair.pattern.tool, [step.call.name], meter=case.meter) else ""
     message = f"expected {expected}, called {step.call.name}{close}"
     return build_failure(0.0, Finding("wrong_tool", message, f"{build_call_path(step)}/name"))
@@ -92,6 +91,6 @@ def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
 
 def score_missing(case: Case, expected: int) -> SubjectOutcome:
     """The outcome of an expected call that was not made."""
-    wanted = case.wanted[expected]
+    wanted = case.expected_calls[expected]
     finding = Finding("missing_call", f"{wanted.tools} was expected and not called", wanted.path)
     return Subject(expected=expected, turn=wanted.turn), build_failure(0.0, finding)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain, list_positions
-from service.core.budget import COST_OF_A_MATCHER
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
-from service.core.expectation import ExpectedCall
+from service.core.expectations.expectation import ExpectedCall
+from service.core.expectations.templates import find_cost, has_matcher
 from service.core.gates.compat import fit_pattern
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
-from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Step
+from service.core.work_limits import COST_OF_A_MATCHER
 
 Mode = Literal["strict", "unordered", "subset", "superset", "in_order", "any_order", "precision", "recall", "f1"]
 
@@ -65,7 +65,7 @@ class TrajectoryGate(Check):
         return [(WHOLE, self._score_trajectory(case))]
 
     def _score_trajectory(self, case: Case) -> Outcome:
-        fitting = [self._find_fitting(case, i) for i in range(len(case.wanted))]
+        fitting = [self._find_fitting(case, i) for i in range(len(case.expected_calls))]
         certain = [self._find_certain(case, i, calls) for i, calls in enumerate(fitting)]
         met = _match_calls(case, lambda i, j: j in certain[i])
         value = _compute_value(self.mode, met)
@@ -76,7 +76,7 @@ class TrajectoryGate(Check):
         return Scored(value, False, tuple(_build_findings(self.mode, case, met)))
 
     def _find_first_open(self, case: Case) -> str:
-        pairs = [(i, j) for i in range(len(case.wanted)) for j in sorted(self._find_fitting(case, i))]
+        pairs = [(i, j) for i in range(len(case.expected_calls)) for j in sorted(self._find_fitting(case, i))]
         return next(reason for i, j in pairs if (reason := self._get_reason(case, i, j)))
 
     def _find_fitting(self, case: Case, expected: int) -> frozenset[int]:
@@ -85,13 +85,13 @@ class TrajectoryGate(Check):
 
     def _find_certain(self, case: Case, expected: int, calls: frozenset[int]) -> frozenset[int]:
         """Those of the fitting calls of which it can be told."""
-        if self.arguments == "ignore" or not _has_matchers(case.wanted[expected]):
+        if self.arguments == "ignore" or not _has_matchers(case.expected_calls[expected]):
             return calls
         return frozenset([j for j in calls if self._get_reason(case, expected, j) == MATCHES])
 
     def _get_reason(self, case: Case, expected: int, step: int) -> str:
         """MATCHES: this fitting call is the expected one. Else: why that cannot be told here."""
-        wanted = case.wanted[expected]
+        wanted = case.expected_calls[expected]
         if self.arguments == "ignore" or not _has_matchers(wanted):
             return MATCHES
         return case.once((id(self), expected, step), lambda: self._compute_reason(case, wanted, step))
@@ -140,8 +140,8 @@ class TrajectoryMatch:
 
 def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
     calls = range(len(case.trace.steps))
-    everything = range(len(case.wanted))
-    required = [n for n in everything if case.wanted[n].required]
+    everything = range(len(case.expected_calls))
+    required = [n for n in everything if case.expected_calls[n].required]
     pairs = find_fullest(required, calls, fits, meter=case.meter)
     ordered = _match_in_order(case, required, calls, fits)
     whole, all_ordered = pairs, ordered
@@ -154,10 +154,10 @@ def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
 
 def _match_in_order(case: Case, of: Sequence[int], calls: Sequence[int], fits: Fits) -> Pairs:
     """As many of these as can be met in order. Those that may stand anywhere are served before the others or after them."""
-    mixed = any(wanted.position is not None for wanted in case.wanted)
-    free = [n for n in of if _stands_anywhere(case.wanted[n], mixed=mixed)]
+    mixed = any(wanted.position is not None for wanted in case.expected_calls)
+    free = [n for n in of if _stands_anywhere(case.expected_calls[n], mixed=mixed)]
     apart = set(free)
-    places = list_positions(case.wanted, [n for n in of if n not in apart])
+    places = list_positions(case.expected_calls, [n for n in of if n not in apart])
     chain = find_longest_chain(places, calls, fits, meter=case.meter)
     if not free:
         return chain
@@ -198,7 +198,7 @@ def _compute_value(mode: Mode, met: TrajectoryMatch) -> float:
 
 
 def _build_findings(mode: Mode, case: Case, met: TrajectoryMatch) -> Iterable[Finding]:
-    unmet = [case.wanted[n] for n in met.required if n not in met.pairs]
+    unmet = [case.expected_calls[n] for n in met.required if n not in met.pairs]
     for one in unmet if mode in DEMANDING else ():
         yield Finding("unmatched_expected", f"{one.tools} was expected and has no match", one.path)
     used = set(met.whole.values())
@@ -206,7 +206,7 @@ def _build_findings(mode: Mode, case: Case, met: TrajectoryMatch) -> Iterable[Fi
         yield Finding("unmatched_call", f"{step.call.name} matches nothing expected", f"/steps/{step.index}/call")
     for n, step in sorted(met.pairs.items()) if mode in ORDERED else ():
         if n not in met.ordered:
-            yield Finding("out_of_order", f"{case.wanted[n].tools} came out of order", f"/steps/{step}")
+            yield Finding("out_of_order", f"{case.expected_calls[n].tools} came out of order", f"/steps/{step}")
 
 
 def _find_vacuous(mode: Mode, met: TrajectoryMatch) -> Iterable[Finding]:

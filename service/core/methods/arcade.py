@@ -15,11 +15,11 @@ from pydantic import Field, JsonValue
 
 from service.core.alignment.binding import BoundArgument, bind
 from service.core.alignment.likeness import MOST_A_CHARACTER_COSTS
-from service.core.budget import COST_OF_A_MATCHER, count_text_chars
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import Critic, Match, OpenComparison
-from service.core.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern
+from service.core.expectations.templates import has_matcher
 from service.core.gates.arguments import find_stand_ins
 from service.core.gates.compat import find_hidden_arguments, read_plain, spend_on_pairs
 from service.core.gates.decide import NOTHING_EXPECTED
@@ -43,9 +43,9 @@ from service.core.outcome import (
     Skipped,
     build_failure,
 )
-from service.core.shapes import has_matcher
 from service.core.trace import Step
 from service.core.weights import Weight, compute_shares, read_weight
+from service.core.work_limits import COST_OF_A_MATCHER, count_text_chars
 from service.errors import InputError
 
 
@@ -215,9 +215,8 @@ class ArcadeGate(Check):
         ours = self._compute_ours(case)
         if ours is None or abs(ours - result.score) <= 1e-9:
             return ()
-        message = (
-            f"Arcade gives {result.score:.6g}, callgrade {ours:.6g}: {_explain_difference(result, len(case.wanted))}"
-        )
+        difference = _explain_difference(result, len(case.expected_calls))
+        message = f"Arcade gives {result.score:.6g}, callgrade {ours:.6g}: {difference}"
         return (Finding("compat_differs", message, "/steps"),)
 
     def _compute_ours(self, case: Case) -> float | None:
@@ -228,7 +227,7 @@ class ArcadeGate(Check):
 
 def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
     """The expected calls with their places."""
-    return [wanted.options[0] for wanted in case.wanted]
+    return [wanted.options[0] for wanted in case.expected_calls]
 
 
 def _score_absent(bound: BoundArgument) -> Match:

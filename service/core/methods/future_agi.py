@@ -15,7 +15,8 @@ from service.core.alignment.binding import BoundArgument
 from service.core.case import Alignment, Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import Exact, Match, OpenComparison
-from service.core.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern
+from service.core.expectations.templates import has_matcher
 from service.core.gates.compat import (
     add_idle,
     bind_arguments,
@@ -42,7 +43,6 @@ from service.core.methods.future_agi_number import (
 )
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
 from service.core.schemas import SchemaProblem
-from service.core.shapes import has_matcher
 from service.core.trace import Step, ToolDef
 
 Metric = Literal["function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match"]
@@ -115,7 +115,7 @@ class FutureAgiGate(Check):
 
     def _score_pair(self, case: Case, pair: Pair) -> Outcome:
         name = score_name(case, pair)
-        alone = len(case.wanted) == len(case.trace.steps) == 1
+        alone = len(case.expected_calls) == len(case.trace.steps) == 1
         if self.metric == "function_name_match" or not (name.passed or alone):
             return name  # among several calls, one of a wrong tool earns nothing, or any call would be better than none
         return self._score_accuracy(case, pair.pattern, case.trace.steps[pair.step], name)
@@ -211,7 +211,7 @@ class FutureAgiGate(Check):
             declared = {t.name: read_parameters(_get_schema(t)) for t in case.trace.tools or ()}
             raw = validate_parameters(made, declared, options)
             return build_method_score(self, case, raw, system="Future AGI", why=SIMPLE_TYPES, places=4)
-        options_of = [wanted.options[0] for wanted in case.wanted]
+        options_of = [wanted.options[0] for wanted in case.expected_calls]
         expected = [(pattern.tool, read_plain_args(path, pattern, "Future AGI")) for path, pattern in options_of]
         if self.metric == "function_name_match":
             raw = match_name(made, expected)
@@ -248,7 +248,7 @@ def _argument_findings(
 
 def _pair_in_sequence(case: Case) -> Alignment:
     """The first expected call with the first call made, and so on."""
-    wanted, steps = case.wanted, case.trace.steps
+    wanted, steps = case.expected_calls, case.trace.steps
     both = range(min(len(wanted), len(steps)))
     return Alignment(
         pairs=tuple([Pair(n, n, *wanted[n].options[0]) for n in both]),

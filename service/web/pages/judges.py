@@ -51,7 +51,7 @@ class JudgePages:
                 [one for one in states if one.judge == name],
                 [one for one in standings if one.judge == name],
             )
-            for name, judge in sorted(self._engine.shelf.judges.items())
+            for name, judge in sorted(self._engine.registry.judges.items())
         ]
         return render(request, "judges.html", twin="/v1/judges", judges=judges, warnings=self._engine.list_warnings())
 
@@ -123,7 +123,7 @@ class JudgePages:
         return None
 
     def _find_judge(self, request: Request) -> Judge:
-        judge = self._engine.shelf.judges.get(request.path_params["name"])
+        judge = self._engine.registry.judges.get(request.path_params["name"])
         if judge is None:
             raise HTTPException(404, "no judge of that name is packaged or yours")
         return judge

@@ -45,7 +45,7 @@ def install_fits(run: Path) -> ExitCode:
     _note(settings)
     engine = build_engine(settings)
     for fit in fits:
-        say(_describe(fit, describe_state(fit, engine.shelf.judges)))
+        say(_describe(fit, describe_state(fit, engine.registry.judges)))
     say(f"{plural(len(fits), 'fit')} in {folder}; a service that runs reads them when it starts again")
     for sentence in engine.list_warnings():
         warn(sentence)

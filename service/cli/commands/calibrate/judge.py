@@ -64,7 +64,7 @@ def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -
 
     engine, model = build_judging_engine()
     items = read_labelled(Sources(labels)).labels.items
-    asking, totals = Asking(engine.shelf.find(rubric), repeats=repeats), Totals(len(items), priced_model=model.model)
+    asking, totals = Asking(engine.registry.find(rubric), repeats=repeats), Totals(len(items), priced_model=model.model)
 
     async def add_all() -> None:
         try:
@@ -105,7 +105,7 @@ def judge_labels(
     engine, model = build_judging_engine()
     items, asking = (
         read_labelled(Sources(labels)).labels.items,
-        Asking(engine.shelf.find(rubric), judges, repeats),
+        Asking(engine.registry.find(rubric), judges, repeats),
     )
     begun = build_basis(items, asking.rubric, model=model.model, api_base=model.api_base)
     count = _Count()
