@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple, TypeVar
 from pydantic import JsonValue
 
 from service.core.alignment.assignment import Alignment, Pair, align
-from service.core.alignment.likeness import FEW_PAIRS, ComparisonRules, PairWorth
-from service.core.alignment.worths import Worths
+from service.core.alignment.worth_table import FEW_PAIRS, ComparisonRules, PairWorth
+from service.core.alignment.worth_tables import WorthTables
 from service.core.checks import Aspect, Check, build_subject
 from service.core.critics import Match
 from service.core.expectations.expectation import NOTHING_LISTED, CallPattern, Expectation, ExpectedCall, Scope
@@ -205,9 +205,9 @@ class Case:
         return align(self)
 
     @lazy
-    def worths(self) -> Worths:
+    def worths(self) -> WorthTables:
         """What pairs of one tool are worth."""
-        return Worths(self)
+        return WorthTables(self)
 
     @lazy
     def comparing(self) -> ComparisonRules:

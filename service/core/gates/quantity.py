@@ -12,13 +12,16 @@ from service.core.outcome import PERFECT, Finding, build_failure
 
 
 class QuantityGate(Check):
-    """As many calls as expected: 1.0, else 0.0 with `wrong_quantity`. Source: Arcade evals, `fail_on_tool_call_quantity`."""
+    """Compare the number of calls with the expected number: 1.0, or 0.0 with the finding `wrong_quantity`.
+
+    Source: Arcade evals, `fail_on_tool_call_quantity`.
+    """
 
     kind: Literal["quantity"] = "quantity"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         made = len(case.trace.steps)

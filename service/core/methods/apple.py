@@ -15,7 +15,7 @@ from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.expectations.expectation import Ban, CallPattern, ExpectedCall
 from service.core.expectations.templates import find_cost
 from service.core.gates.compat import PatternFit, build_method_score, fit_pattern, fits, spend_on_pairs
-from service.core.gates.disallowed import list_calls_of_ban, look_at_ban
+from service.core.gates.disallowed import list_calls_of_ban, score_banned_call
 from service.core.methods.apple_number import compute_metrics
 from service.core.outcome import PERFECT, Finding, Outcome, PartialOutcome, Scored, Skipped, build_failure
 from service.core.trace import Step
@@ -155,7 +155,7 @@ def _is_open(outcome: Outcome | PartialOutcome | None) -> bool:
 
 def _look_at_calls(case: Case, ban: Ban, turn: int | None) -> list[tuple[Step, Outcome | PartialOutcome | None]]:
     """What of each call of its tool a ban says. What it finds is dear, and may be as much as bans times calls."""
-    found = [(step, look_at_ban(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)]
+    found = [(step, score_banned_call(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)]
     case.meter.spend("comparisons", COST_OF_A_VIOLATION * sum([outcome is not None for _, outcome in found]))
     return found
 

@@ -18,7 +18,7 @@ from service.core.critics import Exact, Match, OpenComparison
 from service.core.expectations.expectation import CallPattern
 from service.core.expectations.templates import has_matcher
 from service.core.gates.compat import (
-    add_idle,
+    add_idle_outcomes,
     bind_arguments,
     build_method_score,
     fold_all_or_nothing,
@@ -26,7 +26,7 @@ from service.core.gates.compat import (
     spend_on_pairs,
 )
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.schema import NOT_TOLD, build_unknown_tool, build_unparsable, score_unread
+from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, build_unknown_tool, build_unparsable, score_unread
 from service.core.gates.tool_name import score_missing, score_name, settle_pair
 from service.core.json.pointers import escape_token, split_pointer
 from service.core.methods.future_agi_number import (
@@ -88,7 +88,7 @@ class FutureAgiGate(Check):
         if validating:
             checked = ((case.subjects[step.index], self._validate(case, step)) for step in case.trace.steps)
             return checked if case.trace.steps else [(WHOLE, Skipped("not_applicable", "no call was made"))]
-        seen = add_idle(self._score_calls(case), case)
+        seen = add_idle_outcomes(self._score_calls(case), case)
         return fold_all_or_nothing(seen) if self.metric == "function_call_exact_match" else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
@@ -126,7 +126,7 @@ class FutureAgiGate(Check):
             return self._weigh(name, 1.0, 1.0, [])
         given = step.call.arguments
         if given is None and not step.call.captured and name.passed:
-            return NOT_TOLD
+            return ARGUMENTS_NOT_CAPTURED
         if given is None:
             return self._weigh(name, 0.0, 0.0, [build_unparsable(step)])
         bound = bind_arguments(case, pattern)

@@ -16,7 +16,7 @@ from service.core.expectations.expectation import CallPattern
 from service.core.gates.compat import (
     bind_arguments,
     build_method_score,
-    find_hidden_arguments,
+    explain_hidden_arguments,
     fit_pattern,
     fits,
     fold_all_or_nothing,
@@ -68,7 +68,7 @@ class Tau2ActionsGate(Check):
         return all(bound.critic is None for bound in bind_arguments(case, pattern))
 
     def _score_upstream(self, case: Case) -> Outcome:
-        if hidden := find_hidden_arguments(case):
+        if hidden := explain_hidden_arguments(case):
             return hidden
         spend_on_pairs(case, each=8)
         gold = [wanted.options[0] for wanted in case.expected_calls]

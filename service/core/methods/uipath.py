@@ -19,10 +19,10 @@ from service.core.expectations.count_limits import parse_limit
 from service.core.expectations.expectation import CallPattern, ExpectedCall
 from service.core.expectations.templates import match_template
 from service.core.gates.compat import (
-    add_idle,
+    add_idle_outcomes,
     bind_arguments,
     build_method_score,
-    find_hidden_arguments,
+    explain_hidden_arguments,
     fit_pattern,
     fits,
     fold_all_or_nothing,
@@ -66,7 +66,7 @@ class UipathCountGate(Check):
         case = _name_by_id(case)
         counts = case.expectation.counts if case.expectation else {}
         if not case.matching.compat or not counts:
-            return CountGate(mode="strict" if self.strict else "proportional").score_limits(case, tell_kept=True)
+            return CountGate(mode="strict" if self.strict else "proportional").score_limits(case, report_kept=True)
         limits = {tool: parse_limit(count) for tool, count in counts.items()}
         raw = score_count(_list_names(case), limits, strict=self.strict)
         why = ONE_SIDE_EMPTY + "here a limit of 0 is kept by not calling"
@@ -90,7 +90,7 @@ class UipathOrderGate(Check):
         """One outcome for the trace."""
         case = _name_by_id(case)
         placed = [n for n, wanted in enumerate(case.expected_calls) if wanted.position is not None]
-        idle = add_idle([], case)
+        idle = add_idle_outcomes([], case)
         if not placed and not isinstance(idle[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no order was expected"))]
         if case.matching.compat:
@@ -98,7 +98,7 @@ class UipathOrderGate(Check):
             expected = [case.expected_calls[n].options[0][1].tool for n in placed]
             raw = score_order(_list_names(case), expected, strict=self.strict)
             return [(WHOLE, _build_method_score(self, case, raw, OTHERWISE_NAMED))]
-        return add_idle([(WHOLE, self._score_order(case, placed))] if placed else [], case)
+        return add_idle_outcomes([(WHOLE, self._score_order(case, placed))] if placed else [], case)
 
     def _score_order(self, case: Case, placed: list[int]) -> Outcome:
         required = [n for n in placed if case.expected_calls[n].required]
@@ -158,7 +158,7 @@ class UipathArgsGate(Check):
             (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
             for pair in case.alignment.pairs
         ]
-        seen = add_idle([*pairs, *score_unmatched(case)], case)
+        seen = add_idle_outcomes([*pairs, *score_unmatched(case)], case)
         return fold_all_or_nothing(seen) if self.strict else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
@@ -186,7 +186,7 @@ class UipathArgsGate(Check):
         return _justify(given, f"{build_call_path(step)}/arguments")
 
     def _score_upstream(self, case: Case) -> Outcome:
-        if hidden := find_hidden_arguments(case):
+        if hidden := explain_hidden_arguments(case):
             return hidden
         spend_on_pairs(case, each=8)
         expected = [(pattern.tool, read_plain_args(path, pattern, "UiPath")) for path, pattern in _list_patterns(case)]
@@ -219,12 +219,12 @@ class UipathOutputGate(Check):
         fault = case.trace.state.fault if case.trace.state else None
         if due and fault is not None and any(step.result is None for step in case.trace.steps):
             return [(WHOLE, Errored("sandbox", fault))]
-        idle = add_idle([], case)
+        idle = add_idle_outcomes([], case)
         if not due and not isinstance(idle[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no result was expected"))]
         if case.matching.compat:
             return [(WHOLE, self._score_upstream(case, due))]
-        seen = add_idle(_score_in_turn(case) if self.strict else _score_aligned(case), case)
+        seen = add_idle_outcomes(_score_in_turn(case) if self.strict else _score_aligned(case), case)
         return fold_all_or_nothing(seen) if self.strict else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
