@@ -60,7 +60,9 @@ def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
     if wrapping is not None:
         raise ValueError(explain_wrapping(wrapping))
     keys = ", ".join([clip(key) for key in list(record)[:8]]) or "none"
-    way_out = way_out or f"formats are recognised as follows: {'; '.join(f'{entry.name} by {entry.hint}' for entry in _ALL)}"
+    way_out = (
+        way_out or f"formats are recognised as follows: {'; '.join(f'{entry.name} by {entry.hint}' for entry in _ALL)}"
+    )
     raise ValueError(f"cannot tell the format of this trace by its members ({keys}); {way_out}")
 
 
