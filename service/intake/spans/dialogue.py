@@ -135,8 +135,9 @@ class _Memory:
         return repeated and not closing
 
     def _record_alias(self, call_id: str, spelling: str, ids: set[str]) -> bool:
-        """Record a call made under another id; return whether it was: some exporters write the item's id for the
-        call's.
+        """Record a call made under another id; return whether it was.
+
+        Some exporters write the item's id where the call's belongs.
         """
         original_id = next(iter(self._pending_ids[spelling]), None)
         if original_id is None or original_id in ids:
