@@ -15,8 +15,8 @@ from service.calibration.labels import Key, LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
 from service.core.judging.fits import Method
-from service.core.models.invalid import validate
 from service.core.models.kinds import Several
+from service.core.models.validation import validate
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError
@@ -115,7 +115,7 @@ class CalibrationDraft:
         mode = self._engine.mode(request)
         if mode in ("off", "none"):
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
-        return Asking(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
+        return Asking(self._engine.registry.find(fields["rubric"]), mode, options.repeats)
 
     def _cut(self, found: _CalibrationRows, asking: Asking, cutter: Cutter) -> None:
         questions = asking.list_questions(list(found.items.values()))
@@ -170,7 +170,7 @@ class _CalibrationRows:
 
     def _add_prediction(self, row: CalibrationRow) -> None:
         said = validate(PREDICTION, row.value)
-        key = (said.said, said.binding)
+        key = (said.answer_id, said.binding)
         if key in self._said:
             raise InputError.at("/sample", f"the same answer of the same judge as of {self._said[key]}")
         self._said[key] = row.pointer

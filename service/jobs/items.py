@@ -29,7 +29,7 @@ from service.errors import (
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
 from service.reading.strict_json import Limits, parse
-from service.registry import Shelf
+from service.registry import Registry
 from service.reporting.breaks import describe_break
 from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
@@ -167,7 +167,7 @@ class ItemScorer:
         return OutcomeRow(item.position, True, line, labelled=answer.labelled, facts=facts)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
-        return list_label_items(report, self._engine.shelf.find(request.rubric))
+        return list_label_items(report, self._engine.registry.find(request.rubric))
 
     async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow | Deferral:
         """The outcome of an item that waited, or why it has none yet. `last`: what may be chance is an outcome too.
@@ -240,10 +240,10 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     )
 
 
-def read_outcome(line: str, shelf: Shelf) -> ReadOutcome:
+def read_outcome(line: str, registry: Registry) -> ReadOutcome:
     """What is kept of an item, read from the line of its outcome. A report that can be read no longer counts as an error.
 
-    It may be labelled where its rubric is still on the shelf as it was.
+    It may be labelled if the registry still holds its rubric unchanged.
     """
     told = json.loads(line)
     name = told["custom_id"]
@@ -253,7 +253,7 @@ def read_outcome(line: str, shelf: Shelf) -> ReadOutcome:
         report = None
     if report is None:
         return ReadOutcome(ItemFacts(name, ERROR))
-    rubric = next((one for one in shelf if one.digest == report.rubric.hash), None)
+    rubric = next((one for one in registry if one.digest == report.rubric.hash), None)
     return ReadOutcome(_build_facts(name, report), () if rubric is None else list_label_items(report, rubric))
 
 

@@ -9,13 +9,21 @@ from typing import Any
 import pytest
 
 from service import Plan, Report, conclude, plan, report_json
+from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore, MixedScore
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
-from service.core.partial import OpenValue, PartialOutcome, decide_without_judge
+from service.core.outcome import (
+    Errored,
+    Finding,
+    OpenValue,
+    Outcome,
+    PartialOutcome,
+    Scored,
+    Skipped,
+    decide_without_judge,
+)
 from service.reporting.summaries import read_report
 
 VALUES = {"meets": 1.0, "partly": 0.5, "fails": 0.0}

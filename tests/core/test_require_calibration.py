@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 
 from service import Plan, conclude, plan, report_json, score
 from service.core.judging.fits import Fit, Identity, Status
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore
-from service.core.judging.withheld import WithheldJudgement
+from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Scored
 from service.core.report import Report
 from service.core.rubric import Rubric
-from service.registry import Shelf
+from service.registry import Registry
 from service.reporting.summaries import read_report
 
-SHELF = Shelf()
+REGISTRY = Registry()
 PLAUSIBLE = {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}}
 TURNS = {"id": "answered", "stage": "integrate", "check": {"kind": "judge", "judge": "by_turn"}}
 BY_TURN = {"id": "by_turn", "level": "turn", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
@@ -77,7 +77,7 @@ def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
     """A fit for the judge of a criterion that changes no value."""
     found = known.judges_by_id[judge]
     bound = {"judge": judge, "judge_digest": found.digest, "model": "+".join(found.models or ("m",))}
-    bound["evidence"] = next(getattr(one.check, "looks", "") for one in known.criteria if one.id == criterion)
+    bound["evidence"] = next(getattr(one.check, "evidence_digest", "") for one in known.criteria if one.id == criterion)
     made = {**bound, "criterion": criterion, "method": "identity", "calibrator": Identity(), "origin": "human"}
     kept = {"labels": 100, "groups": 100, "enough": True, "domain": (0.0, 1.0), "threshold": found.threshold}
     return Fit.model_validate({**made, **kept, "data": "0" * 64, "assembly": ASSEMBLY, **more})
@@ -228,8 +228,8 @@ def test_an_extension_can_require_it() -> None:
 
 
 def test_the_hash_of_rubrics_without_it_is_as_ever() -> None:
-    base = SHELF.find("four_step")
+    base = REGISTRY.find("four_step")
     assert json.loads(base.model_dump_json())["require_calibration"] is False
-    strict = SHELF.find(Rubric.model_validate({**base.model_dump(), "require_calibration": True}))
+    strict = REGISTRY.find(Rubric.model_validate({**base.model_dump(), "require_calibration": True}))
     assert strict.digest != base.digest
     assert score({"trace": {"format": "openai", "messages": []}, "rubric": "four_step"}).rubric.hash == base.digest

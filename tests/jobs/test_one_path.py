@@ -19,7 +19,7 @@ from service.calibration.labels import LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.report_predictions import list_judged, read_prediction
 from service.core.conclusion.conclude import conclude
-from service.core.judging import ballots
+from service.core.judging import voting
 from service.core.judging.fits import Fit, Guarantee
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
@@ -29,15 +29,15 @@ from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.jobs.predicting import Asking, collect_predictions
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import plan_request, read_request
 from service.settings import Settings
 from service.wiring import choose_route
 from tests.bulk import examples
 from tests.fits import make_fit
 
-SHELF = Shelf()
-JUDGE = SHELF.judges["result_groundedness"]
+REGISTRY = Registry()
+JUDGE = REGISTRY.judges["result_groundedness"]
 Changes = dict[str, Any]
 
 
@@ -62,7 +62,7 @@ def build_engine(changes: Changes, fits: Sequence[Fit] = ()) -> Engine:
     mask = frozenset(said.judge_mask)
     base, allowed = said.judge_api_base or None, frozenset({"openai/m", *said.judge_models})
     judges = Judges(said.judge_model, allowed, api_base=base, mask=mask, route=choose_route(said))
-    return Engine(SHELF, judging=Judging(Named(), NoCache(), judges), fits=fits)
+    return Engine(REGISTRY, judging=Judging(Named(), NoCache(), judges), fits=fits)
 
 
 ITEM = LabelledItem.model_validate(
@@ -198,5 +198,5 @@ def test_a_fit_decides_a_criterion_by_what_was_fitted_of_it(raws: list[float], b
     assert said.raw == min(raws)
     fit = fit_of(said, threshold=0.5, **bounds)
     report = conclude(made, votes, mode="live", fits=[fit])
-    want = "abstain" if fit.is_unsure(said.raw, said.raw) else "pass" if ballots.passes(said.raw, 0.5) else "fail"
+    want = "abstain" if fit.is_unsure(said.raw, said.raw) else "pass" if voting.passes(said.raw, 0.5) else "fail"
     assert report.verdict == want

@@ -20,13 +20,19 @@ from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.cli import main
-from service.core.execution import SandboxState, add_execution, build_order, list_runnable, needs_execution
+from service.core.execution import (
+    SandboxState,
+    add_execution,
+    build_sandbox_request,
+    list_runnable_steps,
+    needs_execution,
+)
 from service.core.trace import State, Step, ToolCall, ToolDef, ToolResult, Trace
 from service.engine import Engine
 from service.errors import InputError, SandboxError, SettingsError
 from service.outbound.sandbox import Sandboxes
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.receiver import Behaviour, Scripted, drip, http, scripted, stall, whole_request
@@ -231,7 +237,7 @@ CALLS = (
     ToolCall(None, "f", None, "{", "not valid JSON"),
     ToolCall(None, "f", None, captured=False),
 )
-FOUR_STEP = Shelf().find("four_step")
+FOUR_STEP = Registry().find("four_step")
 RUNNABLE = [
     ((TOOL,), False, [0]),
     ((TOOL,), True, [0, 1, 2]),
@@ -245,23 +251,23 @@ RUNNABLE = [
 def test_calls_that_fail_the_schema_gate_are_not_run_unless_asked(
     tools: Any, invalid: bool, indices: list[int]
 ) -> None:
-    steps = list_runnable(trace_of(*CALLS, tools=tools), FOUR_STEP, invalid=invalid)
+    steps = list_runnable_steps(trace_of(*CALLS, tools=tools), FOUR_STEP, invalid=invalid)
     assert [step.index for step in steps] == indices
 
 
 def test_the_rubrics_own_schema_gate_decides() -> None:
     criteria = [{"id": "s", "stage": "arguments", "check": {"kind": "schema", "undeclared": "note"}}]
     request = {"id": "lenient", "version": 1, "criteria": criteria}
-    lenient = Shelf().find(type(FOUR_STEP).model_validate(request))
+    lenient = Registry().find(type(FOUR_STEP).model_validate(request))
     trace = trace_of(ToolCall(None, "f", {"n": 1, "more": 2}))
-    assert [len(list_runnable(trace, rubric)) for rubric in (FOUR_STEP, lenient)] == [0, 1]
+    assert [len(list_runnable_steps(trace, rubric)) for rubric in (FOUR_STEP, lenient)] == [0, 1]
 
 
 def test_the_order_has_ids_of_ours_and_the_initial_state() -> None:
     trace = trace_of(CALLS[0], CALLS[0], state=State({"door": 1}, None, frozenset({"initial"})))
     calls = [{"id": f"step_{n}", "name": "f", "arguments": {"n": 1}} for n in (0, 1)]
-    assert build_order(trace, trace.steps) == {"initial": {"door": 1}, "calls": calls}
-    assert build_order(trace_of(), ()) == {"initial": None, "calls": []}
+    assert build_sandbox_request(trace, trace.steps) == {"initial": {"door": 1}, "calls": calls}
+    assert build_sandbox_request(trace_of(), ()) == {"initial": None, "calls": []}
 
 
 def test_results_fill_what_is_absent_and_the_state_is_known_then() -> None:
@@ -456,13 +462,13 @@ def test_a_list_may_name_sandboxes_too(tmp_path: Path) -> None:
 
 def test_the_front_that_does_not_wait_refuses() -> None:
     with pytest.raises(InputError) as caught:
-        Engine(Shelf()).score(body(1, refund(5400)))
+        Engine(Registry()).score(body(1, refund(5400)))
     assert [problem.path for problem in caught.value.problems] == ["/sandbox"]
 
 
 def test_without_a_sandbox_both_fronts_say_the_same() -> None:
     document = {name: value for name, value in body(1, refund(5400)).items() if name != "sandbox"}
-    engine = Engine(Shelf())
+    engine = Engine(Registry())
     assert asyncio.run(engine.score_async(document)) == engine.score(document)
 
 

@@ -15,7 +15,6 @@ from functools import lru_cache
 import jsonschema_rs as rs
 from pydantic import JsonValue
 
-from service.core.budget import COST_OF_A_VIOLATION, UNBOUNDED, Meter
 from service.core.json.values import name_type
 from service.core.schemas.cost import BYTES_OF_A_LEVEL, Cost, count_patterns, measure_size
 from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
@@ -30,6 +29,7 @@ from service.core.schemas.wording import (
     make_sort_key,
     read_violations,
 )
+from service.core.work_limits import COST_OF_A_VIOLATION, UNBOUNDED, Meter
 
 __all__ = ["Dialect", "SchemaProblem", "Validator", "Violation", "build_validator"]
 
@@ -121,7 +121,7 @@ class Validator:
 
     def _list_entries(self, value: JsonValue, size: float, meter: Meter) -> list[Violation]:
         price = 0 if self._cost is None else self._cost.measure_listing(value, size)
-        if price is None or not meter.affords("comparisons", price):
+        if price is None or not meter.can_afford("comparisons", price):
             return [Violation("schema", "does not fit the schema; too large to list every place", "")]
         meter.spend("comparisons", price)
         distinct = {each for error in self._compiled.iter_errors(value) for each in read_violations(error)}

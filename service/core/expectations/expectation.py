@@ -1,0 +1,391 @@
+"""What should have happened: the calls, their arguments, results and order, the answer and the state. Written by users."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    Discriminator,
+    Field,
+    JsonValue,
+    Tag,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    field_validator,
+    model_validator,
+)
+
+from service.core.critics import Critic
+from service.core.expectations.count_limits import Count
+from service.core.expectations.templates import Template, require_values
+from service.core.json.values import SCALARS
+from service.core.models.kinds import FrozenModel, Several, Some
+from service.core.models.lazy import lazy
+from service.core.models.light import light
+from service.core.weights import Weight
+
+ExtraArguments = Literal["count", "allow", "forbid"]
+"""What an argument that the expectation does not list does: lowers the score, nothing, or zeroes the call."""
+
+
+def _is_plain(given: Any) -> bool:
+    """Whether these are arguments of which each is a scalar, under names in plain letters."""
+    if type(given) is not dict:
+        return False
+    name: object
+    for name in given:  # pyright: ignore[reportUnknownVariableType] (of what is not checked yet)
+        if type(name) is not str or type(given[name]) not in SCALARS:  # pyright: ignore[reportUnknownArgumentType]
+            return False
+    return "".join(given).isascii()  # pyright: ignore[reportUnknownArgumentType]
+
+
+class _NamedCall(FrozenModel):
+    tool: str = Field(min_length=1)
+    """The tool's name."""
+    args: dict[str, Template] | None = None
+    """Arguments by name: a value, or a matcher (an object with `kind`), at any depth. Absent: any arguments; `{}`: none."""
+    reason: str | None = None
+    """Why, for the reader of a report."""
+
+    @field_validator("args", mode="wrap")
+    @classmethod
+    def _compare_with_something(cls, given: Any, check: ValidatorFunctionWrapHandler) -> dict[str, Template] | None:
+        if _is_plain(given):  # as most are: there is nothing to check
+            return {**given}
+        args: dict[str, Template] | None = check(given)
+        for name, value in (args or {}).items():
+            require_values(value, name)
+        return args
+
+
+class CallPattern(_NamedCall):
+    """A call that should have been made."""
+
+    extra_args: ExtraArguments | None = None
+    """What an argument does that `args` does not list. Absent: as the rubric says."""
+    result: Template | None = None
+    """What the call must have returned: a value, or a matcher."""
+    turn: int | None = Field(default=None, ge=0)
+    """The turn in which it must be made. Absent: any."""
+    optional: bool = False
+    """Whether leaving the call out is fine too."""
+    weights: dict[str, Weight] = Field(default_factory=dict)
+    """How much each argument counts, by name; 1 where nothing is said, 0 leaves it out."""
+
+    @property
+    def says_result(self) -> bool:
+        """Whether a result is expected; null is one."""
+        return "result" in self.__pydantic_fields_set__  # (what `model_fields_set` looks up)
+
+    @model_validator(mode="after")
+    def _weigh_what_is_listed(self) -> CallPattern:
+        if not self.weights:
+            return self
+        unknown = sorted(self.weights.keys() - (self.args or {}).keys())
+        if unknown:
+            raise ValueError(f"weights are for what `args` lists; not listed: {', '.join(unknown)}")
+        return self
+
+
+class AnyOrder(FrozenModel):
+    """Calls that together take one position of `ordered`, in any order among themselves."""
+
+    any_order: Some[CallPattern]
+
+
+class CallAlternatives(FrozenModel):
+    """Alternatives for one position: one of these calls."""
+
+    any_of: Some[CallPattern]
+
+
+class Ban(_NamedCall):
+    """A call that must not be made. Its matchers narrow the ban: only calls that match all of them break it."""
+
+    prefer: str | None = None
+    """The tool that would have done, where the ban is for being slower or dearer."""
+
+
+def _find_position_form(value: object) -> str:
+    if type(value) is dict or isinstance(value, dict):
+        return "any_order" if "any_order" in value else "any_of" if "any_of" in value else "call"
+    return "any_order" if isinstance(value, AnyOrder) else "any_of" if isinstance(value, CallAlternatives) else "call"
+
+
+Position = Annotated[
+    Annotated[CallPattern, Tag("call")]
+    | Annotated[AnyOrder, Tag("any_order")]
+    | Annotated[CallAlternatives, Tag("any_of")],
+    Discriminator(_find_position_form),
+]
+
+
+def _find_calls_form(value: object) -> str:
+    return "word" if isinstance(value, str) else "patterns"
+
+
+Calls = Annotated[
+    Annotated[Literal["none", "some"], Tag("word")] | Annotated[Several[Position], Tag("patterns")],
+    Discriminator(_find_calls_form),
+]
+
+
+@light
+class ExpectedCall:
+    """One call that should (or, if not required, may) have been made: any one of its options."""
+
+    options: tuple[tuple[str, CallPattern], ...]
+    """Pointer and pattern of each alternative, at least one."""
+    required: bool = True
+    position: int | None = None
+    """Its place in `ordered`; calls of one `any_order` group share it."""
+    turn: int | None = None
+
+    def is_in_turn(self, pattern: CallPattern, turn: int) -> bool:
+        """Whether a call in this turn may be the one that this option means."""
+        return pattern.turn in (None, turn) and self.turn in (None, turn)
+
+    @property
+    def path(self) -> str:
+        """The pointer of its first option."""
+        return self.options[0][0]
+
+    @property
+    def tool(self) -> str:
+        """The tool of its first option."""
+        return self.options[0][1].tool
+
+    @property
+    def tools(self) -> str:
+        """Its tool, or its tools, for people."""
+        return " or ".join(dict.fromkeys(pattern.tool for _, pattern in self.options))
+
+
+class Scope(FrozenModel):
+    """What is said about the calls and texts of a trace, or of one turn of it."""
+
+    calls: Calls | None = None
+    """`none`, `some` (any call), or the calls that should have been made, in any order; `[]` is `none`."""
+    ordered: Several[Position] = ()
+    """Calls that should have been made in this order."""
+    unordered: Several[Position] = ()
+    """Calls that should have been made, in any order, beside those of `ordered`."""
+    optional: Several[CallPattern] = ()
+    """Calls that may be made or left out."""
+    disallowed: Several[Ban] = ()
+    """Calls that must not be made."""
+    counts: dict[str, Count] = Field(default_factory=dict)
+    """How often each tool must have been called: an operator and a number, such as `<=2`."""
+    allow_extra: bool | None = None
+    """Whether calls beyond the expected ones are fine. Absent: as the rubric says."""
+    answer: Template | None = None
+    """What the final text (of the turn) must be: a text, or a matcher."""
+    said: Template | None = None
+    """What some text of the assistant must be: a text, a matcher, or a list of these, each of which must be said."""
+
+    @field_validator("answer", "said")
+    @classmethod
+    def _compare_with_something(cls, text: Template | None, info: ValidationInfo) -> Template | None:
+        texts = text if isinstance(text, list) and info.field_name == "said" else [text]
+        if not all(one is None or isinstance(one, str | Critic) for one in texts):
+            raise ValueError("expected a text or a matcher")
+        require_values(text, "the matcher")
+        return text
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Scope:
+        if (self.ordered or self.unordered) and isinstance(self.calls, tuple):
+            raise ValueError("calls are given as `calls`, or as `ordered` and `unordered`, not both")
+        if (self.ordered or self.unordered or self.optional) and self.no_calls:
+            raise ValueError("no call is expected here, and yet some are listed")
+        return self
+
+    @property
+    def says_something(self) -> bool:
+        """Whether any field but `allow_extra` says anything."""
+        if self.calls is not None or self.answer is not None or self.said not in (None, []):
+            return True
+        return bool(self.ordered or self.unordered or self.optional or self.disallowed or self.counts)
+
+    @lazy
+    def no_calls(self) -> bool:
+        """Whether the right thing is to call nothing."""
+        return self.calls in ("none", ())
+
+    @property
+    def says_calls(self) -> bool:
+        """Whether it says if there should be calls."""
+        return self.calls is not None or bool(self.ordered or self.unordered)
+
+    @property
+    def lists_calls(self) -> bool:
+        """Whether a call that it does not list is one too many."""
+        return self.calls not in (None, "some") or bool(self.ordered or self.unordered)
+
+    def list_expected_calls(self, below: str, turn: int | None = None) -> list[ExpectedCall]:
+        """Every call that should or may have been made, in the order of writing."""
+        listed: list[ExpectedCall] = []
+        for n, position in enumerate(self.calls or ()) if self.calls not in ("none", "some") else ():
+            listed += _list_expected(position, f"{below}/calls/{n}", turn)  # pyright: ignore[reportArgumentType] (no word)
+        for n, position in enumerate(self.ordered):
+            listed += _list_expected(position, f"{below}/ordered/{n}", turn, n)
+        for n, position in enumerate(self.unordered):
+            listed += _list_expected(position, f"{below}/unordered/{n}", turn)
+        for n, pattern in enumerate(self.optional):
+            option = f"{below}/optional/{n}", pattern
+            listed.append(ExpectedCall((option,), required=False, turn=_find_turn(pattern, turn)))
+        return listed
+
+
+def _list_expected(position: Position, path: str, turn: int | None, place: int | None = None) -> list[ExpectedCall]:
+    """The calls of one position."""
+    if isinstance(position, CallPattern):
+        due = turn if position.turn is None else position.turn
+        return [ExpectedCall(((path, position),), not position.optional, place, due)]
+    if isinstance(position, CallAlternatives):
+        options = tuple((f"{path}/any_of/{n}", pattern) for n, pattern in enumerate(position.any_of))
+        required = not any(pattern.optional for _, pattern in options)
+        turns = {_find_turn(pattern, turn) for _, pattern in options}
+        return [ExpectedCall(options, required, place, turns.pop() if len(turns) == 1 else turn)]
+    return [
+        ExpectedCall(((f"{path}/any_order/{n}", one),), not one.optional, place, _find_turn(one, turn))
+        for n, one in enumerate(position.any_order)
+    ]
+
+
+def _find_turn(pattern: CallPattern, turn: int | None) -> int | None:
+    return turn if pattern.turn is None else pattern.turn
+
+
+class TurnScope(Scope):
+    """The same for one turn."""
+
+    @model_validator(mode="after")
+    def _say_something(self) -> TurnScope:
+        if not self.says_something:
+            raise ValueError("a turn says what should have happened in it: calls, ordered, counts, answer, ...")
+        return self
+
+    turn: int = Field(ge=0)
+    """Which: turns count from 1, and 0 is what precedes the first user message."""
+
+
+class StateChange(FrozenModel):
+    """A change that should have been made at a pointer: to `value`, or, with `remove`, away with it."""
+
+    path: str
+    value: Any = None
+    remove: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> StateChange:
+        if self.remove == ("value" in self.model_fields_set):
+            raise ValueError("a change is to a `value`, or away with `remove`")
+        return self
+
+
+class StateExpectation(FrozenModel):
+    """What the world should look like afterwards: its whole `final` state, or the `changes` to the initial one."""
+
+    final: JsonValue = None
+    changes: Several[StateChange] | None = None
+    ignore: Several[str] = ()
+    """Pointers whose subtree does not matter; a token `*` stands for any one."""
+    keys: dict[str, str] = Field(default_factory=dict[str, str])
+    """Pointer of a list -> the field that identifies its items, so that their order does not matter."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> StateExpectation:
+        if ("final" in self.model_fields_set) == (self.changes is not None):
+            raise ValueError("a wanted state is given as `final` or as `changes`")
+        return self
+
+
+@light
+class ExpectedSection:
+    """What is said of the trace as a whole (`turn` None) or of one turn, its pointer, and every call that it lists."""
+
+    path: str
+    scope: Scope
+    turn: int | None
+    expected_calls: tuple[ExpectedCall, ...]
+
+
+@light
+class Listing:
+    """An expectation as the checks go through it."""
+
+    sections: tuple[ExpectedSection, ...]
+    """The trace as a whole, then each turn that is spoken of."""
+    scopes: tuple[tuple[str, Scope, int | None], ...]
+    """The same without the calls: pointer, scope, turn."""
+    expected_calls: tuple[ExpectedCall, ...]
+    """The calls that should or may have been made."""
+    lists_calls: bool
+    """Whether anything says which calls are right, so that there is something to hold calls against."""
+
+
+EMPTY_LISTING = Listing((), (), (), False)
+
+IgnoredArgument = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Expectation(Scope):
+    """What a trace is held against. At least one field must say something."""
+
+    turns: Several[TurnScope] = ()
+    """The same for single turns."""
+    state: StateExpectation | None = None
+    """What the world should look like afterwards."""
+    output: Template | None = None
+    """What the run must give back: a value, or a matcher. Where a trace has no output, its answer is taken for it, read as JSON
+    where it is an object or array."""
+    gold: dict[str, Any] | None = None
+    """The same in another system's own shape, for a rubric that carries that system's method."""
+    ignore_args: Annotated[Several[IgnoredArgument], Field(max_length=64)] = ()
+    """Arguments that do not matter in any call, by name or pattern: `request_id`, `*_token`, `search.cursor`."""
+
+    @model_validator(mode="after")
+    def _say_something(self) -> Expectation:
+        if not (self.says_something or self.turns or self.state or self.gold or self.ignore_args or self.says_output):
+            raise ValueError(
+                "an expectation says what should have happened: calls (or `none`), ordered, counts, answer, state, ..."
+            )
+        if self.turns and len({scope.turn for scope in self.turns}) < len(self.turns):
+            raise ValueError("each turn is named once in `turns`")
+        return self
+
+    @property
+    def says_output(self) -> bool:
+        """Whether an output is expected; null is one."""
+        return "output" in self.__pydantic_fields_set__  # (what `model_fields_set` looks up)
+
+    @field_validator("output")
+    @classmethod
+    def _require_output_values(cls, output: Template | None) -> Template | None:
+        require_values(output, "output")
+        return output
+
+    def list_sections(self) -> Listing:
+        """All that is said, section by section, with the calls that should or may be made.
+
+        Whoever needs it more than once keeps it: kept here it would be a circle, which is freed late and at a cost.
+        """
+        expected_calls = tuple(self.list_expected_calls("/expected"))
+        whole = ExpectedSection("/expected", self, None, expected_calls)
+        if not self.turns:
+            return Listing(
+                (whole,), (("/expected", self, None),), expected_calls, bool(expected_calls) or self.lists_calls
+            )
+        paths = [f"/expected/turns/{n}" for n in range(len(self.turns))]
+        turns = [
+            ExpectedSection(path, scope, scope.turn, tuple(scope.list_expected_calls(path, scope.turn)))
+            for path, scope in zip(paths, self.turns, strict=True)
+        ]
+        sections = (whole, *turns)
+        return Listing(
+            sections,
+            scopes=tuple([(one.path, one.scope, one.turn) for one in sections]),
+            expected_calls=tuple([call for one in sections for call in one.expected_calls]),
+            lists_calls=any(one.expected_calls or one.scope.lists_calls for one in sections),
+        )
