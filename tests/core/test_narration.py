@@ -64,7 +64,8 @@ def test_what_is_true_is_not_contradicted(group: Any, answer: str):
 
 @pytest.mark.parametrize(("group", "answer", "wanted"), CASES)
 def test_case(group: Any, answer: str, wanted: str):
-    [outcome] = outcomes(scored(events_of(group["result"], answer, tool=group.get("tool", "look"))))
+    [_, *events] = events_of(group["result"], answer, tool=group.get("tool", "look"))
+    [outcome] = outcomes(scored([{"user": group.get("asked", "Please.")}, *events]))
     assert told(outcome) == wanted
     contradicted = [word for word in wanted.split() if word not in ("supported", "unsupported") and word[-1] != "?"]
     if "?" in wanted and not contradicted:
@@ -139,8 +140,8 @@ def test_a_failed_call_tells_no_facts():
 def test_unsupported_claims_may_be_made_to_fail():
     events = events_of({"balance": 5}, "Your balance is $5. We paid 1234.56 last year.")
     [noted], [failing] = outcomes(scored(events)), outcomes(scored(events, unsupported="fail"))
-    assert (noted.passed, failing.passed) == (True, False)
-    assert [finding.code for finding in noted.findings] == ["unsupported_claim"]
+    assert (noted.cause, failing.passed) == ("not_asked", False)
+    assert [finding.code for finding in failing.findings] == ["suspected_contradiction"]
 
 
 @pytest.mark.parametrize(

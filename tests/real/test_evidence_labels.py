@@ -25,6 +25,7 @@ from service.core.evidence.narration.verdicts import ClaimVerdict, Utterances
 from service.core.evidence.provenance.located import LeafOrigin
 from service.core.evidence.provenance.provenance import locate_arguments
 from service.core.evidence.provenance.sources import SourceIndex
+from service.core.evidence.reading.stated import find_stated
 from service.core.trace import Step, ToolCall, ToolResult, Trace
 from service.intake import read_trace
 from tests.bulk import WHOLE, share
@@ -272,7 +273,7 @@ def verdicts_of(row: Row) -> list[ClaimVerdict]:
     proved, every = FactIndex(), FactIndex(inferred=True)
     proved.add(step)
     every.add(step)
-    return weigh(*[check_text(row.text, "/answer", index, NOBODY) for index in (proved, every)])
+    return weigh(*[check_text(row.text, "/answer", find_stated(row.text), index, NOBODY) for index in (proved, every)])
 
 
 class Tally(NamedTuple):

@@ -58,8 +58,7 @@ class NarrationGate(Check):
         if narration.too_long:
             return Skipped("too_long", narration.too_long)
         findings = tuple([_build_finding(claim) for claim in narration.claims if claim.verdict in _REPORTED_VERDICTS])
-        failing = ("contradicted", "unsupported") if self.unsupported == "fail" else ("contradicted",)
-        if any(claim.verdict in failing for claim in narration.claims):
+        if any(self._fails(claim) for claim in narration.claims):
             return EvidencedScore(0.0, False, findings, narration.claims)
         if any(claim.verdict == "suspected" for claim in narration.claims):
             return _build_suspicion(narration, findings)
@@ -70,6 +69,10 @@ class NarrationGate(Check):
         if all(claim.verdict == "not_checkable" for claim in narration.claims):
             return Skipped("not_applicable", "nothing in the text can be checked against a field")
         return EvidencedScore(1.0, True, findings, narration.claims)
+
+    def _fails(self, claim: ClaimVerdict) -> bool:
+        absent = claim.verdict == "unsupported" or (claim.verdict == "suspected" and claim.code == "not_found")
+        return claim.verdict == "contradicted" or (self.unsupported == "fail" and absent)
 
 
 _ACTION_CODES = frozenset({"claimed_success_after_error", CLAIMED_ACTION})

@@ -18,7 +18,8 @@ CLAIMED_ACTION = "claimed_action_not_taken"
 _FORMS = "|".join(sorted([form for form in CERTAIN if form.endswith(("ed", "t", "d"))], key=len, reverse=True))
 _ADVERBS = r"(?:(?:now|just|also|already|successfully|gone ahead and|went ahead and) ){0,2}"
 _CLAIM = re.compile(
-    rf"\b(?:(?P<own>I(?: have|['\u2019]ve)?) {_ADVERBS}(?P<act>[a-z]++)|(?:(?:has|have) been|is now) {_ADVERBS}(?P<verb>{_FORMS})\b)"
+    rf"\b(?:(?P<own>I(?: have|['\u2019]ve)?) {_ADVERBS}(?P<act>[a-z]++)"
+    rf"|(?:(?:has|have) been|is now) {_ADVERBS}(?P<verb>{_FORMS})\b)"
     r"(?! (?:no|none|nothing|nobody)\b|(?<=ordered)(?: \w+){1,4} by\b|(?<=returned)(?: \w+){1,4} below\b| the order of\b)",
     re.IGNORECASE,
 )

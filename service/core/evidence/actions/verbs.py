@@ -57,7 +57,6 @@ sign signed
 """
 
 
-
 def _read_table(table: str) -> dict[str, str]:
     return {form: line.split()[0] for line in table.strip().splitlines() for form in line.split()}
 

@@ -18,9 +18,9 @@ from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import relate
 from service.core.evidence.arithmetic.zones import Zones
-from service.core.evidence.facts.fact_index import NUMERIC
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import Holdings
+from service.core.evidence.narration.fitting import is_of_kind
 from service.core.evidence.reading.dates import is_same_day
 from service.core.evidence.reading.quantities import Quantity, Value, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
@@ -69,6 +69,8 @@ _AFTER_CHARS = 40
 _DIGITS = re.compile(r"\d{4,40}")
 _TELLING = 2
 """A number of more digits that results hold in another unit is no number from nowhere."""
+_MIN_BARE = 10
+"""Smaller bare numbers count things, and are added to no amounts."""
 _FUZZ = 1e-6
 _SIGNED = frozenset({"minus"})
 Span = tuple[float, str]
@@ -194,8 +196,9 @@ class Accounts:
             return True
         size = float(abs(said.number or 0) * UNITS[said.unit].factor)
         room = size / 10 if rough else max(_measure_room(said, rough=False) * float(UNITS[said.unit].factor), 30)
-        said_times = [_read_minutes(one) * 60 for one in self._others if one.kind == "time"][-MAX_BARE:]
-        gaps = {abs(one - other) for one in said_times for other in said_times}
+        told = {_read_minutes(one) * 60 for one in self._others if one.kind == "time"}
+        times = [*islice(told | {_read_minutes(one) * 60 for one in self._iter_held() if one.kind == "time"}, MAX_BARE)]
+        gaps = {abs(one - other) for one in times for other in times}
         days = [day.toordinal() * _DAY_S for day in self._days]
         gaps |= {abs(one - other) for one in days for other in days}
         return any(_is_near(gap, size, room) or _is_near(_DAY_S - gap, size, room) for gap in gaps)
@@ -211,9 +214,11 @@ class Accounts:
         numbers = self._build_numbers(said)
         if numbers.has(size, room):
             return True
-        words = split_tokens(claim.sentence)
-        factors = [*self._bare, *(n for word in words for n in _FACTORS.get(word, _FACTORS.get(word.rstrip("s"), ())))]
-        return asks_result(claim.sentence) and (
+        implied = [
+            n for word in split_tokens(claim.sentence) for n in _FACTORS.get(word, _FACTORS.get(word.rstrip("s"), ()))
+        ]
+        factors = [*self._bare, *implied]
+        return (bool(implied) or asks_result(claim.sentence)) and (
             numbers.has_pair(size, room) or numbers.has_multiple(size, factors, shares, room)
         )
 
@@ -238,7 +243,9 @@ class Accounts:
                     found[float(abs(held.number)) / 100] = None
                 elif held.number is not None and held.kind == "number" and 0 < abs(held.number) < 1:
                     found[float(abs(held.number))] = None
-        found.update((float(abs(one.number)) / 100, None) for one in self._others if one.kind == "percent" and one.number)
+        found.update(
+            (float(abs(one.number)) / 100, None) for one in self._others if one.kind == "percent" and one.number
+        )
         return [share for share in islice(found, MAX_GROUPS) if share]
 
     @lazy
@@ -262,7 +269,7 @@ class _Columns:
         groups: dict[object, list[tuple[float, Fact]]] = {}
         found: dict[float, None] = {}
         for fact in holdings.facts:
-            if any(held.kind in NUMERIC for held in fact.quantities) and (number := read_number(said, fact)) is not None:
+            if is_of_kind(said, fact) and (number := read_number(said, fact)) is not None:
                 found[float(abs(number))] = None
                 groups.setdefault(fact.path, []).append((float(abs(number)), fact))
                 groups.setdefault((id(fact.record), fact.path[:-1]), []).append((float(abs(number)), fact))
@@ -353,7 +360,9 @@ def _read_said(said: Quantity, other: Quantity) -> float | None:
         mine, own = UNITS[said.unit], UNITS[other.unit]
         same = mine.dimension == own.dimension
         return float((convert_to_base(abs(other.number), own) - mine.shift) / mine.factor) if same else None
-    return float(abs(other.number)) if other.kind in (said.kind, "number", "money") else None
+    size = float(abs(other.number))
+    bare = other.kind == "number" and (said.kind == "number" or size >= _MIN_BARE)
+    return size if other.kind == said.kind or bare else None
 
 
 def _measure_room(said: Quantity, *, rough: bool) -> float:

@@ -64,7 +64,8 @@ def asks_result(sentence: str) -> bool:
     """Whether a sentence may tell what is worked out: by its words, a comparative or a sign."""
     words = split_tokens(sentence)
     return (
-        not (_ASKING | _WORKING).isdisjoint(words)
+        "%" in sentence
+        or not (_ASKING | _WORKING).isdisjoint(words)
         or any(len(word) > 4 and word.endswith("er") and word not in _NO_COMPARATIVES for word in words)
         or _SIGNS.search(sentence) is not None
     )

@@ -36,13 +36,14 @@ class Zones:
 
     @lazy
     def _offsets(self) -> frozenset[int]:
-        """The offsets by which at least half of the times can be told that no result holds as they are."""
+        """The offsets by which at least half of the times can be told that results hold otherwise, if more than as they are."""
         held = {value for fact in self._holdings.facts for one in fact.quantities for value in _list_minutes(one)}
-        known = {value for fact in self._zoned for value in _iter_zoned(fact)}
-        told = {value for one in self._said for value in _list_minutes(one)} - held
-        found = Counter(offset for value in told for offset in {*_iter_offsets(value, known)})
+        zoned = {value for fact in self._zoned for value in _iter_zoned(fact)}
+        said = {value for one in self._said for value in _list_minutes(one)}
+        found = Counter(offset for value in said - held for offset in {*_iter_offsets(value, zoned)})
         most = max(found.values(), default=0)
-        return frozenset([offset for offset, n in found.items() if n == most and 2 * n >= len(told)])
+        enough = max(len(said - held) / 2, len(said & zoned) + 1)
+        return frozenset([offset for offset, n in found.items() if n == most >= enough])
 
     def tell(self, said: Quantity, facts: Iterable[Fact]) -> bool:
         """Whether a time, or a day, is that of a fact by the clocks of the zone."""

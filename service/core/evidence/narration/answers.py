@@ -24,7 +24,7 @@ from service.core.evidence.reading.words import flatten_text
 from service.core.json.leaves import list_leaves
 from service.core.results.media import has_media
 from service.core.results.structure import has_inferred, iter_bodies, read_text
-from service.core.trace import Step, Trace
+from service.core.trace import Message, Step, ToolDef, Trace
 from service.core.work_limits import OverBudgetError
 
 MAX_CLAIMS = 500
@@ -66,35 +66,41 @@ def narrate(trace: Trace) -> list[Narration]:
 def _narrate(trace: Trace) -> Iterator[Narration]:
     inferred = _list_inferred(trace)
     knowledge, gaps, errors, checked = _Knowledge(inferred), _Gaps(inferred), LikelyErrors(), 0
-    listener, actions = _Listener(find_reference_date(trace)), ToldActions(trace.tools)
+    listener, actions = _Listener(find_reference_date(trace), trace.tools or ()), ToldActions(trace.tools)
     described = {tool.name: describe_fields(tool.output_schema) for tool in trace.tools or () if tool.output_schema}
     steps = iter([*trace.steps, None])
     step = next(steps)
     for n, message in enumerate(trace.messages):
         while step is not None and step.message < n:
             knowledge.add(step, described.get(step.call.name, {}))
-            listener.call(step)
+            listener.add_step(step)
             gaps.add(step)
             errors.add(step)
             actions.add(step)
             step = next(steps)
         if message.role != "assistant":
-            listener.text(message.text)
-        elif message.text and (knowledge.size or gaps.any or actions.check(message.text, "")):
+            listener.add_text(message.text)
+            continue
+        if message.text and (knowledge.size or gaps.any or actions.check(message.text, "")):
             if checked > MAX_IN_ALL:
                 yield Narration(n, message.turn, (), f"more than {MAX_IN_ALL} numbers stand in the texts before")
                 continue
-            found = _narrate_text(n, message.turn, message.text, knowledge, listener)
+            found = _narrate_text(n, message, knowledge, listener, complete=not gaps.hide_values)
             checked += len(found.claims)
             path = f"/messages/{n}/text"
             claims = (*found.claims, *errors.check(message.text, path), *actions.check(message.text, path))
             unread = gaps.find_unread(found.claims)
             yield found._replace(claims=claims, unread=unread, missing=gaps.missing, inferred=gaps.inferred)
+        listener.add_text(message.text, beside=True)
 
 
 def _list_inferred(trace: Trace) -> frozenset[int]:
     """The steps with a result whose structure is inferred."""
     return frozenset([step.index for step in trace.steps if step.result and has_inferred(step.result.content)])
+
+
+_AnswerText = tuple[str, str, Sequence[Quantity]]
+"""A text, its pointer, and its quantities."""
 
 
 class _Knowledge:
@@ -115,10 +121,12 @@ class _Knowledge:
         if self.all is not None:
             self.all.add(step, described)
 
-    def check(self, text: str, path: str, utterances: Utterances, quantities: Sequence[Quantity]) -> list[ClaimVerdict]:
-        """The verdicts on the claims of a text."""
-        proved = check_text(text, path, self.proved, utterances, quantities)
-        return proved if self.all is None else weigh(proved, check_text(text, path, self.all, utterances, quantities))
+    def check(self, text: _AnswerText, utterances: Utterances, *, complete: bool) -> list[ClaimVerdict]:
+        """The verdicts on the claims of a text. `complete`: every result was read."""
+        if self.all is None:
+            return check_text(*text, self.proved, utterances, complete=complete)
+        proved = check_text(*text, self.proved, utterances, complete=False)
+        return weigh(proved, check_text(*text, self.all, utterances, complete=complete))
 
 
 class _Gaps:
@@ -136,6 +144,11 @@ class _Gaps:
     def any(self) -> bool:
         """Whether there is one."""
         return bool(self.missing or self._closed or self._prose)
+
+    @property
+    def hide_values(self) -> bool:
+        """Whether what is not found may stand in one of them; prose is searched for values."""
+        return bool(self.missing or self._closed)
 
     def add(self, step: Step) -> None:
         path = f"/steps/{step.index}/result/content"
@@ -169,7 +182,8 @@ def _occurs_in(words: str, text: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(words)}(?!\w)", text) is not None
 
 
-def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener: _Listener) -> Narration:
+def _narrate_text(n: int, message: Message, knowledge: _Knowledge, listener: _Listener, *, complete: bool) -> Narration:
+    text, turn = message.text, message.turn
     if knowledge.size >= MAX_FACTS:
         return Narration(n, turn, (), f"the results hold {MAX_FACTS} values or more")
     if len(text) > MAX_TEXT:
@@ -181,12 +195,7 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
     if sentences > MAX_SENTENCES:
         return Narration(n, turn, (), f"the text has {sentences} sentences, and {MAX_SENTENCES} are checked at most")
     try:
-        verdicts = knowledge.check(
-            text,
-            f"/messages/{n}/text",
-            Utterances(listener.has, listener.words, listener.today, listener.list_last, listener.list_all),
-            claims,
-        )
+        verdicts = knowledge.check((text, f"/messages/{n}/text", claims), listener.utterances, complete=complete)
     except OverBudgetError as error:
         return Narration(n, turn, (), str(error))
     return Narration(n, turn, tuple(verdicts))
@@ -195,44 +204,50 @@ def _narrate_text(n: int, turn: int, text: str, knowledge: _Knowledge, listener:
 class _Listener:
     """What the user and the system said, and what calls were made with: a claim of these is no retelling of a result."""
 
-    def __init__(self, today: date | None) -> None:
-        self.today = today
+    def __init__(self, today: date | None, tools: Iterable[ToolDef]) -> None:
         self._values: set[Value] = set()
         self._texts: list[str] = []
-        self._last: list[Quantity] = []
-        self._all: list[Quantity] = []
-        self._unread: list[str] = []  # most traces never ask
+        self._quantities: list[Quantity] = []
+        self._beside: list[Quantity] = []
+        self._unread: list[tuple[str, bool]] = [(tool.description, True) for tool in tools if tool.description]
+        self.utterances = Utterances(self._has, self._has_words, today, self._list_last, self._list_all)
 
-    def text(self, text: str) -> None:
-        self._unread.append(text)
+    def add_text(self, text: str, *, beside: bool = False) -> None:
+        """What others said. `beside`: words that account for a value, though nobody told the assistant to repeat them."""
+        self._unread.append((text, beside))  # most traces never ask for what is in it
 
-    def call(self, step: Step) -> None:
+    def add_step(self, step: Step) -> None:
+        """The arguments of a call, and what an error says."""
         for leaf in list_leaves(cast("JsonValue", dict(step.call.arguments or {})), limit=500):
-            self.text(leaf.value if isinstance(leaf.value, str) else repr(leaf.value))
+            self.add_text(leaf.value if isinstance(leaf.value, str) else repr(leaf.value))
+        if step.result is not None and step.result.is_error:
+            for leaf in list_leaves(step.result.content, limit=100):
+                self.add_text(str(leaf.value), beside=True)
 
-    def has(self, quantity: Quantity) -> bool:
+    def _read(self) -> None:
+        for text, beside in self._unread:
+            found = find_stated(text)
+            if beside:
+                self._beside += found
+                continue
+            self._texts.append(flatten_text(text[:MAX_TEXT]))
+            self._values.update(value for quantity in found for value in quantity.values)
+            self._quantities += found
+        self._unread.clear()
+
+    def _has(self, quantity: Quantity) -> bool:
         self._read()
         return any(value in self._values for value in quantity.values)
 
-    def _read(self) -> None:
-        for text in self._unread:
-            self._texts.append(flatten_text(text[:MAX_TEXT]))
-            for quantity in find_stated(text):
-                self._values.update(quantity.values)
-                self._last = [*self._last, quantity][-MAX_LAST:]
-                if len(self._all) < MAX_HEARD:
-                    self._all.append(quantity)
-        self._unread.clear()
-
-    def list_last(self) -> list[Quantity]:
+    def _list_last(self) -> list[Quantity]:
         self._read()
-        return self._last
+        return self._quantities[-MAX_LAST:]
 
-    def list_all(self) -> list[Quantity]:
+    def _list_all(self) -> list[Quantity]:
         self._read()
-        return self._all
+        return [*self._quantities[-MAX_HEARD:], *self._beside[-MAX_HEARD:]]
 
-    def words(self, text: str) -> bool:
+    def _has_words(self, text: str) -> bool:
         self._read()
-        wanted = flatten_text(text)
-        return any(wanted in said for said in self._texts)
+        words = flatten_text(text)
+        return any(words in said for said in self._texts)

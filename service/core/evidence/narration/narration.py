@@ -33,7 +33,6 @@ from service.core.evidence.narration.verdicts import (
     build_suspicion,
 )
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
-from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import COMPARING, DENYING, LOOSE, Claim, find_claims
 from service.core.evidence.sentences.clauses import ClauseReader
@@ -51,10 +50,19 @@ _POWERS = (-3, -2, -1, 1, 2, 3, 4)
 
 
 def check_text(
-    text: str, path: str, fact_index: FactIndex, utterances: Utterances, quantities: Sequence[Quantity] | None = None
+    text: str,
+    path: str,
+    said: Sequence[Quantity],
+    fact_index: FactIndex,
+    utterances: Utterances,
+    *,
+    complete: bool = True,
 ) -> list[ClaimVerdict]:
-    """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too."""
-    said = find_stated(text) if quantities is None else quantities
+    """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too.
+
+    `said`: its quantities. `complete`: the index holds all that results say, so that a value may be suspected because
+    nothing accounts for it.
+    """
     claims = {(claim.quantity.start, claim.quantity.end): claim for claim in find_claims(text, said)}
     bound = {place: _check(claim, text, fact_index, utterances) for place, claim in claims.items()}
     found = {**bound}
@@ -65,12 +73,19 @@ def check_text(
         if not composite and _outweighs(saying.ruling, found.get(place), bound.get(place)):
             found[place] = saying.ruling
     understanding = Understanding(text, clauses, fact_index)
-    unaccounted = Unaccounted(fact_index.holdings, utterances, said)
     weighed = {place: understanding.weigh(*place, found[place]) for place in sorted(found)}
-    for place, claim in claims.items():
-        if weighed[place].verdict in ("not_checkable", "unsupported"):
-            weighed[place] = unaccounted.check(claim) or weighed[place]
+    if complete:
+        unaccounted = Unaccounted(fact_index.holdings, utterances, said)
+        left = [place for place in claims if _may_be_unaccounted(weighed[place])]
+        weighed |= {place: unaccounted.weigh(claims[place], weighed[place]) for place in left}
     return [_build_verdict(path, text, place, ruling) for place, ruling in weighed.items()]
+
+
+def _may_be_unaccounted(ruling: Ruling) -> bool:
+    return ruling.verdict in ("not_checkable", "unsupported") or (ruling.verdict, ruling.code) == (
+        "suspected",
+        "not_found",
+    )
 
 
 def _build_verdict(path: str, text: str, place: tuple[int, int], ruling: Ruling) -> ClaimVerdict:

@@ -27,8 +27,8 @@ def weigh(proved: Sequence[ClaimVerdict], guessed: Iterable[ClaimVerdict]) -> li
 
 
 def _join(claim: ClaimVerdict, other: ClaimVerdict | None) -> ClaimVerdict:
-    if claim.verdict == "suspected":  # all facts together say more
-        return other or replace(claim, verdict="not_checkable", code=None, note=None)
+    if claim.verdict == "suspected":  # all facts together say more, and prove nothing
+        claim = replace(claim, verdict="not_checkable", code=None, note=None)
     contradicted = other is not None and other.verdict == "contradicted"
     if claim.verdict == "contradicted":
         return claim if contradicted else _suspect(claim)

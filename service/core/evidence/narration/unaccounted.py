@@ -16,7 +16,7 @@ from service.core.evidence.facts.facts import MAX_CELL, Fact
 from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.binding import is_about
 from service.core.evidence.narration.fitting import is_of_kind, is_typed
-from service.core.evidence.narration.verdicts import Ruling, Utterances, suspect
+from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, is_same_currency
 from service.core.evidence.sentences.claims import Claim
@@ -25,7 +25,11 @@ from service.core.models.lazy import lazy
 
 MIN_DIGITS = {"money": 2, "number": 3, "percent": 3, "duration": 2, "measure": 2}
 """Significant digits of numbers that are looked for; shorter ones are had by chance from any few others."""
+MIN_DIGITS_ALONE = 3
+"""Significant digits of a number that is nearly none of those that results hold."""
 MAX_TYPED = 400
+_POUNDS = ("pound", "pounds")
+"""Words of a currency and of a mass."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _CURRENCY_NAMES = [*CURRENCY_WORDS.items(), *((code, code) for code in {*CURRENCIES.values()})]
 _KINDS = frozenset({"date", "time", *MIN_DIGITS})
@@ -39,16 +43,24 @@ class Unaccounted:
         self._accounts = Accounts(holdings, utterances.quantities(), said, utterances.today)
         self._utterances = utterances
 
-    def check(self, claim: Claim) -> Ruling | None:
-        """The suspicion that a claim's value came from nowhere; None where something accounts for it."""
+    def weigh(self, claim: Claim, ruling: Ruling) -> Ruling:
+        """The ruling on a claim that is open or not found: suspected, where nothing accounts for its value."""
         said = claim.quantity
         if self._is_cut or not _is_stated(claim):
-            return None
+            return ruling
         if said.kind == "money" and (other := self._find_other_currency(said)) is not None:
             return suspect(said.text, other, "wrong_unit")
-        if not _is_telling(claim) or self._utterances.has(said):
-            return None
-        return None if self._accounts.give(claim, rough=is_about(claim)) else self._suspect(said)
+        if not _is_telling(claim):
+            return ruling
+        if self._is_accounted_for(claim) or (
+            said.text.lower().endswith(_POUNDS)
+            and self._is_accounted_for(claim._replace(quantity=said._replace(kind="measure", unit="lb")))
+        ):
+            return ruling if ruling.verdict == "not_checkable" else OPEN
+        return self._suspect(said) or ruling
+
+    def _is_accounted_for(self, claim: Claim) -> bool:
+        return self._utterances.has(claim.quantity) or self._accounts.give(claim, rough=is_about(claim))
 
     def _find_other_currency(self, said: Quantity) -> Fact | None:
         """An amount of results in their currency, where nobody ever named the one that is said."""
@@ -78,11 +90,14 @@ class Unaccounted:
         """Whether a text of a result is longer than what is read of it, so that absence says nothing."""
         return any(isinstance(fact.value, str) and len(fact.value) > MAX_CELL for fact in self._holdings.facts)
 
-    def _suspect(self, said: Quantity) -> Ruling:
+    def _suspect(self, said: Quantity) -> Ruling | None:
+        """The suspicion; a short number must be a slip of one that is held."""
         typed = islice((f for f in self._holdings.facts if is_of_kind(said, f) and is_typed(said, f)), MAX_TYPED)
         kin = find_kin(said, typed)
         if kin is not None:
             return suspect(said.text, kin, "not_found")
+        if said.number is not None and len(list_significant_digits(said.number)) < MIN_DIGITS_ALONE:
+            return None
         note = f"the text says {said.text}, and neither a result nor anything said before accounts for it"
         return Ruling("suspected", None, None, "not_found", note)
 
