@@ -21,7 +21,7 @@ from service.core.outcome import Outcome, Skipped
 
 Evidence = Annotated[NarrationGate | ProvenanceGate, Field(discriminator="kind")]
 
-EVIDENCE_VERSION = 5
+EVIDENCE_VERSION = 6
 """Raised whenever code finds otherwise, or shows a judge otherwise what it found."""
 
 _PLAIN: TypeAdapter[Any] = TypeAdapter(tuple[Any, ...])

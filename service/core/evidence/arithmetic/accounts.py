@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import accumulate, islice
 
@@ -21,7 +21,6 @@ from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.fitting import is_of_kind
-from service.core.evidence.reading.dates import is_same_day
 from service.core.evidence.reading.quantities import Quantity, Value, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.units import UNITS, convert_to_base
@@ -31,9 +30,9 @@ from service.core.models.lazy import lazy
 
 MAX_NUMBERS, MAX_BARE, MAX_GROUPS = 600, 120, 60
 """Numbers of one sort, numbers by which others are multiplied, and columns or records that are looked through."""
-MAX_PAIRED = 40
-"""Numbers of one column or record of which each two are added and subtracted."""
-MAX_MOMENTS, MAX_SPANS = 200, 120
+MAX_PAIRED, MAX_SHARES, MAX_WHOLES = 24, 40, 300
+"""Numbers of one column or record of which each two are added and subtracted; shares; numbers that others are shares of."""
+MAX_MOMENTS, MAX_PAIRED_MOMENTS, MAX_SPANS, MAX_SAID_SPANS = 120, 60, 80, 4
 _FACTORS = {
     "half": (0.5,),
     "twice": (2,),
@@ -61,6 +60,9 @@ _FACTORS = {
     "thousand": (1e3,),
 }
 """Numbers that words stand for where something is multiplied or shared out."""
+_SHARED = split_words("together both each apiece per altogether")
+_HEADS = (2, 3, 4)
+"""So many people share what is worked out: `that saves you $40 together`."""
 _MOVING = split_words("by until till end ends done finish finishes finished over before after later earlier ready due")
 """Words that lead from one moment to another."""
 _DAY_MIN, _DAY_S, _ROUGH_MIN = 1440, 86_400, 15
@@ -86,39 +88,25 @@ class Accounts:
         """`heard`: quantities that others said or that calls were made with. `said`: those of the text itself."""
         self._holdings = holdings
         self._heard = heard
-        self._others = [*heard, *said]
         self._said = said
+        self._others = [*heard, *said]
         self._today = today
         self._zones = Zones(holdings, said)
         self._spans = Spans(holdings, today)
+        self._numbers: dict[tuple[str, str], _Numbers] = {}
 
     def give(self, claim: Claim, *, rough: bool) -> bool:
         """Whether something accounts for the quantity of a claim. `rough`: it is said roughly."""
         said = claim.quantity
-        if self._is_held(said, rough=rough):
+        if not self._heard_values.isdisjoint(said.values):
             return True
         if said.kind == "date":
-            return self._gives_date(said, self._list_spans(claim))
+            return self._gives_date(claim)
         if said.kind == "time":
             return self._gives_time(claim, rough=rough)
-        if said.kind == "duration" and self._lies_between(said, rough=rough):
+        if self._is_held(said, rough=rough) or (said.kind == "duration" and self._lies_between(said, rough=rough)):
             return True
         return said.number is None or self._gives_number(claim, float(abs(said.number)), rough=rough)
-
-    def _is_held(self, said: Quantity, *, rough: bool) -> bool:
-        values = {*said.values}
-        if not values.isdisjoint(self._heard_values) or (
-            said.number is not None
-            and len(list_significant_digits(said.number)) > _TELLING
-            and any(value in self._holdings.by_value for value in values)
-        ):
-            return True
-        if said.kind == "number" and said.text.isdigit() and any(run.endswith(said.text) for run in self._digit_runs):
-            return True
-        facts: Iterable[Fact] = self._holdings.facts
-        if said.number is not None:
-            facts = self._holdings.scale.find_near(said, about=rough)
-        return any(relate(said, fact, held, about=rough, words=_SIGNED) for fact in facts for held in fact.quantities)
 
     @lazy
     def _heard_values(self) -> frozenset[Value]:
@@ -127,25 +115,35 @@ class Accounts:
         told = (one for name in islice(names, MAX_NUMBERS) for one in find_stated(name))
         return frozenset(value for one in (*self._heard, *told) for value in one.values)
 
+    def _is_held(self, said: Quantity, *, rough: bool) -> bool:
+        """Whether a number is in the results: in its own unit, as such if it has many digits, or within an identifier."""
+        digits = len(list_significant_digits(said.number)) if said.number is not None else 0
+        if digits > _TELLING and any(value in self._holdings.by_value for value in said.values):
+            return True
+        if said.kind == "number" and said.text.isdigit() and any(run.endswith(said.text) for run in self._digit_runs):
+            return True
+        near = self._holdings.scale.find_near(said, about=rough)
+        return any(relate(said, fact, held, about=rough, words=_SIGNED) for fact in near for held in fact.quantities)
+
     @lazy
     def _digit_runs(self) -> frozenset[str]:
         """Digits inside the texts of results: `certificate_7504069`, of which `ending in 4069` may be said."""
         texts = (fact.value for fact in self._holdings.facts if isinstance(fact.value, str))
         return frozenset(run for text in texts for run in _DIGITS.findall(text))
 
-    def _gives_date(self, said: Quantity, spans: Collection[Span]) -> bool:
-        """Whether a day is another one by other clocks, or so many days, weeks, months or years later or earlier."""
-        if self._zones.tell(said, self._holdings.facts):
+    def _iter_held(self) -> Iterator[Quantity]:
+        return (held for fact in self._holdings.facts for held in fact.quantities)
+
+    # Moments.
+
+    def _gives_date(self, claim: Claim) -> bool:
+        """Whether a day is one that is known, by other clocks too, or a known span of time before or after one."""
+        said = {str(value)[:10] for value in claim.quantity.values}
+        if self._holdings.has_moment(claim.quantity) or self._zones.tell(claim.quantity, self._holdings.facts):
             return True
-        days = {round(seconds / _DAY_S) for seconds, unit in spans if unit not in ("month", "year")}
-        months = {round(seconds / _MONTH_S) for seconds, unit in spans if unit in ("month", "year")}
-        moved = {
-            there
-            for day in self._days
-            for sign in (1, -1)
-            for there in (*(_move_days(day, n * sign) for n in days), *(_move_months(day, n * sign) for n in months))
-        }
-        return any(is_same_day(str(value), there) for there in moved for value in said.values)
+        if not said.isdisjoint(_list_moved(self._days, self._list_said_spans(claim))):
+            return True
+        return _leads_on(claim) and not said.isdisjoint(self._moved_days)
 
     @lazy
     def _days(self) -> list[date]:
@@ -158,15 +156,15 @@ class Accounts:
         days = [date.fromisoformat(day) for day in islice(found, MAX_MOMENTS)]
         return [*days, *([self._today] if self._today else [])]
 
-    def _iter_held(self) -> Iterator[Quantity]:
-        return (held for fact in self._holdings.facts for held in fact.quantities)
+    @lazy
+    def _moved_days(self) -> frozenset[str]:
+        return _list_moved(self._days, self._known_spans)
 
-    def _list_spans(self, claim: Claim) -> list[Span]:
-        """The spans of time that the sentence of a claim tells; where it leads from one moment to another, of results too."""
-        end = claim.sentence_start + len(claim.sentence)
-        beside = [one for one in self._said if claim.sentence_start <= one.start < end]
-        found = [span for one in beside for span in _read_span(one, "")]
-        return found if _MOVING.isdisjoint(split_tokens(claim.sentence)) else [*found, *self._known_spans]
+    def _list_said_spans(self, claim: Claim) -> list[Span]:
+        """The spans of time that the sentence of a claim tells."""
+        first = bisect_left(self._said, claim.sentence_start, key=_get_start)
+        last = bisect_left(self._said, claim.sentence_start + len(claim.sentence), key=_get_start)
+        return [span for one in self._said[first:last] for span in _read_span(one, "")][:MAX_SAID_SPANS]
 
     @lazy
     def _known_spans(self) -> list[Span]:
@@ -180,52 +178,84 @@ class Accounts:
         return [*islice(found, MAX_SPANS)]
 
     def _gives_time(self, claim: Claim, *, rough: bool) -> bool:
-        """Whether a time is another one by other clocks, or a span of time later or earlier."""
+        """Whether a time is one that is known, by other clocks too, or a known span of time before or after one."""
         said = claim.quantity
         after = claim.sentence[said.end - claim.sentence_start :][:_AFTER_CHARS]
         if self._zones.tell(said, self._holdings.facts) or self._zones.tell_there(said, after):
             return True
-        here, room = _read_minutes(said), _ROUGH_MIN if rough else 0
-        times = {_read_minutes(one) for one in (*self._iter_held(), *self._others) if one.kind == "time"} - {here}
-        spans = {0, *(round(seconds / 60) * sign for seconds, _ in self._list_spans(claim) for sign in (1, -1))}
-        return any((here - time - span + room) % _DAY_MIN <= 2 * room for time in times for span in spans)
+        here = _read_minutes(said)
+        near = [(here + move) % _DAY_MIN for move in (range(-_ROUGH_MIN, _ROUGH_MIN + 1) if rough else (0,))]
+        if not self._times.isdisjoint(near):
+            return True
+        spans = {round(seconds / 60) % _DAY_MIN for seconds, _ in self._list_said_spans(claim)} - {0}
+        others = self._times | (self._said_times - {here})
+        if any((minute + sign * span) % _DAY_MIN in others for minute in near for span in spans for sign in (1, -1)):
+            return True
+        return _leads_on(claim) and not self._moved_times.isdisjoint(near)
+
+    @lazy
+    def _times(self) -> frozenset[int]:
+        """The times of day of results and of others, in minutes."""
+        return frozenset(_read_minutes(one) for one in (*self._iter_held(), *self._heard) if one.kind == "time")
+
+    @lazy
+    def _said_times(self) -> frozenset[int]:
+        return frozenset(_read_minutes(one) for one in self._said if one.kind == "time")
+
+    @lazy
+    def _moved_times(self) -> frozenset[int]:
+        spans = {round(seconds / 60) * sign for seconds, _ in self._known_spans for sign in (1, -1)}
+        times = islice(self._times | self._said_times, MAX_MOMENTS)
+        return frozenset((time + span) % _DAY_MIN for time in times for span in spans if span % _DAY_MIN)
 
     def _lies_between(self, said: Quantity, *, rough: bool) -> bool:
-        """Whether a duration lies between two moments of one record, two that the text tells, or one and today."""
+        """Whether a duration lies between two moments of one record, two that are known, or one and today."""
         if self._spans.give(said, (), about=rough):
             return True
-        size = float(abs(said.number or 0) * UNITS[said.unit].factor)
-        room = size / 10 if rough else max(_measure_room(said, rough=False) * float(UNITS[said.unit].factor), 30)
-        told = {_read_minutes(one) * 60 for one in self._others if one.kind == "time"}
-        times = [*islice(told | {_read_minutes(one) * 60 for one in self._iter_held() if one.kind == "time"}, MAX_BARE)]
-        gaps = {abs(one - other) for one in times for other in times}
-        days = [day.toordinal() * _DAY_S for day in self._days]
-        gaps |= {abs(one - other) for one in days for other in days}
-        return any(_is_near(gap, size, room) or _is_near(_DAY_S - gap, size, room) for gap in gaps)
+        factor = float(UNITS[said.unit].factor)
+        size = float(abs(said.number or 0)) * factor
+        return _has_near(self._gaps, size, max(_measure_room(said, rough=rough) * factor, 30))
+
+    @lazy
+    def _gaps(self) -> list[float]:
+        """The seconds between any two times of day and between any two days, in order."""
+        times = [*islice(self._times | self._said_times, MAX_PAIRED_MOMENTS)]
+        gaps = {abs(one - other) * 60 for one in times for other in times}
+        gaps |= {_DAY_S - gap for gap in gaps}
+        days = [day.toordinal() for day in self._days[-MAX_PAIRED_MOMENTS:]]
+        return sorted(map(float, gaps | {abs(one - other) * _DAY_S for one in days for other in days}))
+
+    # Numbers.
 
     def _gives_number(self, claim: Claim, size: float, *, rough: bool) -> bool:
         said = claim.quantity
-        room, shares = _measure_room(said, rough=rough), self._shares
+        room = _measure_room(said, rough=rough)
         if said.kind == "percent":
             like = [said._replace(kind="number", unit=""), said._replace(kind="money", unit="?"), *self._measured]
-            return _is_of_shares(size / 100, shares, room / 100) or any(
-                self._build_numbers(one).has_share(size / 100, room / 100) for one in like
+            return _is_of_shares(size / 100, self._shares, room / 100) or any(
+                self._find_numbers(one).has_share(size / 100, room / 100) for one in like
             )
-        numbers = self._build_numbers(said)
+        numbers = self._find_numbers(said)
         if numbers.has(size, room):
             return True
-        implied = [
-            n for word in split_tokens(claim.sentence) for n in _FACTORS.get(word, _FACTORS.get(word.rstrip("s"), ()))
-        ]
-        factors = [*self._bare, *implied]
-        return (bool(implied) or asks_result(claim.sentence)) and (
-            numbers.has_pair(size, room) or numbers.has_multiple(size, factors, shares, room)
+        words = split_tokens(claim.sentence)
+        implied = [n for word in words for n in _FACTORS.get(word, _FACTORS.get(word.rstrip("s"), ()))]
+        if not implied and not asks_result(claim.sentence):
+            return False
+        return (
+            numbers.has_pair(size, room)
+            or numbers.has_multiple(size, [*self._bare, *implied], self._shares, room)
+            or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, room))
         )
 
-    def _build_numbers(self, said: Quantity) -> _Numbers:
-        """All numbers in the terms of a quantity: of results, of what was said, and of the text."""
-        columns = self._holdings.once((_Columns, said.kind, said.unit), lambda: _Columns(said, self._holdings))
-        return _Numbers(columns, [one for other in self._others if (one := _read_said(said, other)) is not None])
+    def _find_numbers(self, said: Quantity) -> _Numbers:
+        """All numbers in the terms of a quantity: of results, of what others said, and of the text."""
+        key = said.kind, said.unit
+        if key not in self._numbers:
+            columns = self._holdings.once((_Columns, key), lambda: _Columns(said, self._holdings))
+            heard, told = ([n for one in ones if (n := _read_said(said, one))] for ones in (self._heard, self._said))
+            self._numbers[key] = _Numbers(columns, heard, told)
+        return self._numbers[key]
 
     @lazy
     def _bare(self) -> list[float]:
@@ -246,7 +276,7 @@ class Accounts:
         found.update(
             (float(abs(one.number)) / 100, None) for one in self._others if one.kind == "percent" and one.number
         )
-        return [share for share in islice(found, MAX_GROUPS) if share]
+        return [share for share in islice(found, MAX_SHARES) if share]
 
     @lazy
     def _measured(self) -> list[Quantity]:
@@ -258,7 +288,7 @@ class Accounts:
                 if unit in UNITS and held.number is not None:
                     dimension = UNITS[unit].dimension
                     kind = "duration" if dimension == "duration" else "measure"
-                    found.setdefault(dimension, held._replace(kind=kind, unit=unit, start=-1))
+                    found.setdefault(dimension, held._replace(kind=kind, unit=unit))
         return [*found.values()]
 
 
@@ -273,71 +303,104 @@ class _Columns:
                 found[float(abs(number))] = None
                 groups.setdefault(fact.path, []).append((float(abs(number)), fact))
                 groups.setdefault((id(fact.record), fact.path[:-1]), []).append((float(abs(number)), fact))
-        chosen = [*islice((group for group in groups.values() if len(group) > 1), MAX_GROUPS)]
+        self._groups = [*islice((group for group in groups.values() if len(group) > 1), MAX_GROUPS)]
         self.values = [*islice(found, MAX_NUMBERS)]
-        self.groups = [sorted({number for number, _ in group[:MAX_PAIRED]}) for group in chosen]
-        self.sums = [*islice(dict.fromkeys(total for group in chosen for total in _iter_totals(group)), MAX_NUMBERS)]
+
+    @lazy
+    def sums(self) -> list[float]:
+        """What columns and records add up to."""
+        return [*islice(dict.fromkeys(total for group in self._groups for total in _iter_totals(group)), MAX_NUMBERS)]
+
+    @lazy
+    def products(self) -> list[float]:
+        """The numbers multiplied and divided by others of their records, and what these products add up to."""
+        return [*islice(dict.fromkeys(made for group in self._groups for made in _iter_products(group)), MAX_NUMBERS)]
+
+    @lazy
+    def pairs(self) -> list[float]:
+        """The sums and differences of each two numbers of a column or a record, in order."""
+        found: set[float] = set()
+        for group in self._groups:
+            numbers = [*{number for number, _ in group[:MAX_PAIRED]}]
+            for n, one in enumerate(numbers):
+                found.update(way for other in numbers[:n] for way in (one + other, abs(one - other)))
+        return sorted(found)
 
 
 class _Numbers:
     """Numbers of results and words, of which another may be worked out in one step."""
 
-    def __init__(self, columns: _Columns, words: Sequence[float]) -> None:
+    def __init__(self, columns: _Columns, heard: Sequence[float], told: Sequence[float]) -> None:
+        """`told` are those of the text itself: others may be worked out of them, though they are no source themselves."""
         self._columns = columns
-        self._words = [*dict.fromkeys(words)][:MAX_BARE]
-        self._all = sorted({*columns.values, *columns.sums, *self._words})
+        self._words = [*dict.fromkeys((*told, *heard))][:MAX_BARE]
+        self._known = sorted({*columns.values, *columns.sums, *columns.products, *heard})
+        self._all = sorted({*self._known, *told})
 
     def has(self, size: float, room: float) -> bool:
-        """Whether one of them is within reach of a number."""
-        at = bisect_left(self._all, size - room - _FUZZ)
-        return at < len(self._all) and self._all[at] <= size + room + _FUZZ
+        """Whether one of those that are known is within reach of a number."""
+        return _has_near(self._known, size, room)
 
     def has_pair(self, size: float, room: float) -> bool:
         """Whether it is the sum or difference of two that belong together, or of one that was said and any other."""
-        if any(self.has(size + part, room) or self.has(abs(size - part), room) for part in self._words if part != size):
+        if _has_near(self._columns.pairs, size, room):
             return True
-        sums = self._columns.sums
-        if any(self.has(size + total, room) for total in sums[:MAX_BARE]):
-            return True
+        parts = (*self._words, *self._columns.sums[:MAX_BARE])
         return any(
-            _is_near(abs(one - other), size, room) or _is_near(one + other, size, room)
-            for group in self._columns.groups
-            for n, one in enumerate(group)
-            for other in group[:n]
+            _has_near(self._all, size + part, room) or _has_near(self._all, abs(size - part), room)
+            for part in parts
+            if part > 2 * room and part not in (size, 2 * size)  # of itself nothing is worked out
         )
+
+    def has_shared_pair(self, size: float, room: float) -> bool:
+        """Whether it is so many times the sum or difference of two numbers of a column or a record."""
+        return any(_has_near(self._columns.pairs, size / n, room / n) for n in _HEADS)
 
     def has_multiple(self, size: float, factors: Sequence[float], shares: Sequence[float], room: float) -> bool:
         """Whether it is a multiple, a part or a share of one of them."""
-        ways = [*factors, *(1 / n for n in factors), *shares, *(1 + share for share in shares)]
-        ways += [abs(1 - share) for share in shares if share != 1]
-        return any(self.has(size / way, room / way) for way in ways if way)
+        whole = [n for n in factors if n != size]
+        ways = {*whole, *(1 / n for n in whole), *shares}
+        ways |= {way for one in shares for way in (1 + one, 1 - one)}
+        return any(_has_near(self._all, size / way, room / way) for way in ways if way > 0 and way != 1)
 
     def has_share(self, part: float, room: float) -> bool:
         """Whether one of them is this part of another, or more or less than another by it."""
         ways = [way for way in (part, 1 + part, abs(1 - part)) if way not in (0, 1)]
-        return any(self.has(whole * way, room * whole) for way in ways for whole in self._all[:MAX_NUMBERS])
+        return any(_has_near(self._all, whole * way, room * whole) for way in ways for whole in self._all[:MAX_WHOLES])
+
+
+def _has_near(ordered: Sequence[float], number: float, room: float) -> bool:
+    at = bisect_left(ordered, number - room - _FUZZ)
+    return at < len(ordered) and ordered[at] <= number + room + _FUZZ
 
 
 def _iter_totals(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
-    """What a column or a record adds up to: whole, without one, up to one, by kind, and weighed by another field."""
+    """What a column or a record adds up to: whole, without one, up to one, and by what another field says."""
     numbers = [number for number, _ in group]
     total = sum(numbers)
     yield from (total, total / len(numbers))
     yield from (total - number for number in numbers[:MAX_GROUPS])
     yield from islice(accumulate(numbers), MAX_GROUPS)
     kinds: dict[tuple[object, object], list[float]] = {}
-    products: dict[tuple[str, ...], list[float]] = {}
     for number, fact in group:
         for other in fact.record.facts[:MAX_PAIRED]:
             if isinstance(other.value, str | bool) and other is not fact:
                 kinds.setdefault((other.path, other.value), []).append(number)
-            if other is not fact and len(other.quantities) == 1 and (factor := other.quantities[0].number):
-                products.setdefault(other.path, []).append(number * float(abs(factor)))
-                yield from (number * float(abs(factor)), number / float(abs(factor)))
     for some in islice(kinds.values(), MAX_GROUPS):
         yield from (sum(some), sum(some) / len(some))
-    for weighed in islice(products.values(), MAX_GROUPS):
-        yield from (sum(weighed), sum(weighed) / 100)
+
+
+def _iter_products(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
+    """Numbers by the other numbers of their records, and a column weighed by another."""
+    weighed: dict[tuple[str, ...], float] = {}
+    for number, fact in group:
+        for other in fact.record.facts[:MAX_PAIRED]:
+            if other is not fact and len(other.quantities) == 1 and (factor := other.quantities[0].number):
+                product = number * float(abs(factor))
+                weighed[other.path] = weighed.get(other.path, 0.0) + product
+                yield from (product, number / float(abs(factor)))
+    for total in islice(weighed.values(), MAX_GROUPS):
+        yield from (total, total / 100)
 
 
 def _is_of_shares(part: float, shares: Sequence[float], room: float) -> bool:
@@ -353,8 +416,8 @@ def _is_near(one: float, other: float, room: float) -> bool:
 
 
 def _read_said(said: Quantity, other: Quantity) -> float | None:
-    """The number of another quantity in the terms of one; None where the two are not of a sort, or are one."""
-    if other.number is None or (other.start == said.start and other.text == said.text):
+    """The number of another quantity in the terms of one; None where the two are not of a sort."""
+    if other.number is None:
         return None
     if other.kind == said.kind and other.unit in UNITS and said.unit in UNITS:
         mine, own = UNITS[said.unit], UNITS[other.unit]
@@ -381,6 +444,25 @@ def _read_minutes(one: Quantity) -> int:
     return int(str(one.value)[:2]) * 60 + int(str(one.value)[3:5])
 
 
+def _leads_on(claim: Claim) -> bool:
+    """Whether a sentence may lead from one moment to another that is not named in it."""
+    return not _MOVING.isdisjoint(split_tokens(claim.sentence))
+
+
+def _list_moved(days: Iterable[date], spans: Iterable[Span]) -> frozenset[str]:
+    """The days that lie a span of whole days, months or years before or after others, with their year and without it."""
+    spans = [*spans]
+    moves = {round(seconds / _DAY_S) for seconds, unit in spans if unit not in ("month", "year")} - {0}
+    months = {round(seconds / _MONTH_S) for seconds, unit in spans if unit in ("month", "year")} - {0}
+    found = {
+        there
+        for day in days
+        for sign in (1, -1)
+        for there in (*(_move_days(day, n * sign) for n in moves), *(_move_months(day, n * sign) for n in months))
+    }
+    return frozenset([*found, *(f"-{day[4:]}" for day in found if day)])
+
+
 def _move_days(day: date, days: int) -> str:
     try:
         return (day + timedelta(days=days)).isoformat()
@@ -391,3 +473,7 @@ def _move_days(day: date, days: int) -> str:
 def _move_months(day: date, months: int) -> str:
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     return f"{year:04}-{month + 1:02}-{day.day:02}" if 0 < year < 10_000 else ""
+
+
+def _get_start(quantity: Quantity) -> int:
+    return quantity.start

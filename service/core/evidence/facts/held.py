@@ -225,6 +225,27 @@ class Holdings:
         return any(value in self.by_value for value in ways)
 
     @lazy
+    def _moments(self) -> frozenset[str]:
+        """The days that facts give, also without their year, and the times to the minute."""
+        found: set[str] = set()
+        for fact in self.facts:
+            for held in fact.quantities:
+                if held.kind == "date":
+                    days = {str(value)[:10] for value in held.values}
+                    found |= days | {f"-{day[4:]}" for day in days if day[0] != "-"}
+                    found |= {f"*{day[1:]}" for day in days if day[0] == "-"}
+                elif held.kind == "time":
+                    found.add(str(held.value)[:5])
+        return frozenset(found)
+
+    def has_moment(self, said: Quantity) -> bool:
+        """Whether a fact gives a day or a time, whatever it is of; one without a year is of any."""
+        if said.kind == "time":
+            return str(said.value)[:5] in self._moments
+        days = [str(value)[:10] for value in said.values]
+        return any(day in self._moments or f"*{day[4:] if day[0] != '-' else day[1:]}" in self._moments for day in days)
+
+    @lazy
     def by_path(self) -> dict[Words, list[Fact]]:
         """The facts of each field."""
         found: dict[Words, list[Fact]] = {}

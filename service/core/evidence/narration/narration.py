@@ -76,16 +76,9 @@ def check_text(
     weighed = {place: understanding.weigh(*place, found[place]) for place in sorted(found)}
     if complete:
         unaccounted = Unaccounted(fact_index.holdings, utterances, said)
-        left = [place for place in claims if _may_be_unaccounted(weighed[place])]
+        left = [place for place in claims if weighed[place].verdict in ("not_checkable", "unsupported")]
         weighed |= {place: unaccounted.weigh(claims[place], weighed[place]) for place in left}
     return [_build_verdict(path, text, place, ruling) for place, ruling in weighed.items()]
-
-
-def _may_be_unaccounted(ruling: Ruling) -> bool:
-    return ruling.verdict in ("not_checkable", "unsupported") or (ruling.verdict, ruling.code) == (
-        "suspected",
-        "not_found",
-    )
 
 
 def _build_verdict(path: str, text: str, place: tuple[int, int], ruling: Ruling) -> ClaimVerdict:

@@ -355,7 +355,7 @@ class Retelling:
 
     def _is_held(self, said: Quantity, clause: Clause) -> bool:
         if said.kind in ("date", "time"):
-            return any(relates(said, fact, clause) for fact in self._holdings.facts)
+            return self._holdings.has_moment(said)
         near = self._holdings.scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
 

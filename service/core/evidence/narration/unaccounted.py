@@ -27,7 +27,7 @@ MIN_DIGITS = {"money": 2, "number": 3, "percent": 3, "duration": 2, "measure": 2
 """Significant digits of numbers that are looked for; shorter ones are had by chance from any few others."""
 MIN_DIGITS_ALONE = 3
 """Significant digits of a number that is nearly none of those that results hold."""
-MAX_TYPED = 400
+MAX_TYPED = 120
 _POUNDS = ("pound", "pounds")
 """Words of a currency and of a mass."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -71,6 +71,10 @@ class Unaccounted:
             return None
         return next(iter(known.values()))
 
+    def _list_typed(self, said: Quantity) -> list[Fact]:
+        """Facts whose own unit or name says that they are of the kind of a quantity."""
+        return [*islice((f for f in self._holdings.facts if is_of_kind(said, f) and is_typed(said, f)), MAX_TYPED)]
+
     @lazy
     def _currencies(self) -> dict[str, Fact]:
         """The currencies of results, each with an amount in it; none where another one was said."""
@@ -92,8 +96,7 @@ class Unaccounted:
 
     def _suspect(self, said: Quantity) -> Ruling | None:
         """The suspicion; a short number must be a slip of one that is held."""
-        typed = islice((f for f in self._holdings.facts if is_of_kind(said, f) and is_typed(said, f)), MAX_TYPED)
-        kin = find_kin(said, typed)
+        kin = find_kin(said, self._holdings.once((Unaccounted, said.kind, said.unit), lambda: self._list_typed(said)))
         if kin is not None:
             return suspect(said.text, kin, "not_found")
         if said.number is not None and len(list_significant_digits(said.number)) < MIN_DIGITS_ALONE:
