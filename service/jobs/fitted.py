@@ -1,7 +1,7 @@
-"""The process that fits what judges said of labelled items: `python -m service.jobs.fitted`.
+"""The process that fits judges to labelled items: `python -m service.jobs.fit_process`.
 
-One JSON document comes on standard input: `name`, `options` as they were submitted, and lines of JSON as `labels`,
-`predictions` (null where judges were asked) and `results`. What became of it goes to standard output.
+Standard input takes one JSON document: `name`, the submitted `options`, and lines of JSON as `labels`, `predictions` (null
+where judges were asked) and `results`. The fit outcome goes to standard output.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from service.request import read_request, read_request_trace
 from service.store.jobs.calibrations import FitOutcome
 
 REASONS = 20
-"""How many questions without an answer are told one by one."""
+"""How many unanswered questions are listed one by one."""
 
 ITEM: TypeAdapter[LabelledItem] = TypeAdapter(LabelledItem)
 
 
 def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
-    """What becomes of a calibration that is judged."""
+    """Fit a calibration whose items are judged."""
     items = read_models(parse_lines(job["labels"].split("\n")), ITEM)
-    said = list(_list_predictions(job, [item for _, item in items]))
-    missing = [str(one) for one in said if isinstance(one, UnansweredItem) and not one.decided]
-    told = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:REASONS]))
+    predictions = list(_list_predictions(job, [item for _, item in items]))
+    missing = [str(one) for one in predictions if isinstance(one, UnansweredItem) and not one.decided]
+    outcome = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:REASONS]))
     labels = build_labelled_set(items, source=job["name"] or "labels")
-    predictions = [one for one in said if isinstance(one, Prediction)]
+    answered = [one for one in predictions if isinstance(one, Prediction)]
     try:
-        run = calibrate(labels, predictions, _read_options(job["options"]))
+        run = calibrate(labels, answered, _read_options(job["options"]))
     except InputError as error:
-        return replace(told, problem=str(error))
+        return replace(outcome, problem=str(error))
     files = [{"name": name_file(fit), "fit": json.loads(render_json(fit))} for fit in run.fits]
-    return replace(told, report=render_json(run.report).decode(), fits=json.dumps(files))
+    return replace(outcome, report=render_json(run.report).decode(), fits=json.dumps(files))
 
 
 def _read_options(given: Mapping[str, Any]) -> ReportOptions:
@@ -61,10 +61,10 @@ def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> 
         yield from read_predictions(job["predictions"].split("\n"))
         return
     asking = Asking(Rubric.model_validate(job["options"]["rubric"]), repeats=job["options"]["repeats"])
-    told = {line["index"]: line["report"] for line in map(json.loads, job["results"])}
+    reports = {line["index"]: line["report"] for line in map(json.loads, job["results"])}
     for at, one in enumerate(asking.list_questions(items)):
-        if at in told:
-            report = REPORT.validate_python(told[at])
+        if at in reports:
+            report = REPORT.validate_python(reports[at])
             trace = read_request_trace(read_request(build_request(one, asking)))
             yield read_prediction(one.said, report, asking.rubric, steps=find_own_steps(one.item, trace))
         else:

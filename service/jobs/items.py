@@ -1,4 +1,4 @@
-"""One item of a batch: from its line to the line of its outcome."""
+"""Score one item of a batch: from its line to the line of its outcome."""
 
 from __future__ import annotations
 
@@ -43,47 +43,47 @@ LOG = logging.getLogger("callgrade.batches")
 
 
 class WaitingItem(NamedTuple):
-    """An item whose judges or sandbox must be waited for."""
+    """An item that must wait for judges or a sandbox."""
 
     item: ChunkItem
     custom_id: str
     request: ScoreRequest
     plan: Plan | None
-    """What code has decided; None where a sandbox comes first."""
+    """What code has decided; None where the sandbox runs first."""
     sample: int | None = None
-    """Of a labelled item, which answer of its judge is asked for, from 0."""
+    """For a labelled item, which answer of its judge to ask for, from 0."""
 
 
 class Deferral(NamedTuple):
-    """An item that has no outcome yet: what stood in its way will pass."""
+    """An item without an outcome yet, because of an obstacle that will pass."""
 
     reason: str
     delay: float
-    """Seconds after which it is worth another try."""
+    """Seconds until it is worth another try."""
     all_wait: bool
-    """Whether the others would fare no better now."""
+    """Whether the other items would fare no better now."""
     of_budget: bool = False
-    """Whether the batch's money is spent, or its questions are asked; then only more of them helps."""
+    """Whether the batch has used up its budget or its questions; then only a higher limit helps."""
 
 
 SPENT = "the budget is spent"
 ASKED = "the batch has asked judges as many questions as it may (max_questions)"
 MOST_TOKENS = 10**9
-"""Tokens that are counted of one item; more is what a provider made up."""
+"""Tokens counted per item, at most; a provider that reports more made it up."""
 NAMED = '{"custom_id":'
 """How the line of an item begins."""
 MAX_NAME_BYTES = 4_096
-"""Bytes of a line that hold its name."""
+"""Bytes of a line within which its name ends."""
 BRIEF = 2.0
-"""Seconds before another try of what failed by chance."""
+"""Seconds before retrying what failed by chance."""
 LONGER = 5.0
-"""Seconds before a look at a provider that refuses a key or wants fewer requests, and does not say for how long."""
+"""Seconds before retrying a provider that refuses a key or wants fewer requests, and does not say when to return."""
 
 
 def widen_limits(limits: Limits) -> Limits:
-    """The limits of an item as it is kept, whose request came within `limits`.
+    """Widen the limits of a request to those of its item as stored.
 
-    It stands below a field of its own, the batch's options are filled in, and its numbers may be written at greater length.
+    The stored item nests the request one level deeper, fills in the batch's options, and may write numbers at greater length.
     """
     return replace(
         limits, max_bytes=8 * limits.max_bytes, max_depth=limits.max_depth + 1, max_items=2 * limits.max_items + 8
@@ -94,7 +94,7 @@ class Beside(Protocol):
     """Scores items in other processes."""
 
     def score(self, items: Sequence[ChunkItem]) -> Sequence[OutcomeRow | None]:
-        """The outcome of each item; None where it is to be made here."""
+        """Return the outcome of each item; None for one to be scored here."""
         ...
 
 
@@ -110,11 +110,11 @@ class ItemScorer:
         apart: ApartScorer | None = None,
         beside: Beside | None = None,
     ) -> None:
-        """`read`: what makes a request of what an item says; InputError where it cannot. `apart` scores large items.
+        """`read` turns an item's request into a ScoreRequest, or raises InputError. `apart` scores large items elsewhere.
 
         `beside` scores all others that wait for nobody.
 
-        Labelled items are judged without the fits at hand: their judges are to be fitted anew.
+        Labelled items are judged without the installed fits: their judges are about to be fitted anew.
         """
         self._engine = engine
         self._unfitted = engine.copy_without_fits()
@@ -124,10 +124,10 @@ class ItemScorer:
         self._beside = beside
 
     def begin(self, items: Iterable[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
-        """What code makes of items: outcomes, or what must be waited for. For a thread: it takes the time it takes."""
+        """Run code over items: return outcomes, or items that must wait. Blocks, so call it in a thread."""
         given = list(items)
         begun = [self._begin(item) for item in given[:1]]
-        waits = any(isinstance(one, WaitingItem) for one in begun)  # then the others will too
+        waits = any(isinstance(one, WaitingItem) for one in begun)  # then the others probably will too
         made = {} if waits else self._score_beside([item for item in given[1:] if len(item.line) < LARGE_BYTES])
         return begun + [made.get(item) or self._begin(item) for item in given[1:]]
 
@@ -152,7 +152,7 @@ class ItemScorer:
             return _build_failed_row(item, custom_id, error)
 
     def _score_apart(self, apart: ApartScorer, item: ChunkItem) -> OutcomeRow | None:
-        """The outcome of a large item; None where it is to be made here."""
+        """Return the outcome of a large item; None if it must be scored here."""
         try:
             answer = apart.score(item.line, self._limits, key="request")
         except TakenDownError:
@@ -170,9 +170,9 @@ class ItemScorer:
         return list_label_items(report, self._engine.shelf.find(request.rubric))
 
     async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow | Deferral:
-        """The outcome of an item that waited, or why it has none yet. `last`: what may be chance is an outcome too.
+        """Return the outcome of an item that waited, or why it has none yet. With `last`, a chance failure is an outcome too.
 
-        `whole`: what the items of a chunk spend together.
+        `whole`: the joint spending of a chunk's items.
         """
         spending = self._engine.build_spending(waiting.request, tenant, whole)
         try:
@@ -195,7 +195,7 @@ class ItemScorer:
 
 
 def find_deferral(spending: Spending, whole: Spending, *, last: bool) -> Deferral | None:
-    """Why an item should be tried again later, by the faults of its judges; None where its outcome stands."""
+    """Return why an item should be tried again later, by the faults of its judges; None if its outcome stands."""
     if whole.exhausted and any(fault.cause == "budget_exhausted" for fault in spending.faults):
         return Deferral(ASKED if whole.is_out_of_calls else SPENT, 0.0, all_wait=True, of_budget=True)
     found = [put for fault in spending.faults if (put := _defer_for_fault(fault)) is not None]
@@ -206,9 +206,9 @@ def find_deferral(spending: Spending, whole: Spending, *, last: bool) -> Deferra
 
 
 def _defer_for_fault(fault: JudgeError) -> Deferral | None:
-    """A refusal or an unreadable reply is an outcome; a provider that is down or wants to be left alone is none."""
+    """Defer for a provider that is down or wants a pause; a refusal or an unreadable reply is an outcome."""
     why = describe_pause(fault)
-    if fault.cause == "unknown_model":  # whoever set it must set it otherwise
+    if fault.cause == "unknown_model":  # only a change of settings helps
         return Deferral(why, LONGEST_PAUSE, all_wait=True)
     if isinstance(fault, NotSentError | DaySpentError) or closes_key(fault) or is_rate_limit(fault):
         return Deferral(why, fault.retry_after or LONGER, all_wait=True)
@@ -241,14 +241,14 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
 
 
 def read_outcome(line: str, shelf: Shelf) -> ReadOutcome:
-    """What is kept of an item, read from the line of its outcome. A report that can be read no longer counts as an error.
+    """Read the stored facts of an item from its outcome line. A report that can no longer be read counts as an error.
 
-    It may be labelled where its rubric is still on the shelf as it was.
+    It has label items if the registry still has its exact rubric.
     """
-    told = json.loads(line)
-    name = told["custom_id"]
+    outcome = json.loads(line)
+    name = outcome["custom_id"]
     try:
-        report = read_report(told["report"]) if "report" in told else None
+        report = read_report(outcome["report"]) if "report" in outcome else None
     except InputError:
         report = None
     if report is None:
@@ -261,26 +261,26 @@ def _build_facts(custom_id: str, report: Report) -> ItemFacts:
     return ItemFacts(custom_id, **describe_break(report)._asdict(), cluster=report.tags.get("group", ""))
 
 
-def build_error_row(position: int, custom_id: str, told: ProblemDetails) -> OutcomeRow:
-    """The outcome of an item that could not be scored."""
-    line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(told))
+def build_error_row(position: int, custom_id: str, details: ProblemDetails) -> OutcomeRow:
+    """Build the outcome of an item that could not be scored."""
+    line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(details))
     return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR))
 
 
 def build_unrecordable_row(position: int) -> OutcomeRow:
-    """The outcome of an item whose own outcome the database does not take."""
+    """Build the outcome of an item whose real outcome the database rejects."""
     return build_error_row(
         position, f"item-{position}", build_details(500, "an error of ours; it is in the log of the worker")
     )
 
 
 def build_quarantined_row(item: ChunkItem) -> OutcomeRow:
-    """The outcome of an item that is not tried any more."""
+    """Build the outcome of an item that is not tried again."""
     return _give_up(item, f"quarantined: it took its worker down {QUARANTINE_AT} times, and is not tried any more")
 
 
 def _give_up_apart(item: ChunkItem) -> OutcomeRow:
-    """The outcome of a large item that ended the process which was to score it."""
+    """Build the outcome of a large item that ended the process scoring it."""
     return _give_up(item, "quarantined: it took the process down that large items are scored in")
 
 
@@ -289,7 +289,7 @@ def _give_up(item: ChunkItem, detail: str) -> OutcomeRow:
 
 
 def _read_name(item: ChunkItem) -> str:
-    """What an item is called, without looking into it any further."""
+    """Read the name of an item without parsing the rest of it."""
     try:
         name, _ = json.JSONDecoder().raw_decode(item.line[:MAX_NAME_BYTES].decode(errors="replace"), len(NAMED))
     except ValueError:
@@ -302,15 +302,15 @@ def _dump_text(text: str) -> bytes:
 
 
 BLOCK = 50
-"""Items that code works on in one go, in a thread, and that are recorded together."""
+"""Fewest items in a block, which code scores in one go, in a thread, and which is recorded as a whole."""
 LARGEST_BLOCK = 250
-"""The same of small items: to record them takes as long as to score them, and many at once a third less."""
+"""Most items in a block. Recording small ones takes as long as scoring them; many at a time take a third less."""
 BLOCK_BYTES = 2**18
-"""Bytes with which a block has enough of them."""
+"""Bytes at which a block is large enough."""
 
 
 def split_blocks(items: Iterable[ChunkItem]) -> Iterator[Sequence[ChunkItem]]:
-    """The items in their order, some at a time: the more the smaller they are."""
+    """Split items into blocks, in order: the smaller the items, the more of them in a block."""
     block: list[ChunkItem] = []
     size = 0
     for item in items:

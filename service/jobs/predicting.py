@@ -1,4 +1,4 @@
-"""Judging labelled items, so that the judge can be fitted to the labels."""
+"""Ask judges about labelled items, so that each judge can be fitted to the labels."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Asking:
     rubric: Rubric
     mode: JudgeMode = "live"
     repeats: int = 1
-    """How many answers each item is to have. One that the cache has is not asked for, unless the mode is fresh."""
+    """How many answers to get for each item. Cached answers are not asked for again, unless the mode is fresh."""
     only: Collection[str] = ()
-    """The ids of judges that are asked; none: all."""
+    """The ids of the judges to ask; empty: all."""
 
     def list_questions(self, items: Sequence[LabelledItem]) -> list[ItemQuestion]:
-        """What is asked: each judge of a cascade of every item, for what the first leaves is known when it is fitted.
+        """List the questions: every judge of a cascade about every item, as only the fit shows what the first leaves undecided.
 
-        All first answers come first. InputError for a criterion that no judge decides.
+        All first answers come first. Raises InputError for a criterion that no judge decides.
         """
         judges = {name: list_judges(self.rubric, name) for name in {item.criterion: None for item in items}}
         return [
@@ -55,7 +55,7 @@ class Asking:
 
 
 class ItemQuestion(NamedTuple):
-    """An item, and which answer is to be had of whom."""
+    """An item, and which answer to get from which judge."""
 
     item: LabelledItem
     said: AnswerId
@@ -64,10 +64,10 @@ class ItemQuestion(NamedTuple):
 async def collect_predictions(
     engine: Engine, items: Iterable[LabelledItem], asking: Asking, *, done: Collection[AnswerId] = ()
 ) -> AsyncIterator[Prediction | UnansweredItem]:
-    """What the rubric's judges say of the items, each as soon as it is there; all first answers are asked for first.
+    """Ask the rubric's judges about the items, and yield each answer as it arrives; all first answers are asked for first.
 
-    What is `done` is not asked. InputError, before anybody is
-    asked, for a criterion that no judge of the rubric decides, for a trace that cannot be read, and without a judge.
+    Skips what is `done`. Raises InputError, before anybody is asked, for a criterion that no judge of the rubric decides, for
+    a trace that cannot be read, and where no judge is set up.
     """
     judging = engine.judging
     if judging is None:
@@ -100,13 +100,13 @@ def _check(items: Iterable[LabelledItem], asking: Asking) -> None:
 
 
 def check_item(item: LabelledItem, asking: Asking) -> None:
-    """InputError for an item that no judge can be asked about."""
+    """Raise InputError for an item that no judge can be asked about."""
     for one in replace(asking, repeats=1).list_questions([item]):
         read_request_trace(read_request(build_request(one, asking)))
 
 
 class _PlannedQuestion(NamedTuple):
-    """The plan of an item, the steps that it is about (None: all), and what is asked of these."""
+    """An item's plan, the steps that the item is about (None: all), and the asks about these."""
 
     plan: Plan
     steps: frozenset[int] | None
@@ -130,9 +130,9 @@ async def _ask(engine: Engine, judging: Judging, one: ItemQuestion, asking: Aski
 async def estimate_predictions(
     engine: Engine, items: Iterable[LabelledItem], asking: Asking
 ) -> AsyncIterator[list[AskEstimate]]:
-    """For each answer that is to be had of an item, what its questions take at most. Nobody is asked.
+    """Yield, for each answer to get, the most that its questions may take. Asks nobody.
 
-    InputError as for `collect_predictions`.
+    Raises InputError as `collect_predictions` does.
     """
     judging = engine.judging
     if judging is None:
@@ -145,13 +145,13 @@ async def estimate_predictions(
 
 
 def find_own_steps(item: LabelledItem, trace: Trace) -> frozenset[int] | None:
-    """The indexes of the calls that an item is about: as a step of a run those of its last message; None: all of the trace."""
+    """Return the indexes of an item's calls; of a step in a run, those of its last message. None: the whole trace."""
     last = len(trace.messages) - 1
     return frozenset([step.index for step in trace.steps if step.message == last]) if item.run else None
 
 
 def build_request(one: ItemQuestion, asking: Asking) -> JsonValue:
-    """A request with this criterion alone, as scoring has it: code looks first, and what it finds is shown to the judge."""
+    """Build a request with this criterion alone, as in scoring: code looks first, and the judge is shown what it finds."""
     criterion = find_criterion(asking.rubric, one.item.criterion)
     check = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"}) | {"judge": one.said.judge}
     alone: JsonValue = {

@@ -1,4 +1,4 @@
-"""What a batch would take: its judges' questions, those that the cache answers, and the price of the others at most."""
+"""Estimate a batch: how many questions its judges get, how many the cache answers, and the most the rest may cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from service.request import ScoreRequest, read_request
 from service.store.jobs.submission import Chunk
 
 SAMPLED = 2_000
-"""Items that are looked at; of a larger batch these are drawn, the same in every run."""
+"""Items that are inspected; from a larger batch a sample of this size is drawn, the same in every run."""
 
 BLOCK = 16
 """Items that are planned at once, in a thread."""
@@ -29,17 +29,17 @@ BLOCK = 16
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a batch would take, were it run now. Where not all items were looked at, figures are the sample's, scaled up."""
+    """What a batch would take if it ran now. If only a sample was inspected, its figures are scaled up."""
 
     items: int
     questions: int
-    """Put to judges, or answered from the cache."""
+    """Questions put to judges or answered from the cache."""
     cache_hits: int
-    """Of these, how many the cache answers."""
+    """How many of them the cache answers."""
     cost_usd: float | None
-    """The price of the others at most; null where a model's price is not known."""
+    """The most that the others may cost; null where a model's price is unknown."""
     sampled: int
-    """How many items were looked at."""
+    """How many items were inspected."""
 
 
 QUOTE: TypeAdapter[Quote] = TypeAdapter(Quote)
@@ -53,7 +53,7 @@ class _PlannedRequest(NamedTuple):
 async def build_quote(
     engine: Engine, chunks: Iterable[Chunk], *, limits: Limits, tenant: str, most: int = SAMPLED
 ) -> Quote:
-    """The quote of the items in some chunks, of which `most` are looked at; `limits` holds for each."""
+    """Quote the items in `chunks`, inspecting at most `most` of them; `limits` apply to each."""
     total = await asyncio.to_thread(lambda: sum(chunk.size for chunk in chunks))
     chosen = _draw_sample(total, most)
     questions = hits = 0
@@ -75,7 +75,7 @@ async def build_quote(
 async def _count_questions(
     judging: Judging, one: _PlannedRequest, mode: str, tenant: str
 ) -> tuple[int, int, float | None]:
-    """Questions, hits, and the price of the rest."""
+    """Return the number of questions and of cache hits, and the price of the rest."""
     asks, trace, model = one.plan.asks, one.plan.trace, one.request.judge_model
     kept = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)
     rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in kept]
@@ -97,7 +97,7 @@ def _read_lines(chunks: Iterable[Chunk], chosen: frozenset[int]) -> Iterator[byt
 
 
 def _plan_next(engine: Engine, lines: Iterator[bytes], limits: Limits) -> Sequence[_PlannedRequest | None]:
-    """The plans of the next items; None for one that will be an error."""
+    """Plan the next items; None for one that will be an error."""
     return [_plan(engine, line, limits) for line in islice(lines, BLOCK)]
 
 
