@@ -176,8 +176,8 @@ class Engine:
 
         `whole`: that of what it is a part of.
         """
-        most = [usd for usd in (request.budget_usd, self.ask_limits.usd) if usd is not None]
-        within = [] if self.days is None else [self.days.of(tenant)]
+        most = [usd for usd in (request.budget_usd, self.ask_limits.max_usd) if usd is not None]
+        within = [] if self.days is None else [self.days.get_spending(tenant)]
         return Spending(min(most, default=None), within=[*within, *([] if whole is None else [whole])])
 
     async def _judge(

@@ -16,7 +16,7 @@ from service.errors import InputError, TooLargeError
 from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
-    Defaults,
+    BatchDefaults,
     ItemIntake,
     PointerOf,
     RunOptions,
@@ -32,11 +32,11 @@ from service.store.jobs.job import Kind
 from service.store.jobs.jobs import J, Jobs
 from service.store.jobs.submission import JobSubmission
 
-PATIENCE = 10.0
+DATABASE_PATIENCE_S = 10.0
 """Seconds to keep trying a database that is out of reach."""
 
 
-class Receivers(Protocol):
+class WebhookPolicy(Protocol):
     """The URLs that may be notified when a job ends."""
 
     def admit(self, url: str) -> None:
@@ -64,32 +64,34 @@ class JobBounds:
 
     limits: Limits
     """Limits for each item, and for a whole document."""
-    chunk: int
+    chunk_items: int
     """Items per chunk."""
     max_items: int
-    hours: float
+    default_hours: float
     """Hours until the deadline of a batch that names none."""
-    usd: float | None = None
+    max_usd: float | None = None
     """The most that the judges of a batch may cost; None: unlimited."""
-    questions: int | None = None
+    max_questions: int | None = None
     """The most requests to judges in a batch; None: unlimited."""
 
     def admit_spending(self, requested: RequestedLimits) -> None:
         """Raise InputError for a budget or a question limit above what a batch may have."""
         usd, questions = requested.budget_usd, requested.max_questions
-        if usd is not None and self.usd is not None and usd > self.usd:
-            raise InputError.at("/budget_usd", f"expected at most {self.usd:g} (CALLGRADE_BATCH_MAX_USD), not {usd:g}")
-        if questions is not None and self.questions is not None and questions > self.questions:
-            message = f"expected at most {self.questions} (CALLGRADE_BATCH_MAX_QUESTIONS), not {questions}"
+        if usd is not None and self.max_usd is not None and usd > self.max_usd:
+            raise InputError.at(
+                "/budget_usd", f"expected at most {self.max_usd:g} (CALLGRADE_BATCH_MAX_USD), not {usd:g}"
+            )
+        if questions is not None and self.max_questions is not None and questions > self.max_questions:
+            message = f"expected at most {self.max_questions} (CALLGRADE_BATCH_MAX_QUESTIONS), not {questions}"
             raise InputError.at("/max_questions", message)
 
     def choose_budget(self, requested: RequestedLimits) -> float | None:
         """Return the budget of a batch that requests these limits."""
-        return self.usd if requested.budget_usd is None else requested.budget_usd
+        return self.max_usd if requested.budget_usd is None else requested.budget_usd
 
     def choose_max_questions(self, requested: RequestedLimits) -> int | None:
         """Return the question limit of a batch that requests these limits."""
-        return self.questions if requested.max_questions is None else requested.max_questions
+        return self.max_questions if requested.max_questions is None else requested.max_questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,7 @@ class Draft(Protocol):
         """Whether the job is only cut into chunks and not kept."""
         ...
 
-    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
         """Cut the items, and return the submission fields that only this kind of job has. Raises BadLinesError."""
         ...
 
@@ -137,22 +139,22 @@ class BatchDraft:
     """A batch: each item is a score request."""
 
     def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        self._defaults = Defaults(given, engine)
+        self._defaults = BatchDefaults(given, engine)
         self._max_items = bounds.max_items
         self.options = self._defaults.options
         self.dry = self.options.dry_run
 
-    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
         """Cut the items, and return the options and the skipped items."""
         intake = ItemIntake(self._defaults, cutter, max_items=self._max_items, pointer_of=pointer_of)
-        return {"options": self._defaults.given, "left_out": intake.take(entries)}
+        return {"options": self._defaults.given, "skipped_items": intake.take(entries)}
 
 
 class JobAdmission:
     """Admits jobs of one kind to a store."""
 
     def __init__(
-        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: Receivers | None = None
+        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: WebhookPolicy | None = None
     ) -> None:
         """Without `receivers`, no job may name a webhook."""
         self._draft = draft
@@ -160,7 +162,7 @@ class JobAdmission:
         self._bounds = bounds
         self._receivers = receivers
 
-    def take(self, upload: Upload, jobs: Jobs[J], cutter: Cutter) -> J | None:
+    def admit(self, upload: Upload, jobs: Jobs[J], cutter: Cutter) -> J | None:
         """Return the new job, or the earlier one under the same key; None for a dry run, whose items are in the cutter.
 
         Raises InputError for options that cannot be used, BadLinesError for items, and what `Jobs.submit` raises.
@@ -172,11 +174,11 @@ class JobAdmission:
         fingerprint = upload.compute_fingerprint(jobs.kind)
         if not draft.dry and (earlier := _find_earlier(upload, jobs, fingerprint)):
             return earlier
-        own = draft.take(entries, cutter, pointer_of)
+        own = draft.cut(entries, cutter, pointer_of)
         if draft.dry:
             return None
         submission = self._build_submission(upload, draft.options, fingerprint, own)
-        return insist(lambda: jobs.submit(submission, cutter), give_up=PATIENCE)
+        return insist(lambda: jobs.submit(submission, cutter), give_up=DATABASE_PATIENCE_S)
 
     def _build_submission(
         self, upload: Upload, options: RunOptions, fingerprint: str, own: Mapping[str, Any]
@@ -190,7 +192,7 @@ class JobAdmission:
             tags=options.tags,
             budget_usd=self._bounds.choose_budget(options),
             max_questions=self._bounds.choose_max_questions(options),
-            hours=options.deadline_hours or self._bounds.hours,
+            hours=options.deadline_hours or self._bounds.default_hours,
             webhook=options.webhook,
             **own,
         )
@@ -200,10 +202,10 @@ def _find_earlier(upload: Upload, jobs: Jobs[J], fingerprint: str) -> J | None:
     key = upload.key
     if key is None:
         return None
-    return insist(lambda: jobs.find_submitted(upload.tenant, key, fingerprint), give_up=PATIENCE)
+    return insist(lambda: jobs.find_submitted(upload.tenant, key, fingerprint), give_up=DATABASE_PATIENCE_S)
 
 
-def admit_webhook(url: str | None, receivers: Receivers | None) -> None:
+def admit_webhook(url: str | None, receivers: WebhookPolicy | None) -> None:
     """Raise InputError at /webhook for a URL that may not be notified when a job ends. Without `receivers` none may."""
     if url is None:
         return

@@ -17,10 +17,10 @@ from service.store.database import Database
 
 LOG = logging.getLogger("callgrade.batches")
 
-LOOK_S = 0.1
+POLL_S = 0.1
 """Seconds between queries."""
 
-UNASKED_S = 5.0
+FALLBACK_POLL_S = 5.0
 """Seconds after which the engine polls a queue whose bell was not rung."""
 
 
@@ -47,7 +47,7 @@ class Bell:
     def wait(self, timeout: float) -> bool:
         """Wait until the bell rings, or FALLBACK_POLL_S passes; return whether to stop. Ignores the engine's timeout."""
         del timeout
-        self._rung.wait(UNASKED_S)
+        self._rung.wait(FALLBACK_POLL_S)
         self._rung.clear()
         return self._over
 
@@ -62,7 +62,7 @@ class Bells:
         self._database = database
         self._has_room = has_room
         self._bells = {queue: Bell() for queue in loops}
-        self._question = _build_question(database, loops)
+        self._query = _build_query(database, loops)
         self._over = threading.Event()
         self._threads = [
             threading.Thread(target=loop, args=(self._bells[queue],), name=f"queue {queue}", daemon=True)
@@ -84,21 +84,21 @@ class Bells:
             thread.join(timeout=10.0)
 
     def _watch(self) -> None:
-        while not self._over.wait(LOOK_S):
+        while not self._over.wait(POLL_S):
             try:
-                self._ask()
+                self._poll()
             except Exception:  # the database is away and will come back
                 LOG.debug("the queues were not looked at", exc_info=True)
 
-    def _ask(self) -> None:
+    def _poll(self) -> None:
         with self._database.read() as connection:
-            answers = connection.execute(self._question).one()
+            answers = connection.execute(self._query).one()
         for (queue, bell), waits in zip(self._bells.items(), answers, strict=True):
             if waits and self._has_room(queue):
                 bell.ring()
 
 
-def _build_question(database: Database, queues: Iterable[str]) -> sa.TextClause:
+def _build_query(database: Database, queues: Iterable[str]) -> sa.TextClause:
     """Build the query that tells, for each queue, whether something waits; worded so that the engine's index serves it."""
     table = "workflow_status" if database.is_sqlite else "dbos.workflow_status"
     some = f"SELECT 1 FROM {table} WHERE status = 'ENQUEUED' AND status IN ('ENQUEUED', 'PENDING')"  # noqa: S608 (names of ours)

@@ -22,15 +22,15 @@ from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError
 from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
-from service.jobs.predicting import Asking, ItemQuestion, build_request, check_item
+from service.jobs.predicting import AskSettings, ItemQuestion, build_request, check_item
 from service.jobs.submissions import BadItems, PointerOf, RunOptions, SubmittedEntry, point_to_line
 from service.request import ScoreRequest
 from service.store.jobs.submission import Material
 
-MAX_BYTES = 64 * 2**20
+MAX_BODY_BYTES = 64 * 2**20
 """Largest body, unpacked: labelled items are kept in memory."""
 
-RUBRIC = "four_step"
+DEFAULT_RUBRIC = "four_step"
 """The rubric whose judges are asked where none is named."""
 
 
@@ -67,7 +67,7 @@ class CalibrationRow(NamedTuple):
 
     pointer: str
     value: JsonValue | InputError
-    predicted: bool
+    is_prediction: bool
 
 
 class CalibrationDraft:
@@ -86,17 +86,17 @@ class CalibrationDraft:
         self._engine = engine
         self._max_items = bounds.max_items
 
-    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
         """Cut the items, unless predictions were recorded, and return the material to fit."""
         rows = _CalibrationRows()
         rows.read(self._list_rows(entries, pointer_of))
-        asking = None if rows.predictions else self._choose_asking()
-        if asking is not None:
-            rows.check(asking)
+        settings = None if rows.predictions else self._choose_settings()
+        if settings is not None:
+            rows.check(settings)
         rows.refuse()
-        if asking is not None:
-            self._cut(rows, asking, cutter)
-        return {"material": _build_material(rows, self.options, asking)}
+        if settings is not None:
+            self._cut(rows, settings, cutter)
+        return {"material": _build_material(rows, self.options, settings)}
 
     def _list_rows(self, entries: Iterable[SubmittedEntry], pointer_of: PointerOf) -> Iterator[CalibrationRow]:
         """Iterate over the rows of a body; in JSON Lines, a line with `raw` is a prediction."""
@@ -104,24 +104,24 @@ class CalibrationDraft:
         for line, value in entries:
             yield CalibrationRow(pointer_of(line), value, mixed and isinstance(value, dict) and "raw" in value)
         for n, value in enumerate(self._predictions):
-            yield CalibrationRow(f"/predictions/{n}", value, predicted=True)
+            yield CalibrationRow(f"/predictions/{n}", value, is_prediction=True)
 
-    def _choose_asking(self) -> Asking:
+    def _choose_settings(self) -> AskSettings:
         """Choose the judges and how to ask them; raise InputError if nobody can be asked."""
         options = self.options
-        fields: dict[str, Any] = {"rubric": options.rubric or RUBRIC, "judges": options.judges}
+        fields: dict[str, Any] = {"rubric": options.rubric or DEFAULT_RUBRIC, "judges": options.judges}
         request = ScoreRequest.model_construct(**fields, judge_model=options.judge_model)
         self._engine.admit(request)
         mode = self._engine.mode(request)
         if mode in ("off", "none"):
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
-        return Asking(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
+        return AskSettings(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
 
-    def _cut(self, rows: _CalibrationRows, asking: Asking, cutter: Cutter) -> None:
-        questions = asking.list_questions(list(rows.items.values()))
+    def _cut(self, rows: _CalibrationRows, settings: AskSettings, cutter: Cutter) -> None:
+        questions = settings.list_questions(list(rows.items.values()))
         if len(questions) > self._max_items:
             raise TooLargeError.at("", f"more than {self._max_items} questions in one calibration")
-        for line in _build_lines(questions, asking, self.options):
+        for line in _build_lines(questions, settings, self.options):
             cutter.add(line)
         cutter.finish()
 
@@ -142,15 +142,15 @@ class _CalibrationRows:
             try:
                 if isinstance(row.value, InputError):
                     raise row.value
-                self._add_prediction(row) if row.predicted else self._add_item(row)
+                self._add_prediction(row) if row.is_prediction else self._add_item(row)
             except InputError as error:
                 self._bad.add(0, row.pointer, error)
 
-    def check(self, asking: Asking) -> None:
+    def check(self, settings: AskSettings) -> None:
         """Check for each item that a judge can be asked about it."""
         for key, item in self.items.items():
             try:
-                check_item(item, asking)
+                check_item(item, settings)
             except InputError as error:
                 self._bad.add(0, self._pointers[key], error)
 
@@ -177,20 +177,22 @@ class _CalibrationRows:
         self.predictions.append(prediction)
 
 
-def _build_lines(questions: Iterable[ItemQuestion], asking: Asking, options: CalibrationOptions) -> Iterator[bytes]:
+def _build_lines(
+    questions: Iterable[ItemQuestion], settings: AskSettings, options: CalibrationOptions
+) -> Iterator[bytes]:
     """Render the questions as batch items."""
     for n, one in enumerate(questions):
-        request = cast("dict[str, JsonValue]", build_request(one, asking))
+        request = cast("dict[str, JsonValue]", build_request(one, settings))
         if options.judge_model is not None:
             request["judge_model"] = options.judge_model
-        yield to_json({"custom_id": f"question-{n}", "request": request, "sample": one.said.sample})
+        yield to_json({"custom_id": f"question-{n}", "request": request, "sample": one.answer_id.sample})
 
 
-def _build_material(rows: _CalibrationRows, options: CalibrationOptions, asking: Asking | None) -> Material:
-    rubric: Rubric | None = None if asking is None else asking.rubric
+def _build_material(rows: _CalibrationRows, options: CalibrationOptions, settings: AskSettings | None) -> Material:
+    rubric: Rubric | None = None if settings is None else settings.rubric
     options_values: dict[str, JsonValue] = {
         "rubric": None if rubric is None else rubric.model_dump(mode="json"),
-        "judges": None if asking is None else asking.mode,
+        "judges": None if settings is None else settings.mode,
         "judge_model": options.judge_model,
         "repeats": options.repeats,
         "method": options.method,
@@ -198,7 +200,7 @@ def _build_material(rows: _CalibrationRows, options: CalibrationOptions, asking:
         "guarantee": options.guarantee,
         "cascade": list(options.cascade),
     }
-    predictions = _dump_lines(rows.predictions) if asking is None else None
+    predictions = _dump_lines(rows.predictions) if settings is None else None
     return Material(len(rows.items), _dump_lines(list(rows.items.values())), predictions, options_values)
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from service.jobs.spool import guard_space
-from service.store.jobs.submission import LEVEL, Chunk
+from service.store.jobs.submission import DEFLATE_LEVEL, Chunk
 
-MAX_CHUNK = 8 * 2**20
+MAX_CHUNK_BYTES = 8 * 2**20
 """Bytes of items, before deflation, at which a chunk is cut: a worker holds a whole chunk in memory."""
 
-SMALL_BYTES = 4_096
+SMALL_ITEM_BYTES = 4_096
 """Largest item, in bytes, that code finishes in a moment."""
-SMALL_TO_A_PLACE = 4
+SMALL_ITEMS_PER_PLACE = 4
 """How many small items that wait for nobody count as one: the overhead of a chunk is a third of their own work."""
 
 _HEAD = struct.Struct(">QII")
@@ -31,7 +31,7 @@ class Cutter:
     def __init__(self, *, size: int) -> None:
         """`size`: the most items in a chunk that wait for a judge or a sandbox."""
         self.total = 0
-        self._max_weight = size * SMALL_TO_A_PLACE
+        self._max_weight = size * SMALL_ITEMS_PER_PLACE
         self._weight = 0
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
         self._lines: list[bytes] = []
@@ -50,8 +50,8 @@ class Cutter:
         """
         self._lines.append(line)
         self._bytes += len(line)
-        self._weight += SMALL_TO_A_PLACE if waits or len(line) > SMALL_BYTES else 1
-        if self._weight >= self._max_weight or self._bytes >= MAX_CHUNK:
+        self._weight += SMALL_ITEMS_PER_PLACE if waits or len(line) > SMALL_ITEM_BYTES else 1
+        if self._weight >= self._max_weight or self._bytes >= MAX_CHUNK_BYTES:
             self._cut()
 
     def finish(self) -> None:
@@ -69,7 +69,7 @@ class Cutter:
     def _cut(self) -> None:
         if not self._lines:
             return
-        payload = zlib.compress(b"\n".join(self._lines), LEVEL)
+        payload = zlib.compress(b"\n".join(self._lines), DEFLATE_LEVEL)
         with guard_space():
             self._file.write(_HEAD.pack(self.total, len(self._lines), len(payload)) + payload)
         self.total += len(self._lines)

@@ -15,19 +15,19 @@ from service.store.jobs.calibrations import FitOutcome, PendingFit
 
 LOG = logging.getLogger("callgrade.batches")
 
-TRIES = 3
+MAX_TRIES = 3
 """How often to start a fit whose process ends without an answer."""
 
-FITTED: TypeAdapter[FitOutcome] = TypeAdapter(FitOutcome)
+FIT_OUTCOME: TypeAdapter[FitOutcome] = TypeAdapter(FitOutcome)
 
-PROGRAM = ("-P", "-m", "service.jobs.fitted")
+PROGRAM = ("-P", "-m", "service.jobs.fit_process")
 """Python's arguments for the fit process."""
 
 
 async def fit(pending: PendingFit, *, command: Sequence[str] = ()) -> FitOutcome:
     """Fit a judged calibration without blocking the event loop. `command` replaces the default program."""
     job = await asyncio.to_thread(_dump_job, pending)
-    for _ in range(TRIES):
+    for _ in range(MAX_TRIES):
         outcome = await _run(job, command or (sys.executable, *PROGRAM))
         if outcome is not None:
             return outcome
@@ -43,7 +43,7 @@ async def _run(job: bytes, command: Sequence[str]) -> FitOutcome | None:
         process.kill()
         raise
     if process.returncode == 0:
-        return FITTED.validate_json(output)
+        return FIT_OUTCOME.validate_json(output)
     last = errors.decode(errors="replace").strip()[-2_000:]
     LOG.error("a fit has failed", extra={"fields": {"code": process.returncode, "why": last}})
     return None

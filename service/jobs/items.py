@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, cast
 from pydantic import JsonValue
 
 from service.asking.budget.reservations import Spending
-from service.asking.failures import LONGEST_PAUSE
+from service.asking.failures import MAX_PAUSE_S
 from service.asking.faults import CallError, NotSentError, closes_key, is_rate_limit
 from service.calibration.labelling import list_label_items
 from service.core.plan import Plan
@@ -34,9 +34,9 @@ from service.reporting.breaks import describe_break
 from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
-from service.store.jobs.items import ERROR, ItemFacts, ReadOutcome
+from service.store.jobs.items import ERROR_VERDICT, ItemFacts, StoredOutcome
 from service.store.jobs.leases import ChunkItem, OutcomeRow
-from service.store.jobs.suspects import QUARANTINE_AT
+from service.store.jobs.suspects import QUARANTINE_DEATHS
 from service.store.labelling.drafts import LabelItem
 
 LOG = logging.getLogger("callgrade.batches")
@@ -66,17 +66,17 @@ class Deferral(NamedTuple):
     """Whether the batch has used up its budget or its questions; then only a higher limit helps."""
 
 
-SPENT = "the budget is spent"
-ASKED = "the batch has asked judges as many questions as it may (max_questions)"
-MOST_TOKENS = 10**9
+BUDGET_SPENT = "the budget is spent"
+QUESTIONS_SPENT = "the batch has asked judges as many questions as it may (max_questions)"
+MAX_ITEM_TOKENS = 10**9
 """Tokens counted per item, at most; a provider that reports more made it up."""
-NAMED = '{"custom_id":'
+LINE_START = '{"custom_id":'
 """How the line of an item begins."""
 MAX_NAME_BYTES = 4_096
 """Bytes of a line within which its name ends."""
-BRIEF = 2.0
+RETRY_DELAY_S = 2.0
 """Seconds before retrying what failed by chance."""
-LONGER = 5.0
+PROVIDER_DELAY_S = 5.0
 """Seconds before retrying a provider that refuses a key or wants fewer requests, and does not say when to return."""
 
 
@@ -90,7 +90,7 @@ def widen_limits(limits: Limits) -> Limits:
     )
 
 
-class Beside(Protocol):
+class ProcessPool(Protocol):
     """Scores items in other processes."""
 
     def score(self, items: Sequence[ChunkItem]) -> Sequence[OutcomeRow | None]:
@@ -108,7 +108,7 @@ class ItemScorer:
         *,
         read: Callable[[JsonValue], ScoreRequest] = read_request,
         apart: ApartScorer | None = None,
-        beside: Beside | None = None,
+        pool: ProcessPool | None = None,
     ) -> None:
         """`read` turns an item's request into a ScoreRequest, or raises InputError. `apart` scores large items elsewhere.
 
@@ -121,18 +121,18 @@ class ItemScorer:
         self._limits = limits
         self._read = read
         self._apart = apart
-        self._beside = beside
+        self._pool = pool
 
     def begin(self, items: Iterable[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         """Run code over items: return outcomes, or items that must wait. Blocks, so call it in a thread."""
-        given = list(items)
-        begun = [self._begin(item) for item in given[:1]]
-        waits = any(isinstance(one, WaitingItem) for one in begun)  # then the others probably will too
-        made = {} if waits else self._score_beside([item for item in given[1:] if len(item.line) < LARGE_BYTES])
-        return begun + [made.get(item) or self._begin(item) for item in given[1:]]
+        all_items = list(items)
+        outcomes = [self._begin(item) for item in all_items[:1]]
+        waits = any(isinstance(one, WaitingItem) for one in outcomes)  # then the others probably will too
+        pooled = {} if waits else self._score_in_pool([item for item in all_items[1:] if len(item.line) < LARGE_BYTES])
+        return outcomes + [pooled.get(item) or self._begin(item) for item in all_items[1:]]
 
-    def _score_beside(self, items: Sequence[ChunkItem]) -> dict[ChunkItem, OutcomeRow | None]:
-        return {} if self._beside is None else dict(zip(items, self._beside.score(items), strict=True))
+    def _score_in_pool(self, items: Sequence[ChunkItem]) -> dict[ChunkItem, OutcomeRow | None]:
+        return {} if self._pool is None else dict(zip(items, self._pool.score(items), strict=True))
 
     def _begin(self, item: ChunkItem) -> OutcomeRow | WaitingItem:
         if self._apart is not None and len(item.line) >= LARGE_BYTES and (row := self._score_apart(self._apart, item)):
@@ -146,8 +146,8 @@ class ItemScorer:
                 plan = self._engine.plan(request) if request.sandbox is None else None
                 return WaitingItem(item, custom_id, request, plan, cast("int | None", body.get("sample")))
             report = self._engine.answer(request)
-            labelled = () if "sample" in body else self._list_label_items(request, report)
-            return _build_scored_row(item, custom_id, report, labelled)
+            label_items = () if "sample" in body else self._list_label_items(request, report)
+            return _build_scored_row(item, custom_id, report, label_items)
         except Exception as error:  # noqa: BLE001 (a fault of ours with one item does not spoil the others)
             return _build_failed_row(item, custom_id, error)
 
@@ -164,28 +164,30 @@ class ItemScorer:
         custom_id = _read_name(item)
         facts = _build_facts(custom_id, REPORT.validate_json(answer.report))
         line = _render_line(item, custom_id, answer.report)
-        return OutcomeRow(item.position, True, line, labelled=answer.labelled, facts=facts)
+        return OutcomeRow(item.position, True, line, label_items=answer.labelled, facts=facts)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
         return list_label_items(report, self._engine.shelf.find(request.rubric))
 
-    async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow | Deferral:
+    async def finish(
+        self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool
+    ) -> OutcomeRow | Deferral:
         """Return the outcome of an item that waited, or why it has none yet. With `last`, a chance failure is an outcome too.
 
         `whole`: the joint spending of a chunk's items.
         """
-        spending = self._engine.build_spending(waiting.request, tenant, whole)
+        spending = self._engine.build_spending(waiting.request, tenant, chunk_spending)
         try:
             report = await self._finish_report(waiting, tenant, spending)
         except (JudgeDownError, AllowanceSpentError) as error:
-            return find_deferral(spending, whole, last=last) or _build_failed_row(
+            return find_deferral(spending, chunk_spending, last=last) or _build_failed_row(
                 waiting.item, waiting.custom_id, error
             )
         except Exception as error:  # noqa: BLE001 (likewise)
             return _build_failed_row(waiting.item, waiting.custom_id, error)
-        labelled = self._list_label_items(waiting.request, report) if waiting.sample is None else ()
-        row = _build_scored_row(waiting.item, waiting.custom_id, report, labelled)
-        return find_deferral(spending, whole, last=last) or row
+        label_items = self._list_label_items(waiting.request, report) if waiting.sample is None else ()
+        row = _build_scored_row(waiting.item, waiting.custom_id, report, label_items)
+        return find_deferral(spending, chunk_spending, last=last) or row
 
     async def _finish_report(self, waiting: WaitingItem, tenant: str, spending: Spending) -> Report:
         if waiting.plan is None:
@@ -194,35 +196,46 @@ class ItemScorer:
         return await engine.finish(waiting.request, waiting.plan, spending, tenant=tenant, repeat=waiting.sample or 0)
 
 
-def find_deferral(spending: Spending, whole: Spending, *, last: bool) -> Deferral | None:
+def find_deferral(spending: Spending, chunk_spending: Spending, *, last: bool) -> Deferral | None:
     """Return why an item should be tried again later, by the faults of its judges; None if its outcome stands."""
-    if whole.exhausted and any(fault.cause == "budget_exhausted" for fault in spending.faults):
-        return Deferral(ASKED if whole.is_out_of_calls else SPENT, 0.0, all_wait=True, of_budget=True)
-    found = [put for fault in spending.faults if (put := _defer_for_fault(fault)) is not None]
-    lasting = [put for put in found if put.all_wait]
+    if chunk_spending.exhausted and any(fault.cause == "budget_exhausted" for fault in spending.faults):
+        return Deferral(
+            QUESTIONS_SPENT if chunk_spending.is_out_of_calls else BUDGET_SPENT, 0.0, all_wait=True, of_budget=True
+        )
+    deferrals = [one for fault in spending.faults if (one := _defer_for_fault(fault)) is not None]
+    lasting = [one for one in deferrals if one.all_wait]
     if lasting:
-        return max(lasting, key=lambda put: put.delay)
-    return found[0] if found and not last else None
+        return max(lasting, key=lambda one: one.delay)
+    return deferrals[0] if deferrals and not last else None
 
 
 def _defer_for_fault(fault: JudgeError) -> Deferral | None:
     """Defer for a provider that is down or wants a pause; a refusal or an unreadable reply is an outcome."""
     why = describe_pause(fault)
     if fault.cause == "unknown_model":  # only a change of settings helps
-        return Deferral(why, LONGEST_PAUSE, all_wait=True)
+        return Deferral(why, MAX_PAUSE_S, all_wait=True)
     if isinstance(fault, NotSentError | DaySpentError) or closes_key(fault) or is_rate_limit(fault):
-        return Deferral(why, fault.retry_after or LONGER, all_wait=True)
+        return Deferral(why, fault.retry_after or PROVIDER_DELAY_S, all_wait=True)
     if isinstance(fault, CallError) and fault.retryable:
-        return Deferral(why, fault.retry_after or BRIEF, all_wait=False)
+        return Deferral(why, fault.retry_after or RETRY_DELAY_S, all_wait=False)
     return None
 
 
-def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, labelled: Sequence[LabelItem]) -> OutcomeRow:
-    made = report.provenance
-    tokens_in, tokens_out = (min(count or 0, MOST_TOKENS) for count in (made.tokens_in, made.tokens_out))
+def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, label_items: Sequence[LabelItem]) -> OutcomeRow:
+    provenance = report.provenance
+    tokens_in, tokens_out = (
+        min(count or 0, MAX_ITEM_TOKENS) for count in (provenance.tokens_in, provenance.tokens_out)
+    )
     line = _render_line(item, custom_id, report_json(report))
     return OutcomeRow(
-        item.position, True, line, tokens_in, tokens_out, made.cache_hits, labelled, _build_facts(custom_id, report)
+        item.position,
+        True,
+        line,
+        tokens_in,
+        tokens_out,
+        provenance.cache_hits,
+        label_items,
+        _build_facts(custom_id, report),
     )
 
 
@@ -240,7 +253,7 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     )
 
 
-def read_outcome(line: str, shelf: Shelf) -> ReadOutcome:
+def read_outcome(line: str, shelf: Shelf) -> StoredOutcome:
     """Read the stored facts of an item from its outcome line. A report that can no longer be read counts as an error.
 
     It has label items if the registry still has its exact rubric.
@@ -252,9 +265,9 @@ def read_outcome(line: str, shelf: Shelf) -> ReadOutcome:
     except InputError:
         report = None
     if report is None:
-        return ReadOutcome(ItemFacts(name, ERROR))
+        return StoredOutcome(ItemFacts(name, ERROR_VERDICT))
     rubric = next((one for one in shelf if one.digest == report.rubric.hash), None)
-    return ReadOutcome(_build_facts(name, report), () if rubric is None else list_label_items(report, rubric))
+    return StoredOutcome(_build_facts(name, report), () if rubric is None else list_label_items(report, rubric))
 
 
 def _build_facts(custom_id: str, report: Report) -> ItemFacts:
@@ -264,7 +277,7 @@ def _build_facts(custom_id: str, report: Report) -> ItemFacts:
 def build_error_row(position: int, custom_id: str, details: ProblemDetails) -> OutcomeRow:
     """Build the outcome of an item that could not be scored."""
     line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(details))
-    return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR))
+    return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR_VERDICT))
 
 
 def build_unrecordable_row(position: int) -> OutcomeRow:
@@ -276,7 +289,7 @@ def build_unrecordable_row(position: int) -> OutcomeRow:
 
 def build_quarantined_row(item: ChunkItem) -> OutcomeRow:
     """Build the outcome of an item that is not tried again."""
-    return _give_up(item, f"quarantined: it took its worker down {QUARANTINE_AT} times, and is not tried any more")
+    return _give_up(item, f"quarantined: it took its worker down {QUARANTINE_DEATHS} times, and is not tried any more")
 
 
 def _give_up_apart(item: ChunkItem) -> OutcomeRow:
@@ -291,7 +304,7 @@ def _give_up(item: ChunkItem, detail: str) -> OutcomeRow:
 def _read_name(item: ChunkItem) -> str:
     """Read the name of an item without parsing the rest of it."""
     try:
-        name, _ = json.JSONDecoder().raw_decode(item.line[:MAX_NAME_BYTES].decode(errors="replace"), len(NAMED))
+        name, _ = json.JSONDecoder().raw_decode(item.line[:MAX_NAME_BYTES].decode(errors="replace"), len(LINE_START))
     except ValueError:
         return f"item-{item.position}"
     return cast("str", name)
@@ -301,11 +314,11 @@ def _dump_text(text: str) -> bytes:
     return encode_basestring(text).encode()
 
 
-BLOCK = 50
+MIN_BLOCK_ITEMS = 50
 """Fewest items in a block, which code scores in one go, in a thread, and which is recorded as a whole."""
-LARGEST_BLOCK = 250
+MAX_BLOCK_ITEMS = 250
 """Most items in a block. Recording small ones takes as long as scoring them; many at a time take a third less."""
-BLOCK_BYTES = 2**18
+MIN_BLOCK_BYTES = 2**18
 """Bytes at which a block is large enough."""
 
 
@@ -316,7 +329,7 @@ def split_blocks(items: Iterable[ChunkItem]) -> Iterator[Sequence[ChunkItem]]:
     for item in items:
         block.append(item)
         size += len(item.line)
-        if len(block) == LARGEST_BLOCK or (len(block) >= BLOCK and size >= BLOCK_BYTES):
+        if len(block) == MAX_BLOCK_ITEMS or (len(block) >= MIN_BLOCK_ITEMS and size >= MIN_BLOCK_BYTES):
             yield block
             block, size = [], 0
     if block:

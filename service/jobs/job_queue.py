@@ -20,26 +20,26 @@ from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, Enque
 from dbos._queue import queue_worker_thread
 
 from service.jobs.bells import Bell, Bells
-from service.jobs.runner import Ended, Owns
+from service.jobs.runner import AttemptEnd, OwnerCheck
 from service.logs.quiet import hush, thin
 from service.store.database import Database
 from service.store.jobs.leases import ChunkId
 
 LOG = logging.getLogger("callgrade.batches")
 
-JSON = DBOSPortableJSONSerializer()
+SERIALIZER = DBOSPortableJSONSerializer()
 
-NAME = "callgrade"
-VERSION = "1"
+APP_NAME = "callgrade"
+APP_VERSION = "1"
 """The same for all releases: what one release enqueues, the next one runs."""
 
-CHUNKS = "callgrade-chunks"
-FINISH = "callgrade-finish"
-NOTICES = "callgrade-notices"
-SPREAD = 4
+CHUNK_QUEUE = "callgrade-chunks"
+FINISH_QUEUE = "callgrade-finish"
+NOTICE_QUEUE = "callgrade-notices"
+PRIORITY_SPREAD = 4
 """Chunks of a tenant's batch that go before one chunk of its next batch."""
 
-LATEST = 2**31 - 1
+MAX_PRIORITY = 2**31 - 1
 """The engine's largest priority number, which is served last."""
 
 
@@ -48,7 +48,7 @@ class Enqueuer:
 
     def __init__(self, database: Database) -> None:
         self._client = DBOSClient(
-            system_database_engine=database.engine, serializer=JSON, application_name=NAME, lazy=True
+            system_database_engine=database.engine, serializer=SERIALIZER, application_name=APP_NAME, lazy=True
         )
 
     def enqueue_chunk(
@@ -67,19 +67,19 @@ class Enqueuer:
         further batch of a tenant, with `ahead` before it, gets one chunk for every `PRIORITY_SPREAD` of the one before: many
         batches take hardly more of a worker than one does, and a short one still comes early.
         """
-        options = _build_options("score_chunk", CHUNKS, _build_id(ChunkId(batch, number), generation), delay)
-        options["priority"] = min((number + 1) * SPREAD ** min(ahead, 16), LATEST)
+        options = _build_options("score_chunk", CHUNK_QUEUE, _build_id(ChunkId(batch, number), generation), delay)
+        options["priority"] = min((number + 1) * PRIORITY_SPREAD ** min(ahead, 16), MAX_PRIORITY)
         self._client.enqueue_in_transaction(connection, options, batch, number, generation)
 
     def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:
         """Enqueue the end of a batch: none of it is under way any more."""
         self._client.enqueue_in_transaction(
-            connection, _build_options("finish_batch", FINISH, f"{batch}/finish"), batch
+            connection, _build_options("finish_batch", FINISH_QUEUE, f"{batch}/finish"), batch
         )
 
     def enqueue_notice(self, connection: sa.Connection, batch: str, *, attempt: int = 1, delay: float = 0.0) -> None:
         """Enqueue a notice that a batch has ended, due in `delay` seconds."""
-        options = _build_options("notify", NOTICES, f"{batch}/notice/{attempt}", delay)
+        options = _build_options("notify", NOTICE_QUEUE, f"{batch}/notice/{attempt}", delay)
         self._client.enqueue_in_transaction(connection, options, batch, attempt)
 
 
@@ -89,7 +89,7 @@ def _build_id(chunk: ChunkId, generation: int) -> str:
 
 def _build_options(workflow: str, queue: str, workflow_id: str, delay: float = 0.0) -> EnqueueOptions:
     options: EnqueueOptions = {"workflow_name": workflow, "queue_name": queue, "workflow_id": workflow_id}
-    options["app_version"] = VERSION
+    options["app_version"] = APP_VERSION
     if delay > 0:
         options["delay_seconds"] = delay
     return options
@@ -98,7 +98,7 @@ def _build_options(workflow: str, queue: str, workflow_id: str, delay: float = 0
 class Tasks(Protocol):
     """The work that the workflows hand to a worker."""
 
-    async def run(self, chunk: ChunkId, generation: int, owns: Owns) -> Ended:
+    async def run(self, chunk: ChunkId, generation: int, is_owner: OwnerCheck) -> AttemptEnd:
         """Run a chunk that this process owns, as `is_owner` confirms after the lease."""
         ...
 
@@ -135,7 +135,7 @@ def _get_tasks() -> Tasks:
     return _tasks
 
 
-async def _run_insisting(work: Callable[[], Awaitable[Ended]], failures: int) -> Ended | Literal["failed"]:
+async def _run_insisting(work: Callable[[], Awaitable[AttemptEnd]], failures: int) -> AttemptEnd | Literal["failed"]:
     """Run an attempt; an error that escaped would end the workflow, and its chunk would never finish."""
     try:
         return await work()
@@ -168,13 +168,13 @@ async def score_chunk(batch: str, number: int, generation: int) -> str:
 
     So if two processes leased a chunk one after the other, the owner leases it again, and the other stops here.
     """
-    with _mark_under_way(CHUNKS) as workflow_id:
-        failures, owns = 0, partial(_is_owned, workflow_id)
+    with _mark_under_way(CHUNK_QUEUE) as workflow_id:
+        failures, is_owner = 0, partial(_is_owned, workflow_id)
         while True:
-            ended: Ended | Literal["failed"] = await DBOS.run_step_async(
+            ended: AttemptEnd | Literal["failed"] = await DBOS.run_step_async(
                 {"name": "opening"},
                 _run_insisting,
-                lambda: _get_tasks().run(ChunkId(batch, number), generation, owns),
+                lambda: _get_tasks().run(ChunkId(batch, number), generation, is_owner),
                 failures,
             )
             if ended in ("done", "put off"):
@@ -185,14 +185,14 @@ async def score_chunk(batch: str, number: int, generation: int) -> str:
 @DBOS.workflow(name="finish_batch", max_recovery_attempts=None)
 async def finish_batch(batch: str) -> str:
     """End one batch."""
-    with _mark_under_way(FINISH):
+    with _mark_under_way(FINISH_QUEUE):
         return await DBOS.run_step_async({"name": "end"}, _run_until_done, lambda: _get_tasks().end(batch))
 
 
 @DBOS.workflow(name="notify", max_recovery_attempts=None)
 async def notify(batch: str, attempt: int) -> str:
     """Send the notice that a batch has ended."""
-    with _mark_under_way(NOTICES):
+    with _mark_under_way(NOTICE_QUEUE):
         return await DBOS.run_step_async(
             {"name": "notice"}, _run_until_done, lambda: _get_tasks().notify(batch, attempt)
         )
@@ -210,15 +210,15 @@ async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int
     global _tasks, _executor
     _tasks, _executor = tasks, executor
     engine = _build_engine(database, executor)
-    most = {CHUNKS: chunks, FINISH: 8, NOTICES: 8}
+    limits = {CHUNK_QUEUE: chunks, FINISH_QUEUE: 8, NOTICE_QUEUE: 8}
     DBOS.listen_queues([])  # the bells listen instead
     DBOS.launch()
     loops: dict[str, Callable[[Bell], None]] = {}
-    for name, number in most.items():
+    for name, number in limits.items():
         queue = await DBOS.register_queue_async(name, worker_concurrency=number, on_conflict="always_update")
         # The engine's own loop, with a bell in place of its stop event; the pinned version is known to call it like this.
         loops[name] = lambda bell, queue=queue: queue_worker_thread(cast("threading.Event", bell), engine, queue)
-    _bells.append(Bells(database, loops, lambda name: [*_under_way.values()].count(name) < most[name]))
+    _bells.append(Bells(database, loops, lambda name: [*_under_way.values()].count(name) < limits[name]))
     _bells[0].start()
 
 
@@ -234,16 +234,16 @@ def stop(grace: float) -> None:
     DBOS.destroy(workflow_completion_timeout_sec=max(1, int(grace)))
 
 
-def list_held() -> dict[str, set[str]]:
+def list_pending() -> dict[str, set[str]]:
     """List the work that was taken from the queue and is not done, by the worker that took it."""
-    found: dict[str, set[str]] = {}
+    pending: dict[str, set[str]] = {}
     for one in DBOS.list_workflows(status="PENDING", load_input=False, load_output=False):
         if one.executor_id:
-            found.setdefault(one.executor_id, set()).add(one.workflow_id)
-    return found
+            pending.setdefault(one.executor_id, set()).add(one.workflow_id)
+    return pending
 
 
-def list_under_way() -> frozenset[str]:
+def list_running() -> frozenset[str]:
     """List the work that this process is running."""
     return frozenset(_under_way)
 
@@ -265,7 +265,7 @@ def take_over(executors: list[str]) -> None:
     DBOS._recover_pending_workflows(executors)  # pyright: ignore[reportPrivateUsage]
 
 
-def clear(*, hours: float = 24.0, most: int = 500) -> int:
+def delete_old(*, hours: float = 24.0, most: int = 500) -> int:
     """Delete up to `most` of the engine's records of work done more than `hours` ago; return how many."""
     before = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
     found = DBOS.list_workflows(
@@ -278,12 +278,12 @@ def clear(*, hours: float = 24.0, most: int = 500) -> int:
 
 def _build_engine(database: Database, executor: str) -> DBOS:
     config: DBOSConfig = {
-        "name": NAME,
+        "name": APP_NAME,
         "system_database_url": _render_url(database),
         "system_database_engine": database.engine,
-        "application_version": VERSION,
+        "application_version": APP_VERSION,
         "executor_id": executor,
-        "serializer": JSON,
+        "serializer": SERIALIZER,
         "enable_otlp": False,
         "log_level": "WARNING",
     }

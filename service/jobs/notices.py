@@ -12,7 +12,7 @@ from service.outbound.webhooks import Webhooks
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
-from service.store.jobs.job import STEMS
+from service.store.jobs.job import ID_PREFIXES
 from service.store.jobs.jobs import Jobs
 from service.store.jobs.queue import Queue
 from service.store.tables import BATCHES
@@ -43,8 +43,8 @@ class NoticeSender:
         job = jobs.find(row.tenant, batch)
         if job.webhook is None:
             raise _build_gone_error()
-        event = f"{STEMS[row.kind]}.{job.status}"
-        return job.webhook.url, b'{"type":"%b","data":%b}' % (event.encode(), jobs.form.dump_json(job))
+        event = f"{ID_PREFIXES[row.kind]}.{job.status}"
+        return job.webhook.url, b'{"type":"%b","data":%b}' % (event.encode(), jobs.adapter.dump_json(job))
 
 
 def _build_gone_error() -> WebhookError:

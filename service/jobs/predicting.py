@@ -24,12 +24,12 @@ from service.engine import Engine
 from service.errors import InputError, Problem
 from service.request import read_request, read_request_trace
 
-TOGETHER = 64
+MAX_CONCURRENT_ITEMS = 64
 """Items that are judged at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AskSettings:
     """What judges are asked, and how often."""
 
     rubric: Rubric
@@ -58,11 +58,11 @@ class ItemQuestion(NamedTuple):
     """An item, and which answer to get from which judge."""
 
     item: LabelledItem
-    said: AnswerId
+    answer_id: AnswerId
 
 
 async def collect_predictions(
-    engine: Engine, items: Iterable[LabelledItem], asking: Asking, *, done: Collection[AnswerId] = ()
+    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings, *, done: Collection[AnswerId] = ()
 ) -> AsyncIterator[Prediction | UnansweredItem]:
     """Ask the rubric's judges about the items, and yield each answer as it arrives; all first answers are asked for first.
 
@@ -73,13 +73,13 @@ async def collect_predictions(
     if judging is None:
         raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
     listed = list(items)
-    await asyncio.to_thread(_check, listed, asking)
-    questions = asking.list_questions(listed)
+    await asyncio.to_thread(_check, listed, settings)
+    questions = settings.list_questions(listed)
     running: set[asyncio.Task[Prediction | UnansweredItem]] = set()
     try:
-        for one in [one for one in questions if one.said not in done]:
-            running.add(asyncio.create_task(_ask(engine, judging, one, asking)))
-            if len(running) >= TOGETHER:
+        for one in [one for one in questions if one.answer_id not in done]:
+            running.add(asyncio.create_task(_ask(engine, judging, one, settings)))
+            if len(running) >= MAX_CONCURRENT_ITEMS:
                 ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in ended:
                     yield task.result()
@@ -91,18 +91,18 @@ async def collect_predictions(
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _check(items: Iterable[LabelledItem], asking: Asking) -> None:
+def _check(items: Iterable[LabelledItem], settings: AskSettings) -> None:
     for item in items:
         try:
-            check_item(item, asking)
+            check_item(item, settings)
         except InputError as error:
             raise InputError([Problem(f"{item.id}: {p.path}", p.message) for p in error.problems]) from None
 
 
-def check_item(item: LabelledItem, asking: Asking) -> None:
+def check_item(item: LabelledItem, settings: AskSettings) -> None:
     """Raise InputError for an item that no judge can be asked about."""
-    for one in replace(asking, repeats=1).list_questions([item]):
-        read_request_trace(read_request(build_request(one, asking)))
+    for one in replace(settings, repeats=1).list_questions([item]):
+        read_request_trace(read_request(build_request(one, settings)))
 
 
 class _PlannedQuestion(NamedTuple):
@@ -113,22 +113,24 @@ class _PlannedQuestion(NamedTuple):
     asks: list[Ask]
 
 
-def _plan_question(engine: Engine, one: ItemQuestion, asking: Asking) -> _PlannedQuestion:
-    plan = engine.plan(read_request(build_request(one, asking)))
+def _plan_question(engine: Engine, one: ItemQuestion, settings: AskSettings) -> _PlannedQuestion:
+    plan = engine.plan(read_request(build_request(one, settings)))
     steps = find_own_steps(one.item, plan.trace)
     return _PlannedQuestion(
         plan, steps, [ask for ask in plan.asks if steps is None or ask.step is None or ask.step in steps]
     )
 
 
-async def _ask(engine: Engine, judging: Judging, one: ItemQuestion, asking: Asking) -> Prediction | UnansweredItem:
-    plan, steps, asks = await asyncio.to_thread(_plan_question, engine, one, asking)
-    votes = await judging.answer(asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=one.said.sample)
-    return read_prediction(one.said, conclude(plan, votes, mode=asking.mode), asking.rubric, steps=steps)
+async def _ask(
+    engine: Engine, judging: Judging, one: ItemQuestion, settings: AskSettings
+) -> Prediction | UnansweredItem:
+    plan, steps, asks = await asyncio.to_thread(_plan_question, engine, one, settings)
+    votes = await judging.answer(asks, plan.trace, mode=settings.mode, spending=Spending(), repeat=one.answer_id.sample)
+    return read_prediction(one.answer_id, conclude(plan, votes, mode=settings.mode), settings.rubric, steps=steps)
 
 
 async def estimate_predictions(
-    engine: Engine, items: Iterable[LabelledItem], asking: Asking
+    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings
 ) -> AsyncIterator[list[AskEstimate]]:
     """Yield, for each answer to get, the most that its questions may take. Asks nobody.
 
@@ -138,9 +140,9 @@ async def estimate_predictions(
     if judging is None:
         raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
     listed = list(items)
-    await asyncio.to_thread(_check, listed, asking)
-    for one in asking.list_questions(listed):
-        plan, _, asks = await asyncio.to_thread(_plan_question, engine, one, asking)
+    await asyncio.to_thread(_check, listed, settings)
+    for one in settings.list_questions(listed):
+        plan, _, asks = await asyncio.to_thread(_plan_question, engine, one, settings)
         yield list((await judging.estimate(asks, plan.trace)).values())
 
 
@@ -150,16 +152,18 @@ def find_own_steps(item: LabelledItem, trace: Trace) -> frozenset[int] | None:
     return frozenset([step.index for step in trace.steps if step.message == last]) if item.run else None
 
 
-def build_request(one: ItemQuestion, asking: Asking) -> JsonValue:
+def build_request(one: ItemQuestion, settings: AskSettings) -> JsonValue:
     """Build a request with this criterion alone, as in scoring: code looks first, and the judge is shown what it finds."""
-    criterion = find_criterion(asking.rubric, one.item.criterion)
-    check = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"}) | {"judge": one.said.judge}
+    criterion = find_criterion(settings.rubric, one.item.criterion)
+    check = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"}) | {
+        "judge": one.answer_id.judge
+    }
     alone: JsonValue = {
         "id": "calibration",
         "criteria": [{"id": criterion.id, "stage": criterion.stage, "check": check}],
-        "judges": [asking.rubric.judges_by_id[one.said.judge].model_dump(mode="json")],
+        "judges": [settings.rubric.judges_by_id[one.answer_id.judge].model_dump(mode="json")],
     }
-    return {"rubric": alone, "trace": _build_trace(one.item), "judges": asking.mode}
+    return {"rubric": alone, "trace": _build_trace(one.item), "judges": settings.mode}
 
 
 def _build_trace(item: LabelledItem) -> JsonValue:

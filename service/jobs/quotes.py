@@ -20,10 +20,10 @@ from service.reading.strict_json import Limits, parse
 from service.request import ScoreRequest, read_request
 from service.store.jobs.submission import Chunk
 
-SAMPLED = 2_000
+MAX_SAMPLED_ITEMS = 2_000
 """Items that are inspected; from a larger batch a sample of this size is drawn, the same in every run."""
 
-BLOCK = 16
+PLAN_BLOCK_ITEMS = 16
 """Items that are planned at once, in a thread."""
 
 
@@ -51,7 +51,7 @@ class _PlannedRequest(NamedTuple):
 
 
 async def build_quote(
-    engine: Engine, chunks: Iterable[Chunk], *, limits: Limits, tenant: str, most: int = SAMPLED
+    engine: Engine, chunks: Iterable[Chunk], *, limits: Limits, tenant: str, most: int = MAX_SAMPLED_ITEMS
 ) -> Quote:
     """Quote the items in `chunks`, inspecting at most `most` of them; `limits` apply to each."""
     total = await asyncio.to_thread(lambda: sum(chunk.size for chunk in chunks))
@@ -98,7 +98,7 @@ def _read_lines(chunks: Iterable[Chunk], chosen: frozenset[int]) -> Iterator[byt
 
 def _plan_next(engine: Engine, lines: Iterator[bytes], limits: Limits) -> Sequence[_PlannedRequest | None]:
     """Plan the next items; None for one that will be an error."""
-    return [_plan(engine, line, limits) for line in islice(lines, BLOCK)]
+    return [_plan(engine, line, limits) for line in islice(lines, PLAN_BLOCK_ITEMS)]
 
 
 def _plan(engine: Engine, line: bytes, limits: Limits) -> _PlannedRequest | None:

@@ -20,17 +20,17 @@ from service.store.jobs.leases import ChunkSpending, Lease, OutcomeRow, OutcomeR
 
 LOG = logging.getLogger("callgrade.batches")
 
-MOST = 500
+MAX_COMMIT_ROWS = 500
 """Most rows in one commit."""
 
-APART = 0.03
+COMMIT_INTERVAL_S = 0.03
 """Seconds between commits: where outcomes come one by one, a commit for each would cost more than the outcome itself."""
 
-ENOUGH = 50
+MAX_WAITING_ROWS = 50
 """Waiting rows that trigger the next commit at once; fewer where there are fewer than twice as many places."""
 
 
-AHEAD = 16
+CALLS_AHEAD = 16
 """Calls that are written down together before they are made, where there is a limit on spending."""
 
 
@@ -41,7 +41,7 @@ class Cover(NamedTuple):
     calls: float = 0.0
 
 
-NOTHING = Cover()
+NO_COVER = Cover()
 
 
 @dataclass(slots=True)
@@ -50,10 +50,10 @@ class Account:
 
     before: ChunkSpending
     spending: Spending
-    wanted: Cover | None = None
+    pending_cover: Cover | None = None
     """How far the next commit must cover the spending; None where nobody waits for that."""
 
-    def bound(self, write: Callable[[], Awaitable[bool]]) -> None:
+    def write_ahead(self, write: Callable[[], Awaitable[bool]]) -> None:
         """From now on, record capped spending before it happens. `write` as in `ChunkBacking`."""
         own = self.spending
         if (own.cap_usd, own.cap_calls) == (None, None):
@@ -65,15 +65,15 @@ class Account:
     def compute_totals(self) -> ChunkSpending:
         """Sum what was spent and what may have been, including calls that may be made before the next commit."""
         own, before = self.spending, self.before
-        if own.backing is not None and own.is_idle and self.wanted is None:  # and no call starts until then
-            self._uncover()
+        if own.backing is not None and own.is_idle and self.pending_cover is None:  # and no call starts until then
+            self._shrink_cover()
         return ChunkSpending(
             before.usd + own.spent_usd,
             before.uncertain_usd + self._sum_uncertain_usd(),
             before.questions + self._count_calls(),
         )
 
-    def _uncover(self) -> None:
+    def _shrink_cover(self) -> None:
         own = self.spending
         own.covered_usd = inf if own.cap_usd is None else own.committed_usd
         own.covered_calls = inf if own.cap_calls is None else own.calls
@@ -82,13 +82,13 @@ class Account:
         own = self.spending
         if own.backing is None or own.cap_usd is None:
             return own.uncertain_usd
-        return max(own.committed_usd, own.covered_usd, (self.wanted or NOTHING).usd) - own.spent_usd
+        return max(own.committed_usd, own.covered_usd, (self.pending_cover or NO_COVER).usd) - own.spent_usd
 
     def _count_calls(self) -> int:
         own = self.spending
         if own.backing is None or own.cap_calls is None:
             return own.calls
-        return int(max(own.calls, own.covered_calls, (self.wanted or NOTHING).calls))
+        return int(max(own.calls, own.covered_calls, (self.pending_cover or NO_COVER).calls))
 
 
 class ChunkBacking:
@@ -102,16 +102,16 @@ class ChunkBacking:
     async def advance(self, worst_usd: float) -> bool:
         """Cover some more calls, as far as the cap allows; False if the lease no longer counts."""
         account, own = self._account, self._account.spending
-        account.wanted = most = Cover(
+        account.pending_cover = cover = Cover(
             max(own.covered_usd, _look_ahead(own.committed_usd, worst_usd, own.cap_usd)),
             max(own.covered_calls, _look_ahead(own.calls, 1, own.cap_calls)),
         )
         try:
             counts = await self._write()
         finally:
-            account.wanted = None
+            account.pending_cover = None
         if counts:
-            own.covered_usd, own.covered_calls = most
+            own.covered_usd, own.covered_calls = cover
         return counts
 
     def build_refusal(self) -> JudgeError:
@@ -121,16 +121,16 @@ class ChunkBacking:
 
 def _look_ahead(used: float, step: float, cap: float | None) -> float:
     """Return where some more calls lead, as far as the cap allows; at least one call in any case."""
-    most = used + AHEAD * step
+    most = used + CALLS_AHEAD * step
     return most if cap is None else max(used + step, min(cap, most))
 
 
 @dataclass(frozen=True, slots=True)
 class _PendingWrite:
-    hold: Lease
+    lease: Lease
     account: Account
     rows: Sequence[OutcomeRow]
-    told: asyncio.Future[bool]
+    recorded: asyncio.Future[bool]
 
 
 class Recorder:
@@ -140,33 +140,38 @@ class Recorder:
     """
 
     def __init__(
-        self, chunks: Chunks, *, in_flight: int, stopped: Callable[[], bool] = lambda: False, apart: float = APART
+        self,
+        chunks: Chunks,
+        *,
+        in_flight: int,
+        stopped: Callable[[], bool] = lambda: False,
+        interval_s: float = COMMIT_INTERVAL_S,
     ) -> None:
         """`in_flight`: items at once, which keep their places until they are recorded; `apart`: seconds between commits."""
         self._chunks = chunks
-        self._most = max(1, min(ENOUGH, in_flight // 2))
+        self._max_waiting = max(1, min(MAX_WAITING_ROWS, in_flight // 2))
         self._stopped = stopped
         self._waiting: list[_PendingWrite] = []
-        self._rows = 0  # in self._waiting
+        self._waiting_rows = 0  # in self._waiting
         self._enough = asyncio.Event()
-        self._apart = apart
-        self._last = -apart  # when the last commit began, by the loop's clock
+        self._interval_s = interval_s
+        self._last_commit_at = -interval_s  # when the last commit began, by the loop's clock
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
 
-    async def put(self, hold: Lease, account: Account, rows: Sequence[OutcomeRow]) -> bool:
+    async def put(self, lease: Lease, account: Account, rows: Sequence[OutcomeRow]) -> bool:
         """Record rows of a chunk; False if its lease no longer counts, and nothing was recorded.
 
         Raises BusyError if the database stays out of reach until the worker ends.
         """
-        write = _PendingWrite(hold, account, rows, asyncio.get_running_loop().create_future())
+        write = _PendingWrite(lease, account, rows, asyncio.get_running_loop().create_future())
         self._waiting.append(write)
-        self._rows += len(rows)
-        if self._rows >= self._most:
+        self._waiting_rows += len(rows)
+        if self._waiting_rows >= self._max_waiting:
             self._enough.set()
         if self._task is None:
             self._task = asyncio.create_task(self._write())
-        return await write.told
+        return await write.recorded
 
     def close(self) -> None:
         """Release the thread."""
@@ -176,7 +181,7 @@ class Recorder:
         try:
             while self._waiting:
                 await self._gather()
-                self._last = asyncio.get_running_loop().time()
+                self._last_commit_at = asyncio.get_running_loop().time()
                 await self._commit(self._take())
         finally:
             self._task = None
@@ -184,19 +189,19 @@ class Recorder:
     async def _gather(self) -> None:
         """Wait until enough rows have come, or the last commit is long enough ago."""
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(self._last + self._apart):
+            async with asyncio.timeout_at(self._last_commit_at + self._interval_s):
                 await self._enough.wait()
 
     def _take(self) -> list[_PendingWrite]:
         count = rows = 0
         for write in self._waiting:
-            if count and rows + len(write.rows) > MOST:
+            if count and rows + len(write.rows) > MAX_COMMIT_ROWS:
                 break
             rows += len(write.rows)
             count += 1
         taken, self._waiting = self._waiting[:count], self._waiting[count:]
-        self._rows -= rows
-        if self._rows < self._most:
+        self._waiting_rows -= rows
+        if self._waiting_rows < self._max_waiting:
             self._enough.clear()
         return taken
 
@@ -204,16 +209,16 @@ class Recorder:
         loop = asyncio.get_running_loop()
         try:
             groups = _group(writes)
-            kept = await loop.run_in_executor(self._thread, self._record, list(groups.values()))
+            recorded = await loop.run_in_executor(self._thread, self._record, list(groups.values()))
         except Exception as error:  # noqa: BLE001 (passed on to each waiting caller)
             for write in writes:
-                if not write.told.done():  # the caller may have been cancelled
-                    write.told.set_exception(error)
+                if not write.recorded.done():  # the caller may have been cancelled
+                    write.recorded.set_exception(error)
             return
-        counts = dict(zip(groups, kept, strict=True))
+        counts = dict(zip(groups, recorded, strict=True))
         for write in writes:
-            if not write.told.done():
-                write.told.set_result(counts[write.hold])
+            if not write.recorded.done():
+                write.recorded.set_result(counts[write.lease])
 
     def _record(self, groups: list[OutcomeRows]) -> list[bool]:
         """Record all in one commit; one by one where one of them is at fault, as the others are somebody else's."""
@@ -237,8 +242,10 @@ def _group(writes: list[_PendingWrite]) -> dict[Lease, OutcomeRows]:
     """Group the writes by lease, each group with the totals as they stand now."""
     groups: dict[Lease, list[_PendingWrite]] = {}
     for write in writes:
-        groups.setdefault(write.hold, []).append(write)
+        groups.setdefault(write.lease, []).append(write)
     return {
-        hold: OutcomeRows(hold, [row for write in several for row in write.rows], several[-1].account.compute_totals())
-        for hold, several in groups.items()
+        lease: OutcomeRows(
+            lease, [row for write in several for row in write.rows], several[-1].account.compute_totals()
+        )
+        for lease, several in groups.items()
     }

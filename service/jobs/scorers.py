@@ -25,25 +25,25 @@ from service.wiring import build_engine
 
 LOG = logging.getLogger("callgrade.worker")
 
-LEAST_ITEMS = 25
+MIN_POOL_ITEMS = 25
 """Items in a block that is worth a process."""
 
 
-def build_own_engine() -> Engine:
+def build_process_engine() -> Engine:
     """Build an engine from the settings of this process."""
     settings = Settings.from_env(os.environ)
     configure(settings.log_level)
     return build_engine(settings)
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that may reach a whole process group; the worker itself ends its scorers."""
 
 
 class ScorerPool:
     """Scoring processes, each started when first needed. If one dies while scoring, the worker ends with it."""
 
-    def __init__(self, number: int, limits: Limits, *, build: Callable[[], Engine] = build_own_engine) -> None:
+    def __init__(self, number: int, limits: Limits, *, build: Callable[[], Engine] = build_process_engine) -> None:
         """`build`: a module-level function that builds the engine of each process."""
         self.number = number
         context = get_context("spawn")
@@ -51,7 +51,7 @@ class ScorerPool:
 
     def score(self, items: Sequence[ChunkItem]) -> list[OutcomeRow | None]:
         """Return the outcome of each item; None for one that must wait for a judge or a sandbox. Blocks: call it in a thread."""
-        if len(items) < LEAST_ITEMS:
+        if len(items) < MIN_POOL_ITEMS:
             return [None] * len(items)
         try:
             return self._submit(items).result()
@@ -63,7 +63,7 @@ class ScorerPool:
 
     def _submit(self, items: Sequence[ChunkItem]) -> Future[list[OutcomeRow | None]]:
         """Start the task with signals blocked, as a new process inherits this thread's mask and must be deaf from its start."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)
         try:
             return self._pool.submit(_score, items)
         finally:
@@ -79,9 +79,9 @@ _scorers: list[ItemScorer] = []
 
 
 def _prepare(build: Callable[[], Engine], limits: Limits) -> None:
-    for number in ENDING:
+    for number in END_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
     threading.Thread(target=_end_with_the_worker, name="worker", daemon=True).start()
     _scorers.append(ItemScorer(build(), limits))
 

@@ -16,10 +16,10 @@ from typing import Any
 
 from service.errors import BusyError, MalformedError, TooLargeError
 
-STEP = 256 * 2**10
+MAX_INFLATE_BYTES = 256 * 2**10
 """The most bytes to unpack at once."""
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Spool:
@@ -82,7 +82,7 @@ class Spool:
     @staticmethod
     def _inflate(inflater: Any, part: bytes) -> bytes:
         try:
-            return inflater.decompress(part, STEP)
+            return inflater.decompress(part, MAX_INFLATE_BYTES)
         except zlib.error as error:
             raise MalformedError.at("", f"the gzip data is damaged: {error}") from None
 
@@ -93,6 +93,6 @@ def guard_space() -> Generator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in DISK_FULL_ERRNOS:
             raise
         raise BusyError("no room is left on the disk for temporary files") from None

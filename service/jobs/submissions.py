@@ -24,15 +24,15 @@ from service.reading.trace_files import BadRecord, scan_lines
 from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace, refuse_other_shape
 from service.store.jobs.job import Rejected, SkippedItems
 
-LISTED = 1_000
+MAX_LISTED_PROBLEMS = 1_000
 """How many problems, or skipped lines, are listed."""
 
-OF_ONE = 10
+MAX_LINE_PROBLEMS = 10
 """How many problems of one line are listed."""
 
 MAX_TAGS = 64
 
-MAX_QUESTIONS_OF_ALL = 10**12
+MAX_QUESTION_LIMIT = 10**12
 """The largest question limit that a batch may have."""
 
 
@@ -58,7 +58,7 @@ class RunOptions(FrozenModel):
     """Labels of the batch and of all its items; an item's own take precedence."""
     budget_usd: Annotated[float, Field(ge=0)] | None = None
     """The most that the judges of all items may cost together. The batch pauses when it is reached."""
-    max_questions: Annotated[int, Field(ge=0, le=MAX_QUESTIONS_OF_ALL)] | None = None
+    max_questions: Annotated[int, Field(ge=0, le=MAX_QUESTION_LIMIT)] | None = None
     """The most requests to the judges of all items; cached answers need none. The batch pauses when it is reached."""
     deadline_hours: Annotated[float, Field(gt=0, le=8_760)] | None = None
     """Hours within which the batch must finish; items not run by then are never run."""
@@ -86,10 +86,10 @@ class BatchRequest(BatchOptions):
 OPTIONS: TypeAdapter[BatchOptions] = TypeAdapter(BatchOptions)
 ITEM: TypeAdapter[BatchItem] = TypeAdapter(BatchItem)
 
-FILLED_IN = ("rubric", "judges", "judge_model", "on_judge_error")
+ITEM_OPTIONS = ("rubric", "judges", "judge_model", "on_judge_error")
 """The options that are also fields of an item."""
 
-ADMITTED = frozenset({"rubric", "judges", "judge_model", "sandbox", "budget_usd"})
+RESTRICTED_FIELDS = frozenset({"rubric", "judges", "judge_model", "sandbox", "budget_usd"})
 """The fields of an item that settings may forbid."""
 
 
@@ -126,9 +126,9 @@ def point_to_item(line: int) -> str:
 
 def read_line_entries(stream: BinaryIO, limits: Limits) -> Iterator[SubmittedEntry]:
     """Read the items of JSON Lines; `limits` apply to each."""
-    for found in scan_lines(stream, limits=limits, name="body"):
-        if found.place.line is not None:  # else the body is empty
-            yield SubmittedEntry(found.place.line, found.error if isinstance(found, BadRecord) else found.value)
+    for record in scan_lines(stream, limits=limits, name="body"):
+        if record.place.line is not None:  # else the body is empty
+            yield SubmittedEntry(record.place.line, record.error if isinstance(record, BadRecord) else record.value)
 
 
 def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, JsonValue], list[SubmittedEntry]]:
@@ -142,13 +142,13 @@ def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, Jso
     return body, [SubmittedEntry(n, item) for n, item in enumerate(items, start=1)]
 
 
-class Defaults:
+class BatchDefaults:
     """A batch's options, and the defaults that they give its items."""
 
     def __init__(self, given: Mapping[str, JsonValue], engine: Engine) -> None:
         """Raise InputError with pointers for options that cannot be used."""
         self.options = validate(OPTIONS, dict(given))
-        self.given = {name: given[name] for name in FILLED_IN if given.get(name) is not None}
+        self.given = {name: given[name] for name in ITEM_OPTIONS if given.get(name) is not None}
         read = {name: getattr(self.options, name) for name in self.given}
         self._fields: dict[str, Any] = read
         self._engine = engine
@@ -165,7 +165,7 @@ class Defaults:
     def check(self, item: BatchItem) -> bool:
         """Whether an item waits for judges or a sandbox. Raises InputError if it cannot be scored with these options."""
         named_fields, waits = item.model_fields_set, self._waits
-        if named_fields & ADMITTED:
+        if named_fields & RESTRICTED_FIELDS:
             others = {name: value for name, value in self._fields.items() if name not in named_fields}
             whole = item.model_copy(update=others)
             self._engine.admit(whole)
@@ -181,26 +181,28 @@ class BadItems:
 
     def __init__(self) -> None:
         self.count = 0
-        self._found: list[tuple[int, Problem]] = []
+        self._problems: list[tuple[int, Problem]] = []
 
     def add(self, place: int, pointer: str, error: InputError) -> None:
         """Add one bad item. The error lists problems by ascending `place`."""
         self.count += 1
-        if len(self._found) <= LISTED:
-            self._found += [(place, Problem(pointer + one.path, one.message)) for one in error.problems[:OF_ONE]]
+        if len(self._problems) <= MAX_LISTED_PROBLEMS:
+            self._problems += [
+                (place, Problem(pointer + one.path, one.message)) for one in error.problems[:MAX_LINE_PROBLEMS]
+            ]
 
     def build_error(self) -> BadLinesError:
         """Build the error that lists them."""
-        found = [problem for _, problem in sorted(self._found, key=lambda one: one[0])]
-        more = f"; the first {LISTED} problems are named" if len(found) > LISTED else ""
-        return BadLinesError(found[:LISTED], f"{self.count} of the items cannot be taken{more}")
+        found = [problem for _, problem in sorted(self._problems, key=lambda one: one[0])]
+        more = f"; the first {MAX_LISTED_PROBLEMS} problems are named" if len(found) > MAX_LISTED_PROBLEMS else ""
+        return BadLinesError(found[:MAX_LISTED_PROBLEMS], f"{self.count} of the items cannot be taken{more}")
 
 
 class ItemIntake:
     """One pass over the items of a batch: good ones go to a cutter, bad ones are collected."""
 
     def __init__(
-        self, defaults: Defaults, cutter: Cutter, *, max_items: int, pointer_of: PointerOf = point_to_line
+        self, defaults: BatchDefaults, cutter: Cutter, *, max_items: int, pointer_of: PointerOf = point_to_line
     ) -> None:
         self._defaults = defaults
         self._skips = defaults.options.skip_invalid
@@ -211,7 +213,7 @@ class ItemIntake:
         self._seen: dict[str, int] = {}
         """The line of each custom_id; negative once a duplicate was reported there."""
         self._bad = BadItems()
-        self._left_out: list[Rejected] = []
+        self._skipped: list[Rejected] = []
 
     def take(self, entries: Iterable[SubmittedEntry]) -> SkippedItems:
         """Take all items, and return those that were skipped.
@@ -230,7 +232,7 @@ class ItemIntake:
             raise self._bad.build_error()
         if not self._taken:
             raise MalformedError.at("", "there is no item in it")
-        return SkippedItems(self._bad.count, tuple(self._left_out))
+        return SkippedItems(self._bad.count, tuple(self._skipped))
 
     def _add(self, entry: SubmittedEntry) -> None:
         value = entry.value
@@ -240,7 +242,7 @@ class ItemIntake:
         waits = self._defaults.check(item)
         custom_id = item.custom_id or f"item-{self._taken}"
         if custom_id in self._seen:
-            raise self._build_twice_error(custom_id)
+            raise self._build_duplicate_error(custom_id)
         self._seen[custom_id] = entry.line
         self._taken += 1
         if self._skips or not self._bad.count:
@@ -250,7 +252,7 @@ class ItemIntake:
         own = {name: field for name, field in value.items() if name != "custom_id"}
         return to_json({"custom_id": custom_id, "request": self._defaults.fill_in(own)})
 
-    def _build_twice_error(self, custom_id: str) -> InputError:
+    def _build_duplicate_error(self, custom_id: str) -> InputError:
         """Build the error of a duplicate custom_id; the earlier item is rejected as well unless bad items are skipped."""
         before = self._seen[custom_id]
         if before > 0 and not self._skips:
@@ -260,6 +262,6 @@ class ItemIntake:
 
     def _reject(self, line: int, error: InputError) -> None:
         self._bad.add(line, self._pointer_of(line), error)
-        if self._skips and len(self._left_out) < LISTED:
-            problems = [Place(one.path, one.message) for one in error.problems[:OF_ONE]]
-            self._left_out.append(Rejected(line, tuple(problems)))
+        if self._skips and len(self._skipped) < MAX_LISTED_PROBLEMS:
+            problems = [Place(one.path, one.message) for one in error.problems[:MAX_LINE_PROBLEMS]]
+            self._skipped.append(Rejected(line, tuple(problems)))

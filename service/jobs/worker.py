@@ -15,23 +15,23 @@ from typing import Protocol
 from service.errors import CallgradeError, SettingsError
 from service.jobs import job_queue
 from service.jobs.fitting import fit
-from service.jobs.runner import Ended, Owns, Runner
+from service.jobs.runner import AttemptEnd, OwnerCheck, Runner
 from service.store.database import Database, insist
-from service.store.jobs.calibrations import find_due
-from service.store.jobs.endings import end, record_notice
+from service.store.jobs.calibrations import find_pending_fit
+from service.store.jobs.endings import end_job, record_notice
 from service.store.jobs.leases import ChunkId
 from service.store.jobs.queue import Queue
 from service.store.workers import LONE, Workers, WorkerWatch, make_name
 
 LOG = logging.getLogger("callgrade.worker")
 
-BEAT = 1.0
+BEAT_INTERVAL_S = 1.0
 """Seconds between heartbeats, and between checks for silent workers."""
 
-SWEEP = 15.0
+SWEEP_INTERVAL_S = 15.0
 """Seconds between sweeps for what has expired."""
 
-NOTICES = 8
+MAX_NOTICE_ATTEMPTS = 8
 """How often a webhook is tried: after 5 seconds, 20, 80 and so on, for some eight hours."""
 
 
@@ -52,15 +52,15 @@ class Worker:
         self._runner = runner
         self._notifier = notifier
 
-    async def run(self, chunk: ChunkId, generation: int, owns: Owns) -> Ended:
+    async def run(self, chunk: ChunkId, generation: int, is_owner: OwnerCheck) -> AttemptEnd:
         """Run a chunk."""
-        return await self._runner.run(chunk, generation, owns)
+        return await self._runner.run(chunk, generation, is_owner)
 
     async def end(self, batch: str) -> None:
         """End a batch; fit a calibration first, if its items are judged."""
-        judged = await asyncio.to_thread(insist, lambda: find_due(self._database, batch))
-        fitted = None if judged is None else await fit(judged)
-        await asyncio.to_thread(insist, lambda: end(self._database, self._queue, batch, fitted=fitted))
+        pending = await asyncio.to_thread(insist, lambda: find_pending_fit(self._database, batch))
+        outcome = None if pending is None else await fit(pending)
+        await asyncio.to_thread(insist, lambda: end_job(self._database, self._queue, batch, fit_outcome=outcome))
 
     async def notify(self, batch: str, attempt: int) -> None:
         """Send the notice that a batch has ended; if it fails, enqueue another attempt, later each time."""
@@ -68,12 +68,12 @@ class Worker:
         try:
             await self._notifier.notify(batch)
         except CallgradeError as error:
-            if error.retryable and attempt < NOTICES:
+            if error.retryable and attempt < MAX_NOTICE_ATTEMPTS:
                 next_attempt = attempt + 1, 5.0 * 4 ** (attempt - 1)
             status = "pending" if next_attempt else "failed"
             LOG.warning("a webhook was not taken", extra={"fields": {"batch": batch, "why": str(error)}})
         await asyncio.to_thread(
-            insist, lambda: record_notice(self._database, self._queue, batch, status, again=next_attempt)
+            insist, lambda: record_notice(self._database, self._queue, batch, status, next_attempt=next_attempt)
         )
 
 
@@ -141,18 +141,18 @@ def _keep_beating(database: Database, name: str, sweep: Callable[[], None]) -> G
 
 def _beat(workers: Workers, name: str, over: threading.Event) -> None:
     watch, lost = WorkerWatch(), LostWorkWatch()
-    while not over.wait(BEAT):
+    while not over.wait(BEAT_INTERVAL_S):
         try:
             workers.beat(name)
-            held = job_queue.list_held()  # before the workers: whoever holds work was registered when taking it
-            _take_over(workers, watch, name, held.keys())
-            job_queue.put_back(lost.find_lost(held.get(name, set()) - job_queue.list_under_way()))
+            pending = job_queue.list_pending()  # before the workers: whoever holds work was registered when taking it
+            _take_over(workers, watch, name, pending.keys())
+            job_queue.put_back(lost.find_lost(pending.get(name, set()) - job_queue.list_running()))
         except Exception:  # the database is away and will come back; the work itself waits for it too
             LOG.warning("no beat", exc_info=True)
 
 
 def _sweep(sweep: Callable[[], None], over: threading.Event) -> None:
-    while not over.wait(SWEEP):
+    while not over.wait(SWEEP_INTERVAL_S):
         try:
             sweep()
         except Exception:
@@ -164,13 +164,13 @@ class LostWorkWatch:
 
     def __init__(self, looks: int = 15) -> None:
         """`looks`: how often in a row the work must be seen idle, a second apart."""
-        self._most = looks
+        self._max_looks = looks
         self._seen: dict[str, int] = {}
 
     def find_lost(self, idle: Iterable[str]) -> list[str]:
         """Return the idle work that was lost."""
         self._seen = {one: self._seen.get(one, 0) + 1 for one in idle}
-        lost = [one for one, looks in self._seen.items() if looks >= self._most]
+        lost = [one for one, looks in self._seen.items() if looks >= self._max_looks]
         for one in lost:
             LOG.warning("putting back", extra={"fields": {"work": one}})
             del self._seen[one]

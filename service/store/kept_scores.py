@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from service.errors import UnknownItemError
 from service.store.access.audit import Actor, record
 from service.store.database import Database
-from service.store.jobs.items import EVERY, FailureGroup, ItemChoice, count_rows, group_rows, shorten_all
+from service.store.jobs.items import ALL_ITEMS, FailureGroup, ItemChoice, count_rows, group_rows, shorten_all
 from service.store.labelling.drafts import ScoreDraft
 from service.store.labelling.items import insert_items, name_score
 from service.store.labelling.labels import count_labels
@@ -80,7 +80,9 @@ class KeptScores:
             insert_items(self.database, connection, tenant, [(name_score(name), item) for item in draft.items])
         return name
 
-    def page(self, tenant: str, choice: ItemChoice = EVERY, *, limit: int, after: str | None = None) -> KeptScoreList:
+    def page(
+        self, tenant: str, choice: ItemChoice = ALL_ITEMS, *, limit: int, after: str | None = None
+    ) -> KeptScoreList:
         """Kept scores, newest first: `limit` of those older than `after`, which need not exist any more."""
         chosen = sa.select(*[SCORES.c[name] for name in _LISTED]).where(
             SCORES.c.tenant == tenant, *choice.match_in(SCORES)

@@ -14,7 +14,7 @@ from service.api.app import create_app
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.days import NO_CAPS, Days
 from service.asking.cached_replies import NoCache
-from service.asking.calls import ModelCaller, Observe
+from service.asking.calls import ModelCaller, Observer
 from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.engine import Engine, plan
@@ -55,7 +55,7 @@ def service(
     provider: Provider, database: Database | None, caps: Caps = NO_CAPS, limits: AskLimits | None = None
 ) -> FastAPI:
     """The service with a judge and no cache, so that each question is a request."""
-    observers: list[Observe] = []
+    observers: list[Observer] = []
     caller = ModelCaller(Plain(provider.base()), ProviderGates(Clock()), observers=observers)
     judging = Judging(caller, NoCache(), Judges(MODEL), observers=observers)
     days = None if database is None else Days(UsageStore(database), caps)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.asking.budget.days import AWAY_S, Days
+from service.asking.budget.days import RETRY_S, Days
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
@@ -70,7 +70,7 @@ class Process:
         self.made = 0
 
     async def call(self, call: Call) -> None:
-        item = Spending(within=[self.days.of("t")])
+        item = Spending(within=[self.days.get_spending("t")])
         try:
             await item.wait_for_room(call.worst * UNIT)
             with item.reserve(call.worst * UNIT) as bill:
@@ -165,7 +165,7 @@ def test_a_tenants_day_holds_over_processes_that_die(
 
 
 async def spend(days: Days, tenant: str, worst: float, usage: Usage) -> None:
-    item = Spending(within=[days.of(tenant)])
+    item = Spending(within=[days.get_spending(tenant)])
     await item.wait_for_room(worst)
     with item.reserve(worst) as bill:
         bill.settle(usage)
@@ -177,7 +177,7 @@ def test_what_was_used_is_told_by_day_and_tenant(database: Database) -> None:
     async def main() -> None:
         days = Days(store, now=lambda: clock[0])
         await spend(days, "a", 0.5, Usage(10, 5, 0.25))
-        days.of("a").count_cached()
+        days.get_spending("a").count_cached()
         await spend(days, "b", 0.5, Usage(None, None, None))
         clock[0] += DAY_S
         await spend(days, "a", 0.5, Usage(1, 1, 0.125))
@@ -240,7 +240,7 @@ def test_without_the_database_nothing_is_asked_that_cannot_be_counted(tmp_path: 
         days = Days(UsageStore(away), Caps(usd=1.0))
         with pytest.raises(DaySpentError, match="the database is away") as spent:
             await spend(days, "t", 0.1, Usage(1, 1, 0.1))
-        assert spent.value.retry_after == AWAY_S
+        assert spent.value.retry_after == RETRY_S
         await days.close()
 
     asyncio.run(main())

@@ -55,11 +55,11 @@ def batch_of(database: Database, *rows: Sequence[LabelItem]) -> str:
     queue = Recording()
     made = Batches(database, queue).submit(JobSubmission(tenant="t", fingerprint="f", hours=1, name="n"), [chunk])
     chunks = Chunks(database, queue)
-    leased = chunks.open(ChunkId(made.id, 0), 0)
+    leased = chunks.lease(ChunkId(made.id, 0), 0)
     assert leased is not None
     told = f'{{"custom_id":"c","report":{REPORT.decode()}}}'
-    outcomes = [OutcomeRow(n, True, told, labelled=items) for n, items in enumerate(rows)]
-    assert chunks.record([OutcomeRows(leased.hold, outcomes, ChunkSpending())]) == [True]
+    outcomes = [OutcomeRow(n, True, told, label_items=items) for n, items in enumerate(rows)]
+    assert chunks.record([OutcomeRows(leased.lease, outcomes, ChunkSpending())]) == [True]
     ended(database, made.id)
     return made.id
 

@@ -16,7 +16,7 @@ from service.client.blocking import BatchClient, CalibrationClient, JobClient
 from service.client.calls import AnyJob, J
 from service.client.watching import watch_job
 from service.store.jobs.batches import Batch
-from service.store.jobs.job import ENDED
+from service.store.jobs.job import ENDED_STATUSES
 
 TableOrJson = Literal["table", "json"]
 
@@ -100,7 +100,7 @@ def _follow(client: JobClient[J], name: str) -> J:
             for job in watch_job(client, name, lost=lambda error: progression.tell(f"{error}; it is tried again")):
                 progression.show(job)
                 require_judge(job)
-                if job.status in ENDED or job.status == "paused_budget":
+                if job.status in ENDED_STATUSES or job.status == "paused_budget":
                     break
             else:
                 return client.find(name)  # a watch ends with an end, or raises

@@ -10,7 +10,7 @@ from service.cli.rendering.console import error_console, plural, say
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.reporting.escaping import escape_unprintable
-from service.store.jobs.job import ENDED, STEMS
+from service.store.jobs.job import ENDED_STATUSES, ID_PREFIXES
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -61,14 +61,14 @@ class Progression:
 
     def _tell_state(self, job: AnyJob) -> None:
         state = (job.status, job.reason)
-        if state == self._told or job.status in ENDED:
+        if state == self._told or job.status in ENDED_STATUSES:
             return
         before, self._told = self._told[0], state
         if job.status.startswith("paused"):
             self.tell(explain_pause(job))
         elif job.status == "cancelling":
             self.tell("it is being cancelled: what is under way is finished")
-        elif job.status == "finalizing" and job.id.startswith(STEMS["calibration"]):
+        elif job.status == "finalizing" and job.id.startswith(ID_PREFIXES["calibration"]):
             self.tell("all is judged, and is being fitted")
         elif before.startswith("paused"):
             self.tell("it goes on")

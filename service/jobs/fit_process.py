@@ -24,12 +24,12 @@ from service.core.rubric import Rubric
 from service.engine import REPORT
 from service.errors import InputError
 from service.fits.files import get_today, name_file
-from service.jobs.fitting import FITTED
-from service.jobs.predicting import Asking, build_request, find_own_steps
+from service.jobs.fitting import FIT_OUTCOME
+from service.jobs.predicting import AskSettings, build_request, find_own_steps
 from service.request import read_request, read_request_trace
 from service.store.jobs.calibrations import FitOutcome
 
-REASONS = 20
+MAX_REASONS = 20
 """How many unanswered questions are listed one by one."""
 
 ITEM: TypeAdapter[LabelledItem] = TypeAdapter(LabelledItem)
@@ -40,7 +40,7 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     items = read_models(parse_lines(job["labels"].split("\n")), ITEM)
     predictions = list(_list_predictions(job, [item for _, item in items]))
     missing = [str(one) for one in predictions if isinstance(one, UnansweredItem) and not one.decided]
-    outcome = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:REASONS]))
+    outcome = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:MAX_REASONS]))
     labels = build_labelled_set(items, source=job["name"] or "labels")
     answered = [one for one in predictions if isinstance(one, Prediction)]
     try:
@@ -60,16 +60,16 @@ def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> 
     if job["predictions"] is not None:
         yield from read_predictions(job["predictions"].split("\n"))
         return
-    asking = Asking(Rubric.model_validate(job["options"]["rubric"]), repeats=job["options"]["repeats"])
+    settings = AskSettings(Rubric.model_validate(job["options"]["rubric"]), repeats=job["options"]["repeats"])
     reports = {line["index"]: line["report"] for line in map(json.loads, job["results"])}
-    for at, one in enumerate(asking.list_questions(items)):
+    for at, one in enumerate(settings.list_questions(items)):
         if at in reports:
             report = REPORT.validate_python(reports[at])
-            trace = read_request_trace(read_request(build_request(one, asking)))
-            yield read_prediction(one.said, report, asking.rubric, steps=find_own_steps(one.item, trace))
+            trace = read_request_trace(read_request(build_request(one, settings)))
+            yield read_prediction(one.answer_id, report, settings.rubric, steps=find_own_steps(one.item, trace))
         else:
-            yield UnansweredItem(one.said, "it could not be judged")
+            yield UnansweredItem(one.answer_id, "it could not be judged")
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(FITTED.dump_json(fit_calibration(json.load(sys.stdin.buffer))))
+    sys.stdout.buffer.write(FIT_OUTCOME.dump_json(fit_calibration(json.load(sys.stdin.buffer))))
