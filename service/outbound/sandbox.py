@@ -1,4 +1,4 @@
-"""Asking a sandbox to make calls: an HTTP service that the settings allow. How it is reached safely is `outbound`'s."""
+"""Ask a sandbox to make calls: an HTTP service that the settings allow. `http` reaches it safely."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ class Sandboxes:
         )
 
     def admit(self, url: str) -> Target:
-        """The target of a URL; InputError at /sandbox/url for one that is not allowed."""
+        """Return the target of a URL. Raises InputError at /sandbox/url if it is not allowed."""
         return self._outbound.admit(url, place="/sandbox/url")
 
     async def ask(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
-        """The sandbox's reply; SandboxError for whatever goes wrong."""
+        """Return the sandbox's reply. Raises SandboxError for every failure."""
         return await self._outbound.run_aside(self.exchange, target, message)
 
     def exchange(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
-        """As `ask`, in this thread."""
+        """Do the same as `ask`, in this thread."""
         try:
             return self._read(self._outbound.exchange(target, json.dumps(message, allow_nan=False).encode()))
         except AddressError as error:

@@ -1,4 +1,4 @@
-"""The body of an HTTP answer, read piece by piece and never larger than its bound, however much its packing hides."""
+"""Read the body of an HTTP answer, piece by piece and never beyond its limit, however much its compression hides."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import zlib
 from typing import Protocol
 
 ENCODINGS = {"gzip": zlib.MAX_WBITS | 32, "x-gzip": zlib.MAX_WBITS | 32, "deflate": zlib.MAX_WBITS}
-"""What we unpack, and how zlib is told. Only `ACCEPTED` is asked for."""
+"""The encodings that we unpack, with zlib's parameter for each. Requests ask for `ACCEPTED` only."""
 
 ACCEPTED = "gzip"
 
 
 class _Unpacker(Protocol):
-    """What is used of zlib's objects."""
+    """The part of zlib's objects that we use."""
 
     @property
     def eof(self) -> bool: ...
@@ -22,11 +22,11 @@ class _Unpacker(Protocol):
 
 
 class TooLongError(Exception):
-    """The body passes its bound."""
+    """The body exceeds its limit."""
 
 
 class PackedError(Exception):
-    """The body is packed in a way that is not asked for, or is not what it says it is."""
+    """The body is compressed in a way that was not asked for, or is not what it claims to be."""
 
 
 class AnswerBody:
@@ -43,7 +43,7 @@ class AnswerBody:
     """
 
     def __init__(self, encoding: str, *, most: int) -> None:
-        """`encoding`: what Content-Encoding says. PackedError for one that is not unpacked here."""
+        """`encoding`: the Content-Encoding header. Raises PackedError for one that we do not unpack."""
         name = encoding.strip().lower()
         plain = name in ("", "identity")
         if not plain and name not in ENCODINGS:
@@ -54,7 +54,7 @@ class AnswerBody:
         self._kept = bytearray()
 
     def add(self, piece: bytes) -> None:
-        """The next piece. Raises TooLongError or PackedError."""
+        """Add the next piece. Raises TooLongError or PackedError."""
         self._came += len(piece)
         if self._came > self._most:
             raise TooLongError
@@ -63,7 +63,7 @@ class AnswerBody:
             raise TooLongError
 
     def _unpack_piece(self, unpack: _Unpacker, piece: bytes) -> bytes:
-        """What a piece holds, or one byte more than there is room for. What follows the end of the packed text is nothing."""
+        """Unpack a piece, up to one byte more than there is room for. Ignores what follows the end of the compressed data."""
         if unpack.eof:
             return b""
         try:
@@ -72,14 +72,14 @@ class AnswerBody:
             raise PackedError from None
 
     def finish(self) -> bytes:
-        """All of it; PackedError where the end is missing."""
+        """Return the whole body. Raises PackedError if its end is missing."""
         if self._unpack is not None and self._came and not self._unpack.eof:
             raise PackedError
         return bytes(self._kept)
 
 
 _PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
-"""The strings of a JSON text, and what begins a value. It takes back nothing, so a text without an end takes no time."""
+"""The strings of a JSON text, and the starts of values. It never backtracks, so an unterminated text takes no extra time."""
 
 
 def holds_more_values(body: bytes, most: int) -> bool:

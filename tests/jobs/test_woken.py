@@ -29,7 +29,9 @@ class Slow:
     def begin(self, items: Sequence[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         return [WaitingItem(item, f"{item.position}", None, None) for item in items]  # type: ignore[arg-type]
 
-    async def finish(self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool) -> OutcomeRow | Deferral:
+    async def finish(
+        self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool
+    ) -> OutcomeRow | Deferral:
         self.paid.append(waiting.item.position)
         if len(self.paid) == PLACES:
             self.full.set()

@@ -62,7 +62,7 @@ def batches(database: Database, queue: Recording) -> Batches:
 
 def test_a_submission_becomes_a_batch_with_its_chunks_in_the_queue(batches: Batches, queue: Recording) -> None:
     left_out = SkippedItems(2, (Rejected(3, (Place("/trace", "required, and missing"),)),))
-    given = submission(name="n", tags={"a": "b"}, webhook="https://e/", hours=2.0, left_out=left_out)
+    given = submission(name="n", tags={"a": "b"}, webhook="https://e/", hours=2.0, skipped_items=left_out)
     batch = batches.submit(given, chunks(2, 2, 1))
     assert batch == batches.find("t", batch.id)
     assert (batch.name, batch.status, batch.tags, batch.rejected) == ("n", "in_progress", {"a": "b"}, left_out.lines)

@@ -1,6 +1,6 @@
-"""Keys of callers. Their text is `cg_<id>_<secret>`; what is kept of the secret is its sha256.
+"""API keys. Their text is `cg_<id>_<secret>`; the store keeps the sha256 of the secret.
 
-The secret has 256 bits of chance, so a plain digest is as good as a slow one: nobody can try them all.
+The secret has 256 random bits, so a plain digest is as good as a slow one: nobody can try them all.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from service.store.labelling.labels import adopt_labels
 from service.store.tables import BATCHES, KEYS, SUBMISSIONS
 
 PATIENCE = 2.0
-"""Seconds for which a database that is out of reach is asked again before a caller is told to come back."""
+"""Seconds to keep trying a database that is out of reach before telling a caller to come back."""
 
 OVERLAP_S = 86_400.0
-"""Seconds for which a key that was replaced goes on to open what it opened, where nothing else is said."""
+"""Default seconds for which a replaced key stays valid."""
 
 USE_S = 60.0
-"""Seconds for which the last use of a key stands as it is: no key is written more often."""
+"""Seconds between updates of a key's last use."""
 
 _TEXT = re.compile(r"cg_([a-z0-9]{12})_([A-Za-z0-9_-]{43})")
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -39,7 +39,7 @@ _NOBODY = "0" * 64
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as it is kept, without its secret. Times are seconds since 1970 by the database's clock."""
+    """A key as stored, without its secret. Times are seconds since 1970 by the database's clock."""
 
     id: str
     tenant: str
@@ -49,15 +49,15 @@ class Key:
     expires_at: float | None
     revoked_at: float | None
     used_at: float | None = None
-    """True to the minute."""
+    """Accurate to the minute."""
     replaced_by: str | None = None
-    """The id of the key that was made in its place."""
+    """The id of the key that replaced it."""
 
 
 class Keys:
     """The keys in a database. Safe to share between threads.
 
-    What a process asks for a caller (`authenticate`, `any_key`) raises BusyError where the database cannot be reached.
+    The lookups made for a caller (`authenticate`, `any_key`) raise BusyError if the database cannot be reached.
     """
 
     def __init__(self, database: Database, *, patience: float = PATIENCE) -> None:
@@ -73,10 +73,10 @@ class Keys:
         lasts_s: float | None = None,
         by: Actor = SERVICE,
     ) -> tuple[Key, str]:
-        """A new key with its text, which nobody can find out again. It expires after `lasts_s` seconds, or never.
+        """Create a key; return it and its text, which cannot be recovered later. It expires after `lasts_s` seconds, or never.
 
-        What was submitted before there was any key is from the first one on its tenant's. SettingsError naming what cannot
-        be used.
+        The tenant of the first key inherits what was submitted before there was any. Raises SettingsError naming the unusable
+        values.
         """
         _refuse(name, tenant, scopes)
         with self._database.begin() as connection:
@@ -87,7 +87,7 @@ class Keys:
             return made
 
     def create_first(self) -> tuple[Key, str] | None:
-        """A key that may do everything, where there is none yet. However many ask at once, one of them gets it."""
+        """Create a key that may do everything, if there is no key yet. Of many simultaneous callers only one gets it."""
         with self._database.begin() as connection:
             if not self._database.is_sqlite:
                 connection.execute(sa.text(f"LOCK TABLE {KEYS.name} IN SHARE ROW EXCLUSIVE MODE"))
@@ -101,10 +101,10 @@ class Keys:
     def rotate(
         self, key_id: str, *, overlap_s: float = OVERLAP_S, lasts_s: float | None = None, by: Actor = SERVICE
     ) -> tuple[Key, str] | None:
-        """A new key in the place of one, which ends after `overlap_s` seconds; until then both hold. None: no such key.
+        """Replace a key: the old one expires after `overlap_s` seconds, and until then both are valid. None: no such key.
 
-        The new one is of the same name, tenant and scopes. It expires after `lasts_s` seconds; where that is not given it
-        lasts as long as the old one was to last. SettingsError for a key that has ended or was replaced already.
+        The new one has the same name, tenant and scopes. It expires after `lasts_s` seconds, by default after the lifetime that
+        the old one was given. Raises SettingsError for a key that has ended or was already replaced.
         """
         with self._database.begin() as connection:
             row = self._lock_row(connection, key_id)
@@ -124,13 +124,13 @@ class Keys:
             return made
 
     def list_keys(self) -> list[Key]:
-        """All keys, the oldest first, with those that have expired or were revoked."""
+        """List all keys, the oldest first, including expired and revoked ones."""
         with self._database.read() as connection:
             rows = connection.execute(sa.select(KEYS).order_by(KEYS.c.created_at, KEYS.c.id)).mappings()
             return [_build_key(row) for row in rows]
 
     def revoke(self, key_id: str, *, by: Actor = SERVICE) -> bool:
-        """From now on the key is worth nothing; False where there is no such key. The first revocation stays."""
+        """Revoke a key, effective at once; False if there is no such key. A second revocation changes nothing."""
         with self._database.begin() as connection:
             row = self._lock_row(connection, key_id)
             if row is not None and row["revoked_at"] is None:
@@ -140,14 +140,14 @@ class Keys:
             return row is not None
 
     def note_use(self, key_id: str) -> None:
-        """Keeps that a key is used, unless that was kept less than `USE_S` seconds ago."""
+        """Record that a key is used, unless that was recorded less than `USE_S` seconds ago."""
         now = self._database.now()
         due = sa.or_(KEYS.c.used_at.is_(None), KEYS.c.used_at <= now - USE_S)
         with self._database.begin() as connection:
             connection.execute(KEYS.update().where(KEYS.c.id == key_id, due).values(used_at=now))
 
     def any_key(self) -> bool:
-        """Whether there ever was one: keys that have expired or were revoked count, lest the last one's end open the doors."""
+        """Whether there ever was a key: expired and revoked ones count, or the end of the last key would open all doors."""
 
         def look() -> bool:
             with self._database.read() as connection:
@@ -156,7 +156,7 @@ class Keys:
         return insist(look, give_up=self._patience)
 
     def authenticate(self, text: str) -> Caller | None:
-        """Whose key this is; None for one that is unknown, wrong, expired or revoked. An unknown id takes as long."""
+        """Return whose key this is; None if it is unknown, wrong, expired or revoked. An unknown id takes as long."""
         found = _TEXT.fullmatch(text)
         if found is None:
             return None
@@ -167,7 +167,7 @@ class Keys:
         return Caller(row["tenant"], found[1], frozenset(_parse_scopes(row["scopes"])))
 
     def find_caller(self, key_id: str) -> Caller | None:
-        """Whose key an id is of; None for one that is unknown, expired or revoked."""
+        """Return whose key an id belongs to; None if it is unknown, expired or revoked."""
         row = self._read_row(key_id)
         if row is None or not row["live"]:
             return None
@@ -179,12 +179,12 @@ class Keys:
             return connection.execute(look).mappings().one_or_none()
 
     def _lock_row(self, connection: sa.Connection, key_id: str) -> sa.RowMapping | None:
-        """The whole key, held so that nobody else changes it."""
+        """Lock the row of a key, so that nobody else changes it."""
         look = sa.select(KEYS, self._select_live()).where(KEYS.c.id == key_id).with_for_update()
         return connection.execute(look).mappings().one_or_none()
 
     def _select_live(self) -> sa.Label[bool]:
-        """Whether a key has neither expired nor been revoked."""
+        """Select whether a key has neither expired nor been revoked."""
         lasts = sa.or_(KEYS.c.expires_at.is_(None), KEYS.c.expires_at > self._database.now())
         return sa.and_(KEYS.c.revoked_at.is_(None), lasts).label("live")
 
@@ -239,14 +239,14 @@ def _has_any(connection: sa.Connection) -> bool:
 
 
 def _adopt(connection: sa.Connection, tenant: str) -> None:
-    """What nobody's tenant has submitted becomes a tenant's: with keys about nobody could look at it any more."""
+    """Give a tenant what was submitted without keys: once there are keys, nobody else could reach it."""
     for table in (BATCHES, SUBMISSIONS):
         connection.execute(table.update().where(table.c.tenant == NAMELESS.tenant).values(tenant=tenant))
     adopt_labels(connection, NAMELESS.tenant, tenant)
 
 
 def _parse_scopes(text: str) -> Sequence[Scope]:
-    """Those that this version knows."""
+    """Parse the scopes that this version knows."""
     held = text.split()
     return [one for one in SCOPES if one in held]
 
