@@ -225,7 +225,7 @@ class LabelDesk:
         found = read_labelled_set(body)
         items, drafts = build_imported(found)
         places = list_step_places(found)
-        self.labels.take_in(tenant, items, drafts, steps=places, by=by, annotator=annotator)
+        self.labels.import_items(tenant, items, drafts, steps=places, by=by, annotator=annotator)
         return len(items), len(drafts), len(found.predictions)
 
     def find_judge(self, criterion: str, subject: LabelSubject) -> Judge | None:

@@ -21,7 +21,7 @@ from service.store.jobs.calibrations import find_pending_fit
 from service.store.jobs.endings import end_job, record_notice
 from service.store.jobs.leases import ChunkId
 from service.store.jobs.queue import Queue
-from service.store.workers import LONE, Workers, WorkerWatch, make_name
+from service.store.workers import SQLITE_WORKER, Workers, WorkerWatch, make_name
 
 LOG = logging.getLogger("callgrade.worker")
 
@@ -116,7 +116,7 @@ def _lock_store(store: Path) -> Generator[str]:
         except OSError:
             message = f"{store} has a worker already; SQLite takes one, PostgreSQL takes several"
             raise SettingsError.at("CALLGRADE_DATABASE_URL", message) from None
-        yield LONE
+        yield SQLITE_WORKER
 
 
 @contextmanager
@@ -179,7 +179,7 @@ class LostWorkWatch:
 
 def _take_over(workers: Workers, watch: WorkerWatch, name: str, holders: Collection[str]) -> None:
     """Requeue the work of workers that are silent for too long, or that hold work without being registered."""
-    known = workers.all()
+    known = workers.list_workers()
     dead = watch.find_dead(known)
     lost = set(holders) - {worker.id for worker in known} - {name}
     for other in [*[worker.id for worker in dead if worker.id != name], *lost]:

@@ -64,7 +64,7 @@ _NEVER: tuple[_Network, ...] = tuple(map(ipaddress.ip_network, METADATA + SPECIA
 _PRIVATE: tuple[_Network, ...] = tuple(map(ipaddress.ip_network, PRIVATE))
 _PUBLIC: tuple[_Network, ...] = (IPv4Network("0.0.0.0/0"), IPv6Network("2000::/3"))
 
-_LAST = (IPv6Network("::ffff:0:0/96"), IPv6Network("::ffff:0:0:0/96"), IPv6Network("64:ff9b::/96"))
+_IPV4_SUFFIXES = (IPv6Network("::ffff:0:0/96"), IPv6Network("::ffff:0:0:0/96"), IPv6Network("64:ff9b::/96"))
 """Prefixes whose last four bytes are an IPv4 address: mapped, translated, NAT64."""
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _ISATAP = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
@@ -95,15 +95,15 @@ def is_reachable(address: str, *, allow_private: bool = False) -> bool:
     except ValueError:
         return False
     if isinstance(found, IPv6Address):
-        held = _find_translated(found)
-        if held is not None:
-            return _may_go(held, allow_private=allow_private)
-        if not all(_may_go(inner, allow_private=allow_private) for inner in _find_tunnel_ends(found)):
+        translated = _find_translated(found)
+        if translated is not None:
+            return _is_allowed(translated, allow_private=allow_private)
+        if not all(_is_allowed(inner, allow_private=allow_private) for inner in _find_tunnel_ends(found)):
             return False
-    return _may_go(found, allow_private=allow_private)
+    return _is_allowed(found, allow_private=allow_private)
 
 
-def _may_go(address: _Address, *, allow_private: bool) -> bool:
+def _is_allowed(address: _Address, *, allow_private: bool) -> bool:
     if any(address in block for block in _NEVER):
         return False
     if any(address in block for block in _PRIVATE):
@@ -113,7 +113,7 @@ def _may_go(address: _Address, *, allow_private: bool) -> bool:
 
 def _find_translated(address: IPv6Address) -> IPv4Address | None:
     """Return the IPv4 address that this address is another spelling of."""
-    if any(address in block for block in _LAST):
+    if any(address in block for block in _IPV4_SUFFIXES):
         return IPv4Address(address.packed[12:])
     return IPv4Address(address.packed[2:6]) if address in _SIX_TO_FOUR else None
 

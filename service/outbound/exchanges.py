@@ -21,7 +21,7 @@ take 1."""
 MAX_VALUES = 20_000
 """Most JSON values in a reply without logprobs; usual ones have some fifty. litellm takes 20 s for 8 MiB of short values."""
 
-VALUES_A_TOKEN = 400
+VALUES_PER_TOKEN = 400
 """JSON values that log-probabilities add per token: 21 alternatives, each with a text, a number and the bytes of the text."""
 
 
@@ -37,7 +37,7 @@ class ExchangeBounds:
 
     def with_logprobs(self, tokens: int) -> ExchangeBounds:
         """Return the bounds for a reply of so many tokens with log-probabilities and alternatives."""
-        return replace(self, max_values=self.max_values + tokens * VALUES_A_TOKEN)
+        return replace(self, max_values=self.max_values + tokens * VALUES_PER_TOKEN)
 
 
 Fault = Literal[

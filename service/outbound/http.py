@@ -28,10 +28,10 @@ from service.outbound.timeouts import Timeouts
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Resolve = Callable[[str, int], Iterable[str]]
+Resolver = Callable[[str, int], Iterable[str]]
 """Returns the addresses of a host, as text. Raises OSError if it has none."""
 
-AT_ONCE = 16
+MAX_EXCHANGES = 16
 """Most exchanges under way at once; more wait for their turn."""
 
 _PORTS = {"http": 80, "https": 443}
@@ -90,7 +90,7 @@ class Outbound:
         allow_private: bool,
         times: Timeouts,
         max_bytes: int,
-        resolve: Resolve = resolve_host,
+        resolve: Resolver = resolve_host,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._hosts = frozenset(hosts)
@@ -99,8 +99,8 @@ class Outbound:
         self._max_bytes = max_bytes
         self._resolve = resolve
         self._make_tls = tls
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="outbound")
-        self._resolving = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="outbound-name")
+        self._pool = ThreadPoolExecutor(MAX_EXCHANGES, thread_name_prefix="outbound")
+        self._resolving = ThreadPoolExecutor(MAX_EXCHANGES, thread_name_prefix="outbound-name")
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pydantic import JsonValue
 
 from service.errors import InputError, SandboxError
-from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolve, Target, resolve_host
+from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolver, Target, resolve_host
 from service.outbound.timeouts import CONNECT_S, Timeouts
 from service.reading.strict_json import Limits, parse
 
@@ -30,7 +30,7 @@ class Sandboxes:
         connect: float = CONNECT_S,
         first_byte: float | None = None,
         limits: Limits | None = None,
-        resolve: Resolve = resolve_host,
+        resolve: Resolver = resolve_host,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._limits = limits or Limits()

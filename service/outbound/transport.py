@@ -27,10 +27,10 @@ from service.outbound.unpacking import ACCEPTED, AnswerBody, PackedError, TooLon
 Tls = ssl.SSLContext | bool
 Handle = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
-_REMADE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_STALE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that are no longer true once a body is unpacked."""
 
-REFUSAL_BYTES = 65_536
+MAX_REFUSAL_BYTES = 65_536
 """Bytes of an error answer to search; a gateway may send a whole page."""
 
 _NOT_SENT = frozenset[Fault]({"no connection", "late connection", "refused address"})
@@ -50,64 +50,64 @@ def bound_exchange(handle: Handle) -> Handle:
     """Limit an exchange by the bounds of our call that it belongs to, and note it there."""
 
     async def exchange(request: httpx.Request) -> httpx.Response:
-        found = get_notes()
-        if found is None:
+        notes = get_notes()
+        if notes is None:
             return await handle(request)
-        found.begin()
+        notes.begin()
         try:
-            async with asyncio.timeout(found.bounds.times.total):
-                response = await _fetch_answer(handle, request, found)
+            async with asyncio.timeout(notes.bounds.times.total):
+                response = await _fetch_answer(handle, request, notes)
         except TimeoutError:
             fault: Fault = "late body"
         except _ExchangeFailure as error:
             fault = error.fault
         else:
-            found.answers += 1
+            notes.answers += 1
             return response
-        found.fault = fault
+        notes.fault = fault
         raise NoReplyError(fault, request=request)
 
     return exchange
 
 
-async def _fetch_answer(handle: Handle, request: httpx.Request, found: ExchangeNotes) -> httpx.Response:
+async def _fetch_answer(handle: Handle, request: httpx.Request, notes: ExchangeNotes) -> httpx.Response:
     """Fetch the whole answer, unpacked."""
-    response = await _fetch_head(handle, request, found)
+    response = await _fetch_head(handle, request, notes)
     try:
         if 300 <= response.status_code < 400:
             raise _ExchangeFailure("redirect")
-        body = await _fetch_body(response, found.bounds)
+        body = await _fetch_body(response, notes.bounds)
         if response.status_code >= 400:
-            found.refusal = body[:REFUSAL_BYTES]
+            notes.refusal = body[:MAX_REFUSAL_BYTES]
     finally:
         await response.aclose()
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _REMADE]
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _STALE_HEADERS]
     return httpx.Response(response.status_code, headers=headers, content=body, request=request)
 
 
-async def _fetch_head(handle: Handle, request: httpx.Request, found: ExchangeNotes) -> httpx.Response:
-    times = found.bounds.times
+async def _fetch_head(handle: Handle, request: httpx.Request, notes: ExchangeNotes) -> httpx.Response:
+    times = notes.bounds.times
     request.headers["accept-encoding"] = ACCEPTED
     request.extensions = {**request.extensions, "timeout": {"connect": times.connect, "pool": times.connect}}
     try:
         async with asyncio.timeout(times.first_byte):
             response = await handle(request)
     except (TimeoutError, httpx.TransportError) as error:
-        fault = _name_fault(error, found)
-        found.sent = found.sent or fault not in _NOT_SENT
+        fault = _name_fault(error, notes)
+        notes.sent = notes.sent or fault not in _NOT_SENT
         raise _ExchangeFailure(fault) from None
-    found.sent, found.fault = True, None
-    found.status, found.retry_after = response.status_code, response.headers.get("retry-after", "")[:100]
+    notes.sent, notes.fault = True, None
+    notes.status, notes.retry_after = response.status_code, response.headers.get("retry-after", "")[:100]
     return response
 
 
-def _name_fault(error: Exception, found: ExchangeNotes) -> Fault:
+def _name_fault(error: Exception, notes: ExchangeNotes) -> Fault:
     if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout):
         return "late connection"
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return "late head"
     if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
-        return found.fault or "no connection"  # the address was refused when the socket was opened
+        return notes.fault or "no connection"  # the address was refused when the socket was opened
     return "broken"
 
 
@@ -138,9 +138,9 @@ def open_checked_socket(place: tuple[int, int, int, str, tuple[object, ...]]) ->
     Private addresses are allowed, as users may run a model there. Raises OSError for one that must not be connected to.
     """
     family, kind, protocol, _, address = place
-    found = get_notes()
-    if found is not None and not is_reachable(str(address[0]), allow_private=True):
-        found.fault = "refused address"
+    notes = get_notes()
+    if notes is not None and not is_reachable(str(address[0]), allow_private=True):
+        notes.fault = "refused address"
         raise OSError("an address that may not be connected to")
     sock = socket.socket(family, kind, protocol)
     sock.setblocking(False)

@@ -50,16 +50,16 @@ class AnswerBody:
             raise PackedError
         self._unpack: _Unpacker | None = None if plain else zlib.decompressobj(ENCODINGS[name])
         self._most = most
-        self._came = 0
-        self._kept = bytearray()
+        self._received = 0
+        self._body = bytearray()
 
     def add(self, piece: bytes) -> None:
         """Add the next piece. Raises TooLongError or PackedError."""
-        self._came += len(piece)
-        if self._came > self._most:
+        self._received += len(piece)
+        if self._received > self._most:
             raise TooLongError
-        self._kept += piece if self._unpack is None else self._unpack_piece(self._unpack, piece)
-        if len(self._kept) > self._most:
+        self._body += piece if self._unpack is None else self._unpack_piece(self._unpack, piece)
+        if len(self._body) > self._most:
             raise TooLongError
 
     def _unpack_piece(self, unpack: _Unpacker, piece: bytes) -> bytes:
@@ -67,15 +67,15 @@ class AnswerBody:
         if unpack.eof:
             return b""
         try:
-            return unpack.decompress(piece, self._most - len(self._kept) + 1)
+            return unpack.decompress(piece, self._most - len(self._body) + 1)
         except zlib.error:
             raise PackedError from None
 
     def finish(self) -> bytes:
         """Return the whole body. Raises PackedError if its end is missing."""
-        if self._unpack is not None and self._came and not self._unpack.eof:
+        if self._unpack is not None and self._received and not self._unpack.eof:
             raise PackedError
-        return bytes(self._kept)
+        return bytes(self._body)
 
 
 _PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)

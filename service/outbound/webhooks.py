@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from service.errors import InputError, WebhookError
-from service.outbound.http import AddressError, NoAnswerError, Outbound, Resolve, Target, resolve_host
+from service.outbound.http import AddressError, NoAnswerError, Outbound, Resolver, Target, resolve_host
 from service.outbound.timeouts import CONNECT_S, Timeouts
 
-ENCODED = "whsec_"
+BASE64_PREFIX = "whsec_"
 """The prefix of a secret in base64."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,255}")
@@ -33,7 +33,11 @@ def read_secret(secret: str) -> bytes:
     (b'secret', b'secret')
     """
     try:
-        key = base64.b64decode(secret[len(ENCODED) :], validate=True) if secret.startswith(ENCODED) else secret.encode()
+        key = (
+            base64.b64decode(secret[len(BASE64_PREFIX) :], validate=True)
+            if secret.startswith(BASE64_PREFIX)
+            else secret.encode()
+        )
     except (binascii.Error, ValueError):  # neither of these quotes the secret
         key = b""
     if not key:
@@ -103,7 +107,7 @@ class Webhooks:
         timeout: float = 10.0,
         connect: float = CONNECT_S,
         first_byte: float | None = None,
-        resolve: Resolve = resolve_host,
+        resolve: Resolver = resolve_host,
         now: Callable[[], float] = time.time,
     ) -> None:
         if secret:

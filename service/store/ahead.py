@@ -22,13 +22,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 LOG = logging.getLogger("callgrade.store")
 
-STEP = 8 * 2**20
+CHECKPOINT_BYTES = 8 * 2**20
 """Bytes of log after which it is checkpointed."""
 
-KEPT = 2**20
+KEPT_BYTES = 2**20
 """Bytes to which the log file is cut when it starts anew."""
 
-NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_WRITE})
+DISK_FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_WRITE})
 """SQLite's error codes for a full disk."""
 
 
@@ -38,24 +38,24 @@ class WriteAheadLog:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._file = Path(os.path.realpath(engine.url.database or "") + "-wal")
-        self._full = STEP
-        self._emptying = threading.Lock()
+        self._checkpoint_at = CHECKPOINT_BYTES
+        self._checkpointing = threading.Lock()
 
     @staticmethod
     def prepare(connection: Any) -> None:
         """Configure a new connection."""
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA wal_autocheckpoint=0")
-        connection.execute(f"PRAGMA journal_size_limit={KEPT}")
+        connection.execute(f"PRAGMA journal_size_limit={KEPT_BYTES}")
 
-    def begin(self) -> None:
+    def enable(self) -> None:
         """Switch the database to a log.
 
         It goes on without one if that is impossible: on a full disk, or while somebody without a log is in a transaction.
         """
         self._switch("WAL")
 
-    def end(self) -> None:
+    def disable(self) -> None:
         """Switch back to a single file, unless others have it open: so it can be read where there is no space for a log."""
         self._switch("DELETE")
 
@@ -69,16 +69,16 @@ class WriteAheadLog:
     def is_full(self) -> bool:
         """Whether it is time to checkpoint."""
         size = self._measure()
-        if size < STEP:
-            self._full = STEP
-        return size >= self._full
+        if size < CHECKPOINT_BYTES:
+            self._checkpoint_at = CHECKPOINT_BYTES
+        return size >= self._checkpoint_at
 
-    def empty(self, alone: Callable[[], AbstractContextManager[object]]) -> None:
+    def checkpoint(self, alone: Callable[[], AbstractContextManager[object]]) -> None:
         """Checkpoint the log, as far as readers and the disk allow; if that is impossible now, later.
 
         `alone`: a block in which nobody else commits.
         """
-        if not self._emptying.acquire(blocking=False):
+        if not self._checkpointing.acquire(blocking=False):
             return
         try:
             with alone(), self._engine.connect() as connection:
@@ -86,8 +86,8 @@ class WriteAheadLog:
         except (DBAPIError, PoolTimeoutError) as error:
             LOG.debug("the log was not emptied", extra={"fields": {"why": str(error)[:200]}})
         finally:
-            self._full = self._measure() + STEP
-            self._emptying.release()
+            self._checkpoint_at = self._measure() + CHECKPOINT_BYTES
+            self._checkpointing.release()
 
     def _measure(self) -> int:
         try:
@@ -98,4 +98,4 @@ class WriteAheadLog:
 
 def is_disk_full(error: DBAPIError) -> bool:
     """Whether SQLite ran out of disk space."""
-    return getattr(error.orig, "sqlite_errorcode", None) in NO_SPACE
+    return getattr(error.orig, "sqlite_errorcode", None) in DISK_FULL_CODES

@@ -32,7 +32,7 @@ thin(LOG.name)
 BUSY_MS = 30_000
 """How long SQLite waits for another writer, in milliseconds."""
 
-DEAD_PEER = {
+DEAD_PEER_OPTIONS = {
     "options": "-c idle_in_transaction_session_timeout=5000",
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -41,7 +41,7 @@ DEAD_PEER = {
 }
 """Settings by which a machine that freezes or vanishes in a transaction loses its locks before its work is taken over."""
 
-LOCK = 0x63616C6C
+MIGRATION_LOCK = 0x63616C6C
 """The advisory lock under which PostgreSQL's tables are migrated: one process at a time."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -71,10 +71,10 @@ class Database:
                 yield connection
         except DBAPIError as error:
             if is_disk_full(error):  # emptying the log frees its disk space
-                self._log.empty(self._begin_alone)
+                self._log.checkpoint(self._begin_alone)
             raise
         if self.is_sqlite and self._log.is_full():
-            self._log.empty(self._begin_alone)
+            self._log.checkpoint(self._begin_alone)
 
     @contextmanager
     def _begin_alone(self) -> Generator[sa.Connection]:
@@ -113,10 +113,10 @@ class Database:
         from alembic.util import CommandError  # noqa: PLC0415
 
         if self.is_sqlite:
-            self._log.begin()
+            self._log.enable()
         with self.begin() as connection:
             if not self.is_sqlite:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
             config = Config()
             config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
             config.set_main_option("path_separator", "os")
@@ -133,7 +133,7 @@ class Database:
         """Close the connections."""
         self.engine.dispose()
         if self.is_sqlite and Path(self.engine.url.database or "").is_file():
-            self._log.end()
+            self._log.disable()
             self.engine.dispose()
 
     @contextmanager
@@ -155,7 +155,7 @@ def open_database(url: str, *, pool: int = 10) -> Database:
         engine = sa.create_engine(url, connect_args={"timeout": BUSY_MS / 1_000}, pool_size=pool, max_overflow=0)
         event.listen(engine, "connect", _prepare_sqlite)
     else:
-        connect: dict[str, Any] = {"application_name": "callgrade", "connect_timeout": 10, **DEAD_PEER}
+        connect: dict[str, Any] = {"application_name": "callgrade", "connect_timeout": 10, **DEAD_PEER_OPTIONS}
         engine = sa.create_engine(url, connect_args=connect, pool_pre_ping=True, pool_size=pool, max_overflow=pool)
     return Database(engine)
 
@@ -169,7 +169,7 @@ def _prepare_sqlite(connection: Any, _: object) -> None:
     connection.execute("PRAGMA mmap_size=0")
 
 
-def is_passing(error: DBAPIError) -> bool:
+def is_transient(error: DBAPIError) -> bool:
     """Whether the same may work a moment later: the connection broke, the disk is full, or a lock is held."""
     message = str(error.orig).lower()
     return error.connection_invalidated or (
@@ -187,7 +187,7 @@ def insist(work: Callable[[], T], *, give_up: float = float("inf"), stopped: Cal
         try:
             return work()
         except (DBAPIError, PoolTimeoutError) as error:
-            if isinstance(error, DBAPIError) and not is_passing(error):
+            if isinstance(error, DBAPIError) and not is_transient(error):
                 raise
             why = getattr(error, "orig", error)
             if stopped() or time.monotonic() - start + wait > give_up:

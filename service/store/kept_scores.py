@@ -21,9 +21,9 @@ from service.store.labelling.labels import count_labels
 from service.store.tables import SCORES
 from service.store.times import format_rfc3339
 
-MOST_TAGS = 5_000
+MAX_TAGS = 5_000
 """Most kinds of tags with their outcomes that are counted."""
-_LISTED = ("id", "created_at", "rubric", "verdict", "score", "stage", "finding", "tool", "tags")
+_LISTED_COLUMNS = ("id", "created_at", "rubric", "verdict", "score", "stage", "finding", "tool", "tags")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class KeptScores:
         self, tenant: str, choice: ItemChoice = ALL_ITEMS, *, limit: int, after: str | None = None
     ) -> KeptScoreList:
         """List kept scores, newest first: `limit` of those older than `after`, which may have been deleted."""
-        chosen = sa.select(*[SCORES.c[name] for name in _LISTED]).where(
+        chosen = sa.select(*[SCORES.c[name] for name in _LISTED_COLUMNS]).where(
             SCORES.c.tenant == tenant, *choice.match_in(SCORES)
         )
         if after is not None:
@@ -112,7 +112,7 @@ class KeptScores:
         grouped = sa.select(*columns, count).where(SCORES.c.tenant == tenant, SCORES.c.tags != "{}").group_by(*columns)
         found: dict[tuple[str, str], Counter[tuple[str, str, str]]] = {}
         with self.database.read() as connection:
-            for row in connection.execute(grouped.order_by(count.desc(), *columns).limit(MOST_TAGS)).mappings():
+            for row in connection.execute(grouped.order_by(count.desc(), *columns).limit(MAX_TAGS)).mappings():
                 for tag in json.loads(row["tags"]).items():
                     found.setdefault(tag, Counter())[row["verdict"], row["stages"], row["cluster"]] += row["n"]
         return found

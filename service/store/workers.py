@@ -16,11 +16,11 @@ from service.errors import SettingsError
 from service.store.database import Database
 from service.store.tables import WORKERS
 
-SILENT = 10.0
+SILENT_S = 10.0
 """Seconds without a heartbeat after which a worker counts as dead and others take over its work."""
 
 
-LONE = "sqlite"
+SQLITE_WORKER = "sqlite"
 """The only worker of an SQLite store. The fixed name lets a restart go on with the work of the last run."""
 
 
@@ -31,7 +31,7 @@ def make_name() -> str:
 
 def is_of_this_machine(name: str) -> bool:
     """Whether a worker of that name runs, or ran, on this machine."""
-    return name == LONE or name.rsplit("-", 2)[0] == socket.gethostname()
+    return name == SQLITE_WORKER or name.rsplit("-", 2)[0] == socket.gethostname()
 
 
 class WorkerRecord(NamedTuple):
@@ -66,7 +66,7 @@ class Workers:
             if not known.rowcount:
                 connection.execute(sa.insert(WORKERS).values(id=worker, started_at=now, beat_at=now))
 
-    def all(self) -> tuple[WorkerRecord, ...]:
+    def list_workers(self) -> tuple[WorkerRecord, ...]:
         """List the registered workers, by their last heartbeat, the most recent first."""
         silent = (self._database.now() - WORKERS.c.beat_at).label("silent")
         with self._database.read() as connection:
@@ -91,7 +91,7 @@ class WorkerWatch:
     The database's clock may be changed, and nobody sends heartbeats while the database is away.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, *, silent: float = SILENT) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic, *, silent: float = SILENT_S) -> None:
         self._now = now
         self._silent = silent
         self._seen: dict[str, tuple[float, float, int]] = {}

@@ -138,7 +138,7 @@ async def play(store: UsageStore, caps: Caps, steps: list[Call | Turn]) -> None:
             await settled(one)
         await one.die()
         await one.days.close()
-    found = store.days(TODAY)
+    found = store.list_days(TODAY)
     spent, uncertain = (found[0].cost_usd, found[0].uncertain_usd) if found else (0.0, 0.0)
     billed = sum(each.billed for each in processes + gone)
     assert spent <= billed <= spent + uncertain <= (caps.usd or 0.0)
@@ -186,16 +186,16 @@ def test_what_was_used_is_told_by_day_and_tenant(database: Database) -> None:
     asyncio.run(main())
     told = [
         (one.tenant, one.day, one.questions, one.cached, one.cost_usd, one.uncertain_usd)
-        for one in store.days(TODAY + 1)
+        for one in store.list_days(TODAY + 1)
     ]
     assert told == [
         ("a", format_day(TODAY + 1), 1, 0, 0.125, 0.0),
         ("a", format_day(TODAY), 1, 1, 0.25, 0.0),
         ("b", format_day(TODAY), 1, 0, 0.0, 0.5),
     ]
-    assert [one.tokens_in for one in store.days(TODAY + 1, tenant="a")] == [1, 10]
+    assert [one.tokens_in for one in store.list_days(TODAY + 1, tenant="a")] == [1, 10]
     store.forget_old(TODAY + 32)
-    assert [one.day for one in store.days(TODAY)] == [format_day(TODAY + 1)]
+    assert [one.day for one in store.list_days(TODAY)] == [format_day(TODAY + 1)]
 
 
 @pytest.mark.parametrize("caps", [Caps(questions=5), Caps(usd=0.5)])
@@ -213,7 +213,7 @@ def test_processes_at_the_same_moment_do_not_pass_a_cap(database: Database, caps
 
     made = asyncio.run(main())
     assert 1 <= made <= 5
-    (day,) = store.days(TODAY)
+    (day,) = store.list_days(TODAY)
     assert (day.questions, day.uncertain_usd) == (made, pytest.approx(0.0, abs=1e-9))
 
 

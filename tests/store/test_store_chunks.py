@@ -233,9 +233,9 @@ def test_two_workers_do_not_go_by_one_name(database: Database) -> None:
     with pytest.raises(SettingsError, match="another worker is called one"):
         workers.register("one")
     workers.beat("two")
-    assert {worker.id for worker in workers.all()} == {"one", "two"}
+    assert {worker.id for worker in workers.list_workers()} == {"one", "two"}
     workers.forget("one")
-    assert [worker.id for worker in workers.all()] == ["two"]
+    assert [worker.id for worker in workers.list_workers()] == ["two"]
 
 
 def test_a_chunk_is_closed_once(stage: Stage) -> None:
@@ -368,11 +368,11 @@ def test_a_dead_worker_is_forgotten_unless_it_is_heard_of(database: Database) ->
     workers = Workers(database)
     for name in ("dead", "back"):
         workers.register(name)
-    dead, back = sorted(workers.all(), reverse=True)
+    dead, back = sorted(workers.list_workers(), reverse=True)
     workers.beat("back")
     for worker in (dead, back):
         workers.forget_dead(worker)
-    assert [worker.id for worker in workers.all()] == ["back"]
+    assert [worker.id for worker in workers.list_workers()] == ["back"]
 
 
 BEATS = [

@@ -35,6 +35,6 @@ class UsageRoutes:
         today, tenant = days.today, None if caller.may("admin") else caller.tenant
         found = await self._threads.run(
             find_payer(request.scope),
-            lambda: insist(lambda: days.store.days(today, tenant=tenant), give_up=DATABASE_PATIENCE_S),
+            lambda: insist(lambda: days.store.list_days(today, tenant=tenant), give_up=DATABASE_PATIENCE_S),
         )
         return UsageReport(format_day(today), days.caps.questions, days.caps.usd, found)

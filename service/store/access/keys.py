@@ -23,7 +23,7 @@ from service.store.database import Database, insist
 from service.store.labelling.labels import adopt_labels
 from service.store.tables import BATCHES, KEYS, SUBMISSIONS
 
-PATIENCE = 2.0
+PATIENCE_S = 2.0
 """Seconds to keep trying a database that is out of reach before telling a caller to come back."""
 
 OVERLAP_S = 86_400.0
@@ -34,7 +34,7 @@ USE_S = 60.0
 
 _TEXT = re.compile(r"cg_([a-z0-9]{12})_([A-Za-z0-9_-]{43})")
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_NOBODY = "0" * 64
+_NO_HASH = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Keys:
     The lookups made for a caller (`authenticate`, `any_key`) raise BusyError if the database cannot be reached.
     """
 
-    def __init__(self, database: Database, *, patience: float = PATIENCE) -> None:
+    def __init__(self, database: Database, *, patience: float = PATIENCE_S) -> None:
         self._database = database
         self._patience = patience
 
@@ -82,9 +82,9 @@ class Keys:
         with self._database.begin() as connection:
             if not _has_any(connection):
                 _adopt(connection, tenant)
-            made = self._insert(connection, name, tenant, scopes, lasts_s)
-            self._record(connection, by, "key.create", made[0])
-            return made
+            created = self._insert(connection, name, tenant, scopes, lasts_s)
+            self._record(connection, by, "key.create", created[0])
+            return created
 
     def create_first(self) -> tuple[Key, str] | None:
         """Create a key that may do everything, if there is no key yet. Of many simultaneous callers only one gets it."""
@@ -94,9 +94,9 @@ class Keys:
             if _has_any(connection):
                 return None
             _adopt(connection, "default")
-            made = self._insert(connection, "first", "default", ("admin",), None)
-            self._record(connection, SERVICE, "key.create", made[0])
-            return made
+            created = self._insert(connection, "first", "default", ("admin",), None)
+            self._record(connection, SERVICE, "key.create", created[0])
+            return created
 
     def rotate(
         self, key_id: str, *, overlap_s: float = OVERLAP_S, lasts_s: float | None = None, by: Actor = SERVICE
@@ -114,14 +114,14 @@ class Keys:
             _refuse_to_rotate(old, live=row["live"])
             if lasts_s is None and old.expires_at is not None:
                 lasts_s = old.expires_at - old.created_at
-            made = self._insert(connection, old.name, old.tenant, old.scopes, lasts_s)
+            created = self._insert(connection, old.name, old.tenant, old.scopes, lasts_s)
             ends = self._database.now() + overlap_s
             sooner = sa.case((KEYS.c.expires_at < ends, KEYS.c.expires_at), else_=ends)
             connection.execute(
-                KEYS.update().where(KEYS.c.id == key_id).values(expires_at=sooner, replaced_by=made[0].id)
+                KEYS.update().where(KEYS.c.id == key_id).values(expires_at=sooner, replaced_by=created[0].id)
             )
-            self._record(connection, by, "key.rotate", old, replaced_by=made[0].id, overlap_s=overlap_s)
-            return made
+            self._record(connection, by, "key.rotate", old, replaced_by=created[0].id, overlap_s=overlap_s)
+            return created
 
     def list_keys(self) -> list[Key]:
         """List all keys, the oldest first, including expired and revoked ones."""
@@ -157,14 +157,14 @@ class Keys:
 
     def authenticate(self, text: str) -> Caller | None:
         """Return whose key this is; None if it is unknown, wrong, expired or revoked. An unknown id takes as long."""
-        found = _TEXT.fullmatch(text)
-        if found is None:
+        match = _TEXT.fullmatch(text)
+        if match is None:
             return None
-        row = insist(lambda: self._read_row(found[1]), give_up=self._patience)
-        same = hmac.compare_digest(_hash_secret(found[2]), _NOBODY if row is None else row["hash"])
+        row = insist(lambda: self._read_row(match[1]), give_up=self._patience)
+        same = hmac.compare_digest(_hash_secret(match[2]), _NO_HASH if row is None else row["hash"])
         if row is None or not same or not row["live"]:
             return None
-        return Caller(row["tenant"], found[1], frozenset(_parse_scopes(row["scopes"])))
+        return Caller(row["tenant"], match[1], frozenset(_parse_scopes(row["scopes"])))
 
     def find_caller(self, key_id: str) -> Caller | None:
         """Return whose key an id belongs to; None if it is unknown, expired or revoked."""
@@ -251,15 +251,15 @@ def _parse_scopes(text: str) -> Sequence[Scope]:
     return [one for one in SCOPES if one in held]
 
 
-def _build_key(kept: sa.RowMapping) -> Key:
+def _build_key(row: sa.RowMapping) -> Key:
     return Key(
-        id=kept["id"],
-        tenant=kept["tenant"],
-        name=kept["name"],
-        scopes=tuple(_parse_scopes(kept["scopes"])),
-        created_at=kept["created_at"],
-        expires_at=kept["expires_at"],
-        revoked_at=kept["revoked_at"],
-        used_at=kept["used_at"],
-        replaced_by=kept["replaced_by"],
+        id=row["id"],
+        tenant=row["tenant"],
+        name=row["name"],
+        scopes=tuple(_parse_scopes(row["scopes"])),
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+        used_at=row["used_at"],
+        replaced_by=row["replaced_by"],
     )

@@ -12,11 +12,11 @@ import sqlalchemy as sa
 
 from service.store.access.audit import SERVICE, Actor, record
 from service.store.access.callers import NAMELESS, Caller
-from service.store.access.keys import PATIENCE, Keys
+from service.store.access.keys import PATIENCE_S, Keys
 from service.store.database import Database, insist
 from service.store.tables import SESSIONS
 
-LASTS_S = 43_200.0
+SESSION_S = 43_200.0
 """Default seconds until somebody must sign in again: half a day."""
 
 
@@ -28,7 +28,7 @@ class Sessions:
         self._keys = Keys(database)
         self.any_key = self._keys.any_key
 
-    def create(self, key_id: str, *, lasts_s: float = LASTS_S, by: Actor = SERVICE) -> str:
+    def create(self, key_id: str, *, lasts_s: float = SESSION_S, by: Actor = SERVICE) -> str:
         """Create a session for a key id ("" for none), and return the browser's token. Deletes expired sessions.
 
         `by`: the actor in the audit log.
@@ -43,12 +43,12 @@ class Sessions:
 
     def authenticate(self, text: str) -> Caller | None:
         """Return who is signed in; None if nobody is, or no longer. A session without a key ends once there is a key."""
-        key_id = insist(lambda: self._read_key_id(text), give_up=PATIENCE)
+        key_id = insist(lambda: self._read_key_id(text), give_up=PATIENCE_S)
         if key_id is None:
             return None
         if not key_id:
             return None if self.any_key() else NAMELESS
-        return insist(lambda: self._keys.find_caller(key_id), give_up=PATIENCE)
+        return insist(lambda: self._keys.find_caller(key_id), give_up=PATIENCE_S)
 
     def end(self, text: str, *, by: Actor = SERVICE) -> None:
         """Sign somebody out. `by`: the actor in the audit log."""

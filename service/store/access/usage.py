@@ -13,7 +13,7 @@ from service.store.database import Database
 from service.store.tables import USAGE
 
 DAY_S = 86_400
-DAYS_KEPT = 31
+KEPT_DAYS = 31
 """Days before today whose usage is kept."""
 
 
@@ -90,7 +90,7 @@ class UsageStore:
             connection.execute(insert(USAGE).values(nothing).on_conflict_do_nothing())
             return connection.execute(raised.values(values)).rowcount > 0
 
-    def days(self, today: int, *, tenant: str | None = None, days: int = DAYS_KEPT) -> tuple[DayUsage, ...]:
+    def list_days(self, today: int, *, tenant: str | None = None, days: int = KEPT_DAYS) -> tuple[DayUsage, ...]:
         """List today and so many days before it, newest first: of one tenant, or of all."""
         chosen = sa.select(USAGE).where(USAGE.c.day >= today - days)
         if tenant is not None:
@@ -102,7 +102,7 @@ class UsageStore:
     def forget_old(self, today: int) -> None:
         """Delete usage that is no longer reported."""
         with self.database.begin() as connection:
-            connection.execute(sa.delete(USAGE).where(USAGE.c.day < today - DAYS_KEPT))
+            connection.execute(sa.delete(USAGE).where(USAGE.c.day < today - KEPT_DAYS))
 
 
 def format_day(day: int) -> str:

@@ -12,7 +12,7 @@ from service.store.access.usage import DAY_S, DayUsage, UsageStore
 from service.store.database import Database
 from service.store.jobs.job import ENDED_STATUSES, STATUSES
 from service.store.tables import BATCHES, CHUNKS
-from service.store.workers import SILENT, Workers
+from service.store.workers import SILENT_S, Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ def read_backlog(database: Database) -> Backlog:
         given_up = connection.execute(_QUARANTINED).scalar_one()
         batches = dict.fromkeys(map(str, STATUSES), 0)
         batches.update((status, count) for status, count in connection.execute(counts))
-    alive = sum(worker.silent <= SILENT for worker in Workers(database).all())
-    used = UsageStore(database).days(int(time.time() // DAY_S), days=0)
+    alive = sum(worker.silent <= SILENT_S for worker in Workers(database).list_workers())
+    used = UsageStore(database).list_days(int(time.time() // DAY_S), days=0)
     return Backlog(batches, int(sums.open), int(sums.completed), int(sums.failed), alive, int(given_up), used)
 
 

@@ -16,7 +16,7 @@ from service.store.database import Database
 from service.store.labelling.drafts import LabelSource
 from service.store.labelling.draws import (
     DOUBLE_SHARE,
-    find_due,
+    compute_draw_bound,
     is_due_again,
     is_labelled,
     match_items,
@@ -26,7 +26,7 @@ from service.store.labelling.draws import (
 )
 from service.store.tables import LABEL_ITEMS, LABELS
 
-AHEAD = 20
+FORECAST_LABELS = 20
 """Further labels for which the narrower interval is forecast."""
 
 
@@ -66,7 +66,7 @@ class LabelChooser:
     def __init__(self, database: Database, *, double: float = DOUBLE_SHARE) -> None:
         """`double`: the share of items that get a second opinion, from 0 to 1."""
         self._database = database
-        self._due = find_due(double)
+        self._due = compute_draw_bound(double)
 
     def choose(self, tenant: str, criterion: str, annotator: str) -> LabelChoice | None:
         """Choose the next item, none twice; None if nothing is left for this annotator."""
@@ -148,7 +148,7 @@ def _order_strata(strata: Sequence[Stratum]) -> list[int]:
 def _compute_widths(strata: Sequence[Stratum]) -> tuple[float | None, float | None]:
     if not strata or any(not one.labels for one in strata):
         return None, None
-    return _compute_width(strata, [0] * len(strata)), _compute_width(strata, plan_labels(strata, AHEAD))
+    return _compute_width(strata, [0] * len(strata)), _compute_width(strata, plan_labels(strata, FORECAST_LABELS))
 
 
 def _compute_width(strata: Sequence[Stratum], more: Sequence[int]) -> float:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from service.stats.sampling import Stratum, cut_counted
 from service.store.labelling.drafts import LabelDraft, LabelSource
-from service.store.labelling.items import WHOLE
+from service.store.labelling.items import WHOLE_TRACE
 from service.store.tables import LABEL_ITEMS, LABELS
 
 DOUBLE_SHARE = 0.2
@@ -89,13 +89,13 @@ def match_items(tenant: str, criterion: str) -> tuple[sa.ColumnElement[bool], ..
 
 def match_labels(tenant: str, criterion: str) -> tuple[sa.ColumnElement[bool], ...]:
     """Match the labels of whole traces under a criterion."""
-    return LABELS.c.tenant == tenant, LABELS.c.criterion == criterion, LABELS.c.step == WHOLE
+    return LABELS.c.tenant == tenant, LABELS.c.criterion == criterion, LABELS.c.step == WHOLE_TRACE
 
 
 def match_own() -> tuple[sa.ColumnElement[bool], ...]:
     """Match the labels of the item in the outer row."""
     same = [LABELS.c[name] == LABEL_ITEMS.c[name] for name in ("tenant", "criterion", "item")]
-    return (*same, LABELS.c.step == WHOLE)
+    return (*same, LABELS.c.step == WHOLE_TRACE)
 
 
 def is_labelled(*, by: str | None = None) -> sa.ColumnElement[bool]:
@@ -110,7 +110,7 @@ def count_people() -> sa.ScalarSelect[int]:
     return sa.select(sa.func.count()).select_from(LABELS).where(*own).correlate(LABEL_ITEMS).scalar_subquery()
 
 
-def find_due(share: float) -> str:
+def compute_draw_bound(share: float) -> str:
     """Return the bound below which the draws are this share of all items."""
     return f"{min(int(share * 16**8), 16**8 - 1):08x}"
 

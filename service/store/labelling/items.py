@@ -20,11 +20,11 @@ from service.store.database import Database
 from service.store.labelling.drafts import LabelItem
 from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, RESULTS, SCORES
 
-OF_BATCH = re.compile(r"(batch_[0-9a-f]{32})/(0|[1-9][0-9]{0,8})")
+BATCH_ITEM_ID = re.compile(r"(batch_[0-9a-f]{32})/(0|[1-9][0-9]{0,8})")
 """The id of a batch item: the batch and the position."""
-WHOLE = -1
+WHOLE_TRACE = -1
 """The step of a label of the whole trace."""
-OF_SCORE = re.compile(r"score_[0-9a-f]{32}")
+SCORE_ID = re.compile(r"score_[0-9a-f]{32}")
 
 
 class ItemPlace(NamedTuple):
@@ -68,7 +68,7 @@ def insert_items(
     rows = [
         (
             tenant,
-            draw_place(place.item, one.criterion),
+            compute_draw(place.item, one.criterion),
             (documents or {}).get((place.item, one.criterion)),
             now,
             *place,
@@ -84,7 +84,7 @@ _COLUMNS = ("tenant", "draw", "document", "created_at", *ItemPlace._fields, *_CO
 _copy = attrgetter(*_COPIED)
 
 
-def draw_place(item: str, criterion: str) -> str:
+def compute_draw(item: str, criterion: str) -> str:
     """Draw a pseudo-random place for an item: always the same, and chosen by nobody."""
     return sha256(f"label\0{item}\0{criterion}".encode()).hexdigest()[:16]
 
@@ -112,9 +112,9 @@ def ensure_item(database: Database, connection: sa.Connection, tenant: str, item
 
 def find_place(item: str) -> ItemPlace:
     """Return the place of an item, by its id."""
-    if found := OF_BATCH.fullmatch(item):
+    if found := BATCH_ITEM_ID.fullmatch(item):
         return name_batch_item(found[1], int(found[2]))
-    return name_score(item) if OF_SCORE.fullmatch(item) else ItemPlace(item)
+    return name_score(item) if SCORE_ID.fullmatch(item) else ItemPlace(item)
 
 
 def is_scored_here(connection: sa.Connection, tenant: str, item: str) -> bool:

@@ -18,7 +18,7 @@ from service.store.database import Database
 from service.store.labelling.drafts import LabelDraft, LabelItem, LabelSource, Word
 from service.store.labelling.draws import check_source
 from service.store.labelling.items import (
-    WHOLE,
+    WHOLE_TRACE,
     ItemPlace,
     LabelSubject,
     ensure_item,
@@ -151,7 +151,7 @@ class Labels:
             record(connection, now, by, "label.delete", target=name, tenant=tenant, detail=told)
             return _build_label(row)
 
-    def take_in(
+    def import_items(
         self,
         tenant: str,
         items: Mapping[tuple[str, str], tuple[LabelItem, str]],
@@ -330,7 +330,7 @@ _SAID = ("label", "value", "failing_step", "claim", "note", "source")
 
 
 def _build_values(draft: LabelDraft) -> dict[str, object]:
-    step = WHOLE if draft.step is None else draft.step
+    step = WHOLE_TRACE if draft.step is None else draft.step
     return {**asdict(draft), "step": step, "decides": draft.source == "adjudication"}
 
 
@@ -338,7 +338,7 @@ def _build_label(row: sa.RowMapping) -> HumanLabel:
     copied: dict[str, Any] = {name: row[name] for name in _AS_STORED}
     step = cast("int", row["step"])
     return HumanLabel(
-        **copied, step=None if step == WHOLE else step, made_at=format_rfc3339(cast("float", row["made_at"]))
+        **copied, step=None if step == WHOLE_TRACE else step, made_at=format_rfc3339(cast("float", row["made_at"]))
     )
 
 

@@ -12,7 +12,7 @@ from service.store.labelling.items import LabelSubject, read_subject
 from service.store.labelling.labels import HumanLabel, JudgeWord, build_judge_word, read_labels_of
 from service.store.tables import LABEL_ITEMS, LABELS
 
-PAGE = 32
+PAGE_ITEMS = 32
 """Items that are exported at once."""
 
 
@@ -28,7 +28,7 @@ class LabelledCase:
     judge: JudgeWord | None
 
     @property
-    def counted(self) -> tuple[HumanLabel, ...]:
+    def opinions(self) -> tuple[HumanLabel, ...]:
         """The opinions on the whole trace that take a side."""
         whole = [one for one in self.labels if one.step is None and one.source != "adjudication"]
         return tuple([one for one in whole if one.label != "unsure"])
@@ -46,14 +46,14 @@ class LabelledCase:
     @property
     def is_disputed(self) -> bool:
         """Whether people disagree, and nobody has settled it."""
-        return len({one.label for one in self.counted}) > 1 and not self.is_settled
+        return len({one.label for one in self.opinions}) > 1 and not self.is_settled
 
     @property
     def passes(self) -> bool | None:
         """The decision, else the majority; on a tie the first opinion; None if nobody takes a side."""
         if self.decision is not None:
             return None if self.decision.label == "unsure" else self.decision.label == "pass"
-        said = [one.label == "pass" for one in self.counted]
+        said = [one.label == "pass" for one in self.opinions]
         return None if not said else said[0] if 2 * sum(said) == len(said) else 2 * sum(said) > len(said)
 
     @property
@@ -87,11 +87,11 @@ class Opinions:
 
     def read_subjects(self, tenant: str, cases: Sequence[LabelledCase]) -> Iterator[tuple[LabelledCase, LabelSubject]]:
         """Yield each case with its subject, reading some at a time."""
-        for start in range(0, len(cases), PAGE):
+        for start in range(0, len(cases), PAGE_ITEMS):
             with self._database.read() as connection:
                 page = [
                     (one, read_subject(connection, tenant, one.item, one.criterion))
-                    for one in cases[start : start + PAGE]
+                    for one in cases[start : start + PAGE_ITEMS]
                 ]
             yield from page
 
