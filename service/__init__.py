@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from service.core.report import Report
     from service.engine import Engine, plan, report_json, score
     from service.errors import CallgradeError, InputError
-    from service.registry import Shelf
+    from service.registry import Registry
     from service.request import ScoreRequest
     from service.testing.checks import assert_passes
     from service.testing.failures import TraceFailure
@@ -40,10 +40,10 @@ _HOMES = {
     "InputError": "service.errors",
     "Plan": "service.core.plan",
     "RefusedError": "service.client.failures",
+    "Registry": "service.registry",
     "Report": "service.core.report",
     "Retries": "service.client.failures",
     "ScoreRequest": "service.request",
-    "Shelf": "service.registry",
     "TraceFailure": "service.testing.failures",
     "UnreachableError": "service.client.failures",
     "assert_passes": "service.testing.checks",
@@ -62,10 +62,10 @@ __all__ = [
     "InputError",
     "Plan",
     "RefusedError",
+    "Registry",
     "Report",
     "Retries",
     "ScoreRequest",
-    "Shelf",
     "TraceFailure",
     "UnreachableError",
     "assert_passes",

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
 from service.core.conclusion.conclude import conclude, list_further_asks
-from service.core.encoding import REPORT, report_json
+from service.core.conclusion.report_json import REPORT, report_json
 from service.core.execution import (
     add_executed_score,
     add_execution,
@@ -33,7 +33,7 @@ from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.errors import AllowanceSpentError, DaySpentError, InputError, JudgeDownError, SandboxError
 from service.fits.live import LiveFits
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import Sandbox, ScoreRequest, plan_request, read_request, read_request_trace
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ __all__ = ["REPORT", "Engine", "build_default_engine", "plan", "report_json", "s
 
 
 class Engine:
-    """Scores requests with the rubrics of a shelf. Safe to share between threads: it keeps nothing of a request."""
+    """Scores requests with the rubrics of a registry. Safe to share between threads: it keeps nothing of a request."""
 
     def __init__(  # noqa: PLR0913 (each by name)
         self,
-        shelf: Shelf,
+        registry: Registry,
         sandboxes: Sandboxes | None = None,
         judging: Judging | None = None,
         fits: Collection[Fit] = (),
@@ -66,7 +66,7 @@ class Engine:
         `judges`: how judges are asked of requests that do not say; None: live where there is one.
         `ask_limits`: what judges may be asked for one request; `days`: where it is counted for tenants. None: nowhere.
         """
-        self.shelf = shelf
+        self.registry = registry
         self.sandboxes = sandboxes
         self.judging = judging
         self.fits = fits
@@ -77,7 +77,7 @@ class Engine:
     def copy_without_fits(self) -> Engine:
         """The same without fits, so that values are the judges' own, and none is for humans to label."""
         return Engine(
-            self.shelf, self.sandboxes, self.judging, judges=self.judges, ask_limits=self.ask_limits, days=self.days
+            self.registry, self.sandboxes, self.judging, judges=self.judges, ask_limits=self.ask_limits, days=self.days
         )
 
     def list_warnings(self, fits: Collection[Fit] | None = None) -> list[str]:
@@ -87,8 +87,8 @@ class Engine:
         """
         if self.judging is None:
             return []
-        judges = [*self.shelf.judges.values(), *[judge for rubric in self.shelf for judge in rubric.judges]]
-        shown = _list_evidence(self.shelf)
+        judges = [*self.registry.judges.values(), *[judge for rubric in self.registry for judge in rubric.judges]]
+        shown = _list_evidence(self.registry)
         who = self.judging.judges
         return list(warn_unfitted(self.fits if fits is None else fits, judges, who.models, shown, route=who.route))
 
@@ -117,7 +117,7 @@ class Engine:
         mode = self.mode(request)
         if mode not in ("off", "none"):
             raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
-        attempted = plan_request(request, self.shelf.find(request.rubric))
+        attempted = plan_request(request, self.registry.find(request.rubric))
         return add_executed_score(conclude(attempted, tags=request.tags, mode=mode), attempted)
 
     async def score_async(self, body: JsonValue, spending: Spending | None = None, *, tenant: str = "") -> Report:
@@ -142,7 +142,7 @@ class Engine:
         """The plan, made in a thread: a long trace would stall what else goes on."""
         if request.sandbox is None:
             return await asyncio.to_thread(self.plan, request)
-        rubric = self.shelf.find(request.rubric)
+        rubric = self.registry.find(request.rubric)
         trace = await self._execute(await asyncio.to_thread(read_request_trace, request), rubric, request.sandbox)
         return await asyncio.to_thread(plan_request, request, rubric, trace)
 
@@ -217,7 +217,7 @@ class Engine:
 
     def admit(self, request: ScoreRequest) -> None:
         """InputError where a request names what is not to be had here: a rubric, judges, a model, a sandbox."""
-        rubric = self.shelf.find(request.rubric)
+        rubric = self.registry.find(request.rubric)
         if self.asks_judges(request):
             self._admit_models(request, rubric)
             self.ask_limits.admit_budget(request.budget_usd)
@@ -237,7 +237,7 @@ class Engine:
             return
         for judge in rubric.judges:
             named = [model for model in judge.models if not judging.may_ask(model)]
-            if named and self.shelf.judges.get(judge.id) != judge:
+            if named and self.registry.judges.get(judge.id) != judge:
                 raise InputError.at(
                     "/rubric/judges",
                     f"{judge.id}: {format_value(named[0])} is not among the models that are allowed here",
@@ -260,7 +260,7 @@ class Engine:
 
     def plan(self, request: ScoreRequest) -> Plan:
         """What code decides of a request, and what a judge would be asked."""
-        return plan_request(request, self.shelf.find(request.rubric))
+        return plan_request(request, self.registry.find(request.rubric))
 
 
 def _raise_spent(spending: Spending) -> None:
@@ -280,7 +280,7 @@ def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
 @cache
 def build_default_engine() -> Engine:
     """An engine with the packaged rubrics alone."""
-    return Engine(Shelf())
+    return Engine(Registry())
 
 
 def score(request: dict[str, object]) -> Report:

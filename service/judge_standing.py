@@ -111,7 +111,7 @@ def list_standings(desk: LabelDesk, engine: Engine, tenant: str, judge: str | No
 def list_criteria(engine: Engine) -> dict[str, set[str]]:
     """The criteria that each judge decides, in the rubrics at hand."""
     found: dict[str, set[str]] = {}
-    for rubric in engine.shelf:
+    for rubric in engine.registry:
         for criterion in rubric.criteria:
             if isinstance(criterion.check, JudgeCheck):
                 for name in criterion.check.judge_ids:

@@ -232,7 +232,7 @@ class LabelDesk:
         """The judge that decides a criterion in the rubric of a request; None where none is known here."""
         choice = (subject.request or {}).get("rubric", DEFAULT_RUBRIC)
         with suppress(InputError, ValueError):
-            rubric: Rubric = self._engine.shelf.find(RUBRIC.validate_python(choice))
+            rubric: Rubric = self._engine.registry.find(RUBRIC.validate_python(choice))
             for one in rubric.criteria:
                 if one.id == criterion and isinstance(one.check, JudgeCheck):
                     return rubric.judges_by_id.get(one.check.judge)

@@ -11,7 +11,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from service.core.judging.judges import Judge
 from service.core.models.invalid import list_problems
-from service.core.rubric import Extension, Rubric, add_judges, extend_rubric
+from service.core.rubric import Rubric, add_judges
+from service.core.rubric_extension import Extension, extend_rubric
 from service.errors import RubricError, UnknownRubricError
 from service.packaged_files import find_resource, read_yaml
 
@@ -23,7 +24,7 @@ LATEST = 64
 """Rubrics of requests that are kept complete."""
 
 
-class Shelf:
+class Registry:
     """Rubrics by id. A user's file goes before a packaged one of the same id."""
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
@@ -66,7 +67,7 @@ class Shelf:
         return kept[1]
 
     def add(self, rubric: Rubric) -> None:
-        """Puts a rubric on the shelf, in place of one of the same id; RubricError where it cannot be used."""
+        """Add a rubric, in place of one with the same id; RubricError if it cannot be used."""
         self._rubrics[rubric.id] = self.complete(rubric)
         self._latest = {}
 
@@ -99,7 +100,7 @@ def _read_judge(document: JsonValue) -> Judge:
 
 @cache
 def _read_packaged() -> tuple[Sequence[Judge], Sequence[Rubric | Extension]]:
-    """What comes with the service: read once in a process, for every shelf has it."""
+    """The packaged judges and rubrics: read once per process, because every registry holds them."""
     folder = find_resource("rubrics")
     return tuple(_read_all(folder / "judges", _read_judge)), tuple(_read_all(folder, read_rubric))
 

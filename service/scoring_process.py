@@ -155,7 +155,7 @@ def answer_apart(engine: Engine, data: bytes, limits: Limits, key: str | None = 
         os._exit(MEMORY_EXIT)
     except Exception:  # noqa: BLE001 (whoever asked meets it again, where it is logged)
         return None
-    kept = draft_score(engine.shelf.find(request.rubric), request, report, report_json(report))
+    kept = draft_score(engine.registry.find(request.rubric), request, report, report_json(report))
     return ApartReport(kept.report, count_report(report), kept, request.store)
 
 

@@ -22,7 +22,7 @@ from service.errors import BusyError, SettingsError
 from service.fits.files import AgingFits, read_fits
 from service.fits.live import LiveFits
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def build_engine(settings: Settings, database: Database | None = None) -> Engine
     if judging is None and settings.judges not in (None, "off"):
         raise SettingsError.at("CALLGRADE_JUDGES", "expected off, or CALLGRADE_JUDGE_MODEL set too")
     return Engine(
-        Shelf(list_rubric_folders(settings)),
+        Registry(list_rubric_folders(settings)),
         build_sandboxes(settings),
         judging,
         fits,

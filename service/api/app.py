@@ -41,7 +41,7 @@ from service.api.score_keeping import ScoreKeeper
 from service.api.stopping import watch_stop_signals
 from service.engine import Engine
 from service.errors import CallgradeError
-from service.fits.in_place import FitDesk
+from service.fits.manager import FitManager
 from service.jobs.admission import JobBounds
 from service.labelling import LabelDesk
 from service.scoring_process import ScoringProcess
@@ -161,11 +161,11 @@ def create_app(
 
 
 def _build_metrics(engine: Engine, stock: BacklogCollector | None) -> ServiceMetrics:
-    named = {model for judge in engine.shelf.judges.values() for model in judge.models}
+    named = {model for judge in engine.registry.judges.values() for model in judge.models}
     if engine.judging is not None:
         judges = engine.judging.judges
         named |= {judges.model, *judges.allowed, *([judges.fallback] if judges.fallback else [])}
-    metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.shelf}, stock=stock, models=named)
+    metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.registry}, stock=stock, models=named)
     if engine.judging is not None:
         engine.judging.observers.append(metrics.count_ask)
     return metrics
@@ -203,7 +203,7 @@ def _build_label_routes(
     if database is None:
         return LabelRoutes(None, limits), FitRoutes(None, None, limits)
     kept = cast("Calibrations", calibrations.store.jobs)
-    fits = FitRoutes(FitDesk(database, engine, settings.home / "fits"), kept, limits)
+    fits = FitRoutes(FitManager(database, engine, settings.home / "fits"), kept, limits)
     return LabelRoutes(LabelDesk(database, engine), limits), fits
 
 

@@ -28,7 +28,7 @@ from service.reading.samples import split_samples
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits, parse
 from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
-from service.registry import Shelf, read_rubric
+from service.registry import Registry, read_rubric
 from service.request import CustomId, Expected, ScoreRequest, read_request
 from service.settings import Settings
 from service.wiring import build_engine, build_limits
@@ -143,20 +143,20 @@ def read_inputs(
         engine=engine,
         limits=limits,
         files=tuple(files),
-        rubric=None if rubric is None else find_rubric(engine.shelf, rubric),
+        rubric=None if rubric is None else find_rubric(engine.registry, rubric),
         expected=None if expected is None else _read_expected(expected, limits),
         judges=judges,
         format=None if input_format == "auto" else input_format,
     )
 
 
-def find_rubric(shelf: Shelf, choice: str) -> Rubric:
+def find_rubric(registry: Registry, choice: str) -> Rubric:
     """The rubric of an id, or of a file."""
     path = Path(choice)
     if not names_file(choice):
-        return _find_rubric(shelf, choice)
+        return _find_rubric(registry, choice)
     try:
-        return shelf.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
+        return registry.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
     except InputError as error:
         raise error.in_file(str(path)) from None
 
@@ -166,9 +166,9 @@ def names_file(choice: str) -> bool:
     return Path(choice).suffix in {".yaml", ".yml", ".json"} or Path(choice).name != choice
 
 
-def _find_rubric(shelf: Shelf, choice: str) -> Rubric:
+def _find_rubric(registry: Registry, choice: str) -> Rubric:
     try:
-        return shelf.find(choice)
+        return registry.find(choice)
     except InputError as error:
         raise type(error)(Problem("", problem.message) for problem in error.problems) from None
 

@@ -115,7 +115,7 @@ class CalibrationDraft:
         mode = self._engine.mode(request)
         if mode in ("off", "none"):
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
-        return AskSettings(self._engine.shelf.find(fields["rubric"]), mode, options.repeats)
+        return AskSettings(self._engine.registry.find(fields["rubric"]), mode, options.repeats)
 
     def _cut(self, rows: _CalibrationRows, settings: AskSettings, cutter: Cutter) -> None:
         questions = settings.list_questions(list(rows.items.values()))
@@ -170,7 +170,7 @@ class _CalibrationRows:
 
     def _add_prediction(self, row: CalibrationRow) -> None:
         prediction = validate(PREDICTION, row.value)
-        key = (prediction.said, prediction.binding)
+        key = (prediction.answer_id, prediction.binding)
         if key in self._answer_pointers:
             raise InputError.at("/sample", f"the same answer of the same judge as of {self._answer_pointers[key]}")
         self._answer_pointers[key] = row.pointer

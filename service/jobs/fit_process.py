@@ -23,7 +23,7 @@ from service.calibration.run import calibrate
 from service.core.rubric import Rubric
 from service.engine import REPORT
 from service.errors import InputError
-from service.fits.files import get_today, name_file
+from service.fits.files import build_file_name, get_today
 from service.jobs.fitting import FIT_OUTCOME
 from service.jobs.predicting import AskSettings, build_request, find_own_steps
 from service.request import read_request, read_request_trace
@@ -39,7 +39,7 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     """Fit a calibration whose items are judged."""
     items = read_models(parse_lines(job["labels"].split("\n")), ITEM)
     predictions = list(_list_predictions(job, [item for _, item in items]))
-    missing = [str(one) for one in predictions if isinstance(one, UnansweredItem) and not one.decided]
+    missing = [str(one) for one in predictions if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     outcome = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:MAX_REASONS]))
     labels = build_labelled_set(items, source=job["name"] or "labels")
     answered = [one for one in predictions if isinstance(one, Prediction)]
@@ -47,7 +47,7 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
         run = calibrate(labels, answered, _read_options(job["options"]))
     except InputError as error:
         return replace(outcome, problem=str(error))
-    files = [{"name": name_file(fit), "fit": json.loads(render_json(fit))} for fit in run.fits]
+    files = [{"name": build_file_name(fit), "fit": json.loads(render_json(fit))} for fit in run.fits]
     return replace(outcome, report=render_json(run.report).decode(), fits=json.dumps(files))
 
 

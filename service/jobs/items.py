@@ -29,7 +29,7 @@ from service.errors import (
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
 from service.reading.strict_json import Limits, parse
-from service.registry import Shelf
+from service.registry import Registry
 from service.reporting.breaks import describe_break
 from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
@@ -167,7 +167,7 @@ class ItemScorer:
         return OutcomeRow(item.position, True, line, label_items=answer.labelled, facts=facts)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
-        return list_label_items(report, self._engine.shelf.find(request.rubric))
+        return list_label_items(report, self._engine.registry.find(request.rubric))
 
     async def finish(
         self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool
@@ -253,7 +253,7 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     )
 
 
-def read_outcome(line: str, shelf: Shelf) -> StoredOutcome:
+def read_outcome(line: str, registry: Registry) -> StoredOutcome:
     """Read the stored facts of an item from its outcome line. A report that can no longer be read counts as an error.
 
     It has label items if the registry still has its exact rubric.
@@ -266,7 +266,7 @@ def read_outcome(line: str, shelf: Shelf) -> StoredOutcome:
         report = None
     if report is None:
         return StoredOutcome(ItemFacts(name, ERROR_VERDICT))
-    rubric = next((one for one in shelf if one.digest == report.rubric.hash), None)
+    rubric = next((one for one in registry if one.digest == report.rubric.hash), None)
     return StoredOutcome(_build_facts(name, report), () if rubric is None else list_label_items(report, rubric))
 
 

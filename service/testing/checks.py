@@ -81,7 +81,7 @@ class TraceChecker:
 
     def _find_rubric(self, rubric: Mapping[str, object] | str | Path) -> object:
         if isinstance(rubric, Path) or (isinstance(rubric, str) and names_file(rubric)):
-            return find_rubric(self.engine.shelf, str(rubric)).model_dump(mode="json", exclude_unset=True)
+            return find_rubric(self.engine.registry, str(rubric)).model_dump(mode="json", exclude_unset=True)
         return rubric
 
     def _score(self, request: ScoreRequest) -> Report:

@@ -14,7 +14,7 @@ from service.cli.serving.server import listener_at, log_address, serve_on
 from service.core.report import Report
 from service.engine import Engine
 from service.logs.lines import configure
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import ScoreRequest
 
 
@@ -36,7 +36,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with listener_at(settings.host, 0) as listener, suppress(KeyboardInterrupt):
         log_address(listener, 1)
-        serve_on(create_app(settings, engine=Busy(Shelf())), settings, listener, EndNotice(), workers=1, token="")
+        serve_on(create_app(settings, engine=Busy(Registry())), settings, listener, EndNotice(), workers=1, token="")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.runner import Runner
 from service.jobs.worker import Worker
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.store.database import Database
 from service.store.jobs.chunks import Chunks
@@ -27,7 +27,7 @@ from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.store.played import Recording
 
 SMALL = Settings(batch_chunk=16, batch_max_items=200, max_body_bytes=100_000)
-ENGINE = Engine(Shelf(), judging=build_demo_judging())
+ENGINE = Engine(Registry(), judging=build_demo_judging())
 
 
 class Silent:

@@ -28,7 +28,7 @@ from service.jobs.chunking import Cutter
 from service.jobs.quotes import Quote, build_quote
 from service.jobs.spool import Spool
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
@@ -279,7 +279,7 @@ def judging(price: float | None = 0.25) -> Engine:
     async def priced(_: Prompt) -> float | None:
         return price
 
-    return Engine(Shelf(), judging=Judging(DemoJudge(), Remembering(), Judges("stand-in"), pricing=priced))
+    return Engine(Registry(), judging=Judging(DemoJudge(), Remembering(), Judges("stand-in"), pricing=priced))
 
 
 JUDGED = [judged_body(n) for n in range(4)]

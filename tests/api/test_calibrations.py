@@ -27,7 +27,7 @@ from service.engine import Engine
 from service.fits.files import get_today, read_fits
 from service.jobs.fitting import fit
 from service.jobs.notices import NoticeSender
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
@@ -114,8 +114,10 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     (tmp_path / file["name"]).write_text(json.dumps(file["fit"]))
     [read] = read_fits([tmp_path])
     assert (read.id, read.criterion, read.labels) == (judge["fit_id"], "grounded", 120)
-    binding = Binding(read.judge, Shelf().judges[read.judge].digest, "callgrade/stand-in", read.assembly, read.evidence)
-    assert read.evidence == find_evidence(Shelf().find("four_step"), "grounded")
+    binding = Binding(
+        read.judge, Registry().judges[read.judge].digest, "callgrade/stand-in", read.assembly, read.evidence
+    )
+    assert read.evidence == find_evidence(Registry().find("four_step"), "grounded")
     assert calibrate_value([read], binding, "grounded", 1.0).status == "calibrated"
 
 
@@ -147,7 +149,7 @@ def test_fits_at_hand_do_not_reach_what_is_fitted_anew(done: tuple[Client, str],
     """The same items under an engine with the fit of the first run give the very same fit."""
     first, name = done
     [file] = first.find(name, "/fits").json["data"]
-    engine = Engine(Shelf(), judging=build_demo_judging(), fits=[Fit.model_validate_json(json.dumps(file["fit"]))])
+    engine = Engine(Registry(), judging=build_demo_judging(), fits=[Fit.model_validate_json(json.dumps(file["fit"]))])
     again = Client(ask, store, engine=engine, settings=Settings(batch_max_items=300))
     made = again.submit({"items": items(120), "repeats": 2, "name": "again", "method": "isotonic"})["id"]
     again.work()
@@ -155,7 +157,7 @@ def test_fits_at_hand_do_not_reach_what_is_fitted_anew(done: tuple[Client, str],
 
 
 def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:
-    client = Client(ask, store, engine=Engine(Shelf()))
+    client = Client(ask, store, engine=Engine(Registry()))
     listed = items(60)
     recorded = [said(one, 0.9 if n % 2 == 0 else 0.2) for n, one in enumerate(listed)]
     made = client.submit(jsonl(*listed, *recorded), LINES, method="platt", seed="other")
@@ -176,7 +178,7 @@ CASCADE: dict[str, Callable[[int], float]] = {
 
 
 def test_a_cascade_with_a_guarantee_is_fitted_as_without_a_service(ask: Ask, store: Database) -> None:
-    client = Client(ask, store, engine=Engine(Shelf()))
+    client = Client(ask, store, engine=Engine(Registry()))
     listed = items(120)
     cheap, dear = ([said(one, raw(n), judge=judge) for n, one in enumerate(listed)] for judge, raw in CASCADE.items())
     made = client.submit(jsonl(*listed, *cheap, *dear), LINES, guarantee=0.8, cascade="cheap (m),dear (m)")
@@ -260,7 +262,7 @@ def test_lines_are_named(client: Client) -> None:
 
 
 def test_without_a_judge_predictions_are_needed(ask: Ask, store: Database) -> None:
-    client = Client(ask, store, engine=Engine(Shelf()))
+    client = Client(ask, store, engine=Engine(Registry()))
     assert "CALLGRADE_JUDGE_MODEL" in client.refused(422, {"items": [GOOD], "judges": "live"})["detail"]
     assert "or predictions" in client.refused(422, {"items": [GOOD]})["detail"]
 

@@ -13,8 +13,8 @@ from service.core.judging.questions import ASSEMBLY
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.fits.files import AgingFits
-from service.fits.live import LOOK_S, LiveFits
-from service.registry import Shelf
+from service.fits.live import RELOAD_INTERVAL_S, LiveFits
+from service.registry import Registry
 from service.settings import Settings
 from service.store.access.audit import Actor, Audit
 from service.store.database import Database
@@ -27,8 +27,8 @@ from tests.api.test_labels import body, dumped
 from tests.faults.clock import Clock
 from tests.fits import make_fit
 
-SHELF = Shelf()
-JUDGE = SHELF.judges["result_groundedness"]
+REGISTRY = Registry()
+JUDGE = REGISTRY.judges["result_groundedness"]
 ANA = Actor("key ana", "")
 
 
@@ -40,7 +40,7 @@ def fit(**changes: Any) -> Fit:
         "criterion": "grounded",
         "model": STAND_IN,
         "assembly": ASSEMBLY,
-        "evidence": find_evidence(SHELF.find("four_step"), "grounded"),
+        "evidence": find_evidence(REGISTRY.find("four_step"), "grounded"),
         "threshold": 0.25,
     }
     return make_fit(**{**bound, **changes})
@@ -58,7 +58,7 @@ def live(database: Database, clock: Clock, *files: Fit) -> LiveFits:
 def processes(ask: Ask, store: Database, clock: Clock) -> tuple[PlayedClient, PlayedClient]:
     """Two processes over one store."""
     clients = [
-        PlayedClient(ask, store, engine=Engine(SHELF, judging=build_demo_judging(), fits=live(store, clock)))
+        PlayedClient(ask, store, engine=Engine(REGISTRY, judging=build_demo_judging(), fits=live(store, clock)))
         for _ in range(2)
     ]
     return clients[0], clients[1]
@@ -95,7 +95,7 @@ def test_an_installed_fit_decides_in_every_process(processes: tuple[PlayedClient
         ("in use", "installed", 0.25)
     ]
     assert verdict(here) == (True, "calibrated")
-    clock.time += LOOK_S
+    clock.time += RELOAD_INTERVAL_S
     assert verdict(there) == (True, "calibrated")
     [listed] = there("GET", "/v1/fits").json["data"]
     assert listed == made.json["data"][0]
@@ -124,7 +124,7 @@ def test_a_rollback_brings_the_fit_before_back(processes: tuple[PlayedClient, Pl
 
 def test_a_file_stays_below_and_cannot_be_taken_away_here(ask: Ask, store: Database, clock: Clock) -> None:
     file = fit(threshold=0.75)
-    engine = Engine(SHELF, judging=build_demo_judging(), fits=live(store, clock, file))
+    engine = Engine(REGISTRY, judging=build_demo_judging(), fits=live(store, clock, file))
     client = PlayedClient(ask, store, engine=engine)
     assert client("DELETE", f"/v1/fits/{file.id}").problem["status"] == 409
     client("POST", "/v1/fits", sent(fit()))
@@ -134,7 +134,7 @@ def test_a_file_stays_below_and_cannot_be_taken_away_here(ask: Ask, store: Datab
 
 
 def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Database, clock: Clock) -> None:
-    engine = Engine(SHELF, judging=build_demo_judging(), fits=live(store, clock))
+    engine = Engine(REGISTRY, judging=build_demo_judging(), fits=live(store, clock))
     client = PlayedClient(ask, store, engine=engine, settings=Settings(batch_chunk=16, batch_max_items=300))
     name = client.submit({"items": items(120), "method": "isotonic"})["id"]
     assert client("POST", "/v1/fits", dumped({"calibration": name})).problem["status"] == 409
@@ -190,8 +190,8 @@ def test_a_store_out_of_reach_changes_no_verdict(clock: Clock) -> None:
     fits = LiveFits([], source, max_age_days=0, clock=clock.now)
     assert list(fits) == [fit()]
     source.reachable = False
-    clock.time += LOOK_S
-    fits.look()
+    clock.time += RELOAD_INTERVAL_S
+    fits.reload()
     assert list(fits) == [fit()]
     assert list(LiveFits([make_fit()], source, max_age_days=0, clock=clock.now)) == [make_fit()]
 

@@ -24,7 +24,7 @@ from service.core.judging.fits import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.engine import Engine
 from service.logs.redaction import Redactor
-from service.registry import Shelf
+from service.registry import Registry
 from service.store.database import Database
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.clock import Clock
@@ -94,7 +94,7 @@ def application(  # noqa: PLR0913 (each is what one test is about)
     )
     setup = Judges(f"openai/{model}", api_base=base, **judges)
     judging = Judging(caller, cache or NoCache(), setup, pricing=port.worst_usd, now=clock.now)
-    return create_app(engine=Engine(Shelf(), judging=judging), database=database)
+    return create_app(engine=Engine(Registry(), judging=judging), database=database)
 
 
 def kept_in(folder: Path) -> DiskCache:
@@ -343,7 +343,7 @@ def test_metrics_tell_of_replies_and_faults(provider, clock, send, tmp_path: Pat
 
 def fit_for(model: str) -> Fit:
     """A fit of the packaged judge with this model: what it calls doubtful, humans pass in 9 of 10 cases."""
-    judge = Shelf().judges["argument_plausibility"]
+    judge = Registry().judges["argument_plausibility"]
     calibrator = {"kind": "isotonic", "raw": [0.0, 0.5, 1.0], "value": [0.1, 0.9, 0.95]}
     return Fit.model_validate(
         {
@@ -363,7 +363,7 @@ def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, sen
         ("other", "mismatched", None, None),
         ("says-doubtful-2026-08-07", "stale", None, None),
     ):
-        app = create_app(engine=Engine(Shelf(), judging=judging, fits=[fit_for(model)]))
+        app = create_app(engine=Engine(Registry(), judging=judging, fits=[fit_for(model)]))
         report = send(app, "/v1/score", body()).json
         outcome = judged(report)
         assert (outcome["calibration"]["status"], outcome["raw"]) == (status, 0.5)
@@ -382,7 +382,7 @@ def test_a_stratum_that_the_request_names_and_no_fit_knows_is_out_of_domain(prov
     port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
     judging = Judging(ModelCaller(port, ProviderGates(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base))
     fit = fit_for("says-doubtful").model_copy(update={"strata": ("a", "b")})
-    report = send(create_app(engine=Engine(Shelf(), judging=judging, fits=[fit])), "/v1/score", body(tags=tags)).json
+    report = send(create_app(engine=Engine(Registry(), judging=judging, fits=[fit])), "/v1/score", body(tags=tags)).json
     assert judged(report)["calibration"]["status"] == status
 
 

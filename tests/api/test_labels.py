@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.calibration.importers.published import import_labels
 from service.engine import Engine
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
@@ -24,7 +24,7 @@ from tests.fits import make_fit
 from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
-SHELF = Shelf()
+REGISTRY = Registry()
 
 
 def trace(number: int, *, right: bool) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def test_the_items_of_a_batch_are_labelled_once_each(client: PlayedClient) -> No
 
 
 def test_what_a_fit_leaves_to_humans_comes_first(ask: Ask, store: Database) -> None:
-    judge = SHELF.judges["result_groundedness"]
+    judge = REGISTRY.judges["result_groundedness"]
     from service.calibration.report_predictions import find_evidence
     from service.core.judging.questions import ASSEMBLY
     from service.core.report import STAND_IN
@@ -184,10 +184,10 @@ def test_what_a_fit_leaves_to_humans_comes_first(ask: Ask, store: Database) -> N
         criterion="grounded",
         model=STAND_IN,
         assembly=ASSEMBLY,
-        evidence=find_evidence(SHELF.find("four_step"), "grounded"),
+        evidence=find_evidence(REGISTRY.find("four_step"), "grounded"),
         abstain=(0.0, 0.75),
     )
-    client = PlayedClient(ask, store, engine=Engine(SHELF, judging=build_demo_judging(), fits=[fit]))
+    client = PlayedClient(ask, store, engine=Engine(REGISTRY, judging=build_demo_judging(), fits=[fit]))
     batch = submit(client, 8)
     first = [client("GET", "/v1/labels/next", criterion="grounded", annotator=one).json for one in "ab"]
     assert {one["source"] for one in first} == {"human"}

@@ -114,7 +114,7 @@ def test_the_id_of_a_callers_own_rubric_is_no_label(ask: Ask, fresh: FastAPI) ->
 
 
 def test_an_error_of_ours_is_logged_with_its_place_and_without_its_words(ask: Ask, lines: Any) -> None:
-    app = create_app(engine=Quoting(build_engine(Settings()).shelf))
+    app = create_app(engine=Quoting(build_engine(Settings()).registry))
     answer = ask("POST", "/v1/score", json.dumps(with_text(CANARY)).encode(), app=app)
     assert (answer.status, CANARY in answer.body.decode()) == (500, False)
     error, request = [json.loads(line) for line in lines()]

@@ -22,7 +22,7 @@ from service.core.rubric import Rubric
 from service.engine import Engine, build_default_engine, report_json
 from service.errors import BusyError
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import ScoreRequest
 from service.settings import Settings
 from tests.api.asgi_caller import JSON, Ask, exchange
@@ -88,12 +88,12 @@ def test_rubrics_are_listed(ask: Ask) -> None:
     listed = ask("GET", "/v1/rubrics").json
     assert listed == [
         {"id": r.id, "version": r.version, "hash": r.digest, "title": r.title, "description": r.description}
-        for r in Shelf()
+        for r in Registry()
     ]
     assert "four_step" in [rubric["id"] for rubric in listed]
 
 
-@pytest.mark.parametrize("rubric", list(Shelf()), ids=lambda rubric: rubric.id)
+@pytest.mark.parametrize("rubric", list(Registry()), ids=lambda rubric: rubric.id)
 def test_a_rubric_as_it_is_shown_is_the_rubric(ask: Ask, rubric: Rubric) -> None:
     shown = ask("GET", f"/v1/rubrics/{rubric.id}")
     assert shown.body == ask("GET", f"/v1/rubrics/{rubric.id}@{rubric.version}").body
@@ -337,7 +337,7 @@ class Breaking(Engine):
     """An engine that fails as nobody foresaw, or for want of room."""
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(Shelf())
+        super().__init__(Registry())
         self.error = error
 
     def answer(self, request: ScoreRequest) -> Report:  # noqa: ARG002

@@ -18,7 +18,7 @@ from service.asking.calls import ModelCaller, Observer
 from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.engine import Engine, plan
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.store.access.answers import CLAIM_S, KEPT_S, MAX_KEYS, Answers, KeyedRequest, StoredAnswer
 from service.store.access.keys import Keys
@@ -59,7 +59,7 @@ def service(
     caller = ModelCaller(Plain(provider.base()), ProviderGates(Clock()), observers=observers)
     judging = Judging(caller, NoCache(), Judges(MODEL), observers=observers)
     days = None if database is None else Days(UsageStore(database), caps)
-    engine = Engine(Shelf(), judging=judging, ask_limits=limits or AskLimits(), days=days)
+    engine = Engine(Registry(), judging=judging, ask_limits=limits or AskLimits(), days=days)
     return create_app(engine=engine, database=database)
 
 

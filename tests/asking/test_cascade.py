@@ -9,7 +9,7 @@ from typing import Any
 
 from service.core.report import Report
 from service.engine import Engine
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.wiring import build_judging, choose_route
 from tests.core.test_judge_cascades import CHEAP, STRONG, fit_of, rubric
@@ -34,16 +34,16 @@ def score_all(home: Path) -> tuple[dict[str, Report], Counter[str]]:
     provider.label_of = label_of
     judges = [{**CHEAP, "models": ["openai/m1"]}, {**STRONG, "models": ["openai/m2", "openai/m3"]}]
     made: dict[str, Any] = {**rubric(guarantee=0.9), "judges": judges}
-    shelf = Shelf()
-    cheap, strong = (shelf.find(_read(made)).judges_by_id[name] for name in ("cheap", "strong"))
+    registry = Registry()
+    cheap, strong = (registry.find(_read(made)).judges_by_id[name] for name in ("cheap", "strong"))
     with serving(provider) as server:
         settings = Settings(judge_model="openai/m0", judge_api_base=server.base(), judge_api_key="none", home=home)
         route = choose_route(settings)
         first = fit_of("cheap", judge_digest=cheap.digest, route=route)
         fits = (first, fit_of("strong", judge_digest=strong.digest, route=route, after=first.id))
         judging = build_judging(settings, {})
-        engine = Engine(shelf, judging=judging, fits=fits)
-        shelf.add(_read(made))
+        engine = Engine(registry, judging=judging, fits=fits)
+        registry.add(_read(made))
 
         async def run() -> dict[str, Report]:
             try:

@@ -12,7 +12,7 @@ import pytest
 
 from service import Report
 from service.engine import Engine
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.wiring import build_judging
 from tests.conftest import Run
@@ -40,7 +40,7 @@ def test_only_the_traces_of_failed_replies_abstain(run: Run, provider: Provider,
         judge_attempts=1,
         home=tmp_path,
     )
-    engine = Engine(Shelf(), judging=build_judging(settings, {}))
+    engine = Engine(Registry(), judging=build_judging(settings, {}))
 
     async def score_all() -> list[Report]:
         return await asyncio.gather(*[engine.score_async(right(number)) for number in range(TRACES)])

@@ -31,7 +31,7 @@ from service.jobs.items import ItemScorer, WaitingItem, widen_limits
 from service.jobs.runner import Runner, Work
 from service.jobs.worker import Worker, keep_working
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import read_request
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import ChunkItem, OutcomeRow
@@ -117,7 +117,7 @@ def _against_bare_calls(items: int = 10_000, at_once: int = 64) -> None:
 
 
 async def _bare(base: str, calls: int, at_once: int) -> float:
-    engine = Engine(Shelf(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
+    engine = Engine(Registry(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
     import litellm
 
     turns = judging.turns(engine) | {"api_base": base}
@@ -158,7 +158,7 @@ def _around_a_sleep(url: str, folder: Path, items: int = 10_000, at_once: int = 
     print(f"(k) {items} items that take 50 ms, {at_once} at once, second batch on {name}")
     bare = asyncio.run(_semaphore(items, at_once))
     _said("a semaphore and a sleep", bare, "items/s")
-    engine = Engine(Shelf(), judging=Judging(_Sleeping(), NoCache(), Judges("openai/good")))
+    engine = Engine(Registry(), judging=Judging(_Sleeping(), NoCache(), Judges("openai/good")))
     works: dict[str, Work] = {"the batch engine around the sleep": _Sleep()}
     works["the same with all of judged scoring"] = ItemScorer(engine, widen_limits(Limits()))
     for told, work in works.items():
@@ -207,7 +207,7 @@ def _against_the_engine(items: int = 10_000) -> None:
     print(f"(l) an unjudged batch of {items} items on sqlite, against the engine in one process")
     requests = [request(n) for n in range(items)]
     lines = [json.dumps(one) for one in requests[:2_000]]
-    engine = Engine(Shelf())
+    engine = Engine(Registry())
     start = time.perf_counter()
     for line in lines:
         report_json(engine.score(json.loads(line)))

@@ -55,9 +55,9 @@ def _measure_waits(bodies: Sequence[bytes]) -> None:
 def _measure_many(bodies: Sequence[bytes]) -> None:
     from service.engine import Engine, report_json
     from service.reading.strict_json import Limits, parse
-    from service.registry import Shelf
+    from service.registry import Registry
 
-    engine, limits = Engine(Shelf()), Limits()
+    engine, limits = Engine(Registry()), Limits()
     body = b"[" + b",".join(bodies) + b"]"
     alone = best(lambda: [report_json(engine.score(item)) for item in parse(body, limits)], rounds=9)  # type: ignore[union-attr]
     served = _seconds_a_request(serve_callgrade, "/v1/score/many", body)

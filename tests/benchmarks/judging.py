@@ -27,7 +27,7 @@ from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
 from service.logs.redaction import Redactor
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import ScoreRequest, read_request
 from tests.benchmarks.http import rate
 
@@ -58,10 +58,10 @@ def measure() -> None:
 
 
 async def _measured() -> None:
-    shelf = Shelf()
+    registry = Registry()
     model = LiteLLM(api_base=BASE, api_key="none", reply="auto", redact=Redactor())
     caller = ModelCaller(model, ProviderGates(), account=model.account, pricing=model.worst_usd)
-    live = Engine(shelf, judging=Judging(caller, NoCache(), Judges("openai/good", api_base=BASE)))
+    live = Engine(registry, judging=Judging(caller, NoCache(), Judges("openai/good", api_base=BASE)))
     await _ready(live)
     import litellm  # after our own import of it, which keeps it off the network
 
@@ -88,7 +88,7 @@ def _measure_cached() -> None:
             model = LiteLLM(api_base=BASE, api_key="none", reply="auto", redact=Redactor())
             cache = DiskCache(Path(folder), ttl=3_600.0, max_bytes=2**30)
             judging = Judging(ModelCaller(model, ProviderGates()), cache, Judges("openai/good", api_base=BASE))
-            return create_app(engine=Engine(Shelf(), judging=judging))
+            return create_app(engine=Engine(Registry(), judging=judging))
 
         cached = rate(serve, "/v1/score", [json.dumps(body(n)).encode() for n in range(60)])
         off = rate(serve, "/v1/score", [json.dumps(body(n, judges="off")).encode() for n in range(60)])

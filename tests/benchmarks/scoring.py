@@ -9,16 +9,16 @@ from typing import Any
 
 import jsonschema_rs
 
-from service.core.rubric import Extension
+from service.core.rubric_extension import Extension
 from service.engine import Engine, report_json
 from service.reading.strict_json import Limits, parse
-from service.registry import Shelf
+from service.registry import Registry
 from tests.benchmarks.workload import cases, request
 
 GATES_ALONE = "gates_alone"
 BESIDE_THE_GATES = tuple(
     criterion.id
-    for criterion in Shelf().find("four_step").criteria
+    for criterion in Registry().find("four_step").criteria
     if criterion.id not in ("decide", "tool_name", "schema", "arguments")
 )
 
@@ -37,11 +37,11 @@ def measure() -> None:
     """Prints the cost of scoring beside its floor and its parts."""
     source, workload = cases()
     requests = [request(case) for case in workload]
-    engine = Engine(Shelf())
+    engine = Engine(Registry())
     per = 1e6 / len(workload)
     floor = best(build_floor(workload)) * per
     gates = [one | {"rubric": GATES_ALONE} for one in requests]
-    engine.shelf.add(engine.shelf.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
+    engine.registry.add(engine.registry.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
     alone = best(lambda: [report_json(engine.score(one)) for one in gates]) * per
     whole = best(lambda: [report_json(engine.score(one)) for one in requests]) * per
     bodies = [json.dumps(one).encode() for one in requests]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service import __version__
-from service.core.rubric import Extension
+from service.core.rubric_extension import Extension
 from service.engine import Engine, report_json
-from service.registry import Shelf
+from service.registry import Registry
 from tests.benchmarks.scoring import BESIDE_THE_GATES, GATES_ALONE, build_floor
 from tests.benchmarks.workload import cases, request
 
@@ -57,8 +57,8 @@ def measure() -> None:
 
 
 def _build_ours(workload: Sequence[dict[str, Any]]) -> Round:
-    engine = Engine(Shelf())
-    engine.shelf.add(engine.shelf.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
+    engine = Engine(Registry())
+    engine.registry.add(engine.registry.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
     whole = [request(case) for case in workload]
     gates = [one | {"rubric": GATES_ALONE} for one in whole]
     agreeing = [one for one in gates if engine.score(one).all_passed]

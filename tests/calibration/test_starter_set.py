@@ -11,7 +11,7 @@ from service.calibration.labels import LabelledItem, LabelledSet, read_labels
 from service.core.plan import plan
 from service.core.rubric import Rubric
 from service.intake import read_trace
-from service.registry import Shelf
+from service.registry import Registry
 
 STARTER = Path(__file__).parents[2] / "calibration" / "labels" / "starter.jsonl"
 
@@ -68,7 +68,7 @@ def test_a_family_of_near_misses_has_each_tool_taken_for_another(starter: Labell
 def test_every_case_has_the_question_it_is_labelled_for_unless_code_can_tell_that_it_fails(
     starter: LabelledSet,
 ) -> None:
-    rubric = Shelf().find("four_step")
+    rubric = Registry().find("four_step")
     for item in starter.items:
         assert item.trace is not None
         asks = plan(read_trace(item.trace), rubric).asks

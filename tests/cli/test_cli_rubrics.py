@@ -13,25 +13,25 @@ import yaml
 from service.api.app import create_app
 from service.cli.rubric_yaml import YamlLines
 from service.packaged_files import read_yaml
-from service.registry import Shelf, read_rubric
+from service.registry import Registry, read_rubric
 from tests.bulk import share
 from tests.cli.cli_run import Run
 
-SHELF = Shelf()
+REGISTRY = Registry()
 
 
 def test_the_list_has_every_rubric(run: Run) -> None:
-    assert [line.split()[0] for line in run("rubrics", "list").lines[1:]] == [f"{r.id}@{r.version}" for r in SHELF]
+    assert [line.split()[0] for line in run("rubrics", "list").lines[1:]] == [f"{r.id}@{r.version}" for r in REGISTRY]
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize("rubric", [pytest.param(r, id=r.id) for r in share(list(SHELF), one_in=3)])
+@pytest.mark.parametrize("rubric", [pytest.param(r, id=r.id) for r in share(list(REGISTRY), one_in=3)])
 def test_what_is_shown_reads_back_to_the_same_rubric(rubric: object, run: Run, tmp_path: Path) -> None:
     name = rubric.id  # type: ignore[attr-defined]
-    wanted = SHELF.find(name)
+    wanted = REGISTRY.find(name)
     for form in ("yaml", "json"):
         text = run("rubrics", "show", name, "--format", form).out
-        again = SHELF.find(read_rubric(read_yaml(text, source=form)))  # type: ignore[arg-type]
+        again = REGISTRY.find(read_rubric(read_yaml(text, source=form)))  # type: ignore[arg-type]
         assert again.digest == wanted.digest
         (tmp_path / f"r.{form}").write_text(text)
         checked = run("rubrics", "check", f"r.{form}")
@@ -95,7 +95,7 @@ def test_one_bad_file_does_not_hide_a_good_one(run: Run, tmp_path: Path) -> None
     (tmp_path / "good.yaml").write_text("extends: four_step\nid: good\n")
     ran = run("rubrics", "check", "bad.yaml", "good.yaml", "absent.yaml")
     assert ran.code == 4
-    assert f"good.yaml: ok, good@2, {len(SHELF.find('four_step').criteria)} criteria, sha256 " in ran.out
+    assert f"good.yaml: ok, good@2, {len(REGISTRY.find('four_step').criteria)} criteria, sha256 " in ran.out
     assert "bad.yaml:1: /id" in ran.err
     assert "absent.yaml: No such file" in ran.err
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.conclusion.conclude import conclude
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.plan import plan
 from service.core.trace import Message, Step, ToolCall, Trace
-from service.registry import Shelf, read_rubric
+from service.registry import Registry, read_rubric
 from tests.bulk import examples
 from tests.core.carried_cases import codes, load, report, values
 
@@ -100,7 +100,7 @@ def test_a_finding_says_what_was_wrong_with_the_call_that_was_made() -> None:
     assert said["/expected/ordered/2"] == "c was expected and not called"
 
 
-SHELF = Shelf()
+REGISTRY = Registry()
 RUBRIC_OF = {
     compat: read_rubric({"id": "r", "extra_calls": "allow", "compat": compat, "criteria": [percentage("callgrade")]})
     for compat in (True, False)
@@ -113,7 +113,7 @@ def met(calls: list[Any], ordered: list[Any], unordered: list[Any], *, compat: b
     steps = tuple(Step(n, 1, ToolCall(None, name, args)) for n, (name, args) in enumerate(calls))
     trace = Trace(None, "callgrade", None, (Message("user", "x", 1),), steps, None, 1)
     expected = Expectation.model_validate({"ordered": ordered, "unordered": unordered})
-    score = conclude(plan(trace, SHELF.find(RUBRIC_OF[compat]), expected)).score
+    score = conclude(plan(trace, REGISTRY.find(RUBRIC_OF[compat]), expected)).score
     assert score is not None
     return round(score * (len(ordered) + len(unordered)))
 

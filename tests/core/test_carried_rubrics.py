@@ -9,7 +9,7 @@ import pytest
 
 from service import Report, score
 from service.packaged_files import find_resource
-from service.registry import Shelf
+from service.registry import Registry
 from tests.core.carried_cases import codes, report, values
 
 CARRIED = (
@@ -29,7 +29,7 @@ CARRIED = (
 def test_a_rubric_stands_in_a_file_of_its_name_that_says_whose_method_it_is(name: str) -> None:
     text = Path(find_resource("rubrics", f"{name}.yaml")).read_text("utf-8")
     assert text.startswith("# ")
-    assert Shelf().find(name).id == name
+    assert Registry().find(name).id == name
 
 
 SEND = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service import Shelf, plan
+from service import Registry, plan
 
 TRACE = {
     "format": "callgrade",
@@ -20,10 +20,10 @@ OTHERS = {"natural_language", "next_action", "step_quality"}
 
 def test_every_judge_of_the_contract_is_asked():
     asked = [ask.judge.id for ask in plan({"trace": TRACE, "rubric": "contract_full"}).asks]
-    assert sorted(asked) == sorted(Shelf().judges.keys() - OTHERS)
+    assert sorted(asked) == sorted(Registry().judges.keys() - OTHERS)
 
 
 def test_it_is_a_rubric_of_its_own():
-    found, base = Shelf().find("contract_full@1"), Shelf().find("four_step")
+    found, base = Registry().find("contract_full@1"), Registry().find("four_step")
     assert {one.id for one in base.criteria} < {one.id for one in found.criteria}
     assert (found.thresholds, found.title) == (base.thresholds, "The contract, all questions")

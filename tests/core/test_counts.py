@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from service.core.rubric import Extension
+from service.core.rubric_extension import Extension
 from service.engine import Engine, report_json
-from service.registry import Shelf
+from service.registry import Registry
 from tests.benchmarks.scoring import BESIDE_THE_GATES, GATES_ALONE
 from tests.benchmarks.workload import cases, request
 
@@ -50,15 +50,15 @@ def count_calls(engine: Engine, requests: Sequence[Json]) -> int:
     ids=["gates", "gates, all calls agree", "four_step"],
 )
 def test_calls_of_a_case(rubric: str, agreeing: bool, most: int) -> None:
-    engine = Engine(Shelf())
-    engine.shelf.add(engine.shelf.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
+    engine = Engine(Registry())
+    engine.registry.add(engine.registry.find(Extension(extends="four_step", id=GATES_ALONE, without=BESIDE_THE_GATES)))
     chosen = [case for case in cases()[1] if not agreeing or case["actual_calls"] == case["expected_calls"] != []]
     requests = [request(case) | {"rubric": rubric} for case in chosen[:CASES]]
     assert count_calls(engine, requests) / len(requests) <= most
 
 
 def test_nothing_waits_for_the_collector() -> None:
-    engine = Engine(Shelf())
+    engine = Engine(Registry())
     requests = [request(case) for case in cases()[1][:CASES]]
     for one in requests:
         report_json(engine.score(one))
@@ -103,13 +103,13 @@ GROWN: dict[str, Callable[[int], Json]] = {
 
 @pytest.mark.parametrize("grown", GROWN.values(), ids=GROWN.keys())
 def test_work_grows_with_what_is_given(grown: Callable[[int], Json]) -> None:
-    engine = Engine(Shelf())
+    engine = Engine(Registry())
     small, large = (count_calls(engine, [grown(n)]) for n in (64, 256))
     assert large <= 4.4 * small
 
 
 def test_the_case_is_scored() -> None:
     report = json.loads(
-        report_json(Engine(Shelf()).score(build_case(calls=8, wrong=1, tools=9, records=3, criteria=2)))
+        report_json(Engine(Registry()).score(build_case(calls=8, wrong=1, tools=9, records=3, criteria=2)))
     )
     assert (report["verdict"], len(report["steps"]), report["unread"]) == ("fail", 8, [])

@@ -22,7 +22,7 @@ from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import report_json
 from service.errors import InputError, RubricError
-from service.registry import Shelf
+from service.registry import Registry
 from service.reporting.summaries import read_report
 from service.request import plan_request, read_request
 from tests.core.test_require_calibration import body, votes
@@ -31,7 +31,7 @@ SCALE = {"no": 0.0, "rather_not": 0.3, "unsure": 0.5, "rather": 0.7, "yes": 1.0}
 CHEAP = {"id": "cheap", "level": "trace", "question": "?", "scale": SCALE, "models": ["m1"]}
 STRONG = {**CHEAP, "id": "strong", "models": ["m2", "m3"]}
 BY_TURN = {**CHEAP, "id": "by_turn", "level": "turn"}
-SHELF = Shelf()
+REGISTRY = Registry()
 
 
 def rubric(*, guarantee: float | None = None, then: tuple[str, ...] = ("strong",)) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def rubric(*, guarantee: float | None = None, then: tuple[str, ...] = ("strong",
 
 def planned(**more: Any) -> Plan:
     request = read_request(body(rubric(**more)))
-    return plan_request(request, SHELF.find(request.rubric))
+    return plan_request(request, REGISTRY.find(request.rubric))
 
 
 PLAN = planned()
@@ -173,9 +173,9 @@ def test_a_fault_never_makes_one_pass(shares: list[float], made: Plan, at: int) 
 
 def test_what_cannot_be_a_cascade_is_refused() -> None:
     with pytest.raises(RubricError, match="no judge nobody"):
-        SHELF.find(Rubric.model_validate(rubric(then=("nobody",))))
+        REGISTRY.find(Rubric.model_validate(rubric(then=("nobody",))))
     with pytest.raises(RubricError, match="cheap is asked of a trace, and by_turn, after it, of a turn"):
-        SHELF.find(Rubric.model_validate(rubric(then=("by_turn",))))
+        REGISTRY.find(Rubric.model_validate(rubric(then=("by_turn",))))
     for share in (0.4, 1.0):
         with pytest.raises((ValidationError, InputError)):
             Rubric.model_validate(rubric(guarantee=share))

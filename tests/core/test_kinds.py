@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from service import Shelf
+from service import Registry
 from service.core.checks import Check
 from service.core.critics import Critic
 from service.core.models.kinds import list_kinds
 from service.core.results.structure import FORMS
-from service.core.rubric import build_rubric_schema
+from service.core.rubric_extension import build_rubric_schema
 from service.intake import FORMATS
 from service.intake.gold import GoldForm
 from service.packaged_files import find_resource
@@ -121,8 +121,8 @@ NEEDS = [
         "a row in docs/results.md",
         alone=False,
     ),
-    need_row("judge", Shelf().judges, "docs/judges.md", "## The judges"),
-    need_row("rubric", [rubric.id for rubric in Shelf()], "docs/rubrics.md"),
+    need_row("judge", Registry().judges, "docs/judges.md", "## The judges"),
+    need_row("rubric", [rubric.id for rubric in Registry()], "docs/rubrics.md"),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from service import Shelf, score
+from service import Registry, score
 from service.core.checks import Check
 from service.core.critics import Critic
 from service.core.models.kinds import list_kinds
@@ -152,7 +152,7 @@ def test_every_check_in_a_rubric(kind):
     )
 
 
-@pytest.mark.parametrize("rubric", [rubric.id for rubric in Shelf()])
+@pytest.mark.parametrize("rubric", [rubric.id for rubric in Registry()])
 @pytest.mark.parametrize("kind", CHECKS)
 def test_every_check_in_every_rubric(kind, rubric):
     """It says there what it says alone."""

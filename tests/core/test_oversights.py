@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from service import Shelf, score
+from service import Registry, score
 from service.core.checks import Aspect, Check
 from service.core.conclusion.oversights import find_oversights
-from service.core.expectation import NOTHING_LISTED, Expectation
+from service.core.expectations.expectation import NOTHING_LISTED, Expectation
 from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef, Trace
 
@@ -25,11 +25,13 @@ TOOLS = (
     ToolDef("bare", parameters={"type": "object"}),
     ToolDef("any"),
 )
-SHELF = Shelf()
+REGISTRY = Registry()
 
 
 def notes(rubric: Any, expected: dict[str, Any], tools: tuple[ToolDef, ...] | None = None) -> list[str]:
-    found = SHELF.find(type(SHELF.find("four_step")).model_validate(rubric) if isinstance(rubric, dict) else rubric)
+    found = REGISTRY.find(
+        type(REGISTRY.find("four_step")).model_validate(rubric) if isinstance(rubric, dict) else rubric
+    )
     trace = Trace(None, "callgrade", tools, (), (), None, 0)
     said = Expectation.model_validate(expected)
     return [f"{one.code} {one.path}" for one in find_oversights(trace, found, said, said.list_sections())]
@@ -174,13 +176,13 @@ def test_nothing_is_unknown_where_the_trace_does_not_tell_its_tools() -> None:
 def test_near_names_are_told(pattern: dict[str, Any], message: str) -> None:
     trace = Trace(None, "callgrade", TOOLS, (), (), None, 0)
     said = Expectation.model_validate({"calls": [pattern]})
-    (found,) = find_oversights(trace, SHELF.find("arcade"), said, said.list_sections())
+    (found,) = find_oversights(trace, REGISTRY.find("arcade"), said, said.list_sections())
     assert found.message == message
 
 
 def test_without_an_expectation_nothing_is_overlooked() -> None:
     assert (
-        find_oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), SHELF.find("arcade"), None, NOTHING_LISTED)
+        find_oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), REGISTRY.find("arcade"), None, NOTHING_LISTED)
         == ()
     )
 

@@ -12,10 +12,10 @@ import pytest
 
 from service import plan
 from service.core.judging.questions import build_question
-from service.registry import Shelf
+from service.registry import Registry
 
 GOLDEN = Path(__file__).parents[1] / "data" / "judges" / "prompts"
-JUDGES = sorted(Shelf().judges)
+JUDGES = sorted(Registry().judges)
 TRACE: dict[str, Any] = {
     "format": "callgrade",
     "tools": [{"name": "get_order", "description": "An order by number."}],

@@ -21,10 +21,10 @@ from service.core.judging.withheld import WithheldJudgement
 from service.core.outcome import Scored
 from service.core.report import Report
 from service.core.rubric import Rubric
-from service.registry import Shelf
+from service.registry import Registry
 from service.reporting.summaries import read_report
 
-SHELF = Shelf()
+REGISTRY = Registry()
 PLAUSIBLE = {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}}
 TURNS = {"id": "answered", "stage": "integrate", "check": {"kind": "judge", "judge": "by_turn"}}
 BY_TURN = {"id": "by_turn", "level": "turn", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
@@ -228,8 +228,8 @@ def test_an_extension_can_require_it() -> None:
 
 
 def test_the_hash_of_rubrics_without_it_is_as_ever() -> None:
-    base = SHELF.find("four_step")
+    base = REGISTRY.find("four_step")
     assert json.loads(base.model_dump_json())["require_calibration"] is False
-    strict = SHELF.find(Rubric.model_validate({**base.model_dump(), "require_calibration": True}))
+    strict = REGISTRY.find(Rubric.model_validate({**base.model_dump(), "require_calibration": True}))
     assert strict.digest != base.digest
     assert score({"trace": {"format": "openai", "messages": []}, "rubric": "four_step"}).rubric.hash == base.digest

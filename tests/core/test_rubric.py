@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service import InputError, Shelf, score
+from service import InputError, Registry, score
 from service.core.rubric import STAGES, Rubric
 from service.errors import RubricError, UnknownRubricError
 
@@ -86,15 +86,15 @@ def test_refused(choice, path, message):
 
 def test_an_unknown_rubric_is_an_error_of_its_own():
     with pytest.raises(UnknownRubricError):
-        Shelf().find("nope")
+        Registry().find("nope")
     with pytest.raises(RubricError) as caught:
-        Shelf().find(Rubric.model_validate(rubric(asks("nobody"))))
+        Registry().find(Rubric.model_validate(rubric(asks("nobody"))))
     assert not isinstance(caught.value, UnknownRubricError)
 
 
 def test_an_id_with_its_version():
-    shelf = Shelf()
-    assert shelf.find("four_step@2") is shelf.find("four_step")
+    registry = Registry()
+    assert registry.find("four_step@2") is registry.find("four_step")
 
 
 def test_warn_may_equal_fail():
@@ -102,14 +102,14 @@ def test_warn_may_equal_fail():
 
 
 def test_a_rubric_may_bring_its_judge():
-    found = Shelf().complete(Rubric.model_validate(rubric(asks("polite"), judges=[JUDGE])))
+    found = Registry().complete(Rubric.model_validate(rubric(asks("polite"), judges=[JUDGE])))
     assert set(found.judges_by_id) == {"polite", "natural_language"}
 
 
 def test_an_extension_changes_what_it_names_and_nothing_else():
-    shelf = Shelf()
-    base = shelf.find("arcade")
-    changed = shelf.find(
+    registry = Registry()
+    base = registry.find("arcade")
+    changed = registry.find(
         extension({"extends": "arcade", "compat": True, "thresholds": {"fail": 0.5}, "criteria": [SCHEMA]})
     )
     assert (changed.id, changed.version, changed.compat) == (base.id, base.version, True)
@@ -120,24 +120,24 @@ def test_an_extension_changes_what_it_names_and_nothing_else():
 
 
 def extension(written: dict[str, Any]) -> Any:
-    from service.core.rubric import Extension
+    from service.core.rubric_extension import Extension
 
     return Extension.model_validate(written)
 
 
 def test_a_criterion_with_the_id_of_another_takes_its_place():
-    shelf = Shelf()
+    registry = Registry()
     own = {"id": "schema", "stage": "arguments", "weight": 7, "check": {"kind": "schema", "formats": False}}
-    changed = shelf.find(extension({"extends": "four_step", "id": "mine", "criteria": [own], "without": ["order"]}))
+    changed = registry.find(extension({"extends": "four_step", "id": "mine", "criteria": [own], "without": ["order"]}))
     assert changed.id == "mine"
-    assert [c.id for c in changed.criteria] == [c.id for c in shelf.find("four_step").criteria if c.id != "order"]
+    assert [c.id for c in changed.criteria] == [c.id for c in registry.find("four_step").criteria if c.id != "order"]
     assert next(c.weight for c in changed.criteria if c.id == "schema") == 7
 
 
 def test_the_extended_rubric_scores_as_if_written_out():
-    shelf = Shelf()
-    changed = shelf.find(extension({"extends": "four_step"}))
-    assert changed.digest == shelf.find("four_step").digest
+    registry = Registry()
+    changed = registry.find(extension({"extends": "four_step"}))
+    assert changed.digest == registry.find("four_step").digest
 
 
 PLAIN = Rubric.model_validate(rubric(DECIDE, SCHEMA))
@@ -184,8 +184,8 @@ def test_how_a_criterion_folds_its_outcomes(check, aggregate, worst):
     assert Rubric.model_validate(rubric(written)).compiled_criteria[0].takes_worst is worst
 
 
-@pytest.mark.parametrize("found", list(Shelf()), ids=lambda found: found.id)
+@pytest.mark.parametrize("found", list(Registry()), ids=lambda found: found.id)
 def test_every_packaged_rubric_says_what_it_is(found):
     assert found.title
     assert found.description
-    assert Shelf().find(f"{found.id}@{found.version}").digest == found.digest
+    assert Registry().find(f"{found.id}@{found.version}").digest == found.digest

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from service import InputError, Report, score
-from service.core.expectation import Expectation
-from service.core.standing import merge_expectations
-from service.registry import Shelf, read_rubric
+from service.core.expectations.expectation import Expectation
+from service.core.expectations.merging import merge_expectations
+from service.registry import Registry, read_rubric
 
 CALL = {"tool": "pay", "args": {"to": "Ann"}}
 MADE = {"to": "Ann", "request_id": "f3c1-77"}
@@ -114,8 +114,8 @@ def test_only_what_is_named_is_left_out():
     assert failing(found) == ("arguments",)
 
 
-def find(extension: dict[str, Any], shelf: Shelf = Shelf()) -> Any:  # noqa: B008 (the packaged rubrics never change)
-    return shelf.find(read_rubric({"extends": "four_step", **extension}))
+def find(extension: dict[str, Any], registry: Registry = Registry()) -> Any:  # noqa: B008 (the packaged rubrics never change)
+    return registry.find(read_rubric({"extends": "four_step", **extension}))
 
 
 def test_an_extension_changes_one_number():

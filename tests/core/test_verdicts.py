@@ -20,12 +20,12 @@ from service.core.outcome import Errored, Skipped
 from service.core.trace import Unread
 from service.engine import Engine
 from service.packaged_files import read_yaml
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import plan_request, read_request, read_request_trace
 
 FILE = Path(__file__).parents[1] / "data" / "verdicts" / "examples.yaml"
 TABLE = cast("dict[str, Any]", read_yaml(FILE.read_text("utf-8"), source=FILE.name))
-ENGINE = Engine(Shelf())
+ENGINE = Engine(Registry())
 FAULTS: dict[str, Answer] = {"errored": Errored("timeout", "no reply"), "miss": Skipped("not_asked", "nothing cached")}
 
 
@@ -188,7 +188,7 @@ def test_what_could_not_be_read_leaves_open_what_rests_on_it(
     body = {"trace": trace_of("Please.", calls, "It is done."), "expected": expected, "judges": "off"}
     request = read_request(body)
     trace = replace(read_request_trace(request), unread=unread)
-    report = conclude(plan_request(request, ENGINE.shelf.find("four_step"), trace), mode="off")
+    report = conclude(plan_request(request, ENGINE.registry.find("four_step"), trace), mode="off")
     assert criteria <= {one.criterion for one in report.open if one.cause == "unread"}
     assert report.verdict == "abstain"
     assert [part.path for part in report.unread] == [part.path for part in unread]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from service import Shelf
+from service import Registry
 from service.api.app import create_app
 from service.cli.exits import ExitCode
 from service.cli.rubric_costs import count_questions
@@ -59,4 +59,4 @@ def test_the_questions_of_rubrics_are_those_that_they_ask():
         r"^\| ([a-z_]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", Page("docs/rubrics.md").text, re.MULTILINE
     )
     told = {name: tuple(map(int, counts)) for name, *counts in rows}
-    assert told == {one.id: tuple(found) for one in Shelf() if any(found := count_questions(one))}
+    assert told == {one.id: tuple(found) for one in Registry() if any(found := count_questions(one))}

@@ -15,7 +15,7 @@ from fastapi import FastAPI
 from typer.main import get_command
 
 import service
-from service import Engine, InputError, Shelf, plan, report_json, score
+from service import Engine, InputError, Registry, plan, report_json, score
 from service.api.app import create_app
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
@@ -39,7 +39,7 @@ class Judge:
     """The engine with the stand-in as its judge, in an event loop of its own."""
 
     def __init__(self) -> None:
-        self._engine = Engine(Shelf(), judging=build_demo_judging())
+        self._engine = Engine(Registry(), judging=build_demo_judging())
         self._loop = asyncio.Runner()
 
     def score(self, body: Json) -> bytes:
@@ -71,22 +71,22 @@ def read_table(text: str, source: str) -> Json:
 
 def rubric_ids() -> list[str]:
     """The bundled rubrics."""
-    return [rubric.id for rubric in Shelf()]
+    return [rubric.id for rubric in Registry()]
 
 
 def rubric_digests() -> dict[str, str]:
     """The digest of each bundled rubric."""
-    return {rubric.id: rubric.digest for rubric in Shelf()}
+    return {rubric.id: rubric.digest for rubric in Registry()}
 
 
 def judge_digests() -> dict[str, str]:
     """The digest of each bundled judge."""
-    return {name: judge.digest for name, judge in Shelf().judges.items()}
+    return {name: judge.digest for name, judge in Registry().judges.items()}
 
 
 def judge_levels() -> dict[str, str]:
     """What each bundled judge is asked about."""
-    return {name: judge.level for name, judge in Shelf().judges.items()}
+    return {name: judge.level for name, judge in Registry().judges.items()}
 
 
 def cache_keys(body: Json) -> Iterator[tuple[str, str]]:
@@ -117,7 +117,7 @@ class Memory:
 def replies_kept(body: Json, before: dict[str, str]) -> tuple[dict[str, str], int]:
     """What the cache holds once a request is scored with the stand-in, and how many replies came out of it."""
     cache = Memory(dict(before))
-    engine = Engine(Shelf(), judging=Judging(DemoJudge(), cache, Judges(STAND_IN)))
+    engine = Engine(Registry(), judging=Judging(DemoJudge(), cache, Judges(STAND_IN)))
     report = asyncio.run(engine.score_async({**body, "judges": "live"}))
     return cache.kept, report.provenance.cache_hits
 

@@ -21,7 +21,7 @@ from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.runner import Runner
 from service.logs.redaction import Redactor
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.store.database import Database
 from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import Chunks
@@ -137,4 +137,4 @@ def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -
     )
     cache = NoCache() if folder is None else DiskCache(folder / "cache", ttl=3_600.0, max_bytes=2**24, patience=60)
     judging = Judging(caller, cache, Judges(f"openai/{model}", api_base=provider.base()), pricing=port.worst_usd)
-    return Engine(Shelf(), judging=judging)
+    return Engine(Registry(), judging=judging)

@@ -15,7 +15,7 @@ from service.cli.serving.worker import work
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.engine import Engine
 from service.logs.lines import configure
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.wiring import build_cache, prepare_database
 
@@ -45,7 +45,7 @@ def engine_of(settings: Settings) -> Engine:
     """The engine with such a model."""
     caller = ModelCaller(Plain(settings.judge_api_base), ProviderGates(), account="plain")
     judges = Judges(settings.judge_model, api_base=settings.judge_api_base)
-    return Engine(Shelf(), judging=Judging(caller, build_cache(settings), judges))
+    return Engine(Registry(), judging=Judging(caller, build_cache(settings), judges))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from service.core.judging.prompts import Completion, Prompt
 from service.core.plan import Plan
 from service.engine import Engine
 from service.logs.lines import configure
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import ScoreRequest
 from service.settings import Settings
 from service.wiring import build_cache, prepare_database
@@ -57,7 +57,7 @@ def build_poisoned() -> Engine:
     read = Settings.from_env(os.environ)
     caller = ModelCaller(Deadly(read.judge_api_base), ProviderGates(), account="plain")
     judging = Judging(caller, build_cache(read), Judges(read.judge_model, api_base=read.judge_api_base))
-    return Poisoned(Shelf(), judging=judging)
+    return Poisoned(Registry(), judging=judging)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from service.jobs.chunking import Cutter
 from service.jobs.job_queue import Enqueuer
 from service.jobs.spool import Spool
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.store.jobs.calibrations import Calibrations
 from service.wiring import build_demo_judging
 from tests.faults.provider import Provider, serving
@@ -31,7 +31,7 @@ ITEMS, REPEATS = 120, 2
 
 def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:
     kept = Calibrations(run.database, Enqueuer(run.database))
-    engine = Engine(Shelf(), judging=build_demo_judging())
+    engine = Engine(Registry(), judging=build_demo_judging())
     bounds = JobBounds(limits=Limits(), chunk_items=50, max_items=10_000, default_hours=24)
     with Spool(max_bytes=2**20) as spool, Cutter(size=50) as cutter:
         spool.write("\n".join(json.dumps(item(n)) for n in range(items)).encode())

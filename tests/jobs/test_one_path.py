@@ -29,15 +29,15 @@ from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.jobs.predicting import AskSettings, collect_predictions
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import plan_request, read_request
 from service.settings import Settings
 from service.wiring import choose_route
 from tests.bulk import examples
 from tests.fits import make_fit
 
-SHELF = Shelf()
-JUDGE = SHELF.judges["result_groundedness"]
+REGISTRY = Registry()
+JUDGE = REGISTRY.judges["result_groundedness"]
 Changes = dict[str, Any]
 
 
@@ -62,7 +62,7 @@ def build_engine(changes: Changes, fits: Sequence[Fit] = ()) -> Engine:
     mask = frozenset(said.judge_mask)
     base, allowed = said.judge_api_base or None, frozenset({"openai/m", *said.judge_models})
     judges = Judges(said.judge_model, allowed, api_base=base, mask=mask, route=choose_route(said))
-    return Engine(SHELF, judging=Judging(Named(), NoCache(), judges), fits=fits)
+    return Engine(REGISTRY, judging=Judging(Named(), NoCache(), judges), fits=fits)
 
 
 ITEM = LabelledItem.model_validate(

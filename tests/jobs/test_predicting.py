@@ -26,13 +26,13 @@ from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, JudgeError
 from service.jobs.predicting import AskSettings, build_request, collect_predictions
-from service.registry import Shelf
+from service.registry import Registry
 from service.wiring import build_demo_judging
 from tests.conftest import Run
 
 T = TypeVar("T")
 
-SHELF = Shelf()
+REGISTRY = Registry()
 STARTER = Path(__file__).parents[2] / "calibration" / "labels" / "starter.jsonl"
 
 
@@ -90,9 +90,9 @@ def predicted(
     repeats: int = 1,
     done: Collection[AnswerId] = (),
 ) -> tuple[list[Prediction], list[str]]:
-    asking = AskSettings(SHELF.find("four_step"), repeats=repeats)
+    asking = AskSettings(REGISTRY.find("four_step"), repeats=repeats)
     found = run(
-        listed(collect_predictions(Engine(SHELF, judging=judging or build_demo_judging()), items, asking, done=done))
+        listed(collect_predictions(Engine(REGISTRY, judging=judging or build_demo_judging()), items, asking, done=done))
     )
     missing = [str(one) for one in found if isinstance(one, UnansweredItem)]
     return [one for one in found if isinstance(one, Prediction)], missing
@@ -109,7 +109,7 @@ def test_every_case_of_the_starter_set_is_judged(run: Run):
     assert all(reason.endswith("code decides it, and nobody is asked") for reason in missing)
     assert {one.criterion for one in made} == {"warranted", "tool_choice", "plausible", "grounded"}
     for one in made:
-        judge = SHELF.judges[one.judge]
+        judge = REGISTRY.judges[one.judge]
         assert (one.judge_digest, one.model, one.assembly) == (judge.digest, "callgrade/stand-in", ASSEMBLY)
         grades = {grade_claims("worst", [1.0, *[0.0] * bad]).graded for bad in range(4)}
         assert one.raw in (grades if judge.claims == "worst" else {label.value for label in judge.scale.values()})
@@ -142,7 +142,7 @@ def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound
 
     judging = Judging(Noting(), NoCache(), Judges("callgrade/stand-in"))
     [one], _ = predicted(run, [asked], judging)
-    asking = AskSettings(SHELF.find("four_step"))
+    asking = AskSettings(REGISTRY.find("four_step"))
     [question] = asking.list_questions([asked])
     request: Any = build_request(question, asking)
     made = plan({**request, "rubric": "four_step"})
@@ -177,7 +177,7 @@ def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run:
     made, _ = predicted(run, TWO, judging)
     assert [one.sample for one in made] == [0, 0]
     made, missing = predicted(run, TWO, judging, repeats=3)
-    assert sorted(one.said for one in made) == [said_of(name, n) for name in ("a", "b") for n in range(3)]
+    assert sorted(one.answer_id for one in made) == [said_of(name, n) for name in ("a", "b") for n in range(3)]
     assert (calls.asked, len(cache.texts), missing) == (6, 6, [])
     predicted(run, TWO, judging, repeats=3)
     assert calls.asked == 6
@@ -185,14 +185,14 @@ def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run:
 
 def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
     """A judge with two votes takes samples 0 and 1 the first time, 2 and 3 the second."""
-    judge = SHELF.judges["result_groundedness"].model_copy(update={"votes": 2})
-    rubric = SHELF.find("four_step")
+    judge = REGISTRY.judges["result_groundedness"].model_copy(update={"votes": 2})
+    rubric = REGISTRY.find("four_step")
     others = tuple(one for one in rubric.judges if one.id != judge.id)
     voting = rubric.model_validate(
         {**{name: getattr(rubric, name) for name in type(rubric).model_fields}, "judges": (*others, judge)}
     )
     calls, cache = Counted(), Kept()
-    engine = Engine(SHELF, judging=Judging(calls, cache, Judges("openai/m")))
+    engine = Engine(REGISTRY, judging=Judging(calls, cache, Judges("openai/m")))
     found = run(listed(collect_predictions(engine, TWO[:1], AskSettings(voting, repeats=2))))
     assert (len(found), calls.asked, len(cache.texts)) == (2, 4, 4)
 
@@ -201,7 +201,7 @@ def test_what_is_there_is_not_asked_again(run: Run):
     calls = Counted()
     judging = Judging(calls, NoCache(), Judges("openai/m"))
     made, _ = predicted(run, TWO, judging, repeats=2, done={said_of("a", 0), said_of("b", 1)})
-    assert sorted(one.said for one in made) == [said_of("a", 1), said_of("b", 0)]
+    assert sorted(one.answer_id for one in made) == [said_of("a", 1), said_of("b", 0)]
     assert calls.asked == 2
 
 
@@ -215,7 +215,7 @@ def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_ask
 
 def test_without_a_judge_nothing_is_asked(run: Run):
     with pytest.raises(InputError, match="no judge model is set"):
-        run(listed(collect_predictions(Engine(SHELF), TWO, AskSettings(SHELF.find("four_step")))))
+        run(listed(collect_predictions(Engine(REGISTRY), TWO, AskSettings(REGISTRY.find("four_step")))))
 
 
 TWO_TURNS = {
@@ -240,18 +240,18 @@ def test_the_worst_of_several_questions_is_what_a_criterion_comes_to(run: Run):
 
 
 def test_each_judge_of_a_cascade_is_asked_of_every_item(run: Run):
-    rubric = SHELF.find("four_step")
+    rubric = REGISTRY.find("four_step")
     second = rubric.judges_by_id["result_groundedness"].model_copy(update={"id": "second", "models": ("openai/n",)})
     given = rubric.model_dump(mode="json")
     [criterion] = [one for one in given["criteria"] if one["id"] == "grounded"]
     criterion["check"] |= {"then": ["second"], "guarantee": 0.9}
     given["judges"] = [*given["judges"], second.model_dump(mode="json")]
     cascade = Rubric.model_validate(given)
-    engine = Engine(SHELF, judging=Judging(Counted(), NoCache(), Judges("openai/m")))
+    engine = Engine(REGISTRY, judging=Judging(Counted(), NoCache(), Judges("openai/m")))
     asking = AskSettings(cascade, repeats=2)
     made = run(listed(collect_predictions(engine, TWO, asking)))
     assert all(isinstance(one, Prediction) for one in made)
-    assert Counter(one.said for one in made if isinstance(one, Prediction)) == Counter(
+    assert Counter(one.answer_id for one in made if isinstance(one, Prediction)) == Counter(
         [AnswerId(name, "grounded", n, judge) for name in ("a", "b") for n in range(2) for judge in JUDGES]
     )
     assert len({one.evidence for one in made if isinstance(one, Prediction)}) == 1

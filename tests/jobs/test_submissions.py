@@ -35,7 +35,7 @@ from service.jobs.submissions import (
     read_line_entries,
 )
 from service.reading.strict_json import Limits, parse
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import read_request
 from service.store.database import Database
 from service.store.jobs.batches import Batches
@@ -45,8 +45,8 @@ from service.store.jobs.jobs import Jobs
 from tests.labelled import item as labelled
 from tests.store.played import Recording
 
-ENGINE = Engine(Shelf())
-JUDGED = Engine(Shelf(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
+ENGINE = Engine(Registry())
+JUDGED = Engine(Registry(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
 LIMITS = Limits()
 TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
 

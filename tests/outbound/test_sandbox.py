@@ -26,7 +26,7 @@ from service.engine import Engine
 from service.errors import InputError, SandboxError, SettingsError
 from service.outbound.sandbox import Sandboxes
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.receiver import Behaviour, Scripted, drip, http, scripted, stall, whole_request
@@ -231,7 +231,7 @@ CALLS = (
     ToolCall(None, "f", None, "{", "not valid JSON"),
     ToolCall(None, "f", None, captured=False),
 )
-FOUR_STEP = Shelf().find("four_step")
+FOUR_STEP = Registry().find("four_step")
 RUNNABLE = [
     ((TOOL,), False, [0]),
     ((TOOL,), True, [0, 1, 2]),
@@ -252,7 +252,7 @@ def test_calls_that_fail_the_schema_gate_are_not_run_unless_asked(
 def test_the_rubrics_own_schema_gate_decides() -> None:
     criteria = [{"id": "s", "stage": "arguments", "check": {"kind": "schema", "undeclared": "note"}}]
     request = {"id": "lenient", "version": 1, "criteria": criteria}
-    lenient = Shelf().find(type(FOUR_STEP).model_validate(request))
+    lenient = Registry().find(type(FOUR_STEP).model_validate(request))
     trace = trace_of(ToolCall(None, "f", {"n": 1, "more": 2}))
     assert [len(list_runnable(trace, rubric)) for rubric in (FOUR_STEP, lenient)] == [0, 1]
 
@@ -456,13 +456,13 @@ def test_a_list_may_name_sandboxes_too(tmp_path: Path) -> None:
 
 def test_the_front_that_does_not_wait_refuses() -> None:
     with pytest.raises(InputError) as caught:
-        Engine(Shelf()).score(body(1, refund(5400)))
+        Engine(Registry()).score(body(1, refund(5400)))
     assert [problem.path for problem in caught.value.problems] == ["/sandbox"]
 
 
 def test_without_a_sandbox_both_fronts_say_the_same() -> None:
     document = {name: value for name, value in body(1, refund(5400)).items() if name != "sandbox"}
-    engine = Engine(Shelf())
+    engine = Engine(Registry())
     assert asyncio.run(engine.score_async(document)) == engine.score(document)
 
 

@@ -21,10 +21,10 @@ from service.calibration.predictions import MemberAnswer, Prediction
 from service.core.judging.coverage import list_left_out
 from service.core.judging.fits import join_models
 from service.core.judging.questions import ASSEMBLY
-from service.registry import Shelf
+from service.registry import Registry
 from tests.faults.provider import Asked, Provider
 
-JUDGE = Shelf().judges["result_groundedness"]
+JUDGE = Registry().judges["result_groundedness"]
 NAMES = ["claude-3-7-sonnet", "deepseek-r1", "gemini-2-0-flash-thinking", "gpt4o", "llama3-3", "o3-mini"]
 NUMBER = re.compile(r"Item ([0-9]+)\.")
 

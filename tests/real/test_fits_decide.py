@@ -26,7 +26,7 @@ from service.core.judging.replies import read_judgement
 from service.core.judging.votes import JudgedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.engine import Engine
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.stats.agreement import ConfusionTable
 from service.wiring import build_judging
@@ -106,7 +106,7 @@ def reports_of(
         judge_api_key="none",
         home=home,
     )
-    engine = Engine(Shelf(), judging=build_judging(settings, {}), fits=tuple(fits))
+    engine = Engine(Registry(), judging=build_judging(settings, {}), fits=tuple(fits))
 
     async def score_all() -> list[Report]:
         try:

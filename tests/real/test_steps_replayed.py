@@ -35,7 +35,7 @@ from service.core.judging.votes import JudgedScore
 from service.core.judging.withheld import WithheldJudgement
 from service.engine import Engine
 from service.jobs.predicting import find_own_steps
-from service.registry import Shelf
+from service.registry import Registry
 from service.request import read_request, read_request_trace
 from service.settings import Settings
 from service.stats.agreement import ConfusionTable
@@ -46,7 +46,7 @@ from tests.real.test_process_bench import read
 
 pytestmark = pytest.mark.shared_data
 
-JUDGE = Shelf().judges["step_quality"]
+JUDGE = Registry().judges["step_quality"]
 NAME = "gemini-3-flash-preview-thinking"
 LABELS = {1.0: "right", 0.5: "neutral", 0.0: "wrong"}
 RUN = re.compile(r"Run ([0-9]+)\.")
@@ -150,7 +150,7 @@ def score_all(provider: Provider, runs: Sequence[RecordedRun], made: Calibration
 
     provider.reply_of = reply_of
     settings = Settings(judge_model="openai/recorded", judge_api_base=provider.base(), judge_api_key="none", home=home)
-    engine = Engine(Shelf(), judging=build_judging(settings, {}), fits=made.fits)
+    engine = Engine(Registry(), judging=build_judging(settings, {}), fits=made.fits)
 
     async def score() -> list[Report]:
         try:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from service import InputError, Report, report_json
 from service.core.outcome import PERFECT, Errored, Outcome, Skipped, build_failure
-from service.registry import Shelf
+from service.registry import Registry
 from service.reporting.summaries import (
     answer_request,
     make_families_finder,
@@ -282,11 +282,11 @@ def test_numbers_that_no_report_holds_are_refused(change: dict[str, Any], where:
 
 
 def test_the_families_of_the_reports_own_rubric_are_used() -> None:
-    rubric = Shelf().find("four_step").model_copy(update={"families": {"money": ("refund", "void")}})
+    rubric = Registry().find("four_step").model_copy(update={"families": {"money": ("refund", "void")}})
     same = make_families_finder(lambda _: rubric)
     body = {"reports": [json.loads(report_json(report)) for report in REPORTS]}
     assert [f.family for f in answer_request(read_summary_request(body), same).tools.families] == ["money"]
-    other = make_families_finder(lambda _: Shelf().find("bfcl_ast"))
+    other = make_families_finder(lambda _: Registry().find("bfcl_ast"))
     assert answer_request(read_summary_request(body), other).tools.families == ()
 
 

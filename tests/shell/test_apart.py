@@ -13,7 +13,7 @@ from service import InputError
 from service.engine import Engine, report_json
 from service.jobs.items import ItemScorer, widen_limits
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.scoring_process import (
     LARGE_BYTES,
     ApartAnswer,
@@ -50,7 +50,7 @@ def beside() -> Iterator[ScoringProcess]:
 
 @pytest.fixture
 def engine() -> Engine:
-    return Engine(Shelf())
+    return Engine(Registry())
 
 
 def test_the_report_is_the_same(beside: ScoringProcess, engine: Engine) -> None:
@@ -74,7 +74,7 @@ def test_what_waits_for_others_comes_back(engine: Engine) -> None:
         def waits(self, request: Any) -> bool:  # noqa: ARG002 (whatever is asked)
             return True
 
-    assert answer_apart(Waits(engine.shelf), json.dumps(BODY).encode(), LIMITS) is None
+    assert answer_apart(Waits(engine.registry), json.dumps(BODY).encode(), LIMITS) is None
 
 
 def test_an_item_is_scored_as_here(beside: ScoringProcess, engine: Engine) -> None:

@@ -10,7 +10,7 @@ import pytest
 from service.core.rubric import Rubric, Thresholds
 from service.engine import Engine
 from service.errors import InputError
-from service.registry import LATEST, Shelf
+from service.registry import LATEST, Registry
 from service.request import read_request
 
 TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
@@ -24,32 +24,32 @@ def request(rubric: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("rubric", [INLINE, CHANGED], ids=["inline", "extends"])
 def test_the_same_rubric_of_two_requests_is_worked_out_once(rubric: dict[str, Any]) -> None:
-    shelf = Shelf()
-    first, second = (shelf.find(read_request(request(rubric)).rubric) for _ in range(2))
+    registry = Registry()
+    first, second = (registry.find(read_request(request(rubric)).rubric) for _ in range(2))
     assert first is second
     other = {**rubric, "id": "another"}
-    assert shelf.find(read_request(request(other)).rubric).id == "another"
-    assert shelf.find(read_request(request(rubric)).rubric) is first
+    assert registry.find(read_request(request(other)).rubric).id == "another"
+    assert registry.find(read_request(request(rubric)).rubric) is first
 
 
 def test_as_many_as_there_are_only_the_latest_are_kept_and_all_score() -> None:
-    engine = Engine(Shelf())
+    engine = Engine(Registry())
     names = [f"own_{n}" for n in range(2 * LATEST)]
     told = [engine.score(request({**INLINE, "id": name})).rubric.id for name in (*names, *names)]
     assert told == [*names, *names]
 
 
 def test_a_rubric_on_which_others_rest_may_be_replaced() -> None:
-    shelf = Shelf()
+    registry = Registry()
     choice = read_request(request({"extends": "base", "id": "on_top"})).rubric
     base = read_request(request({**INLINE, "id": "base"})).rubric
     assert isinstance(base, Rubric)
-    shelf.add(base)
-    assert shelf.find(choice).thresholds.fail == 0.8
+    registry.add(base)
+    assert registry.find(choice).thresholds.fail == 0.8
     replaced = read_request(request({**INLINE, "id": "base", "thresholds": {"fail": 0.3, "warn": 0.4}})).rubric
     assert isinstance(replaced, Rubric)
-    shelf.add(replaced)
-    assert shelf.find(choice).thresholds.fail == 0.3
+    registry.add(replaced)
+    assert registry.find(choice).thresholds.fail == 0.3
 
 
 def nested(depth: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from service.errors import SettingsError
 from service.jobs.items import ItemScorer
 from service.jobs.recorder import Account, Recorder
 from service.reading.strict_json import Limits
-from service.registry import Shelf
+from service.registry import Registry
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
@@ -303,7 +303,7 @@ def test_a_damaged_payload_is_told_item_by_item(stage: Stage) -> None:
         connection.execute(CHUNKS.update().values(payload=b"x"))
     opened = stage.opened(batch)
     assert [(item.position, item.line) for item in opened.items] == [(0, b""), (1, b""), (2, b"")]
-    rows = ItemScorer(Engine(Shelf()), Limits()).begin(opened.items)
+    rows = ItemScorer(Engine(Registry()), Limits()).begin(opened.items)
     assert [one.ok for one in rows if isinstance(one, OutcomeRow)] == [False, False, False]
 
 

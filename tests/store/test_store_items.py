@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.jobs.items import read_outcome
-from service.registry import Shelf
+from service.registry import Registry
 from service.store.access.keys import Keys
 from service.store.access.sessions import Sessions
 from service.store.database import Database
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_holds_up_nothing_behind_it(database: Database, batc
 
 
 def read_kept(line: str) -> StoredOutcome:
-    return read_outcome(line, Shelf())
+    return read_outcome(line, Registry())
 
 
 def test_what_of_an_old_batch_may_be_labelled_is_taken_in_with_it(database: Database, batch: str) -> None:

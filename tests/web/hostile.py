@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel
 
 from service.engine import Engine
-from service.registry import Shelf
+from service.registry import Registry
 from service.web.trace.build import ScoredTrace
 from service.web.trace.reading import read_sent
 from service.wiring import build_demo_judging
@@ -76,7 +76,7 @@ UNEXPECTED: dict[str, Any] = {name: value for name, value in REQUEST.items() if 
 @cache
 def _score() -> tuple[ScoredTrace, ...]:
     async def score() -> list[Any]:
-        engine = Engine(Shelf(), judging=build_demo_judging())
+        engine = Engine(Registry(), judging=build_demo_judging())
         reports = [await engine.score_async(one) for one in (REQUEST, UNEXPECTED)]
         await engine.close()
         return reports

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from service.engine import Engine
 from service.fits.live import LiveFits
-from service.registry import Shelf
+from service.registry import Registry
 from service.store.access.callers import Scope
 from service.store.access.keys import Keys
 from service.store.database import Database
@@ -78,7 +78,7 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
     store = open_new_store(tmp_path)
-    engine = Engine(Shelf(), judging=build_demo_judging(), fits=LiveFits([], InstalledFits(store), max_age_days=0))
+    engine = Engine(Registry(), judging=build_demo_judging(), fits=LiveFits([], InstalledFits(store), max_age_days=0))
     with asyncio.Runner() as runner:
 
         def start(database: Database) -> PlayedClient:
@@ -219,7 +219,7 @@ def test_a_judge_is_shown_beside_people(site: Site) -> None:
     assert "90.0\xa0%" in text
     assert text.count("<svg") == 2
     assert f'href="/runs/{batch}/traces/1"' in text
-    for judge in Shelf().judges:
+    for judge in Registry().judges:
         assert site.visitor.open(f"/judges/{judge}").status == 200
     assert site.visitor.open("/judges/nobody").status == 404
 

@@ -16,7 +16,7 @@ import pytest
 from service.api.app import create_app
 from service.api.page_route import PageRoute
 from service.jobs.items import read_outcome
-from service.registry import Shelf
+from service.registry import Registry
 from service.settings import Settings
 from service.store.database import Database
 from service.store.jobs.items import StoredOutcome, add_missing_items
@@ -379,7 +379,7 @@ def test_items_that_an_earlier_version_scored_are_taken_in(visitor: Visitor, dat
 
 
 def read_kept(line: str) -> StoredOutcome:
-    return read_outcome(line, Shelf())
+    return read_outcome(line, Registry())
 
 
 def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:

@@ -15,7 +15,7 @@ from service.api.routes.job_store import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.rubric import Stage
 from service.jobs.items import read_outcome
-from service.registry import Shelf
+from service.registry import Registry
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.database import Database
 from service.store.jobs.batches import Batch
@@ -70,11 +70,11 @@ class BatchBreakdown:
 
 
 class BatchItemReading:
-    """The handlers over one store. `shelf`: the rubrics at hand."""
+    """The handlers over one store. `registry`: the rubrics at hand."""
 
-    def __init__(self, store: JobStore[Batch], shelf: Shelf) -> None:
+    def __init__(self, store: JobStore[Batch], registry: Registry) -> None:
         self._store = store
-        self._shelf = shelf
+        self._registry = registry
 
     async def list_batch_items(self, request: Request) -> ListedItems:
         """List the items of a batch that have an outcome, by what came of them."""
@@ -104,7 +104,7 @@ class BatchItemReading:
         Items that an earlier version scored are taken in first, some at each request.
         """
         batch, database = await self._store.find(request), self._store.jobs.database
-        await self._store.run_insisting(request, lambda: catch_up(database, batch, self._shelf))
+        await self._store.run_insisting(request, lambda: catch_up(database, batch, self._registry))
         return await self._store.run_insisting(
             request,
             lambda: BatchBreakdown(
@@ -114,13 +114,13 @@ class BatchItemReading:
         )
 
 
-def catch_up(database: Database, batch: Batch, shelf: Shelf) -> int:
+def catch_up(database: Database, batch: Batch, registry: Registry) -> int:
     """Takes in items of a batch that has ended which an earlier version scored, to be counted and labelled; how many."""
     counts = batch.request_counts
     if not batch.ended or not counts.completed + counts.failed:
         return 0
     return add_missing_items(
-        database, batch.id, lambda line: read_outcome(line, shelf), whole=counts.completed + counts.failed
+        database, batch.id, lambda line: read_outcome(line, registry), whole=counts.completed + counts.failed
     )
 
 

@@ -75,7 +75,7 @@ class BatchReading:
 
     def __init__(self, engine: Engine, limits: Limits, store: JobStore[Batch], *, poll: float = POLL) -> None:
         """`poll`: seconds between two looks at a batch that is watched."""
-        self._declared = make_families_finder(engine.shelf.find)
+        self._declared = make_families_finder(engine.registry.find)
         self._limits = limits
         self._store = store
         self._poll = poll

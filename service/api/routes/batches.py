@@ -61,7 +61,7 @@ class BatchRoutes(JobRoutes[Batch]):
         """Its results, its errors, their summary, and how it gets on."""
         self.reading, self.items = (
             BatchReading(self._engine, self._bounds.limits, self.store),
-            BatchItemReading(self.store, self._engine.shelf),
+            BatchItemReading(self.store, self._engine.registry),
         )
         reading, items, build = self.reading, self.items, self.build_named
         results, errors = _describe_lines("`report`, a `Report`"), _describe_lines("`error`, a `ProblemDetails`")

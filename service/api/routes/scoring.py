@@ -234,13 +234,13 @@ class ScoringRoutes:
 
     async def list_rubrics(self, _: Request) -> RubricList:
         """List the rubrics at hand."""
-        infos = [RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.shelf]
+        infos = [RubricInfo(r.id, r.version, r.digest, r.title, r.description) for r in self.engine.registry]
         return RubricList(tuple(infos))
 
     async def show_rubric(self, request: Request) -> Rubric:
         """Show one rubric whole, as it scores."""
         try:
-            return self.engine.shelf.find(request.path_params["rubric_id"])
+            return self.engine.registry.find(request.path_params["rubric_id"])
         except UnknownRubricError as error:
             raise HTTPException(404, error.problems[0].message) from None
 
@@ -280,7 +280,7 @@ class ScoringRoutes:
         text = report_json(report)
         if not self.keeper.wants(request):
             return ScoredRequest(text, None)
-        return ScoredRequest(text, draft_score(self.engine.shelf.find(request.rubric), request, report, text))
+        return ScoredRequest(text, draft_score(self.engine.registry.find(request.rubric), request, report, text))
 
     def _score_apart(self, apart: ApartScorer, data: bytes, limits: Limits) -> ScoredRequest | None:
         answer = apart.score(data, limits)
@@ -320,7 +320,7 @@ class ScoringRoutes:
 
     def _check_rubric(self, body: JsonValue) -> RubricCheck:
         try:
-            rubric = self.engine.shelf.find(read_rubric(body))
+            rubric = self.engine.registry.find(read_rubric(body))
         except RubricError as error:
             return RubricCheck(False, None, list_places(error))
         return RubricCheck(True, RubricRef(rubric.id, rubric.version, rubric.digest), ())

@@ -62,7 +62,7 @@ class SummaryRoutes:
     """The handler over one engine's rubrics."""
 
     def __init__(self, engine: Engine, limits: Limits, workroom: Workroom) -> None:
-        self.declared = make_families_finder(engine.shelf.find)
+        self.declared = make_families_finder(engine.registry.find)
         self.limits = limits
         self.workroom = workroom
 

@@ -40,7 +40,7 @@ def run_demo(*, judge: bool = False) -> ExitCode:
 
     settings = read_settings()
     engine = build_engine(settings)
-    engine = Engine(engine.shelf, judging=(engine.judging or build_demo_judging()) if judge else None)
+    engine = Engine(engine.registry, judging=(engine.judging or build_demo_judging()) if judge else None)
     console = reading_console()
     show_intro(console)
     with asyncio.Runner() as loop:

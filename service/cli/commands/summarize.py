@@ -175,10 +175,10 @@ def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, S
     from service.reporting.summaries import find_families, make_families_finder
     from service.wiring import build_engine
 
-    shelf = build_engine(read_settings()).shelf
+    registry = build_engine(read_settings()).registry
     if rubric is not None:
-        return dict(find_rubric(shelf, rubric).families)
-    return dict(find_families(reports, make_families_finder(shelf.find)))
+        return dict(find_rubric(registry, rubric).families)
+    return dict(find_families(reports, make_families_finder(registry.find)))
 
 
 def _write(summary: Summary, output_format: SummaryFormat) -> None:

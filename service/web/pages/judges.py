@@ -19,7 +19,7 @@ from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.models.invalid import validate
 from service.errors import InputError, JobStateError, Problem, UnknownJobError
-from service.fits.in_place import FitState
+from service.fits.manager import FitState
 from service.judge_standing import list_criteria
 from service.reading.strict_json import parse
 from service.web.held_out import HeldOutView, build_held_out
@@ -51,7 +51,7 @@ class JudgePages:
                 [one for one in states if one.judge == name],
                 [one for one in standings if one.judge == name],
             )
-            for name, judge in sorted(self._engine.shelf.judges.items())
+            for name, judge in sorted(self._engine.registry.judges.items())
         ]
         return render(request, "judges.html", twin="/v1/judges", judges=judges, warnings=self._engine.list_warnings())
 
@@ -123,7 +123,7 @@ class JudgePages:
         return None
 
     def _find_judge(self, request: Request) -> Judge:
-        judge = self._engine.shelf.judges.get(request.path_params["name"])
+        judge = self._engine.registry.judges.get(request.path_params["name"])
         if judge is None:
             raise HTTPException(404, "no judge of that name is packaged or yours")
         return judge

@@ -29,7 +29,7 @@ def calibrate_fits(
     """List the fits in CALLGRADE_HOME/fits, whether each applies, and how it has held in checks since."""
     from service.fits.checks import read_checks
     from service.fits.files import AgingFits, describe_state, read_fits
-    from service.registry import Shelf
+    from service.registry import Registry
     from service.wiring import choose_route, list_rubric_folders
 
     settings = read_settings()
@@ -38,7 +38,7 @@ def calibrate_fits(
     if not fits:
         say(f"no fit in {folder}; `callgrade calibrate install RUN` puts those of a run there")
         return ExitCode.PASSED
-    judges, checks = Shelf(list_rubric_folders(settings)).judges, read_checks(folder)
+    judges, checks = Registry(list_rubric_folders(settings)).judges, read_checks(folder)
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
     route = choose_route(settings) if settings.judge_model else None
     rows = [_build_row(fit, describe_state(fit, judges, route=route), checks.get(fit.id, ())) for fit in ordered]

@@ -19,7 +19,7 @@ from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.cli.rubric_yaml import YamlLines
-    from service.registry import Shelf
+    from service.registry import Registry
 
 _SYNTAX = re.compile(r"line (\d+), (column \d+: .*)", re.DOTALL)
 
@@ -31,12 +31,12 @@ def check_rubrics(
     """Check rubric files: every problem with its place, or ok with the rubric's hash."""
     from service.wiring import build_engine
 
-    shelf = build_engine(read_settings()).shelf
-    fine = [_check(file, shelf) for file in files]
+    registry = build_engine(read_settings()).registry
+    fine = [_check(file, registry) for file in files]
     return ExitCode.PASSED if all(fine) else ExitCode.CONFIG
 
 
-def _check(file: Path, shelf: Shelf) -> bool:
+def _check(file: Path, registry: Registry) -> bool:
     from service.packaged_files import read_yaml
     from service.registry import read_rubric
 
@@ -47,7 +47,7 @@ def _check(file: Path, shelf: Shelf) -> bool:
         _tell(file, [Problem("", reason)], "")
         return False
     try:
-        rubric = shelf.find(read_rubric(read_yaml(text, source="")))
+        rubric = registry.find(read_rubric(read_yaml(text, source="")))
     except InputError as error:
         _tell(file, error.problems, text)
         return False

@@ -24,7 +24,7 @@ def list_rubrics() -> int:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("rubric", "criteria", "asks", "title"):
         table.add_column(name, overflow="fold", justify="right" if name == "criteria" else "left")
-    for rubric in build_engine(read_settings()).shelf:
+    for rubric in build_engine(read_settings()).registry:
         asked = count_questions(rubric)[:3]
         told = "/".join(map(str, asked)) if any(asked) else "-"
         name = Text(f"{rubric.id}@{rubric.version}")

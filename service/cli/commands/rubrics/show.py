@@ -24,7 +24,7 @@ def show_rubric(
     from service.cli.rubric_yaml import render_yaml
     from service.wiring import build_engine
 
-    found = find_rubric(build_engine(read_settings()).shelf, rubric)
+    found = find_rubric(build_engine(read_settings()).registry, rubric)
     text = f"{found.model_dump_json()}\n" if output_format == "json" else render_yaml(found)
     sys.stdout.write(text)
     return ExitCode.PASSED
