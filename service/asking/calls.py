@@ -123,9 +123,9 @@ class ModelCaller:
         """Wait as the provider asked and a little more, else exponentially; with jitter, so that callers spread out."""
         policy, error = self._policy, _find_error(state)
         doubled = min(policy.max_backoff_s, policy.backoff_s * 2 ** (state.attempt_number - 1))
-        asked = error.retry_after if isinstance(error, JudgeError) else None
-        if asked is not None:
-            return asked + self._chance.uniform(0.0, policy.backoff_s)
+        requested_s = error.retry_after if isinstance(error, JudgeError) else None
+        if requested_s is not None:
+            return requested_s + self._chance.uniform(0.0, policy.backoff_s)
         return self._chance.uniform(doubled / 2, doubled)
 
     def _is_spent(self, state: RetryCallState) -> bool:

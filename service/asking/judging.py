@@ -56,7 +56,7 @@ class Calls(Protocol):
         ...
 
 
-class _ModelQuestion(NamedTuple):
+class _ModelAsk(NamedTuple):
     """One question to one model; `sample` numbers repeated questions."""
 
     question: Question
@@ -164,16 +164,16 @@ class Judging:
 
     async def _is_cached(self, question: Question, model: str, tenant: str) -> bool:
         rounds = _list_rounds(question, model, 0, tenant)
-        replies = [reply for asked in rounds.first if (reply := await self._find_reply(asked)) is not None]
+        replies = [reply for ask in rounds.first if (reply := await self._find_reply(ask)) is not None]
         if len(replies) < len(rounds.first):
             return False
         if not (rounds.further and is_split(question.judge, replies)):
             return True
-        return all([await self._find_reply(sent) is not None for sent in rounds.further])
+        return all([await self._find_reply(ask) is not None for ask in rounds.further])
 
-    async def _find_reply(self, asked: _ModelQuestion) -> JudgeReply | None:
-        cached = await self._read_cached(self._build_key(asked), asked.question)
-        return None if cached is None else self._build_reply(asked, cached, "hit", self._now())
+    async def _find_reply(self, ask: _ModelAsk) -> JudgeReply | None:
+        cached = await self._read_cached(self._build_key(ask), ask.question)
+        return None if cached is None else self._build_reply(ask, cached, "hit", self._now())
 
     async def _estimate_one(self, question: Question, model: str) -> AskEstimate:
         judge = question.judge
@@ -191,60 +191,62 @@ class Judging:
             votes += await self._vote_round(rounds.further, mode, spending)
         return votes
 
-    async def _vote_round(self, questions: Sequence[_ModelQuestion], mode: JudgeMode, spending: Spending) -> list[Vote]:
+    async def _vote_round(self, asks: Sequence[_ModelAsk], mode: JudgeMode, spending: Spending) -> list[Vote]:
         """Collect one vote of each model. The fallback answers once per sample: for a second juror it would repeat its reply."""
-        results = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in questions])
-        fallbacks: dict[int, _ModelQuestion] = {}
-        for one, got in zip(questions, results, strict=True):
+        results = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in asks])
+        fallbacks: dict[int, _ModelAsk] = {}
+        for one, got in zip(asks, results, strict=True):
             other = self._find_fallback(one, got.cause) if isinstance(got, JudgeError) and mode != "cached" else None
             if other is not None:
                 fallbacks.setdefault(one.sample, one._replace(model=other, instead_of=one.model))
         fallback_votes: dict[tuple[str, int], _VoteOrFault] = {}
         if fallbacks:
             voices = fallbacks.values()
-            said = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in voices])
-            fallback_votes = {(str(one.instead_of), one.sample): got for one, got in zip(voices, said, strict=True)}
-        final = [fallback_votes.get((one.model, one.sample), got) for one, got in zip(questions, results, strict=True)]
-        return [_settle_vote(one, got, spending) for one, got in zip(questions, final, strict=True)]
+            fallback_results = await asyncio.gather(*[self._try_reply(one, mode, spending) for one in voices])
+            fallback_votes = {
+                (str(one.instead_of), one.sample): got for one, got in zip(voices, fallback_results, strict=True)
+            }
+        final = [fallback_votes.get((one.model, one.sample), got) for one, got in zip(asks, results, strict=True)]
+        return [_settle_vote(one, got, spending) for one, got in zip(asks, final, strict=True)]
 
-    async def _try_reply(self, asked: _ModelQuestion, mode: JudgeMode, spending: Spending) -> _VoteOrFault:
+    async def _try_reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> _VoteOrFault:
         try:
-            return await self._reply(asked, mode, spending)
+            return await self._reply(ask, mode, spending)
         except JudgeError as error:
-            error.model = asked.model
+            error.model = ask.model
             return error
         except CallgradeError as error:
             return Errored("provider_error", str(error))
 
-    def _find_fallback(self, asked: _ModelQuestion, cause: str) -> str | None:
+    def _find_fallback(self, ask: _ModelAsk, cause: str) -> str | None:
         """Find the model to ask in a failed one's place; never one of its own jury, which would vote twice."""
-        other, jury = self.judges.fallback, asked.question.judge.models
-        if not other or cause not in FALLBACK_CAUSES or other in (asked.model, *jury):
+        other, jury = self.judges.fallback, ask.question.judge.models
+        if not other or cause not in FALLBACK_CAUSES or other in (ask.model, *jury):
             return None
-        return None if any(is_same_model(one, other) for one in jury if one != asked.model) else other
+        return None if any(is_same_model(one, other) for one in jury if one != ask.model) else other
 
-    async def _reply(self, asked: _ModelQuestion, mode: JudgeMode, spending: Spending) -> Vote:
-        key = self._build_key(asked)
+    async def _reply(self, ask: _ModelAsk, mode: JudgeMode, spending: Spending) -> Vote:
+        key = self._build_key(ask)
         start = self._now()
-        cached = None if mode == "fresh" else await self._read_cached(key, asked.question)
+        cached = None if mode == "fresh" else await self._read_cached(key, ask.question)
         if cached is None and mode == "cached":
             return NOT_CACHED
-        reply, use = await self._ask_once(asked, key, mode, spending) if cached is None else (cached, "hit")
+        reply, use = await self._ask_once(ask, key, mode, spending) if cached is None else (cached, "hit")
         if use != "miss":
             spending.count_cached()
-        return self._build_reply(asked, reply, use, start)
+        return self._build_reply(ask, reply, use, start)
 
-    def _build_key(self, asked: _ModelQuestion) -> str:
-        return asked.question.key(
-            tenant=asked.tenant,
-            model=asked.model,
+    def _build_key(self, ask: _ModelAsk) -> str:
+        return ask.question.key(
+            tenant=ask.tenant,
+            model=ask.model,
             api_base=self.judges.api_base,
-            sample=asked.sample,
+            sample=ask.sample,
             form=self.judges.form,
         )
 
     async def _ask_once(
-        self, asked: _ModelQuestion, key: str, mode: JudgeMode, spending: Spending
+        self, ask: _ModelAsk, key: str, mode: JudgeMode, spending: Spending
     ) -> tuple[CachedReply, CacheUse]:
         """Answer through the single flight for this key. If it ends on another caller's budget, ask again on our own."""
         is_ours = False
@@ -252,37 +254,37 @@ class Judging:
         async def fetch() -> tuple[CachedReply, CacheUse]:
             nonlocal is_ours
             is_ours = True
-            kept = (
-                None if mode == "fresh" else await self._read_cached(key, asked.question)
+            reply = (
+                None if mode == "fresh" else await self._read_cached(key, ask.question)
             )  # another flight may have ended meanwhile
-            return (kept, "hit") if kept is not None else (await self._ask_model(asked, key, spending), "miss")
+            return (reply, "hit") if reply is not None else (await self._ask_model(ask, key, spending), "miss")
 
         try:
-            (kept, use), joined = await self._single_flight.run_once(f"{mode}:{key}", fetch)
+            (reply, use), joined = await self._single_flight.run_once(f"{mode}:{key}", fetch)
         except JudgeError as error:
             if error.cause != "budget_exhausted" or is_ours:
                 raise
-            return await self._ask_model(asked, key, spending), "miss"
-        return kept, "coalesced" if joined and use == "miss" else use
+            return await self._ask_model(ask, key, spending), "miss"
+        return reply, "coalesced" if joined and use == "miss" else use
 
     async def _read_cached(self, key: str, question: Question) -> CachedReply | None:
         text = await self._cache.get(key)
         return None if text is None else parse_cached(text, question)
 
-    async def _ask_model(self, asked: _ModelQuestion, key: str, spending: Spending) -> CachedReply:
+    async def _ask_model(self, ask: _ModelAsk, key: str, spending: Spending) -> CachedReply:
         """Ask the model, and cache its answer. Raises JudgeError."""
-        reply = await self._ask_and_repair(asked, spending)
+        reply = await self._ask_and_repair(ask, spending)
         await self._cache.set(key, CACHED_REPLY.dump_json(reply).decode())
         return reply
 
-    async def _ask_and_repair(self, asked: _ModelQuestion, spending: Spending) -> CachedReply:
+    async def _ask_and_repair(self, ask: _ModelAsk, spending: Spending) -> CachedReply:
         """Ask the model; if its reply cannot be used, or leaves out sentences, ask once more."""
         boundary, token = self._draw_nonces()
-        prompt = asked.question.prompt(asked.model, boundary, token, sample=asked.sample)
-        first = await self._complete(asked, prompt, spending)
+        prompt = ask.question.prompt(ask.model, boundary, token, sample=ask.sample)
+        first = await self._complete(ask, prompt, spending)
         reply: CachedReply | None = None
         try:
-            reply = CachedReply(read_judgement(first, asked.question, token), first.model, first.usage)
+            reply = CachedReply(read_judgement(first, ask.question, token), first.model, first.usage)
         except JudgeError as error:
             if error.cause not in REPAIRABLE:
                 raise
@@ -291,31 +293,31 @@ class Judging:
             left_out = reply.judgement.left_out
             if not left_out:
                 return reply
-            repair = asked.question.prompt(asked.model, boundary, token, sample=asked.sample, left_out=left_out)
-        second = await self._complete(asked, repair, spending)
+            repair = ask.question.prompt(ask.model, boundary, token, sample=ask.sample, left_out=left_out)
+        second = await self._complete(ask, repair, spending)
         usage = _sum(first.usage, second.usage)
         try:
-            return CachedReply(read_judgement(second, asked.question, token), second.model, usage)
+            return CachedReply(read_judgement(second, ask.question, token), second.model, usage)
         except JudgeError as error:
             if reply is None or error.cause not in REPAIRABLE:
                 raise
         return replace(reply, usage=usage)  # what it left out stays open
 
-    async def _complete(self, asked: _ModelQuestion, prompt: Prompt, spending: Spending) -> Completion:
-        with set_payer(asked.tenant):
+    async def _complete(self, ask: _ModelAsk, prompt: Prompt, spending: Spending) -> Completion:
+        with set_payer(ask.tenant):
             return await self._calls.complete(prompt, spending)
 
-    def _build_reply(self, asked: _ModelQuestion, reply: CachedReply, use: CacheUse, start: float) -> JudgeReply:
+    def _build_reply(self, ask: _ModelAsk, reply: CachedReply, use: CacheUse, start: float) -> JudgeReply:
         paid = reply.usage if use == "miss" else replace(reply.usage, cost_usd=0.0)
         return JudgeReply(
-            judgement=_unmask(reply.judgement, asked.question.masks),
-            requested=asked.model,
+            judgement=_unmask(reply.judgement, ask.question.masks),
+            requested=ask.model,
             model=reply.model,
             cache=use,
             usage=paid,
             latency_ms=round(1_000 * (self._now() - start), 3),
-            cut=tuple([part.name for part in asked.question.parts if part.cut]),
-            instead_of=asked.instead_of,
+            cut=tuple([part.name for part in ask.question.parts if part.cut]),
+            instead_of=ask.instead_of,
             route=self.judges.route,
         )
 
@@ -324,20 +326,20 @@ _VoteOrFault = Vote | JudgeError
 """A vote, or the fault that prevents it so far."""
 
 
-def _settle_vote(asked: _ModelQuestion, result: _VoteOrFault, spending: Spending) -> Vote:
+def _settle_vote(ask: _ModelAsk, result: _VoteOrFault, spending: Spending) -> Vote:
     """Turn the last result into a vote, and unmask a fault's reason, which may quote the masked trace."""
     if not isinstance(result, JudgeError):
         return result
     spending.faults.append(result)
-    masks = asked.question.masks
+    masks = ask.question.masks
     return Errored(result.cause, masks.show(result.reason) if masks else result.reason)
 
 
 class _Rounds(NamedTuple):
     """One question to each of its models: what to ask first, and what to ask if those replies disagree."""
 
-    first: tuple[_ModelQuestion, ...]
-    further: tuple[_ModelQuestion, ...]
+    first: tuple[_ModelAsk, ...]
+    further: tuple[_ModelAsk, ...]
 
 
 def _list_rounds(question: Question, model: str, repeat: int, tenant: str) -> _Rounds:
@@ -345,7 +347,7 @@ def _list_rounds(question: Question, model: str, repeat: int, tenant: str) -> _R
     start = repeat * judge.samples
     samples = range(start, start + judge.votes), range(start + judge.votes, start + judge.samples)
     models = judge.models or (model,)
-    first, further = ([_ModelQuestion(question, one, n, tenant) for one in models for n in some] for some in samples)
+    first, further = ([_ModelAsk(question, one, n, tenant) for one in models for n in some] for some in samples)
     return _Rounds(tuple(first), tuple(further))
 
 

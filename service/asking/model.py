@@ -289,7 +289,7 @@ def _is_loaded() -> bool:
 
 @cache
 def _load() -> _Library:
-    """Import the library, silent and warm. The first call is always made in the one thread of `_LOADING`."""
+    """Import the library, silent and warm. The first call is always made in the one thread of `_LOADER_THREAD`."""
     hush(_CHATTY_LOGGERS)  # before they log anything
     for name in (*_CHATTY_LOGGERS, *_QUOTING_LOGGERS):
         logging.getLogger(name).addFilter(WithholdingFilter(lambda: get_notes() is not None))

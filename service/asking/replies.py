@@ -123,11 +123,11 @@ def clean_model_name(text: str) -> str:
     return "".join(filter(str.isprintable, text[: 8 * MAX_MODEL_CHARS])).strip()[:MAX_MODEL_CHARS]
 
 
-def _read_usage(given: _Usage | None, price: Price) -> Usage:
+def _read_usage(reported: _Usage | None, price: Price) -> Usage:
     """Read the usage. Where the provider reports none, litellm writes zeros; no reply takes no tokens at all."""
-    if given is None:
+    if reported is None:
         return Usage()
-    tokens_in, tokens_out = _read_token_count(given.prompt_tokens), _read_token_count(given.completion_tokens)
+    tokens_in, tokens_out = _read_token_count(reported.prompt_tokens), _read_token_count(reported.completion_tokens)
     if not (tokens_in or tokens_out):
         return Usage()
     known = tokens_in is not None and tokens_out is not None

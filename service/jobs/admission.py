@@ -116,7 +116,7 @@ class Upload:
 class Draft(Protocol):
     """A job on its way from a body to a store: the part that differs between kinds of jobs."""
 
-    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
         """Raise InputError with pointers for options that cannot be used."""
         ...
 
@@ -138,8 +138,8 @@ class Draft(Protocol):
 class BatchDraft:
     """A batch: each item is a score request."""
 
-    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        self._defaults = BatchDefaults(given, engine)
+    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+        self._defaults = BatchDefaults(raw_options, engine)
         self._max_items = bounds.max_items
         self.options = self._defaults.options
         self.dry = self.options.dry_run
@@ -167,8 +167,8 @@ class JobAdmission:
 
         Raises InputError for options that cannot be used, BadLinesError for items, and what `Jobs.submit` raises.
         """
-        given, entries, pointer_of = _read_entries(upload, self._bounds.limits)
-        draft = self._draft(given, self._engine, self._bounds)
+        raw_options, entries, pointer_of = _read_entries(upload, self._bounds.limits)
+        draft = self._draft(raw_options, self._engine, self._bounds)
         self._bounds.admit_spending(draft.options)
         admit_webhook(draft.options.webhook, self._receivers)
         fingerprint = upload.compute_fingerprint(jobs.kind)
@@ -224,11 +224,11 @@ def explain_too_large(error: TooLargeError) -> InputError:
 
 def _read_entries(upload: Upload, limits: Limits) -> tuple[dict[str, JsonValue], Iterable[SubmittedEntry], PointerOf]:
     """Return the options and the items of a body, and the function that gives an item's pointer."""
-    given = dict(upload.options)
+    raw_options = dict(upload.options)
     if upload.form == "lines":
-        return given, read_line_entries(upload.body.file, limits), point_to_line
+        return raw_options, read_line_entries(upload.body.file, limits), point_to_line
     try:
         own, entries = read_document_entries(upload.body.file.read(), limits)
     except TooLargeError as error:
         raise explain_too_large(error) from None
-    return {**given, **own}, entries, point_to_item
+    return {**raw_options, **own}, entries, point_to_item

@@ -75,12 +75,12 @@ class CalibrationDraft:
 
     dry = False
 
-    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        predictions = given.pop("predictions", [])
+    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+        predictions = raw_options.pop("predictions", [])
         if not isinstance(predictions, list):
             raise InputError.at("/predictions", "expected a list of predictions")
         self._predictions = predictions
-        self.options = validate(OPTIONS, given)
+        self.options = validate(OPTIONS, raw_options)
         if self.options.cascade and (self.options.guarantee is None or len(self.options.cascade) < 2):
             raise InputError.at("/cascade", "expected two judges or more, and a guarantee")
         self._engine = engine

@@ -51,9 +51,9 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     return replace(outcome, report=render_json(run.report).decode(), fits=json.dumps(files))
 
 
-def _read_options(given: Mapping[str, Any]) -> ReportOptions:
-    options = ReportOptions(method=given["method"], seed=given["seed"], made=get_today())
-    return replace(options, guarantee=given.get("guarantee"), cascade=tuple(given.get("cascade", ())))
+def _read_options(raw_options: Mapping[str, Any]) -> ReportOptions:
+    options = ReportOptions(method=raw_options["method"], seed=raw_options["seed"], made=get_today())
+    return replace(options, guarantee=raw_options.get("guarantee"), cascade=tuple(raw_options.get("cascade", ())))
 
 
 def _list_predictions(job: Mapping[str, Any], items: Sequence[LabelledItem]) -> Iterator[Prediction | UnansweredItem]:

@@ -112,7 +112,7 @@ class ItemScorer:
     ) -> None:
         """`read` turns an item's request into a ScoreRequest, or raises InputError. `apart` scores large items elsewhere.
 
-        `beside` scores all others that wait for nobody.
+        `pool` scores all others that wait for nobody.
 
         Labelled items are judged without the installed fits: their judges are about to be fitted anew.
         """
@@ -174,7 +174,7 @@ class ItemScorer:
     ) -> OutcomeRow | Deferral:
         """Return the outcome of an item that waited, or why it has none yet. With `last`, a chance failure is an outcome too.
 
-        `whole`: the joint spending of a chunk's items.
+        `chunk_spending`: the joint spending of a chunk's items.
         """
         spending = self._engine.build_spending(waiting.request, tenant, chunk_spending)
         try:

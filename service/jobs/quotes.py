@@ -63,8 +63,8 @@ async def build_quote(
         for one in plans:
             if one is None or engine.judging is None or not engine.asks_judges(one.request):
                 continue
-            asked, kept, price = await _count_questions(engine.judging, one, engine.mode(one.request), tenant)
-            questions, hits = questions + asked, hits + kept
+            count, cached, price = await _count_questions(engine.judging, one, engine.mode(one.request), tenant)
+            questions, hits = questions + count, hits + cached
             cost = None if cost is None or price is None else cost + price
     factor = total / len(chosen)
     return Quote(
@@ -77,11 +77,11 @@ async def _count_questions(
 ) -> tuple[int, int, float | None]:
     """Return the number of questions and of cache hits, and the price of the rest."""
     asks, trace, model = one.plan.asks, one.plan.trace, one.request.judge_model
-    kept = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)
-    rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in kept]
+    cached = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)
+    rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in cached]
     prices = [one.cost_usd for one in (await judging.estimate(rest, trace, model=model)).values()]
     known = [price for price in prices if price is not None]
-    return len(asks), len(kept), sum(known) if len(known) == len(prices) else None
+    return len(asks), len(cached), sum(known) if len(known) == len(prices) else None
 
 
 def _draw_sample(total: int, most: int) -> frozenset[int]:

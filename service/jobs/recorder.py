@@ -147,7 +147,7 @@ class Recorder:
         stopped: Callable[[], bool] = lambda: False,
         interval_s: float = COMMIT_INTERVAL_S,
     ) -> None:
-        """`in_flight`: items at once, which keep their places until they are recorded; `apart`: seconds between commits."""
+        """`in_flight`: items at once, which keep their places until they are recorded; `interval_s`: seconds between commits."""
         self._chunks = chunks
         self._max_waiting = max(1, min(MAX_WAITING_ROWS, in_flight // 2))
         self._stopped = stopped
@@ -199,11 +199,11 @@ class Recorder:
                 break
             rows += len(write.rows)
             count += 1
-        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        batch, self._waiting = self._waiting[:count], self._waiting[count:]
         self._waiting_rows -= rows
         if self._waiting_rows < self._max_waiting:
             self._enough.clear()
-        return taken
+        return batch
 
     async def _commit(self, writes: list[_PendingWrite]) -> None:
         loop = asyncio.get_running_loop()

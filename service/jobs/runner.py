@@ -196,12 +196,12 @@ class Runner:
 
     async def _quarantine(self, attempt: _Attempt, items: Sequence[ChunkItem]) -> None:
         for item in items:
-            told = {
+            fields = {
                 "batch": attempt.leased_chunk.lease.chunk.batch,
                 "item": item.position,
                 "deaths": attempt.leased_chunk.suspects.count_deaths(item.position),
             }
-            LOG.error("an item took its worker down; it is quarantined", extra={"fields": told})
+            LOG.error("an item took its worker down; it is quarantined", extra={"fields": fields})
         if items:
             await self._record(attempt, [build_quarantined_row(item) for item in items])
 

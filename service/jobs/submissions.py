@@ -145,10 +145,10 @@ def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, Jso
 class BatchDefaults:
     """A batch's options, and the defaults that they give its items."""
 
-    def __init__(self, given: Mapping[str, JsonValue], engine: Engine) -> None:
+    def __init__(self, raw_options: Mapping[str, JsonValue], engine: Engine) -> None:
         """Raise InputError with pointers for options that cannot be used."""
-        self.options = validate(OPTIONS, dict(given))
-        self.given = {name: given[name] for name in ITEM_OPTIONS if given.get(name) is not None}
+        self.options = validate(OPTIONS, dict(raw_options))
+        self.given = {name: raw_options[name] for name in ITEM_OPTIONS if raw_options.get(name) is not None}
         read = {name: getattr(self.options, name) for name in self.given}
         self._fields: dict[str, Any] = read
         self._engine = engine
@@ -167,9 +167,9 @@ class BatchDefaults:
         named_fields, waits = item.model_fields_set, self._waits
         if named_fields & RESTRICTED_FIELDS:
             others = {name: value for name, value in self._fields.items() if name not in named_fields}
-            whole = item.model_copy(update=others)
-            self._engine.admit(whole)
-            waits = self._engine.waits(whole)
+            complete_item = item.model_copy(update=others)
+            self._engine.admit(complete_item)
+            waits = self._engine.waits(complete_item)
         if len(self.options.tags | item.tags) > MAX_TAGS:
             raise InputError.at("/tags", f"with the batch's own more than {MAX_TAGS}")
         read_request_trace(item)

@@ -112,10 +112,10 @@ def _name_fault(error: Exception, notes: ExchangeNotes) -> Fault:
 
 
 async def _fetch_body(response: httpx.Response, bounds: ExchangeBounds) -> bytes:
-    whole = await _read(response, bounds.max_bytes)
-    if holds_more_values(whole, bounds.max_values):
+    body = await _read(response, bounds.max_bytes)
+    if holds_more_values(body, bounds.max_values):
         raise _ExchangeFailure("too many")
-    return whole
+    return body
 
 
 async def _read(response: httpx.Response, most: int) -> bytes:

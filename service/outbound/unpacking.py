@@ -30,7 +30,7 @@ class PackedError(Exception):
 
 
 class AnswerBody:
-    """The bytes of an answer: `add` the pieces as they come, `whole` gives the body.
+    """The bytes of an answer: `add` the pieces as they come, `finish` returns the body.
 
     >>> body = AnswerBody("", most=10)
     >>> body.add(b"12345")
@@ -83,9 +83,9 @@ _PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
 
 
 def holds_more_values(body: bytes, most: int) -> bool:
-    """Whether a JSON text has more than about so many values, each of which takes some hundred times its bytes when read.
+    """Whether a JSON text has roughly more than `most` values, each of which takes some hundred times its bytes once parsed.
 
-    What stands in strings is no value. The text may be any: of what is not JSON as many parts are looked at.
+    Ignores the contents of strings. Accepts any text: in one that is not JSON it inspects as many parts.
 
     >>> holds_more_values(b'{"a": [1, 2, 3]}', 5), holds_more_values(b"[[],[],[],[]]", 2)
     (False, True)

@@ -79,8 +79,8 @@ def verify(
     Traceback (most recent call last):
     ValueError: the timestamp is 301 s away
     """
-    given = {name.lower(): value for name, value in headers.items()}
-    id, timestamp, signatures = (given.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))  # noqa: A001
+    lowered = {name.lower(): value for name, value in headers.items()}
+    id, timestamp, signatures = (lowered.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))  # noqa: A001
     if not (id and signatures and timestamp.isascii() and timestamp.isdigit() and len(timestamp) < 16):
         raise ValueError("expected the headers webhook-id, webhook-timestamp (Unix seconds) and webhook-signature")
     away = abs(now() - int(timestamp))

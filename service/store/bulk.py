@@ -31,13 +31,13 @@ def insert_rows(
 
     `keep`: a row whose key exists is skipped; otherwise it is an error, and nothing is inserted.
     """
-    given = [tuple(row) for row in rows]
-    if not given:
+    values_by_row = [tuple(row) for row in rows]
+    if not values_by_row:
         return
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_write_for_sqlite(table, names, keep), given)
+        connection.exec_driver_sql(_write_for_sqlite(table, names, keep), values_by_row)
     else:
-        columns = zip(names, zip(*given, strict=True), strict=True)
+        columns = zip(names, zip(*values_by_row, strict=True), strict=True)
         arrays = tuple([_build_array(table.c[name], values) for name, values in columns])
         connection.exec_driver_sql(_write_for_postgres(table, names, keep), arrays)
 

@@ -26,8 +26,8 @@ class Counting:
         self.refusals = refusals
         self.ended: list[str] = []
 
-    async def run(self, chunk: ChunkId, generation: int, owns: OwnerCheck) -> AttemptEnd:
-        assert await owns()
+    async def run(self, chunk: ChunkId, generation: int, is_owner: OwnerCheck) -> AttemptEnd:
+        assert await is_owner()
         self.runs.append(chunk)
         return "refused" if self.runs.count(chunk) <= self.refusals else "done"
 

@@ -72,8 +72,8 @@ class Days:
 
     async def run_stored(self, work: Callable[[], bool]) -> bool:
         """Run the work on the database. Raises BusyError if it stays out of reach."""
-        asked = partial(insist, work, give_up=PATIENCE_S)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, asked)
+        call = partial(insist, work, give_up=PATIENCE_S)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     async def close(self) -> None:
         """Write a last time."""

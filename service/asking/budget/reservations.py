@@ -125,8 +125,8 @@ class Spending:
         return Reservation(tuple(self._iterate_payers()), worst_usd)
 
     def _iterate_payers(self) -> Iterator[Spending]:
-        for whole in self.within:
-            yield from whole._iterate_payers()
+        for payer in self.within:
+            yield from payer._iterate_payers()
         yield self
 
     def _is_beyond(self, worst: float) -> bool:

@@ -74,10 +74,10 @@ class RedisRows:
         """Count rows and the bytes of their values, roughly: SCAN may name a key twice while rows come and go."""
         rows = size = 0
         async for keys in self._scan_chunks():
-            asked = self._client.pipeline(transaction=False)
+            pipeline = self._client.pipeline(transaction=False)
             for key in keys:
-                asked.strlen(key)
-            lengths = await asked.execute(raise_on_error=False)
+                pipeline.strlen(key)
+            lengths = await pipeline.execute(raise_on_error=False)
             rows += len(keys)
             size += sum(found for found in lengths if isinstance(found, int))
         return rows, size

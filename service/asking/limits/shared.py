@@ -223,7 +223,7 @@ class RedisGate:
         while True:
             await self._limits.sleep(RENEWAL_INTERVAL_S)
             leases = tuple(self._leases)
-            await self._limits.try_work(lambda held=leases: self._limits.run(RENEW, self._keys, LEASE_S, *held))
+            await self._limits.try_work(lambda leases=leases: self._limits.run(RENEW, self._keys, LEASE_S, *leases))
 
     def stop(self) -> None:
         """Stop renewing. Places that are still held become free when their leases end."""

@@ -143,5 +143,5 @@ class Audit:
 
 
 def _build_entry(row: sa.RowMapping) -> AuditEntry:
-    shown = {name: row[name] for name in ("id", "who", "origin", "act", "tenant", "target")}
-    return AuditEntry(**shown, at=format_rfc3339(cast("float", row["at"])), detail=json.loads(row["detail"]))
+    fields = {name: row[name] for name in ("id", "who", "origin", "act", "tenant", "target")}
+    return AuditEntry(**fields, at=format_rfc3339(cast("float", row["at"])), detail=json.loads(row["detail"]))

@@ -207,8 +207,8 @@ class Keys:
             created_at=now,
             expires_at=None if lasts_s is None else now + lasts_s,
         )
-        made = connection.execute(row.returning(*KEYS.c)).mappings().one()
-        return _build_key(made), f"cg_{key_id}_{secret}"
+        created = connection.execute(row.returning(*KEYS.c)).mappings().one()
+        return _build_key(created), f"cg_{key_id}_{secret}"
 
 
 def _refuse(name: str, tenant: str, scopes: Collection[str]) -> None:
@@ -247,8 +247,8 @@ def _adopt(connection: sa.Connection, tenant: str) -> None:
 
 def _parse_scopes(text: str) -> Sequence[Scope]:
     """Parse the scopes that this version knows."""
-    held = text.split()
-    return [one for one in SCOPES if one in held]
+    names = text.split()
+    return [one for one in SCOPES if one in names]
 
 
 def _build_key(row: sa.RowMapping) -> Key:

@@ -117,9 +117,9 @@ def format_day(day: int) -> str:
 def _match_caps(more: UsageAmount, caps: Caps) -> list[sa.ColumnElement[bool]]:
     """Return the conditions under which it may be added."""
     found: list[sa.ColumnElement[bool]] = []
-    asked = more.questions + more.held_questions
+    questions = more.questions + more.held_questions
     if caps.questions is not None:
-        found.append(USAGE.c.questions + USAGE.c.held_questions + asked <= caps.questions)
+        found.append(USAGE.c.questions + USAGE.c.held_questions + questions <= caps.questions)
     usd = more.cost_usd + more.uncertain_usd + more.held_usd
     if caps.usd is not None:
         spent = USAGE.c.cost_usd + USAGE.c.uncertain_usd + USAGE.c.held_usd

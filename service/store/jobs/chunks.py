@@ -165,8 +165,8 @@ class Chunks:
     def _select_new(self, connection: sa.Connection, group: OutcomeRows) -> list[OutcomeRow] | None:
         """Return the rows of a group that are not recorded yet; None if its lease no longer counts."""
         (batch, number), attempt = group.lease
-        held = connection.execute(_LOCK_LEASE, {"of": batch, "at": number, "opening": attempt}).one_or_none()
-        if held is None:
+        leased = connection.execute(_LOCK_LEASE, {"of": batch, "at": number, "opening": attempt}).one_or_none()
+        if leased is None:
             return None
         if not group.rows:
             return []

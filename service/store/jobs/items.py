@@ -239,10 +239,12 @@ def find_item(database: Database, batch: str, index: int, choice: ItemChoice = A
             return None
         outcome_line = connection.execute(line).scalar_one_or_none()
         previous, following = (_find_neighbour(connection, choice.match(batch), index, step) for step in (-1, 1))
-    sent = _read_sent(chunk.payload, index - chunk.first)
+    submitted = _read_sent(chunk.payload, index - chunk.first)
     outcome: Mapping[str, Any] = json.loads(outcome_line) if outcome_line is not None else {}
-    name = outcome.get("custom_id") or sent.get("custom_id") or f"item-{index}"
-    return WholeItem(index, name, sent.get("request"), outcome.get("report"), outcome.get("error"), previous, following)
+    name = outcome.get("custom_id") or submitted.get("custom_id") or f"item-{index}"
+    return WholeItem(
+        index, name, submitted.get("request"), outcome.get("report"), outcome.get("error"), previous, following
+    )
 
 
 def shorten(text: str) -> str:

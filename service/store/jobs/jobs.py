@@ -126,10 +126,10 @@ class Jobs(ABC, Generic[J]):
         if status is not None:
             chosen = chosen.where(BATCHES.c.status == status)
         if after is not None:
-            made = parse_made_at(after, self.kind)
-            if made is None:
+            made_at = parse_made_at(after, self.kind)
+            if made_at is None:
                 raise InputError.at("", f"after: expected the id of a {ID_PREFIXES[self.kind]}")
-            chosen = chosen.where(sa.tuple_(BATCHES.c.created_at, BATCHES.c.id) < (made, after))
+            chosen = chosen.where(sa.tuple_(BATCHES.c.created_at, BATCHES.c.id) < (made_at, after))
         chosen = chosen.order_by(BATCHES.c.created_at.desc(), BATCHES.c.id.desc()).limit(limit + 1)
         with self.database.read() as connection:
             found = [self.build(row) for row in connection.execute(self.select(chosen)).mappings()]
@@ -212,7 +212,7 @@ class Jobs(ABC, Generic[J]):
         for job_id, tenant in found:  # one transaction each, so that others need not wait for all
             with self.database.begin() as connection:
                 if labels := count_labels(connection, batch=job_id):
-                    told = {"labels": labels}
+                    detail = {"labels": labels}
                     record(
                         connection,
                         self.database.now(),
@@ -220,7 +220,7 @@ class Jobs(ABC, Generic[J]):
                         "label.forget",
                         target=job_id,
                         tenant=tenant,
-                        detail=told,
+                        detail=detail,
                     )
                 connection.execute(BATCHES.delete().where(BATCHES.c.id == job_id))
         with self.database.begin() as connection:
@@ -232,14 +232,14 @@ class Jobs(ABC, Generic[J]):
             )
         return len(found)
 
-    def _claim(self, connection: sa.Connection, submission: JobSubmission, key: str, made: tuple[str, float]) -> bool:
+    def _claim(self, connection: sa.Connection, submission: JobSubmission, key: str, job: tuple[str, float]) -> bool:
         """Claim the Idempotency-Key; return whether it is ours now."""
         row = {
             "tenant": submission.tenant,
             "key_hash": hash_key(key),
             "fingerprint": submission.fingerprint,
-            "batch": made[0],
-            "created_at": made[1],
+            "batch": job[0],
+            "created_at": job[1],
         }
         return claim(self.database, connection, SUBMISSIONS, row)
 
@@ -265,11 +265,9 @@ class Jobs(ABC, Generic[J]):
     ) -> None:
         """Write into the audit log what somebody does to a job; nothing if nobody is named."""
         if by is not None:
-            act, told = (
-                cast("Act", f"{ID_PREFIXES[self.kind]}.{verb}"),
-                {"name": row.name, "status": row.status, **detail},
-            )
-            record(connection, self.database.now(), by, act, target=row.id, tenant=row.tenant, detail=told)
+            act = cast("Act", f"{ID_PREFIXES[self.kind]}.{verb}")
+            detail = {"name": row.name, "status": row.status, **detail}
+            record(connection, self.database.now(), by, act, target=row.id, tenant=row.tenant, detail=detail)
 
     def _stop(self, connection: sa.Connection, row: sa.Row[Any], *, ending: Status, meanwhile: Status) -> None:
         """Close the chunks that are not under way; workers close the others."""

@@ -20,9 +20,9 @@ class Room:
 
     def check(self, connection: sa.Connection, tenant: str, items: int = 0) -> None:
         """Raise QueueFullError if more items would wait, after adding so many."""
-        for most, whose, told in ((self.max_items, None, "in all"), (self.max_tenant_items, tenant, "of yours")):
+        for most, whose, scope in ((self.max_items, None, "in all"), (self.max_tenant_items, tenant, "of yours")):
             if most and (waiting := count_queued(connection, whose) + items) > most:
-                raise QueueFullError(f"{waiting} items would wait {told}; at most {most} may")
+                raise QueueFullError(f"{waiting} items would wait {scope}; at most {most} may")
 
 
 def count_queued(connection: sa.Connection, tenant: str | None = None) -> int:

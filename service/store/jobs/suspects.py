@@ -63,6 +63,6 @@ def parse_suspects(deaths: int, text: str) -> Suspects:
     >>> parse_suspects(1, Suspects(1).mark_under_way({7}).to_json()).under_way
     frozenset({7})
     """
-    kept = json.loads(text)
-    blamed = {int(position): count for position, count in kept.get("blamed", {}).items()}
-    return Suspects(deaths, frozenset(kept.get("under_way", ())), blamed)
+    stored = json.loads(text)
+    blamed = {int(position): count for position, count in stored.get("blamed", {}).items()}
+    return Suspects(deaths, frozenset(stored.get("under_way", ())), blamed)

@@ -153,8 +153,8 @@ def _compute_widths(strata: Sequence[Stratum]) -> tuple[float | None, float | No
 
 def _compute_width(strata: Sequence[Stratum], more: Sequence[int]) -> float:
     """Return the width of the interval within [0, 1], with so many more labels in each stratum."""
-    whole = sum(one.items for one in strata)
-    centre, half = sum(one.items / whole * one.smoothed_rate for one in strata), compute_half_width(strata, more)
+    total = sum(one.items for one in strata)
+    centre, half = sum(one.items / total * one.smoothed_rate for one in strata), compute_half_width(strata, more)
     return min(1.0, centre + half) - max(0.0, centre - half)
 
 

@@ -144,8 +144,8 @@ def check_source(connection: sa.Connection, tenant: str, draft: LabelDraft) -> L
     if draft.source == "human":
         return "human" if row.waits else "direct"
     others = sa.exists().where(*match_own(), LABELS.c.annotator != draft.annotator).correlate(LABEL_ITEMS)
-    again = connection.execute(sa.select(LABEL_ITEMS.c.item).where(*own, others)).one_or_none()
-    return "direct" if again is None else "second"
+    labelled_by_others = connection.execute(sa.select(LABEL_ITEMS.c.item).where(*own, others)).one_or_none()
+    return "direct" if labelled_by_others is None else "second"
 
 
 def _is_drawn(connection: sa.Connection, tenant: str, criterion: str, row: sa.Row[Any]) -> bool:

@@ -123,9 +123,9 @@ class Labels:
         item: str | None = None,
     ) -> LabelList:
         """List labels, newest first: `limit` of those older than the label `after`, which may have been deleted."""
-        asked = {"criterion": criterion, "annotator": annotator, "item": item}
+        filters = {"criterion": criterion, "annotator": annotator, "item": item}
         chosen = sa.select(LABELS).where(LABELS.c.tenant == tenant)
-        chosen = chosen.where(*[LABELS.c[name] == value for name, value in asked.items() if value is not None])
+        chosen = chosen.where(*[LABELS.c[name] == value for name, value in filters.items() if value is not None])
         if after is not None:
             chosen = chosen.where(LABELS.c.id < after)
         with self.database.read() as connection:
@@ -147,8 +147,8 @@ class Labels:
             if annotator not in (None, row["annotator"]):
                 raise OthersLabelError(f"it is a label of {row['annotator']}: only an admin takes it back")
             connection.execute(LABELS.delete().where(*chosen))
-            now, told = self.database.now(), _describe_label(row)
-            record(connection, now, by, "label.delete", target=name, tenant=tenant, detail=told)
+            now, detail = self.database.now(), _describe_label(row)
+            record(connection, now, by, "label.delete", target=name, tenant=tenant, detail=detail)
             return _build_label(row)
 
     def import_items(
@@ -179,8 +179,8 @@ class Labels:
             placed = [(ItemPlace(key[0]), item) for key, (item, _) in items.items() if key not in real]
             insert_items(self.database, connection, tenant, placed, documents=documents)
             written = write_labels(self.database, connection, tenant, drafts, annotator=annotator)
-            told = {"items": len(items), "labels": len(drafts), "replaced": written.replaced}
-            record(connection, self.database.now(), by, "label.import", tenant=tenant, detail=told)
+            detail = {"items": len(items), "labels": len(drafts), "replaced": written.replaced}
+            record(connection, self.database.now(), by, "label.import", tenant=tenant, detail=detail)
 
     def _is_item(self, connection: sa.Connection, tenant: str, item: str, criterion: str) -> bool:
         own = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))
@@ -214,8 +214,8 @@ class Labels:
             items = connection.execute(sa.delete(LABEL_ITEMS).where(imported)).rowcount
             scores = connection.execute(sa.delete(SCORES).where(SCORES.c.id.in_(old))).rowcount
             if items or scores:
-                told = {"items": items, "scores": scores, "labels": labels}
-                record(connection, self.database.now(), SERVICE, "label.forget", detail=told)
+                detail = {"items": items, "scores": scores, "labels": labels}
+                record(connection, self.database.now(), SERVICE, "label.forget", detail=detail)
 
 
 def build_judge_word(row: sa.RowMapping) -> JudgeWord | None:
@@ -277,7 +277,7 @@ def write_labels(  # noqa: PLR0913 (each is needed by somebody)
 ) -> WrittenLabels:
     """Write labels in order; an identical one stays as it was.
 
-    `seen`: none of them is blind. `by`: the actor in the audit log for each replaced label. `annotator`: as in `take_in`.
+    `seen`: none of them is blind. `by`: the actor in the audit log for each replaced label. `annotator`: as in `import_items`.
     """
     now: float = connection.execute(sa.select(database.now())).scalar_one()
     stem = _make_stem(connection, tenant, now)
@@ -295,8 +295,10 @@ def write_labels(  # noqa: PLR0913 (each is needed by somebody)
             connection.execute(LABELS.delete().where(*once))
             replaced += 1
             if by is not None:
-                told = _describe_label(before)
-                record(connection, database.now(), by, "label.replace", target=before["id"], tenant=tenant, detail=told)
+                detail = _describe_label(before)
+                record(
+                    connection, database.now(), by, "label.replace", target=before["id"], tenant=tenant, detail=detail
+                )
         names.append(f"{stem}{at:08x}")
         values = {**row, "id": names[-1], "blind": row["blind"] and not seen}
         connection.execute(LABELS.insert().values(values))

@@ -30,8 +30,8 @@ class LabelledCase:
     @property
     def opinions(self) -> tuple[HumanLabel, ...]:
         """The opinions on the whole trace that take a side."""
-        whole = [one for one in self.labels if one.step is None and one.source != "adjudication"]
-        return tuple([one for one in whole if one.label != "unsure"])
+        opinions = [one for one in self.labels if one.step is None and one.source != "adjudication"]
+        return tuple([one for one in opinions if one.label != "unsure"])
 
     @property
     def decision(self) -> HumanLabel | None:
@@ -53,8 +53,8 @@ class LabelledCase:
         """The decision, else the majority; on a tie the first opinion; None if nobody takes a side."""
         if self.decision is not None:
             return None if self.decision.label == "unsure" else self.decision.label == "pass"
-        said = [one.label == "pass" for one in self.opinions]
-        return None if not said else said[0] if 2 * sum(said) == len(said) else 2 * sum(said) > len(said)
+        sides = [one.label == "pass" for one in self.opinions]
+        return None if not sides else sides[0] if 2 * sum(sides) == len(sides) else 2 * sum(sides) > len(sides)
 
     @property
     def differs_from_judge(self) -> bool:
