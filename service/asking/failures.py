@@ -39,7 +39,7 @@ _MISSING_KEY = re.compile(
 _FAULTS: Mapping[Fault, tuple[FaultCause, bool, str]] = {
     "no connection": ("unreachable", True, "the provider cannot be reached"),
     "late connection": ("timeout", True, "no connection to the provider in {connect:g} s"),
-    "refused address": ("provider_error", False, "the provider stands at an address that may not be connected to"),
+    "refused address": ("provider_error", False, "the provider has an address that may not be connected to"),
     "late head": ("timeout", True, "no reply began in {first_byte:g} s"),
     "late body": ("timeout", True, "no whole reply in {total:g} s"),
     "broken": ("provider_error", True, "the connection broke off before the reply was whole"),
@@ -109,7 +109,7 @@ def _explain_refusal(error: Exception, notes: ExchangeNotes) -> tuple[FaultCause
         if invented in (400, 404):  # litellm knows no provider for such a name
             return "unknown_model", False, f"litellm knows no such model ({type(error).__name__})"
         retryable = isinstance(invented, int) and invented >= 500
-        return "provider_error", retryable, f"nothing could be asked of the provider ({type(error).__name__})"
+        return "provider_error", retryable, f"the provider could not be asked ({type(error).__name__})"
     if status < 300:  # an error inside a 200, or a mistake of ours, which comes again
         return "provider_error", hasattr(error, "llm_provider"), "the provider's reply could not be read"
     if status == 404 or "model_not_found" in _find_codes(error, notes):

@@ -254,7 +254,9 @@ async def disconnect() -> None:
 
 
 def _build_unbounded_error() -> CallError:
-    return CallError("provider_error", "litellm goes to this provider by a way that has no bounds, so it is not asked")
+    return CallError(
+        "provider_error", "litellm reaches this provider in a way that cannot be limited, so it is not asked"
+    )
 
 
 def _look_up_price(library: _Library, model: str) -> tuple[float, float] | None:

@@ -159,7 +159,7 @@ class _CalibrationRows:
         if self._bad.count:
             raise self._bad.build_error()
         if not self.items:
-            raise MalformedError.at("", "there is no labelled item in it")
+            raise MalformedError.at("", "there are no labelled items")
 
     def _add_item(self, row: CalibrationRow) -> None:
         item = validate(ITEM, row.value)

@@ -67,7 +67,7 @@ class Deferral(NamedTuple):
 
 
 BUDGET_SPENT = "the budget is spent"
-QUESTIONS_SPENT = "the batch has asked judges as many questions as it may (max_questions)"
+QUESTIONS_SPENT = "the batch has used up its questions to judges (max_questions)"
 MAX_ITEM_TOKENS = 10**9
 """Tokens counted per item, at most; a provider that reports more made it up."""
 LINE_START = '{"custom_id":'
@@ -294,7 +294,7 @@ def build_quarantined_row(item: ChunkItem) -> OutcomeRow:
 
 def _give_up_apart(item: ChunkItem) -> OutcomeRow:
     """Build the outcome of a large item that ended the process scoring it."""
-    return _give_up(item, "quarantined: it took the process down that large items are scored in")
+    return _give_up(item, "quarantined: it took down the process that scores large items")
 
 
 def _give_up(item: ChunkItem, detail: str) -> OutcomeRow:

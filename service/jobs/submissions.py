@@ -171,7 +171,7 @@ class BatchDefaults:
             self._engine.admit(complete_item)
             waits = self._engine.waits(complete_item)
         if len(self.options.tags | item.tags) > MAX_TAGS:
-            raise InputError.at("/tags", f"with the batch's own more than {MAX_TAGS}")
+            raise InputError.at("/tags", f"more than {MAX_TAGS} together with the batch's own")
         read_request_trace(item)
         return waits
 
@@ -231,7 +231,7 @@ class ItemIntake:
         if self._bad.count and not (self._skips and self._taken):
             raise self._bad.build_error()
         if not self._taken:
-            raise MalformedError.at("", "there is no item in it")
+            raise MalformedError.at("", "there are no items")
         return SkippedItems(self._bad.count, tuple(self._skipped))
 
     def _add(self, entry: SubmittedEntry) -> None:
@@ -257,8 +257,8 @@ class ItemIntake:
         before = self._seen[custom_id]
         if before > 0 and not self._skips:
             self._seen[custom_id] = -before
-            self._reject(before, InputError.at("/custom_id", "a later item has the same"))
-        return InputError.at("/custom_id", f"the same as of {self._pointer_of(abs(before))}")
+            self._reject(before, InputError.at("/custom_id", "a later item has the same one"))
+        return InputError.at("/custom_id", f"the same as that of {self._pointer_of(abs(before))}")
 
     def _reject(self, line: int, error: InputError) -> None:
         self._bad.add(line, self._pointer_of(line), error)

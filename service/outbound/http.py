@@ -192,7 +192,7 @@ class Outbound:
             raise _NoConnectionError from None
         for address in addresses:
             if not is_reachable(address, allow_private=self._allow_private):
-                raise AddressError(f"{target.host} stands at {address}, which may not be connected to")
+                raise AddressError(f"{target.host} resolves to {address}, which may not be connected to")
         if not addresses:
             raise AddressError(f"{target.host} has no address")
         return addresses

@@ -192,6 +192,6 @@ def insist(work: Callable[[], T], *, give_up: float = float("inf"), stopped: Cal
             why = getattr(error, "orig", error)
             if stopped() or time.monotonic() - start + wait > give_up:
                 raise BusyError(f"the database cannot be reached: {type(why).__name__}") from error
-            LOG.warning("the database is waited for", extra={"fields": {"why": str(why).strip()[:200]}})
+            LOG.warning("waiting for the database", extra={"fields": {"why": str(why).strip()[:200]}})
         time.sleep(wait)
         wait = min(2.0, wait * 2)

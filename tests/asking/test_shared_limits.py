@@ -235,7 +235,7 @@ def test_a_probe_whose_process_dies_is_followed_by_one_a_period_later(redis_url:
             await outage(here, one)
             here.clock.advance(10)
             assert other.shared
-            assert await other.shared.enter() == Admission(str(*other.shared._held), probe=True)  # type: ignore[attr-defined]
+            assert await other.shared.enter() == Admission(str(*other.shared._leases), probe=True)  # type: ignore[attr-defined]
             assert await here.request(one, patience=0.0) == "not sent: provider_error 10.000"
             here.clock.advance(10)
             assert await here.request(one) == "answered"

@@ -32,7 +32,7 @@ def test_no_more_is_asked_than_may_be(tmp_path: Path, store_url: str) -> None:
         found = paused(run, batch)
         assert (found.questions, found.reason) == (
             LIMIT,
-            "the batch has asked judges as many questions as it may (max_questions)",
+            "the batch has used up its questions to judges (max_questions)",
         )
         assert LIMIT - CALLS_AHEAD <= len(provider.requests) <= LIMIT
         run.batches.resume("", batch, max_questions=2 * ITEMS)

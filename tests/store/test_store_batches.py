@@ -259,7 +259,7 @@ def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database, 
     paused(database, capped, "paused_budget")
     with pytest.raises(InputError, match=r"more than the \$0\.250000"):
         batches.resume("t", capped, budget_usd=0.25)
-    with pytest.raises(InputError, match="more than the 0 that were asked"):
+    with pytest.raises(InputError, match="more than the 0 already asked"):
         batches.resume("t", capped, max_questions=0)
     assert {batches.find("t", one).status for one in (free, capped)} == {"paused_provider", "paused_budget"}
     assert len(queue.chunks) == 2

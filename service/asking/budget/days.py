@@ -82,7 +82,7 @@ class Days:
         try:
             await self.flush()
         except BusyError as error:
-            LOG.warning("what was used is not counted", extra={"fields": {"why": str(error)}})
+            LOG.warning("usage is not counted", extra={"fields": {"why": str(error)}})
         self._thread.shutdown(wait=False)
 
     async def _flush_on(self) -> None:
@@ -91,7 +91,7 @@ class Days:
             try:
                 await self.flush()
             except BusyError as error:  # it is written later
-                LOG.warning("what was used is not counted yet", extra={"fields": {"why": str(error)}})
+                LOG.warning("usage is not counted yet", extra={"fields": {"why": str(error)}})
 
 
 class _Day:
@@ -136,7 +136,7 @@ class _Day:
                         return True
                 except BusyError:
                     raise DaySpentError(
-                        "what was asked today cannot be looked up, for the database is away", retry_after=RETRY_S
+                        "today's usage cannot be looked up: the database is away", retry_after=RETRY_S
                     ) from None
         return False
 
@@ -145,7 +145,7 @@ class _Day:
         caps = self._days.caps
         most = [] if caps.questions is None else [f"{caps.questions} questions"]
         most += [] if caps.usd is None else [f"${caps.usd:.2f}"]
-        reason = f"a tenant may have {' and '.join(most)} in a day, and no more is left of this one (UTC)"
+        reason = f"a tenant may use {' and '.join(most)} a day (UTC), and today's are used up"
         return DaySpentError(reason, retry_after=self._days.until_tomorrow)
 
     async def flush(self) -> None:

@@ -164,7 +164,7 @@ class Spending:
     def _admit(self, worst_usd: float | None) -> None:
         if self.is_out_of_calls:
             self.exhausted = True
-            raise JudgeError("budget_exhausted", "as many questions were asked as may be")
+            raise JudgeError("budget_exhausted", "no more questions may be asked")
         left = self.left_usd
         if worst_usd is not None and left is not None and worst_usd > left:
             self.exhausted = True

@@ -88,7 +88,7 @@ class ProviderGate:
             left = self.cooldown.get_seconds_left()
             if left > max(0.0, patience):
                 raise NotSentError(
-                    "provider_error", f"the provider wants no request for {left:.0f} s", retry_after=left
+                    "provider_error", f"the provider asked for a pause of {left:.0f} s", retry_after=left
                 )
             if left > 0:
                 patience -= left

@@ -250,4 +250,4 @@ def _format_error(error: JudgeError | None) -> str:
 def _parse_error(text: str) -> JudgeError:
     cause, _, reason = text.partition(" ")
     known = cast("FaultCause", cause if cause in get_args(FaultCause) else "provider_error")
-    return JudgeError(known, reason or "another process was told so")
+    return JudgeError(known, reason or "another process reported it")

@@ -335,7 +335,7 @@ def _check_budget(job: Job, budget_usd: float) -> float:
     if job.budget_usd is None:
         raise InputError.at("/budget_usd", "the batch was made without a budget")
     if budget_usd <= spent:
-        raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} that are spent")
+        raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} already spent")
     return budget_usd
 
 
@@ -343,7 +343,7 @@ def _check_questions(job: Job, max_questions: int) -> int:
     if job.max_questions is None:
         raise InputError.at("/max_questions", "the batch was made without a limit of questions")
     if max_questions <= job.questions:
-        raise InputError.at("/max_questions", f"expected more than the {job.questions} that were asked")
+        raise InputError.at("/max_questions", f"expected more than the {job.questions} already asked")
     return max_questions
 
 
