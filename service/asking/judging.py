@@ -18,14 +18,14 @@ from service.asking.cached_replies import CACHED_REPLY, CachedReply, parse_cache
 from service.asking.calls import Observer, Pricing, find_no_price
 from service.asking.limits.payer import set_payer
 from service.asking.single_flight import SingleFlight
-from service.core.judging.ballots import is_split
 from service.core.judging.judges import Ask
 from service.core.judging.masking import UNMASKED, Masks, build_masks
 from service.core.judging.notes import CacheUse, JudgeReply, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import Judgement, read_judgement
-from service.core.judging.sensitive import What
+from service.core.judging.sensitive_values import SensitiveKind
+from service.core.judging.voting import is_split
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
 from service.core.trace import Trace
@@ -77,7 +77,7 @@ class Judges:
     fallback: str | None = None
     """Asked when a model cannot be reached."""
     api_base: str | None = None
-    mask: frozenset[What] = frozenset()
+    mask: frozenset[SensitiveKind] = frozenset()
     """Kinds of text to hide from models behind stand-ins of the same form; the report shows the real texts."""
     route: str = ""
     """How calls reach the models, as built by `build_route`; fits are bound to it."""
@@ -332,7 +332,7 @@ def _settle_vote(ask: _ModelAsk, result: _VoteOrFault, spending: Spending) -> Vo
         return result
     spending.faults.append(result)
     masks = ask.question.masks
-    return Errored(result.cause, masks.show(result.reason) if masks else result.reason)
+    return Errored(result.cause, masks.unmask(result.reason) if masks else result.reason)
 
 
 class _Rounds(NamedTuple):
@@ -355,7 +355,7 @@ LONG_TRACE_PARTS = 200
 """Messages and calls from which on questions are built in a thread: each shows everything before it."""
 
 
-async def _build_questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[What]) -> list[Question]:
+async def _build_questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[SensitiveKind]) -> list[Question]:
     asks = list(asks)
 
     def put() -> list[Question]:
@@ -370,10 +370,10 @@ def _unmask(judgement: Judgement, masks: Masks) -> Judgement:
     if not masks:
         return judgement
     claims = [
-        claim._replace(quote=masks.show(claim.quote), reason=masks.show(claim.reason)) for claim in judgement.claims
+        claim._replace(quote=masks.unmask(claim.quote), reason=masks.unmask(claim.reason)) for claim in judgement.claims
     ]
-    quotes, left_out = (tuple(map(masks.show, texts)) for texts in (judgement.quotes, judgement.left_out))
-    reason = masks.show(judgement.reason)
+    quotes, left_out = (tuple(map(masks.unmask, texts)) for texts in (judgement.quotes, judgement.left_out))
+    reason = masks.unmask(judgement.reason)
     return replace(judgement, reason=reason, quotes=quotes, claims=tuple(claims), left_out=left_out)
 
 
