@@ -132,9 +132,9 @@ def test_a_day_that_is_used_up_leaves_questions_open(provider: Provider, store: 
     assert [whole["verdict"], rest["verdict"]] == ["pass", "abstain"]
     outcomes = [step["outcomes"]["asked"] for step in rest["steps"]]
     (open_one,) = [one for one in outcomes if one["kind"] == "errored"]
-    assert (open_one["cause"], "3 questions in a day" in open_one["reason"]) == ("budget_exhausted", True)
+    assert (open_one["cause"], "3 questions a day" in open_one["reason"]) == ("budget_exhausted", True)
     assert refused.status == 429
-    assert "3 questions in a day" in refused.problem["detail"]
+    assert "3 questions a day" in refused.problem["detail"]
     assert 0 < int(refused.headers["retry-after"]) <= DAY_S
 
 

@@ -223,7 +223,7 @@ def test_a_new_day_begins_anew(database: Database) -> None:
     async def main() -> None:
         days = Days(UsageStore(database), Caps(questions=1), now=lambda: clock[0])
         await spend(days, "t", 0.1, Usage(1, 1, 0.1))
-        with pytest.raises(DaySpentError, match="1 questions in a day") as spent:
+        with pytest.raises(DaySpentError, match="1 questions a day") as spent:
             await spend(days, "t", 0.1, Usage(1, 1, 0.1))
         assert spent.value.retry_after == DAY_S / 2
         clock[0] += DAY_S

@@ -220,7 +220,7 @@ def test_a_reply_that_came_by_no_way_of_ours_is_refused(run: Run, provider: Prov
         error = refused(run, provider.base(), "elsewhere/x")
     finally:
         litellm.custom_provider_map = before
-    assert "no bounds" in error.reason
+    assert "cannot be limited" in error.reason
 
 
 def test_of_several_exchanges_the_last_one_stands(run: Run) -> None:
