@@ -72,10 +72,10 @@ def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> 
     strata = [(at, TallyRows([rows[n].value for n in at], [rows[n].label for n in at])) for at in places]
 
     def statistics(weights: Floats) -> dict[str, float | None]:
-        found = table.tally(weights)
+        weighted = table.tally(weights)
         within = auroc_within([part.tally(weights[at]) for at, part in strata])
         confusion = build_confusion_at(verdicts.tally(weights), 1.0)
-        return {**_read_table(confusion), **_read_tally(found), "auroc_within": within}
+        return {**_read_table(confusion), **_read_tally(weighted), "auroc_within": within}
 
     return _build_figures(
         statistics, [row.group for row in rows], resampling, build_confusion_at(verdicts.tally(), 1.0)

@@ -164,7 +164,7 @@ def _compute_unanimity(members: Sequence[Bench], keys: Iterable[Key]) -> float |
     verdicts = [
         {one.values[key].passed for one in members} for key in keys if all(key in one.values for one in members)
     ]
-    return fmean([len(said) == 1 for said in verdicts]) if verdicts else None
+    return fmean([len(member_verdicts) == 1 for member_verdicts in verdicts]) if verdicts else None
 
 
 def measure_members(

@@ -105,8 +105,10 @@ def build_judge_report(
 
 
 def _build_held_out(bench: Bench, item: LabelledItem) -> HeldOutItem:
-    found = bench.values[item.key]
-    return HeldOutItem(item.id, item.group, item.passes, found.raw, found.value, found.passed)
+    held_out_value = bench.values[item.key]
+    return HeldOutItem(
+        item.id, item.group, item.passes, held_out_value.raw, held_out_value.value, held_out_value.passed
+    )
 
 
 def _list_curve_parts(bench: Bench) -> list[tuple[LabelTally, float]]:
@@ -165,7 +167,7 @@ def _build_histogram(rows: Sequence[FigureRow]) -> tuple[HistogramBar, ...]:
 def _build_abstention(bench: Bench) -> AbstentionBand | None:
     if bench.served.band is None:
         return None
-    decided = [(found.passed is item.passes) for item in bench.held_out if (found := bench.values[item.key]).decided]
+    decided = [(value.passed is item.passes) for item in bench.held_out if (value := bench.values[item.key]).decided]
     accuracy = sum(decided) / len(decided) if decided else None
     return AbstentionBand(bench.served.band, len(decided) / len(bench.held_out), accuracy)
 

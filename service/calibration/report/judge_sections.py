@@ -125,18 +125,18 @@ def _render_pair(figures: Figures, humans: Figures | None, name: str) -> str:
 
 
 def _render_abstention(judge: JudgeReport) -> str:
-    found = judge.abstaining
+    abstention = judge.abstaining
     if judge.guarantee is not None:
         return f"The fit promises {judge.guarantee:.0%}; what it does not accept is for humans or the next judge."
-    if found is None:
+    if abstention is None:
         return (
             f"No band was chosen: on the fitted items, leaving out the least sure {1 - judge.least_decided:.0%} or fewer made "
             "the rest no more accurate."
         )
-    low, high = found.band
+    low, high = abstention.band
     return (
-        f"Values from {low:.3f} to {high:.3f} go to a human. That leaves {found.coverage:.1%} of the held-out items decided, "
-        f"with an accuracy of {show_number(found.accuracy)} (all: {show_number(judge.after.of('accuracy').value)})."
+        f"Values from {low:.3f} to {high:.3f} go to a human. That leaves {abstention.coverage:.1%} of the held-out items "
+        f"decided, with an accuracy of {show_number(abstention.accuracy)} (all: {show_number(judge.after.of('accuracy').value)})."
     )
 
 

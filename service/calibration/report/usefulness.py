@@ -95,9 +95,9 @@ def describe_use(judge: JudgeReport) -> str:
 
 
 def _describe_sides(promise: Promise) -> str:
-    found = promise.guarantee
-    passes = "no pass" if found.passes_from is None else f"passes from raw {found.passes_from:.2f}"
-    fails = "no failure" if found.fails_to is None else f"failures to raw {found.fails_to:.2f}"
+    terms = promise.guarantee
+    passes = "no pass" if terms.passes_from is None else f"passes from raw {terms.passes_from:.2f}"
+    fails = "no failure" if terms.fails_to is None else f"failures to raw {terms.fails_to:.2f}"
     return f"{passes}, {fails}"
 
 
