@@ -13,7 +13,7 @@ from service.core.judging.fits import Metric
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha_of_counts
 from service.stats.intervals import wilson
 from service.stats.rates import Interval
-from service.stats.resampling import Statistics, compute_intervals
+from service.stats.resampling import StatisticsFunction, compute_intervals
 from service.stats.tallies import Floats, LabelTally, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
 
 CONFUSION_FIGURES = (
@@ -159,7 +159,7 @@ def compute_weighted_alpha(sides: Floats, weights: Floats) -> float | None:
 
 
 def _build_figures(
-    statistics: Statistics, groups: Sequence[str], resampling: Resampling, confusion: ConfusionTable
+    statistics: StatisticsFunction, groups: Sequence[str], resampling: Resampling, confusion: ConfusionTable
 ) -> Figures:
     values = statistics(np.ones(len(groups)))
     intervals: dict[str, Interval | None] = {}

@@ -162,7 +162,7 @@ def judge_assertions(assertions: Iterable[str | Conditions], samples: Sequence[S
     if problems:
         raise InputError(problems)
     if all(one.status == "skipped" for one in results):
-        raise InputError.at("/assertions", "no assertion is looked at; such a gate would let everything pass")
+        raise InputError.at("/assertions", "every assertion is skipped; such a gate would let everything pass")
     failed = [one for one in results if one.status in ("failed", "error")]
     undecided = not failed and any(one.status == "undecided" for one in results)
     return Gate(not (failed or undecided), failed[0].broke_at if failed else None, tuple(results), undecided)
@@ -231,7 +231,7 @@ def _add_template(assertion: Assertion, template: str | None) -> Assertion:
 def _judge_assertion(assertion: Assertion, samples: Sequence[Sample], on_fail: OnFail) -> AssertionResult:
     outcome = _judge_set(assertion, samples) if assertion.share is None else _judge_cases(assertion, samples)
     if on_fail == "skip":
-        return outcome.build_result(assertion, "skipped", "skipped, as asked")
+        return outcome.build_result(assertion, "skipped", "skipped, as requested")
     if outcome.measured.low is None:
         return outcome.build_result(assertion, "error", outcome.measured.why)
     if outcome.holds:
@@ -259,7 +259,7 @@ class _AssertionOutcome:
             return self.measured.why
         if assertion.share is not None:
             between = f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
-            return f"holds in {between} of {cases} cases; at least {assertion.share:.4g} is asked for"
+            return f"holds in {between} of {cases} cases; at least {assertion.share:.4g} is required"
         between = f"{low:.4g}" if low == high else f"between {low:.4g} and {high:.4g}, as what is open may turn out,"
         return f"{assertion.name} is {between} over {cases} cases"
 

@@ -141,7 +141,7 @@ def index_by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
         key = (case, sample.report.tags.get(TRIAL))
         if key in found:
             raise InputError.at(
-                f"{place}/{n}", f"the case {case!r} stands here twice; tell runs apart by a tag {TRIAL}"
+                f"{place}/{n}", f"the case {case!r} appears twice here; tell runs apart by a tag {TRIAL}"
             )
         found[key] = sample
     return found

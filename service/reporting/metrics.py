@@ -210,7 +210,7 @@ def _measure_known(samples: Samples, measure: Callable[[Samples], MeasuredNumber
 
 def _make_class_fold(label: CallClass, measure: str) -> Callable[[Samples], MeasuredNumber]:
     return lambda samples: _measure_known(
-        samples, lambda known: _compute_share(ClassTally(known, label).parts(measure))
+        samples, lambda known: _compute_share(ClassTally(known, label).list_parts(measure))
     )
 
 

@@ -30,7 +30,7 @@ from service.stats.rates import Interval, PairedCase
 
 RegressionStatus = Literal["held", "regressed", "undecided"]
 
-PASSED = "passed"
+DEFAULT_NUMBER = "passed"
 """The number that is gated by default: the share of cases that pass."""
 
 
@@ -64,7 +64,7 @@ def judge_regression(
     b: Iterable[Sample],
     statistics: Statistics,
     *,
-    names: Sequence[str] = (PASSED,),
+    names: Sequence[str] = (DEFAULT_NUMBER,),
     forgiven: Callable[[Report], bool] = lambda _: False,
 ) -> RegressionGate:
     """Judge two runs, paired as in `compare`. Pure.
@@ -88,12 +88,12 @@ def judge_regression(
 
 
 def _find_reader(name: str, criteria: set[str]) -> MetricReader:
-    if name == PASSED:
+    if name == DEFAULT_NUMBER:
         return read_passed
     if name == "score":
         return build_metric_reader(name)
     if name not in criteria and name not in STAGES:
-        known = ", ".join([PASSED, "score", *STAGES, *sorted(criteria)])
+        known = ", ".join([DEFAULT_NUMBER, "score", *STAGES, *sorted(criteria)])
         raise InputError.at("", f"no number {name!r} to compare; expected one of {known}")
     return build_metric_reader((STAGE if name in STAGES else CRITERION) + name)
 

@@ -16,7 +16,7 @@ from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 from service.reporting.assertions import AssertionForm, Conditions, GateFile, judge_assertions
 from service.reporting.comparison import Comparison, Statistics, compare
-from service.reporting.regression import PASSED, RegressionGate, judge_regression, may_abstain
+from service.reporting.regression import DEFAULT_NUMBER, RegressionGate, judge_regression, may_abstain
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
 from service.reporting.summary.composition import Targets
 from service.reporting.summary.labelled import CorrectedRate, LabelPairing, RateEstimate, ReportLabel, pair_labels
@@ -173,7 +173,7 @@ def judge_reports(
         read_samples(a),
         read_samples(b),
         _STATISTICS,
-        names=names or (PASSED,),
+        names=names or (DEFAULT_NUMBER,),
         forgiven=may_abstain if allow_abstain else lambda _: False,
     )
 

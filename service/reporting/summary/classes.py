@@ -41,7 +41,7 @@ class ClassTally:
     def __init__(self, samples: Iterable[Sample], label: CallClass) -> None:
         self.rows = [(sample.group, *_count_decisions(sample, label)) for sample in samples]
 
-    def parts(self, measure: str) -> list[RatePart]:
+    def list_parts(self, measure: str) -> list[RatePart]:
         """Return what each case adds to `precision`, `recall`, `accuracy` or `f1`."""
         if measure == "precision":
             return [RatePart(group, right, chosen) for group, right, chosen, _ in self.rows]
@@ -74,10 +74,10 @@ def _score_class(samples: Sequence[Sample], label: CallClass, interval: Interval
         support=sum(due for *_, due in tally.rows),
         chosen=sum(chosen for _, _, chosen, _ in tally.rows),
         right=sum(right for _, right, _, _ in tally.rows),
-        precision=estimate(tally.parts("precision"), interval),
-        recall=estimate(tally.parts("recall"), interval),
-        f1=estimate(tally.parts("f1"), interval),
-        accuracy=estimate(tally.parts("accuracy"), interval),
+        precision=estimate(tally.list_parts("precision"), interval),
+        recall=estimate(tally.list_parts("recall"), interval),
+        f1=estimate(tally.list_parts("f1"), interval),
+        accuracy=estimate(tally.list_parts("accuracy"), interval),
     )
 
 

@@ -128,7 +128,9 @@ def _check_names(samples: Iterable[Sample], named: set[str | None]) -> None:
     counts = Counter(sample.report.trace_id for sample in samples)
     ambiguous = sorted(name for name in named if name is not None and counts[name] > 1)
     if ambiguous:
-        message = f"{counts[ambiguous[0]]} reports are of the trace {ambiguous[0]!r}, so that nobody knows which one was labelled"
+        message = (
+            f"{counts[ambiguous[0]]} reports are of the trace {ambiguous[0]!r}, so it is unclear which one was labelled"
+        )
         raise InputError.at("/labels", message)
 
 
