@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from service.core.models.discovery import get_entry, import_all
-from service.core.models.invalid import list_problems
+from service.core.models.validation import list_problems
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake import formats

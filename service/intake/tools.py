@@ -9,7 +9,7 @@ from typing import cast
 
 from pydantic import JsonValue, ValidationError
 
-from service.core.models.invalid import list_problems
+from service.core.models.validation import list_problems
 from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import JsonValue
 
 from service.core.expectations.expectation import Expectation
-from service.core.json.text import read_structure
+from service.core.json.parsing import read_structure
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.build import build_tool_call

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.errors import InputError
 
 JsonObject = Mapping[str, JsonValue]
