@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.logs.redaction import MARK, MIN_SECRET, Redactor, cut, name_error_kind
+from service.logs.redaction import MARK, MIN_SECRET_CHARS, Redactor, cut_text, name_error_kind
 
 SECRET = 'pa ss/wörd+"x"\\é%'
 
@@ -84,7 +84,11 @@ def test_no_secret_is_in_the_repr() -> None:
     assert SECRET not in str(redact)
 
 
-SECRETS = st.text("ABC019/+%&='\"\\\n é", min_size=MIN_SECRET).map(str.strip).filter(lambda s: len(s) >= MIN_SECRET)
+SECRETS = (
+    st.text("ABC019/+%&='\"\\\n é", min_size=MIN_SECRET_CHARS)
+    .map(str.strip)
+    .filter(lambda s: len(s) >= MIN_SECRET_CHARS)
+)
 AROUND = st.text("abc xyz")
 
 
@@ -97,7 +101,7 @@ def test_no_secret_survives(secret: str, before: str, after: str) -> None:
 
 @given(st.text(), st.integers(3, 50))
 def test_a_cut_text_fits_and_says_that_it_was_cut(text: str, room: int) -> None:
-    said = cut(text, room)
+    said = cut_text(text, room)
     assert len(said.encode()) <= room
     assert said.endswith("…") or len(said) == len(text)
 

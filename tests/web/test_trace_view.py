@@ -20,8 +20,8 @@ from service.web.trace.payloads import COMPLETE, CUT, FOLD_CHARS, HEAD_CHARS
 from service.web.trace.places import find_place
 from service.web.trace.reading import read_sent
 from service.web.trace.run import build_run_view
-from service.web.trace.shown import MAX_SHOWN
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
+from service.web.trace.visible import MAX_SHOWN
 
 CASES = {
     case["request"]["trace"]["id"]: case["request"]

@@ -1,7 +1,7 @@
-"""Loopback is no trust: what a web page of elsewhere makes a browser send to this machine is refused.
+"""Loopback is no reason to trust: refuse what a web page of another site makes a browser send to this machine.
 
-A page may have its name lead here (DNS rebinding), so the name that was asked for is checked; and it may send what needs no
-permission, so the origin is. Both stand in headers that no page can change.
+A page can have its own name resolve to this machine (DNS rebinding), so the requested host name is checked. It can also
+send requests that need no permission, so the origin is checked. No page can change the headers that say both.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ipaddress import ip_address
 from starlette.exceptions import HTTPException
 
 OWN_SITES = frozenset({"same-origin", "none"})
-"""What `Sec-Fetch-Site` says of our own pages, and of an address that somebody typed. Another port is `same-site`."""
+"""The `Sec-Fetch-Site` of our own pages, and of an address that somebody typed. Another port is `same-site`."""
 
 AUTHORITY = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9_.-]+))(?::[0-9]{1,5})?")
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
-@lru_cache(maxsize=64)  # of names that callers write, and few of them are ours
+@lru_cache(maxsize=64)  # bounded, because callers write the names
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there. A name other than localhost may be anything.
+    """Whether only this machine can reach what listens there. A name other than localhost may be anything.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("example.com")
     (True, True, False, False)
@@ -34,24 +34,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def refuse_foreign(headers: Headers, hosts: Collection[str]) -> None:
-    """HTTPException 403 where a request was sent to another name than ours, or for a page of another origin.
+def refuse_cross_site(headers: Headers, hosts: Collection[str]) -> None:
+    """Raise HTTPException 403 if a request names another host than ours, or comes from a page of another origin.
 
-    `hosts`: names that are ours besides those of the loopback, with or without a port. No browser leaves `Host` out.
+    `hosts`: names of ours besides the loopback's, with or without a port. No browser omits `Host`.
     """
     refuse_host([value.decode("latin-1") for name, value in headers if name == b"host"], hosts)
     refuse_origin(headers)
 
 
 def refuse_host(authorities: Iterable[str], hosts: Collection[str]) -> None:
-    """HTTPException 403 where a request was sent to another name than ours."""
+    """Raise HTTPException 403 if a request names another host than ours."""
     if not all(is_own(authority, hosts) for authority in authorities):
-        told = "the Host of the request is not a name of this service; CALLGRADE_ALLOWED_HOSTS can make it one"
-        raise HTTPException(403, told)
+        detail = "the Host of the request is not a name of this service; CALLGRADE_ALLOWED_HOSTS can make it one"
+        raise HTTPException(403, detail)
 
 
 def refuse_origin(headers: Headers) -> None:
-    """HTTPException 403 where a request was sent for a page of another origin."""
+    """Raise HTTPException 403 if a request comes from a page of another origin."""
     given = _read_origin_headers(headers)
     if not all(map(OWN_SITES.__contains__, given[b"sec-fetch-site"])):
         raise HTTPException(403, "the request comes from a page of another site (Sec-Fetch-Site)")
@@ -60,7 +60,7 @@ def refuse_origin(headers: Headers) -> None:
 
 
 def is_own(authority: str, hosts: Collection[str]) -> bool:
-    """Whether a host with or without a port is one of the loopback, or one of `hosts`.
+    """Whether a host, with or without a port, is of the loopback or one of `hosts`.
 
     >>> [
     ...     is_own(one, ["tool.lan"])
@@ -69,21 +69,21 @@ def is_own(authority: str, hosts: Collection[str]) -> bool:
     [True, True, True, True, False]
     """
     authority = authority.strip().lower()
-    found = AUTHORITY.fullmatch(authority)
-    if found is None:
+    match = AUTHORITY.fullmatch(authority)
+    if match is None:
         return False
-    host = (found["address"] or found["name"]).removesuffix(".")
+    host = (match["address"] or match["name"]).removesuffix(".")
     return is_loopback(host) or host.endswith(".localhost") or host in hosts or authority in hosts
 
 
 def _is_same(origin: str, hosts: list[str]) -> bool:
-    """Whether an origin is the very host, with its port, that the request was sent to."""
+    """Whether an origin is exactly the host, with its port, that the request names."""
     scheme, _, authority = origin.strip().lower().partition("://")
     return scheme in ("http", "https") and authority in [host.strip().lower() for host in hosts]
 
 
 def _read_origin_headers(headers: Headers) -> dict[bytes, list[str]]:
-    """The values of the headers that tell where a request comes from and goes to."""
+    """Read the headers that say where a request comes from and goes to."""
     found: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"sec-fetch-site": []}
     for name, value in headers:
         if (known := found.get(name)) is not None:
