@@ -92,9 +92,9 @@ class Engine:
             return []
         judges = [*self.registry.judges.values(), *[judge for rubric in self.registry for judge in rubric.judges]]
         evidence = _list_evidence(self.registry)
-        asked = self.judging.judges
+        targets = self.judging.judges
         return list(
-            warn_unfitted(self.fits if fits is None else fits, judges, asked.models, evidence, route=asked.route)
+            warn_unfitted(self.fits if fits is None else fits, judges, targets.models, evidence, route=targets.route)
         )
 
     async def close(self) -> None:
@@ -111,7 +111,7 @@ class Engine:
     def score(self, body: JsonValue) -> Report:
         """Score a request given as parsed JSON. Raises InputError if it cannot be scored, and nothing else.
 
-        Nobody is asked: a request with a sandbox or with judges is refused too; `score_async` scores those.
+        This asks neither sandbox nor judge, and refuses a request that needs one; `score_async` scores those.
         """
         return self.answer(read_request(body))
 
@@ -241,11 +241,11 @@ class Engine:
         if isinstance(request.rubric, str):
             return
         for judge in rubric.judges:
-            named = [model for model in judge.models if not judging.may_ask(model)]
-            if named and self.registry.judges.get(judge.id) != judge:
+            refused = [model for model in judge.models if not judging.may_ask(model)]
+            if refused and self.registry.judges.get(judge.id) != judge:
                 raise InputError.at(
                     "/rubric/judges",
-                    f"{judge.id}: {format_value(named[0])} is not among the models that are allowed here",
+                    f"{judge.id}: {format_value(refused[0])} is not among the models that are allowed here",
                 )
 
     async def _execute(self, trace: Trace, rubric: Rubric, sandbox: Sandbox) -> Trace:
@@ -276,8 +276,8 @@ def _raise_spent(spending: Spending) -> None:
 
 
 def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
-    for key, found in votes.items():
-        for vote in found:
+    for key, judge_votes in votes.items():
+        for vote in judge_votes:
             if isinstance(vote, Errored):
                 raise JudgeDownError(f"a judge gave no verdict on {key}: {vote.cause}: {vote.reason}", vote.cause)
 
@@ -303,9 +303,9 @@ def plan(request: dict[str, object]) -> Plan:
 
 def _list_evidence(rubrics: Iterable[Rubric]) -> dict[tuple[str, str], set[str]]:
     """Map (judge id, criterion id) to the kinds of evidence code shows that judge in these rubrics; "" for none."""
-    found: dict[tuple[str, str], set[str]] = {}
+    evidence: dict[tuple[str, str], set[str]] = {}
     for rubric in rubrics:
         for criterion in rubric.criteria:
             if isinstance(criterion.check, JudgeCheck):
-                found.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.looks)
-    return found
+                evidence.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.looks)
+    return evidence

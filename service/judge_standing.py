@@ -84,7 +84,7 @@ class JudgeStandings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _JudgeVerdict:
     value: float
     threshold: float
     passed: bool | None
@@ -102,30 +102,30 @@ class _Case:
 def list_standings(desk: LabelDesk, engine: Engine, tenant: str, judge: str | None = None) -> JudgeStandings:
     """Compare every judge, or one, with people, on each criterion with labels."""
     labelled = set(desk.labels.list_criteria(tenant))
-    found = [
+    standings = [
         measure_judge(desk.list_cases(tenant, criterion), name, criterion)
         for name, criteria in sorted(list_criteria(engine).items())
         for criterion in sorted(criteria & labelled)
         if judge in (None, name)
     ]
-    return JudgeStandings(tuple([one for one in found if one is not None]))
+    return JudgeStandings(tuple([one for one in standings if one is not None]))
 
 
 def list_criteria(engine: Engine) -> dict[str, set[str]]:
     """Map each judge to the criteria it decides in the registry's rubrics."""
-    found: dict[str, set[str]] = {}
+    criteria: dict[str, set[str]] = {}
     for rubric in engine.registry:
         for criterion in rubric.criteria:
             if isinstance(criterion.check, JudgeCheck):
                 for name in criterion.check.judge_ids:
-                    found.setdefault(name, set()).add(criterion.id)
-    return found
+                    criteria.setdefault(name, set()).add(criterion.id)
+    return criteria
 
 
 def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> JudgeStanding | None:
     """Compare a judge with people on one criterion; None if nobody labelled what it judged."""
-    found = [
-        _Case(
+    verdicts = [
+        _JudgeVerdict(
             case.judge.raw if case.judge.value is None else case.judge.value,
             0.5 if case.judge.threshold is None else case.judge.threshold,
             case.judge.passed,
@@ -134,21 +134,21 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
         for case in cases
         if case.judge is not None and case.passes is not None
     ]
-    return _build_standing(found, judge, criterion) if found else None
+    return _build_standing(verdicts, judge, criterion) if verdicts else None
 
 
-def _build_standing(found: Sequence[_Case], judge: str, criterion: str) -> JudgeStanding:
-    decided = [one for one in found if one.passed is not None]
-    items, sides = len(decided), Counter((one.passed, one.passes) for one in decided)
+def _build_standing(verdicts: Sequence[_JudgeVerdict], judge: str, criterion: str) -> JudgeStanding:
+    decided = [one for one in verdicts if one.passed is not None]
+    decided_count, sides = len(decided), Counter((one.passed, one.passes) for one in decided)
     table = ConfusionTable(sides[True, True], sides[True, False], sides[False, True], sides[False, False])
-    low, high = wilson(table.tp + table.tn, items) if items else (None, None)
+    low, high = wilson(table.tp + table.tn, decided_count) if decided_count else (None, None)
     prevalence = table.prevalence
     easy = None if prevalence is None else max(prevalence, 1 - prevalence)
     return JudgeStanding(
         judge,
         criterion,
-        items=items,
-        undecided=len(found) - items,
+        items=decided_count,
+        undecided=len(verdicts) - decided_count,
         equal=round(table.tp + table.tn),
         share=table.accuracy,
         low=low,
@@ -158,9 +158,9 @@ def _build_standing(found: Sequence[_Case], judge: str, criterion: str) -> Judge
         fails=SideCount(round(table.tn + table.fn), round(table.tn)),
         commoner=None if prevalence is None else "pass" if prevalence >= 1 / 2 else "fail",
         easy=easy,
-        trust=_find_trust(items, low, high, easy),
-        reliability=_list_bins(found),
-        coverage=_list_coverage(decided, len(found)),
+        trust=_find_trust(decided_count, low, high, easy),
+        reliability=_list_bins(verdicts),
+        coverage=_list_coverage(decided, len(verdicts)),
     )
 
 
@@ -170,24 +170,24 @@ def _find_trust(items: int, low: float | None, high: float | None, easy: float |
     return "better" if low > easy else "worse" if high < easy else "undecided"
 
 
-def _list_bins(found: Sequence[_Case]) -> tuple[StandingPoint, ...]:
-    ordered = sorted(found, key=lambda one: one.value)
-    bins = [list(own) for _, own in groupby(ordered, key=lambda one: min(int(one.value * BINS), BINS - 1))]
-    return tuple(
-        [
-            StandingPoint(sum(one.value for one in own) / len(own), sum(one.passes for one in own) / len(own), len(own))
-            for own in bins
-        ]
-    )
+def _list_bins(verdicts: Sequence[_JudgeVerdict]) -> tuple[StandingPoint, ...]:
+    ordered = sorted(verdicts, key=lambda one: one.value)
+    bins = [list(members) for _, members in groupby(ordered, key=lambda one: min(int(one.value * BINS), BINS - 1))]
+    return tuple([_build_point(members) for members in bins])
 
 
-def _list_coverage(found: Sequence[_Case], whole: int) -> tuple[StandingPoint, ...]:
+def _build_point(members: Sequence[_JudgeVerdict]) -> StandingPoint:
+    n = len(members)
+    return StandingPoint(sum(one.value for one in members) / n, sum(one.passes for one in members) / n, n)
+
+
+def _list_coverage(verdicts: Sequence[_JudgeVerdict], total: int) -> tuple[StandingPoint, ...]:
     """Add a point after each group of equally sure verdicts; within a group the order means nothing."""
-    ordered = sorted(found, key=lambda one: -one.doubt)
+    ordered = sorted(verdicts, key=lambda one: -one.doubt)
     points: list[StandingPoint] = []
-    seen = equal = 0
-    for _, own in groupby(ordered, key=lambda one: round(one.doubt, 9)):
-        part = list(own)
-        seen, equal = seen + len(part), equal + sum(one.is_equal for one in part)
-        points.append(StandingPoint(seen / whole, equal / seen, seen))
+    count = equal = 0
+    for _, members in groupby(ordered, key=lambda one: round(one.doubt, 9)):
+        part = list(members)
+        count, equal = count + len(part), equal + sum(one.is_equal for one in part)
+        points.append(StandingPoint(count / total, equal / count, count))
     return tuple(points)

@@ -145,9 +145,9 @@ class LabelDesk:
         """
         known = {} if criterion else {one.criterion: one for one in self.list_progress(tenant, annotator)}
         for one in [criterion] if criterion else known:
-            found = self._chooser.choose(tenant, one, annotator)
-            if found is not None:
-                return self._build_task(tenant, found, known.get(one) or self._chooser.measure(tenant, one, annotator))
+            choice = self._chooser.choose(tenant, one, annotator)
+            if choice is not None:
+                return self._build_task(tenant, choice, known.get(one) or self._chooser.measure(tenant, one, annotator))
         return None
 
     def open_task(self, tenant: str, item: str, criterion: str, annotator: str) -> LabelTask:
@@ -157,11 +157,11 @@ class LabelDesk:
 
     def list_progress(self, tenant: str, annotator: str, *, known: LabelProgress | None = None) -> list[LabelProgress]:
         """Measure each criterion, those with the most waiting first. `known`: a measurement to reuse."""
-        found = [
+        progress = [
             known if known is not None and known.criterion == one else self._chooser.measure(tenant, one, annotator)
             for one in self.labels.list_criteria(tenant)
         ]
-        return sorted(found, key=lambda one: (-one.waiting, -one.items, one.criterion))
+        return sorted(progress, key=lambda one: (-one.waiting, -one.items, one.criterion))
 
     def count_waiting(self, tenant: str) -> dict[str, int]:
         """Count, by criterion, the items that a judge left to a human and nobody has labelled."""
@@ -197,8 +197,8 @@ class LabelDesk:
         cases = self.list_cases(tenant, criterion)
         if after is not None:
             cases = cases[_find_place(cases, after) + 1 :]
-        found = [one for one in cases if (one.is_disputed if between == "annotators" else one.differs_from_judge)]
-        page, more = found[:limit], len(found) > limit
+        matching = [one for one in cases if (one.is_disputed if between == "annotators" else one.differs_from_judge)]
+        page, more = matching[:limit], len(matching) > limit
         return LabelledPage(tuple(map(_build_disputed, page)), more, _name_case(page[-1]) if more else None)
 
     def export(self, tenant: str, criterion: str | None) -> Iterator[bytes]:
@@ -228,11 +228,11 @@ class LabelDesk:
             read_labelled_set,
         )
 
-        found = read_labelled_set(body)
-        items, drafts = build_imported(found)
-        places = list_step_places(found)
+        labelled_set = read_labelled_set(body)
+        items, drafts = build_imported(labelled_set)
+        places = list_step_places(labelled_set)
         self.labels.take_in(tenant, items, drafts, steps=places, by=by, annotator=annotator)
-        return len(items), len(drafts), len(found.predictions)
+        return len(items), len(drafts), len(labelled_set.predictions)
 
     def find_judge(self, criterion: str, subject: LabelSubject) -> Judge | None:
         """Find the judge that decides a criterion in the request's rubric; None if none is known here."""
@@ -262,8 +262,8 @@ class LabelDesk:
     def _check_steps(self, tenant: str, draft: LabelDraft) -> None:
         subject = self.labels.read_subject(tenant, draft.item, draft.criterion)
         count = _count_steps(subject)
-        given = {"step": draft.step, "failing_step": draft.failing_step}
-        wrong = [name for name, step in given.items() if step is not None and count is not None and step >= count]
+        steps = {"step": draft.step, "failing_step": draft.failing_step}
+        wrong = [name for name, step in steps.items() if step is not None and count is not None and step >= count]
         if wrong:
             raise InputError([Problem(f"/{name}", f"the trace has {count} steps, from 0") for name in wrong])
 
@@ -295,12 +295,12 @@ def _find_place(cases: Sequence[LabelledCase], name: str) -> int:
 def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
     from service.calibration.label_exchange import measure_agreement  # noqa: PLC0415 (likewise)
 
-    found = measure_agreement(cases)
-    if found is None:
+    agreement = measure_agreement(cases)
+    if agreement is None:
         return None
     names = ("accuracy", "kappa", "alpha")
-    figures = [AgreementFigure(one.value, one.low, one.high) for one in map(found.of, names)]
-    return AnnotatorAgreement(found.n, *figures)
+    figures = [AgreementFigure(one.value, one.low, one.high) for one in map(agreement.of, names)]
+    return AnnotatorAgreement(agreement.n, *figures)
 
 
 def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:

@@ -45,10 +45,10 @@ def find_resource(*parts: str) -> Path:
     package = Path(str(importlib.resources.files("service")))
     packaged = package / "_data"
     root = packaged if packaged.is_dir() else package.parent
-    found = root.joinpath(*parts)
-    if not (all(map(_is_plain, parts)) and found.exists()):
+    path = root.joinpath(*parts)
+    if not (all(map(_is_plain, parts)) and path.exists()):
         raise FileNotFoundError(f"callgrade comes with no {'/'.join(parts)!r}")
-    return found
+    return path
 
 
 def _is_plain(part: str) -> bool:

@@ -168,10 +168,10 @@ def plan_request(request: ScoreRequest, rubric: Rubric, trace: Trace | None = No
 
 def find_expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
     """Find the expectation: the request's own, else the gold in the trace's format. InputError for unusable gold."""
-    given = request.expected
-    if isinstance(given, Expectation):
-        return given
-    gold = given if given is not None else read_gold(request.trace)
+    expected = request.expected
+    if isinstance(expected, Expectation):
+        return expected
+    gold = expected if expected is not None else read_gold(request.trace)
     if gold is None:
         return None
     try:

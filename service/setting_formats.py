@@ -81,10 +81,10 @@ _AUTHORITY = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?")
 
 
 def _parse_authorities(text: str) -> tuple[str, ...]:
-    found = tuple(part.strip().lower() for part in text.split(",") if part.strip())
-    if not all(_AUTHORITY.fullmatch(one) for one in found):
+    authorities = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    if not all(_AUTHORITY.fullmatch(one) for one in authorities):
         raise ValueError
-    return found
+    return authorities
 
 
 _STORES = {"redis": "host", "rediss": "host", "unix": "path"}

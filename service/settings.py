@@ -72,18 +72,18 @@ class Settings:
     max_concurrency: int = _define_setting(
         "200",
         build_whole(1, 100_000),
-        "Requests worked on at once. A tenant has as many as it leaves free; what it sends beyond is answered with 429.",
+        "Requests processed at once. A tenant may have as many as it leaves free; further ones are answered with 429.",
     )
     max_streams: int = _define_setting(
-        "200", build_whole(1, 100_000), "Batches sent or fetched at once, and as many watched; shared out likewise."
+        "200", build_whole(1, 100_000), "Batches sent or fetched at once, and as many watched; shared in the same way."
     )
     max_bodies_bytes: int = _define_setting(
-        "268435456", build_whole(1_024, 2**40), "Bytes of request bodies in memory at once; shared out likewise."
+        "268435456", build_whole(1_024, 2**40), "Bytes of request bodies in memory at once; shared in the same way."
     )
     allowed_hosts: tuple[str, ...] = _define_setting(
         "",
         AUTHORITIES,
-        "Hosts, or host:port, by which the service is called where it asks for no key, besides localhost; with commas between.",
+        "Hosts, or host:port, that name the service where it asks for no key, besides localhost; separated by commas.",
     )
     graceful_seconds: int = _define_setting(
         "20", build_whole(0, 3_600), "Time for running requests to end at shutdown, in seconds."
@@ -97,16 +97,16 @@ class Settings:
         "90", build_whole(0, 36_500), "Age beyond which a fit is stale, in days; 0: never."
     )
     store_scores: bool = _define_setting(
-        "false", FLAG, "Whether traces of /v1/score are kept with their reports where a request does not say (`store`)."
+        "false", FLAG, "Whether to keep traces of /v1/score with their reports if a request does not say (`store`)."
     )
     session_hours: int = _define_setting(
-        "12", build_whole(1, 8_760), "Time for which somebody stays signed in to the pages, in hours."
+        "12", build_whole(1, 8_760), "How long a sign-in to the pages lasts, in hours."
     )
     sandbox_hosts: tuple[str, ...] = _define_setting(
-        "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."
+        "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, separated by commas."
     )
     sandbox_allow_private: bool = _define_setting(
-        "false", FLAG, "Whether a sandbox may stand at a private or loopback address."
+        "false", FLAG, "Whether a sandbox may have a private or loopback address."
     )
     sandbox_timeout: int = _define_setting(
         "10", build_whole(1, 600), "Time for a sandbox to make the calls of a trace, in seconds."
@@ -114,7 +114,7 @@ class Settings:
     cache_url: str = _define_setting(
         "",
         STORE,
-        "Redis that keeps judgements for several machines; empty keeps them on disk, below the home.",
+        "Redis that keeps judgements for several machines; empty: they are kept on disk, in the home folder.",
         secret=True,
     )
     cache_ttl_days: int = _define_setting("30", build_whole(1, 3_650), "How long a judgement is kept, in days.")
@@ -124,42 +124,40 @@ class Settings:
     judges: JudgeMode | None = _define_setting(  # noqa: RUF009 (likewise)
         "",
         JUDGES,
-        "How judges are asked where nobody says: off (what only they can say is left out), cached, live or fresh; empty: "
-        "live where a model is set, else what only they can say is open.",
+        "How judges are asked if a request does not say: off (what only they can say is left out), cached, live or fresh; empty: "
+        "live if a model is set, else what only they can say is open.",
     )
     judge_model: str = _define_setting(
         "", WORD, "The model that judges, as litellm names it (openai/gpt-5-mini); empty: no judge is asked."
     )
     judge_models: tuple[str, ...] = _define_setting(
-        "", NAMES, "Further models that requests may name, with commas between them."
+        "", NAMES, "Further models that requests may name, separated by commas."
     )
-    judge_fallback: str = _define_setting(
-        "", WORD, "Model that is asked where the one that judges cannot be reached; empty: none."
-    )
+    judge_fallback: str = _define_setting("", WORD, "Model to ask if the judge model cannot be reached; empty: none.")
     judge_api_base: str = _define_setting(
         "", WORD, "Address of an OpenAI-compatible server; empty: the provider's own."
     )
     judge_api_key: str = _define_setting(
-        "", WORD, "Key for the model; empty: litellm looks in the provider's own variable.", secret=True
+        "", WORD, "Key for the model; empty: litellm reads the provider's own variable.", secret=True
     )
     judge_reply: ReplyForm = _define_setting(  # noqa: RUF009 (likewise)
         "auto", REPLY, "How a model is made to reply with an object: auto, schema, tool or text."
     )
     judge_mask: tuple[What, ...] = _define_setting(
-        "", MASKS, "What no judge is shown, with commas between: secrets, identifiers, contacts; stand-ins are."
+        "", MASKS, "What is hidden from judges behind stand-ins, separated by commas: secrets, identifiers, contacts."
     )
     judge_attempts: int = _define_setting(
-        "3", build_whole(1, 10), "Requests for one question at most, the first included."
+        "3", build_whole(1, 10), "Most requests for one question, including the first."
     )
     judge_deadline: int = _define_setting("60", build_whole(1, 3_600), "Time for one reply of a model, in seconds.")
     judge_total: int = _define_setting(
-        "180", build_whole(1, 3_600), "Time in which retries for one question begin, in seconds."
+        "180", build_whole(1, 3_600), "Time after which no retry of a question starts, in seconds."
     )
     judge_connect: int = _define_setting(
         "5", build_whole(1, 3_600), "Time for a connection to a model's provider, in seconds."
     )
     judge_first_byte: int = _define_setting(
-        "0", build_whole(0, 3_600), "Time for a model's reply to begin, in seconds; 0: as long as for all of it."
+        "0", build_whole(0, 3_600), "Time for a model's reply to begin, in seconds; 0: as long as for the whole reply."
     )
     judge_max_bytes: int = _define_setting(
         "8388608", build_whole(1_024, 2**30), "Largest reply of a model, unpacked, in bytes."
@@ -167,12 +165,12 @@ class Settings:
     judge_longest_pause: int = _define_setting(
         "60",
         build_whole(1, 3_600),
-        "Longest time for which a provider's Retry-After, or a key it refuses, keeps us from asking it again, in seconds.",
+        "Longest time that a provider's Retry-After, or a refused key, keeps us from asking it again, in seconds.",
     )
     judge_in_flight: int = _define_setting(
         "64",
         build_whole(1, 10_000),
-        "Most calls under way at once at one provider, over all processes that share a Redis.",
+        "Most calls running at once at one provider, over all processes that share a Redis.",
     )
     request_max_questions: int = _define_setting(
         "1000",
@@ -190,12 +188,12 @@ class Settings:
     )
     worker: bool = _define_setting("true", FLAG, "Whether `callgrade serve` starts a worker for batches.")
     batch_in_flight: int = _define_setting(
-        "64", build_whole(1, 10_000), "Items of batches under way at once in one worker."
+        "64", build_whole(1, 10_000), "Items of batches running at once in one worker."
     )
     batch_chunk: int = _define_setting(
         "250",
         build_whole(1, 10_000),
-        "Items of a batch that are handed to a worker together; of those up to 4 KiB that ask no judge, four times as many.",
+        "Items of a batch that a worker gets together; four times as many if they are up to 4 KiB and ask no judge.",
     )
     batch_max_items: int = _define_setting("100000", build_whole(1, 10_000_000), "Most items in one batch.")
     batch_max_bytes: int = _define_setting(
@@ -204,56 +202,56 @@ class Settings:
     batch_max_queued: int = _define_setting(
         "1000000",
         build_whole(1, 10**12),
-        "Items that may wait in all; a batch that does not fit is answered with 429.",
+        "Most items waiting in all; a batch that does not fit is answered with 429.",
     )
     batch_max_usd: float | None = _define_setting(
         "0",
         DOLLARS,
-        "Most that judges may cost for one batch, in US dollars; one that names no budget has this one; 0: no limit.",
+        "Most that judges may cost for one batch, in US dollars; the budget of one that names none; 0: no limit.",
     )
     batch_max_questions: int = _define_setting(
         "0",
         build_whole(0, 10**12),
-        "Most requests to judges for one batch; one that names no limit has this one; 0: no limit.",
+        "Most requests to judges for one batch; the limit of one that names none; 0: no limit.",
     )
     batch_hours: int = _define_setting(
-        "24", build_whole(1, 8_760), "Time for a batch to end that names none, in hours."
+        "24", build_whole(1, 8_760), "Time for a batch to end if it names none, in hours."
     )
     batch_days: int = _define_setting(
         "30",
         build_whole(1, 3_650),
-        "How long a batch with its results and labels is kept after its end, in days; likewise scores and imported items.",
+        "How long a batch, its results and its labels are kept after its end, in days; likewise scores and imported items.",
     )
     webhook_hosts: tuple[str, ...] = _define_setting(
-        "", AUTHORITIES, "Hosts, or host:port, that batches may have notified, with commas between them."
+        "", AUTHORITIES, "Hosts, or host:port, that batches may notify, separated by commas."
     )
     webhook_allow_private: bool = _define_setting(
-        "false", FLAG, "Whether a webhook may stand at a private or loopback address."
+        "false", FLAG, "Whether a webhook may have a private or loopback address."
     )
     webhook_secret: str = _define_setting(
-        "", WORD, "What webhooks are signed with; needed where webhook hosts are set.", secret=True
+        "", WORD, "Secret that signs webhooks; required if webhook hosts are set.", secret=True
     )
     first_key: bool = _define_setting(
         "false",
         FLAG,
-        "Whether `callgrade serve` makes a key where there is none, and prints it once on standard error.",
+        "Whether `callgrade serve` makes a key if there is none, and prints it once on standard error.",
     )
     audit_days: int = _define_setting("365", build_whole(1, 3_650), "How long the audit log is kept, in days.")
     tenant_requests_per_minute: int = _define_setting(
-        "0", build_whole(0, 10**9), "Requests of one tenant that each process answers in a minute; 0: as many as come."
+        "0", build_whole(0, 10**9), "Requests of one tenant that each process answers per minute; 0: no limit."
     )
     tenant_max_concurrency: int = _define_setting(
         "0",
         build_whole(0, 100_000),
-        "Requests of one tenant worked on at once; 0: as many as it leaves free for others.",
+        "Requests of one tenant processed at once; 0: as many as it leaves free for others.",
     )
     tenant_max_queued: int = _define_setting(
-        "0", build_whole(0, 10**12), "Items of batches of one tenant that may wait; 0: as many as there is room for."
+        "0", build_whole(0, 10**12), "Most waiting batch items of one tenant; 0: as many as there is room for."
     )
     tenant_day_max_questions: int = _define_setting(
         "1000000",
         build_whole(0, 10**12),
-        "Requests to judges for one tenant in a day (UTC), over all processes; 0: as many as come.",
+        "Most requests to judges for one tenant in a day (UTC), over all processes; 0: no limit.",
     )
     tenant_day_max_usd: float | None = _define_setting(
         "1000",

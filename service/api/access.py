@@ -175,12 +175,12 @@ class Access:
             signed_in = await self.sessions.authenticate(session, find_peer(scope))
             if isinstance(signed_in, Caller):
                 return signed_in
-        found = None if key is None else await keys.authenticate(key, find_peer(scope))
-        if isinstance(found, KeyThrottle):
-            raise HTTPException(429, "too many wrong keys from this address", _build_retry_header(found.seconds))
-        if found is None:
+        caller = None if key is None else await keys.authenticate(key, find_peer(scope))
+        if isinstance(caller, KeyThrottle):
+            raise HTTPException(429, "too many wrong keys from this address", _build_retry_header(caller.seconds))
+        if caller is None:
             raise HTTPException(401, NO_KEY if key is None else WRONG_KEY, CHALLENGE)
-        return found
+        return caller
 
     async def _find_signed_in(self, scope: AsgiScope, *, needs_no_key: bool) -> Caller:
         """Find who opens a page. A request sent by another site does not count as opening one."""
@@ -189,12 +189,12 @@ class Access:
         if scope["method"] != "GET":
             refuse_origin(scope["headers"])
         session = read_cookie(scope)
-        found = (
+        caller = (
             await self.sessions.authenticate(session, find_peer(scope))
             if session and self.sessions is not None
             else None
         )
-        return found if isinstance(found, Caller) else UNKNOWN
+        return caller if isinstance(caller, Caller) else UNKNOWN
 
     def _find_target(self, scope: AsgiScope) -> _Target:
         """Choose as the router does: the first route that matches path and method, else the first with the path."""

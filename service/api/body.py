@@ -76,8 +76,8 @@ def _refuse_media(headers: Headers) -> None:
 
 def read_media_type(headers: Headers) -> str | None:
     """Read the declared media type, in lower case and without parameters; None if there is none."""
-    given = headers.get("content-type")
-    return None if given is None else given.partition(";")[0].strip().lower()
+    content_type = headers.get("content-type")
+    return None if content_type is None else content_type.partition(";")[0].strip().lower()
 
 
 def is_expected(headers: Headers) -> bool:

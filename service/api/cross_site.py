@@ -52,10 +52,10 @@ def refuse_host(authorities: Iterable[str], hosts: Collection[str]) -> None:
 
 def refuse_origin(headers: Headers) -> None:
     """Raise HTTPException 403 if a request comes from a page of another origin."""
-    given = _read_origin_headers(headers)
-    if not all(map(OWN_SITES.__contains__, given[b"sec-fetch-site"])):
+    values = _read_origin_headers(headers)
+    if not all(map(OWN_SITES.__contains__, values[b"sec-fetch-site"])):
         raise HTTPException(403, "the request comes from a page of another site (Sec-Fetch-Site)")
-    if not all(_is_same(origin, given[b"host"]) for origin in given[b"origin"]):
+    if not all(_is_same(origin, values[b"host"]) for origin in values[b"origin"]):
         raise HTTPException(403, "the request comes from a page of another origin (Origin)")
 
 
@@ -84,8 +84,8 @@ def _is_same(origin: str, hosts: list[str]) -> bool:
 
 def _read_origin_headers(headers: Headers) -> dict[bytes, list[str]]:
     """Read the headers that say where a request comes from and goes to."""
-    found: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"sec-fetch-site": []}
+    values_by_header: dict[bytes, list[str]] = {b"host": [], b"origin": [], b"sec-fetch-site": []}
     for name, value in headers:
-        if (known := found.get(name)) is not None:
-            known.append(value.decode("latin-1"))
-    return found
+        if (values := values_by_header.get(name)) is not None:
+            values.append(value.decode("latin-1"))
+    return values_by_header

@@ -118,17 +118,17 @@ class KeyCache:
 
 def read_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
     """Read the key of a request; None if it has none, "" if it has several that differ."""
-    given: set[str] = set()
+    keys: set[str] = set()
     for name, value in headers:
         if name == b"x-api-key":
-            given.add(value.decode("latin-1").strip())
+            keys.add(value.decode("latin-1").strip())
         elif name == b"authorization":
             scheme, _, key = value.decode("latin-1").strip().partition(" ")
             if scheme.lower() == "bearer":
-                given.add(key.strip())
-    if not given:
+                keys.add(key.strip())
+    if not keys:
         return None
-    return given.pop() if len(given) == 1 else ""
+    return keys.pop() if len(keys) == 1 else ""
 
 
 def find_peer(scope: AsgiScope) -> str:

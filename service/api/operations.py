@@ -138,8 +138,8 @@ class Operation(APIRoute):
         """Return the handler; a value that it returns is serialised by its declared type."""
 
         async def handle(request: Request) -> Response:
-            found = await self.endpoint(request)
-            return found if isinstance(found, Response) else Response(self._form.dump_json(found), media_type=JSON)
+            result = await self.endpoint(request)
+            return result if isinstance(result, Response) else Response(self._form.dump_json(result), media_type=JSON)
 
         return handle
 

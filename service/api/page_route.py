@@ -21,7 +21,7 @@ PageHandler = Callable[[Request], Awaitable[Response]]
 
 
 class PageRoute(Route):
-    """A page. `scope["state"]["caller"]` holds who asks, UNKNOWN if nobody is signed in; `wrap` must check it."""
+    """A page. `scope["state"]["caller"]` holds the caller, UNKNOWN if nobody is signed in; `wrap` must check it."""
 
     def __init__(  # noqa: PLR0913 (each by name)
         self,

@@ -84,35 +84,35 @@ def _choose_reader(schema: Mapping[str, Any]) -> tuple[Callable[[str], JsonValue
             return str, "text"
 
 
-def _read_word(given: str, *, words: list[str]) -> str:
-    return words[words.index(given)]
+def _read_word(text: str, *, words: list[str]) -> str:
+    return words[words.index(text)]
 
 
-def _read_whole(given: str, *, low: int, high: int) -> int:
-    if not (given.isascii() and given.isdigit() and len(given) <= 18 and low <= int(given) <= high):
+def _read_whole(text: str, *, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18 and low <= int(text) <= high):
         raise ValueError
-    return int(given)
+    return int(text)
 
 
-def _read_number(given: str) -> float:
-    value = float(given)
-    if not (given.isascii() and math.isfinite(value) and "_" not in given and given == given.strip()):
+def _read_number(text: str) -> float:
+    value = float(text)
+    if not (text.isascii() and math.isfinite(value) and "_" not in text and text == text.strip()):
         raise ValueError
     return value
 
 
-def _read_pairs(given: str) -> JsonValue:
-    found = [part.partition(":") for part in given.split(",")]
-    if not all(key and colon for key, colon, _ in found) or len({key for key, _, _ in found}) < len(found):
+def _read_pairs(text: str) -> JsonValue:
+    pairs = [part.partition(":") for part in text.split(",")]
+    if not all(key and colon for key, colon, _ in pairs) or len({key for key, _, _ in pairs}) < len(pairs):
         raise ValueError
-    return {key: value for key, _, value in found}
+    return {key: value for key, _, value in pairs}
 
 
-def _read_list(given: str) -> JsonValue:
-    found = given.split(",")
-    if not all(found):
+def _read_list(text: str) -> JsonValue:
+    items = text.split(",")
+    if not all(items):
         raise ValueError
-    return list[JsonValue](found)
+    return list[JsonValue](items)
 
 
 def read_query(query: QueryParams, model: type[M]) -> M:
@@ -123,26 +123,26 @@ def read_query(query: QueryParams, model: type[M]) -> M:
 def read_given(query: QueryParams, model: type[BaseModel]) -> dict[str, JsonValue]:
     """Read the parameters that are given; InputError names each that is unknown, given twice or not as expected."""
     parameters = list_parameters(model)
-    found: dict[str, JsonValue] = {}
+    values: dict[str, JsonValue] = {}
     problems: list[Problem] = []
     for name, given in query.multi_items():
         try:
-            found[name] = _read_parameter(parameters.get(name), given, again=name in found)
+            values[name] = _read_parameter(parameters.get(name), given, is_repeated=name in values)
         except ValueError as error:
             problems.append(Problem("", f"query parameter {name[:100]}: {error}"))
     if problems:
         raise InputError(problems)
-    return found
+    return values
 
 
-def _read_parameter(parameter: QueryParameter | None, given: str, *, again: bool) -> JsonValue:
+def _read_parameter(parameter: QueryParameter | None, text: str, *, is_repeated: bool) -> JsonValue:
     if parameter is None:
         raise ValueError("unknown here")
-    if again:
+    if is_repeated:
         raise ValueError("given twice")
     try:
-        if "\0" not in given:
-            return parameter.read(given)
+        if "\0" not in text:
+            return parameter.read(text)
     except (ValueError, KeyError):
         pass
     raise ValueError(f"expected {parameter.expected}")

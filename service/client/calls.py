@@ -198,7 +198,7 @@ def parse_answer(form: TypeAdapter[T], data: bytes) -> T:
 
 
 def build_refusal(answer: httpx.Response) -> RefusedError:
-    """Build the error of an unsuccessful response whose body is read."""
+    """Build the error of an unsuccessful response; its body must be read."""
     return RefusedError(_read_problem(answer), retry_after=_read_wait(answer.headers.get("retry-after")))
 
 

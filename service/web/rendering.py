@@ -44,16 +44,16 @@ def render_template(name: str, **values: object) -> str:
 
 def read_static(name: str) -> tuple[bytes, str] | None:
     """Return a static file of ours with its media type; None if there is none of that name."""
-    found = _list_static().get(name)
-    return None if found is None else (found.body, found.media)
+    file = _list_static().get(name)
+    return None if file is None else (file.body, file.media)
 
 
 def find_static_url(name: str) -> str:
     """Return the URL of a static file. It changes whenever the file does, so browsers may cache it for ever."""
-    found = _list_static().get(name)
-    if found is None:
+    file = _list_static().get(name)
+    if file is None:
         raise FileNotFoundError(name)
-    return found.url
+    return file.url
 
 
 class _StaticFile(NamedTuple):

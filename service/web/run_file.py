@@ -26,7 +26,7 @@ def render_run_file(view: RunView, numbers: Iterable[Section] = ()) -> str:
 
 
 def _read(name: str) -> str:
-    found = read_static(name)
-    if found is None:
+    file = read_static(name)
+    if file is None:
         raise FileNotFoundError(name)
-    return found[0].decode()
+    return file[0].decode()

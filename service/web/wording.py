@@ -81,10 +81,10 @@ def shorten_item(value: str) -> str:
     ... )
     ('item 28 of …9a1e4957', 'score …9a1e4957')
     """
-    found = _OURS.fullmatch(value)
-    if found is None:
+    match = _OURS.fullmatch(value)
+    if match is None:
         return value
-    return f"{found[1]} …{found[2]}" if found[3] is None else f"item {found[3]} of …{found[2]}"
+    return f"{match[1]} …{match[2]}" if match[3] is None else f"item {match[3]} of …{match[2]}"
 
 
 def say_status(value: str) -> str:
@@ -93,7 +93,7 @@ def say_status(value: str) -> str:
 
 
 def say_unbroken(verdicts: Mapping[str, int]) -> str:
-    """What is said of a run in which no trace failed, by how many of its items have each verdict.
+    """Describe a run in which no trace failed, by the number of items with each verdict.
 
     >>> say_unbroken({"pass": 2}), say_unbroken({"abstain": 3}), say_unbroken({})
     ('Nothing broke.', 'Nothing was decided, so nobody can say whether anything broke.', 'Nothing has been scored yet.')

@@ -80,8 +80,8 @@ class Connection(HttpToolsProtocol):
         while True:
             try:
                 self.parser.feed_data(data)  # pyright: ignore[reportOptionalMemberAccess] (until the connection is gone)
-            except HttpParserUpgrade as asked:
-                data = self._render_head_without_upgrade() + data[asked.args[0] :]
+            except HttpParserUpgrade as upgrade:
+                data = self._render_head_without_upgrade() + data[upgrade.args[0] :]
                 self.parser = HttpRequestParser(self)
             else:
                 return

@@ -52,8 +52,8 @@ class Workroom:
         name = find_payer(request.scope)
 
         def do_all() -> T:
-            found = handle_large(data, limits) if handle_large is not None and len(data) >= LARGE_BYTES else None
-            return work(parse(data, limits)) if found is None else found
+            result = handle_large(data, limits) if handle_large is not None and len(data) >= LARGE_BYTES else None
+            return work(parse(data, limits)) if result is None else result
 
         if len(data) > OFF_LOOP_BYTES:
             return await await_while_connected(request, self._threads.run(name, do_all, cost=len(data)))

@@ -101,8 +101,8 @@ class JobRoutes(ABC, Generic[J]):
         """`max_bytes` of JSON Lines, unpacked; a document is bounded like any other body. `receivers`: of webhooks."""
         self._engine = engine
         self._bounds = bounds
-        most = int(min(max_bytes, self.max_job_bytes))
-        self._max_bytes = {"lines": most, "document": min(most, bounds.limits.max_bytes)}
+        largest = int(min(max_bytes, self.max_job_bytes))
+        self._max_bytes = {"lines": largest, "document": min(largest, bounds.limits.max_bytes)}
         self._admission = JobAdmission(self.draft, engine, bounds, receivers)
         self.store = JobStore(jobs, parameter=f"{self.noun}_id")
 

@@ -33,8 +33,8 @@ class UsageRoutes:
             raise HTTPException(503, "usage is counted in a database, and none is open here")
         await days.flush()
         today, tenant = days.today, None if caller.may("admin") else caller.tenant
-        found = await self._threads.run(
+        days_used = await self._threads.run(
             find_payer(request.scope),
             lambda: insist(lambda: days.store.days(today, tenant=tenant), give_up=PATIENCE),
         )
-        return UsageReport(format_day(today), days.caps.questions, days.caps.usd, found)
+        return UsageReport(format_day(today), days.caps.questions, days.caps.usd, days_used)

@@ -118,7 +118,7 @@ class JudgePages:
         )
 
     async def _find_held_out(self, request: Request, state: FitState) -> HeldOutView | None:
-        """What the run that made a fit held out; None where no run of this tenant's made it, or it is deleted."""
+        """Find the items held out from a fit; None if no run of this tenant made the fit, or it was deleted."""
         name, tenant = state.calibration, find_caller(request).tenant
         if not name:
             return None
@@ -141,7 +141,7 @@ class JudgePages:
 
 
 def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:
-    """InputError for a fit of another judge than the page is of."""
+    """Raise InputError for a fit of another judge than the page's."""
     wrong = [Problem(f"/fits/{n}/judge", f"{fit.judge!r} is another judge") for n, fit in enumerate(fits)]
     wrong = [one for one, fit in zip(wrong, fits, strict=True) if fit.judge != judge.id]
     if wrong:
@@ -149,13 +149,13 @@ def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:
 
 
 def build_item_path(item: str) -> str | None:
-    """Where an item is looked at; None for one that has no page."""
+    """Build the path of an item's page; None if it has none."""
     batch, slash, position = item.partition("/")
     return f"/runs/{quote(batch)}/traces/{quote(position)}" if slash and batch.startswith("batch_") else None
 
 
 def build_judge_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """The pages, and what their forms send."""
+    """Build the pages, and the routes of their forms."""
     pages = JudgePages(parts)
     return [
         page("/judges", pages.list_judges, needs="calibrate"),

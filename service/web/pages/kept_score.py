@@ -37,7 +37,7 @@ def build_kept_score_pages(parts: ApiParts) -> Sequence[PageRoute]:
             "scores.html",
             twin=build_twin(request, "/v1/scores" if request.url.query else "/v1/scores/breakdown"),
             scores=await parts.scores.list_scores(request),
-            found=await parts.scores.break_down_scores(request),
+            breakdown=await parts.scores.break_down_scores(request),
             chosen=query,
             query=urlencode(query),
             first="after" not in request.query_params,

@@ -266,13 +266,13 @@ class _Builder(NamedTuple):
 
     def _group_loose(self, parts: PageParts) -> Mapping[int | None, list[OutcomeView]]:
         """Group the outcomes that belong to no step: by the message that shows them, None for those without one."""
-        found: dict[int | None, list[OutcomeView]] = {}
+        grouped: dict[int | None, list[OutcomeView]] = {}
         last = self._find_last_texts()
         for criterion, loose in self._iter_loose():
             place = self._find_message(criterion, loose, parts, last)
             where = _describe_where(loose) if place is None else ""
-            found.setdefault(place, []).append(build_outcome(criterion.id, criterion.stage, loose.outcome, where))
-        return found
+            grouped.setdefault(place, []).append(build_outcome(criterion.id, criterion.stage, loose.outcome, where))
+        return grouped
 
     def _find_last_texts(self) -> Mapping[int, int]:
         """Map each turn to the last message with a text of the assistant."""
@@ -287,9 +287,9 @@ class _Builder(NamedTuple):
         if find_sign(outcome) == "skip":
             return None
         path = "" if isinstance(outcome, Errored) or not outcome.findings else outcome.findings[0].path
-        found = parts.find_message(path) if path else None
-        if found is not None:
-            return found
+        number = parts.find_message(path) if path else None
+        if number is not None:
+            return number
         return last.get(loose.turn) if loose.turn is not None and criterion.stage == "integrate" else None
 
     def _iter_loose(self) -> Iterator[tuple[CriterionScore, LooseOutcome]]:
@@ -323,12 +323,12 @@ class _Builder(NamedTuple):
 def _fold_quiet(events: Sequence[TextView | StepView]) -> Iterator[TextView | StepView | QuietSteps]:
     """Fold long rows of calls without a problem."""
     for quiet, row in groupby(events, _is_quiet):
-        found = list(row)
-        steps = [one for one in found if isinstance(one, StepView)]
+        row_events = list(row)
+        steps = [one for one in row_events if isinstance(one, StepView)]
         if quiet and len(steps) >= MIN_FOLDED:
             yield QuietSteps("quiet", tuple(steps))
         else:
-            yield from found
+            yield from row_events
 
 
 def _is_quiet(event: TextView | StepView) -> bool:

@@ -62,7 +62,7 @@ class ArgumentRow:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCallView:
-    """An expected call, beside the call that was made or missing."""
+    """An expected call: beside the one that was made, or missing."""
 
     path: str
     """Its pointer in the expectation."""
@@ -215,14 +215,14 @@ def _find_status(
 def _list_argument_findings(verdict: StepVerdict) -> dict[str, Finding]:
     """Map the findings on single arguments by name: wrong ones take precedence over close ones."""
     root = f"/steps/{verdict.index}/call/arguments/"
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for outcome in verdict.outcomes.values():
         for finding in () if isinstance(outcome, Errored) else outcome.findings:
             if finding.code in BY_CODE and finding.path.startswith(root):
                 name = finding.path.removeprefix(root).replace("~1", "/").replace("~0", "~")
-                if name not in found or found[name].code == "close_match":
-                    found[name] = finding
-    return found
+                if name not in findings or findings[name].code == "close_match":
+                    findings[name] = finding
+    return findings
 
 
 def _is_open(verdict: StepVerdict) -> bool:

@@ -152,9 +152,9 @@ def _skip(text: str, at: int) -> int:
 def _find_spelled(text: str, start: int, end: int, value: JsonValue) -> tuple[int, int] | None:
     """Find the value in a stretch, if it occurs once; else return the stretch, if it is short."""
     spelled = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    found = [] if not spelled else list(re.finditer(rf"(?<!\w){re.escape(spelled)}(?!\w)", text[start:end]))
-    if len(found) == 1:
-        return start + found[0].start(), start + found[0].end()
+    matches = [] if not spelled else list(re.finditer(rf"(?<!\w){re.escape(spelled)}(?!\w)", text[start:end]))
+    if len(matches) == 1:
+        return start + matches[0].start(), start + matches[0].end()
     return (start, end) if end - start <= MAX_MARKED_CHARS else None
 
 

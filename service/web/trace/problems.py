@@ -43,10 +43,10 @@ def list_problems(report: Report, parts: PageParts) -> tuple[ProblemView, ...]:
     What counts as 0 only because something before it failed is left out, unless it says more than that.
     """
     ranks = {stage.stage: n for n, stage in enumerate(report.stages)}
-    found = sorted(
+    problems = sorted(
         _iter_problems(report, parts), key=lambda one: (one[0], ranks.get(one[1].stage, len(ranks)))
     )  # stable: steps stay in order
-    return tuple({(one.words, one.to): one for _, one in reversed(found)}.values())[::-1]
+    return tuple({(one.words, one.to): one for _, one in reversed(problems)}.values())[::-1]
 
 
 def _iter_problems(report: Report, parts: PageParts) -> Iterator[tuple[bool, ProblemView]]:
@@ -102,7 +102,7 @@ def list_open_views(report: Report, parts: PageParts) -> tuple[OpenView, ...]:
     groups: dict[tuple[str, str, bool], list[OpenOutcome]] = {}
     for one in report.open:
         groups.setdefault((one.criterion, one.reason, one.decides), []).append(one)
-    found = [
+    views = [
         OpenView(
             criterion=criterion,
             stage=members[0].stage,
@@ -114,7 +114,7 @@ def list_open_views(report: Report, parts: PageParts) -> tuple[OpenView, ...]:
         )
         for (criterion, reason, decides), members in groups.items()
     ]
-    return tuple(sorted(found, key=lambda one: not one.decides))
+    return tuple(sorted(views, key=lambda one: not one.decides))
 
 
 def _build_place(one: OpenOutcome, parts: PageParts) -> tuple[str, str]:

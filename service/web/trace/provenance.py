@@ -27,13 +27,13 @@ def describe_usage(usage: ResourceUsage | None) -> str:
 def list_tools(trace: Trace | None, report: Report) -> tuple[tuple[str, str], ...] | None:
     """List name and description of the tools on offer; None if nobody says."""
     if trace is not None and trace.tools is not None:
-        found = [(tool.name, tool.description) for tool in trace.tools]
+        tools = [(tool.name, tool.description) for tool in trace.tools]
     elif report.offered is not None:
-        found = [(name, "") for name in report.offered]
+        tools = [(name, "") for name in report.offered]
     else:
         return None
     return tuple(
-        [(escape_invisible(name[:200]), escape_invisible(description[:600])) for name, description in found[:MAX_TOOLS]]
+        [(escape_invisible(name[:200]), escape_invisible(description[:600])) for name, description in tools[:MAX_TOOLS]]
     )
 
 

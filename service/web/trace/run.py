@@ -113,7 +113,7 @@ def _group_failures(reports: Sequence[Report], entries: Sequence[RunEntry]) -> t
         break_ = describe_break(report)
         if break_.stage:
             groups.setdefault((break_.stage, break_.finding, break_.tool), []).append(entry)
-    found = [
+    groups_found = [
         FailureGroupView(
             stage,
             escape_invisible(finding),
@@ -123,4 +123,4 @@ def _group_failures(reports: Sequence[Report], entries: Sequence[RunEntry]) -> t
         )
         for (stage, finding, tool), members in groups.items()
     ]
-    return tuple(sorted(found, key=lambda one: -one.count))
+    return tuple(sorted(groups_found, key=lambda one: -one.count))
