@@ -118,10 +118,10 @@ class Engine:
     def answer(self, request: ScoreRequest) -> Report:
         """Score a request that is already validated, as `score` does."""
         if request.sandbox is not None:
-            raise InputError.at("/sandbox", "a sandbox is not asked here, where nobody waits for it")
+            raise InputError.at("/sandbox", "this call does not wait for a sandbox")
         mode = self.choose_mode(request)
         if mode not in ("off", "none"):
-            raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
+            raise InputError.at("/judges", "this call does not wait for a judge; expected off")
         plan = plan_request(request, self.registry.find(request.rubric))
         return add_executed_score(conclude(plan, tags=request.tags, mode=mode), plan)
 

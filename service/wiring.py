@@ -236,7 +236,7 @@ def build_webhooks(settings: Settings) -> Webhooks | None:
     from service.outbound.webhooks import Webhooks  # noqa: PLC0415 (likewise)
 
     if not settings.webhook_secret:
-        raise SettingsError.at("CALLGRADE_WEBHOOK_SECRET", "expected a secret, for CALLGRADE_WEBHOOK_HOSTS is set")
+        raise SettingsError.at("CALLGRADE_WEBHOOK_SECRET", "expected a secret, because CALLGRADE_WEBHOOK_HOSTS is set")
     try:
         return Webhooks(
             settings.webhook_hosts, secret=settings.webhook_secret, allow_private=settings.webhook_allow_private
@@ -260,7 +260,7 @@ def build_cache(settings: Settings) -> GuardedCache:
     try:
         return RedisCache(settings.cache_url, ttl=ttl)
     except ValueError:
-        raise SettingsError.at("CALLGRADE_CACHE_URL", "expected a URL that redis-py takes") from None
+        raise SettingsError.at("CALLGRADE_CACHE_URL", "expected a URL that redis-py accepts") from None
 
 
 def build_shared_limits(settings: Settings) -> SharedLimits | None:
@@ -287,7 +287,7 @@ def build_database(settings: Settings) -> Database:
         if not file.exists():
             file.touch(mode=0o600)  # private, even if the home folder is not
     except OSError as error:
-        raise SettingsError.at("CALLGRADE_HOME", f"{file} cannot be made: {error.strerror}") from None
+        raise SettingsError.at("CALLGRADE_HOME", f"{file} cannot be created: {error.strerror}") from None
     return open_database(f"sqlite:///{file}")
 
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Send a conversation with its tool calls, and what should have happened; get a verdict for every step.
 
-Every answer carries `X-Request-Id`: the caller's own where it is 1 to 128 of `A-Z a-z 0-9 . _ -`, else a new one. Every error
+Every answer carries `X-Request-Id`: the caller's own if it is 1 to 128 of `A-Z a-z 0-9 . _ -`, else a new one. Every error
 is a problem document (RFC 9457) whose `errors` name the places in the body by JSON pointer."""
 
 

@@ -71,8 +71,8 @@ class BacklogCollector(Collector):
         yield _build_gauge("callgrade_batches", "Batches by their state", backlog.batches, label="status")
         items = {"open": backlog.open, "completed": backlog.completed, "failed": backlog.failed}
         yield _build_gauge("callgrade_batch_items", "Items of batches that have not ended", items, label="state")
-        yield _build_gauge("callgrade_workers", "Workers that gave a sign of life just now", {"": backlog.workers})
-        help_text = "Items that took their workers down and are not tried any more"
+        yield _build_gauge("callgrade_workers", "Workers with a recent heartbeat", {"": backlog.workers})
+        help_text = "Items that crashed their workers and are not retried"
         yield _build_gauge("callgrade_quarantined_items", help_text, {"": backlog.quarantined})
         for name, meaning in USED_TODAY.items():
             used = {one.tenant: float(getattr(one, name)) for one in backlog.usage}

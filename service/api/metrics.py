@@ -55,7 +55,7 @@ class ServiceMetrics:
         )
         judge_seconds = prometheus.Histogram(
             "callgrade_judge_request_seconds",
-            "Time until the reply of a model was whole, or failed",
+            "Time until a model's reply was complete, or failed",
             ["model"],
             registry=registry,
             buckets=JUDGE_BUCKETS_S,

@@ -54,7 +54,7 @@ class RequestMiddleware:
             LOG.exception("unhandled error", extra={"fields": {"request_id": exchange.request_id}})
             if exchange.response_started:
                 raise
-            await exchange.fail(500, "an error of ours; the log holds it under the id in x-request-id")
+            await exchange.fail(500, "an internal error; the log has it under the id in x-request-id")
 
     def _record(self, exchange: _Exchange) -> None:
         seconds = time.perf_counter() - exchange.started_at

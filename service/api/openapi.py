@@ -18,8 +18,8 @@ BEARER = {
     "type": "http",
     "scheme": "bearer",
     "bearerFormat": "cg_<id>_<secret>",
-    "description": "A key as `callgrade keys create` gives it; `X-Api-Key` takes it too. As long as no key was ever made, and "
-    "the service listens on a loopback address, none is asked for.",
+    "description": "A key from `callgrade keys create`; the header `X-Api-Key` works too. While no key was ever made and "
+    "the service listens on a loopback address, none is needed.",
 }
 
 

@@ -23,19 +23,19 @@ JSON = "application/json"
 
 PROBLEM_DESCRIPTIONS: Mapping[int, str] = {
     400: "The body is not the JSON we accept: syntax, a key given twice, NaN, a number out of range, NUL, a lone surrogate",
-    401: "No key, or none that is good here",
-    403: "The key lacks the scope that this needs; where none is asked for, the request comes from a page of another site, or "
-    "goes to a host that is not the service's",
+    401: "No key, or an invalid one",
+    403: "The key lacks the scope that this needs; or no key is needed, and the request comes from a page of another site or "
+    "names a host that is not the service's",
     404: "No such thing",
     408: "The body came too slowly",
-    409: "Not in the state that a batch is in; or a request with that Idempotency-Key is being worked on",
+    409: "The state of the batch does not allow it; or a request with that Idempotency-Key is still running",
     410: "The batch of that Idempotency-Key was deleted",
-    413: "A limit was passed: bytes, depth, digits, string length, number of values or items",
-    415: "The body is not said to be of type application/json, or is compressed",
+    413: "A limit was exceeded: bytes, depth, digits, string length, number of values or items",
+    415: "The body is not declared as application/json, or is compressed",
     422: "The body cannot be used; `errors` names every place. Or the Idempotency-Key was used for another one",
-    429: "More than this tenant may send: requests, bytes, items that wait, or questions of a day",
-    500: "An error of ours",
-    503: "Too much under way, or not ready",
+    429: "More than this tenant may send: requests, bytes, waiting items, or questions in a day",
+    500: "An internal error",
+    503: "Too much is running, or not ready",
 }
 
 BODY_STATUSES = (400, 408, 413, 415)
@@ -68,7 +68,7 @@ class RequestBody(NamedTuple):
             content[JSON] = {"schema": _refer(self.shape), **example}
         if self.lines is not None:
             for media, text in (("application/x-ndjson", self.lines), ("application/jsonl", "the same")):
-                content[media] = {"schema": TEXT | {"description": f"{text}, one JSON object a line; gzip is taken"}}
+                content[media] = {"schema": TEXT | {"description": f"{text}, one JSON object a line; gzip is accepted"}}
         return {"content": content, **({"required": True} if self.required else {})}
 
 

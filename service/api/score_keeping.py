@@ -31,7 +31,7 @@ class ScoreKeeper:
     def should_keep(self, store: bool | None) -> bool:  # noqa: FBT001 (the request's own field)
         """Whether to keep a score, by the request's `store`; InputError if it asks for that and there is no store."""
         if store and self._scores is None:
-            raise InputError.at("/store", "a score is kept in a database, and none is open here; expected false")
+            raise InputError.at("/store", "keeping a score needs a database, and none is open here; expected false")
         return self._always if store is None else store
 
     def wants(self, request: ScoreRequest) -> bool:

@@ -27,7 +27,7 @@ class ForeignError(CallgradeError):
     """The answer does not come from callgrade."""
 
     def __init__(self) -> None:
-        super().__init__("the answer is none of callgrade's")
+        super().__init__("the answer does not come from callgrade")
 
 
 class RefusedError(CallgradeError):

@@ -236,7 +236,7 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     if not isinstance(error, CallgradeError):
         LOG.error("unhandled error in item %d of a batch", item.position, exc_info=error)
     return build_error_row(
-        item.position, custom_id, build_details(500, "an error of ours; it is in the log of the worker")
+        item.position, custom_id, build_details(500, "an internal error; it is in the log of the worker")
     )
 
 
@@ -270,7 +270,7 @@ def build_error_row(position: int, custom_id: str, told: ProblemDetails) -> Outc
 def build_unrecordable_row(position: int) -> OutcomeRow:
     """The outcome of an item whose own outcome the database does not take."""
     return build_error_row(
-        position, f"item-{position}", build_details(500, "an error of ours; it is in the log of the worker")
+        position, f"item-{position}", build_details(500, "an internal error; it is in the log of the worker")
     )
 
 

@@ -98,7 +98,7 @@ def say_unbroken(verdicts: Mapping[str, int]) -> str:
     >>> say_unbroken({"pass": 2}), say_unbroken({"abstain": 3}), say_unbroken({})
     ('Nothing broke.', 'Nothing was decided, so nobody can say whether anything broke.', 'Nothing has been scored yet.')
     >>> say_unbroken({"pass": 2, "abstain": 1, "error": 1})
-    'Of what was decided nothing broke. Of 2 items nobody can say.'
+    'Nothing broke in what was decided; 2 items are undecided.'
     """
     if not verdicts:
         return "Nothing has been scored yet."
@@ -106,8 +106,8 @@ def say_unbroken(verdicts: Mapping[str, int]) -> str:
     if unknown == sum(verdicts.values()):
         return "Nothing was decided, so nobody can say whether anything broke."
     if unknown:
-        items = "1 item" if unknown == 1 else f"{format_count(unknown)} items"
-        return f"Of what was decided nothing broke. Of {items} nobody can say."
+        items = "1 item is" if unknown == 1 else f"{format_count(unknown)} items are"
+        return f"Nothing broke in what was decided; {items} undecided."
     return "Nothing broke."
 
 

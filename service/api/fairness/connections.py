@@ -72,7 +72,7 @@ class Connection(HttpToolsProtocol):
             self.send_400_response("The request cannot be read as HTTP/1.1.")
         else:
             if self.idle_bytes > MAX_HEAD_BYTES:
-                self.send_400_response(f"The head of a request may have {MAX_HEAD_BYTES} bytes.")
+                self.send_400_response(f"The head of a request may have at most {MAX_HEAD_BYTES} bytes.")
         self._watch()
 
     def _parse(self, data: bytes) -> None:
@@ -201,13 +201,13 @@ def _check_head(parser: HttpRequestParser, url: bytes, headers: Sequence[tuple[b
         size += len(name) + len(value)
         hosts += name == b"host"
         if name == b"transfer-encoding" and value.lower() != b"chunked":
-            raise UnacceptableHeadError("chunks are the one encoding that is taken off")
+            raise UnacceptableHeadError("chunked is the only transfer encoding that is accepted")
     if size > MAX_HEAD_BYTES:
         raise UnacceptableHeadError("the head is too large")
     if version not in _VERSIONS or parser.get_method() == b"CONNECT" or b"#" in url:
-        raise UnacceptableHeadError("no request of HTTP/1.1 to this server")
+        raise UnacceptableHeadError("not an HTTP/1.1 request to this server")
     if hosts > 1 or (version == "1.1" and not hosts):
-        raise UnacceptableHeadError("a request names its host, once")
+        raise UnacceptableHeadError("a request must name its host exactly once")
 
 
 _VERSIONS = frozenset({"1.0", "1.1"})

@@ -57,7 +57,7 @@ class FitRoutes:
 
     def all(self) -> list[Operation]:
         """List the routes."""
-        deleted = [Answer({}, 204, "It is out of its place")]
+        deleted = [Answer({}, 204, "The fit is no longer in place")]
         body = RequestBody(FitInstallRequest, EXAMPLE)
         return [
             Operation("GET", "/v1/fits", self.list_fits, FitStates, 503),

@@ -117,7 +117,7 @@ class JobRoutes(ABC, Generic[J]):
             *self.list_own(),
         ]
         accepted = [
-            Answer({JSON: self.record}, 202, "It was taken", self._describe_accepted(operations)),
+            Answer({JSON: self.record}, 202, "The job was accepted", self._describe_accepted(operations)),
             *self.quote_answers,
         ]
         submission: dict[str, Any] = {"body": self.body, "query": self.options, "parameters": [IDEMPOTENCY_KEY]}

@@ -175,7 +175,7 @@ class LabelRoutes:
                 "DELETE",
                 "/v1/labels/{label_id}",
                 self.delete_label,
-                [Answer({}, 204, "It is taken back")],
+                [Answer({}, 204, "The label is deleted")],
                 *(404, 503),
                 parameters=[label_id],
             ),

@@ -351,7 +351,7 @@ def _render_item_error(index: int, error: Exception) -> ItemLine:
         problem = describe_error(error)
     else:
         LOG.error("unhandled error in item %d", index, exc_info=error)
-        problem = build_details(500, "an error of ours; it is in the log")
+        problem = build_details(500, "an internal error; it is in the log")
     return False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(problem))
 
 

@@ -353,14 +353,14 @@ def _list_stages(report: Report) -> Iterator[StageView]:
 
 def _describe_briefly(step: Step) -> str:
     if step.call.arguments is None:
-        return "arguments that are no object" if step.call.captured else "arguments not captured"
+        return "arguments that are not an object" if step.call.captured else "arguments not captured"
     text = ", ".join([f"{name}: {format_value(value, 40)}" for name, value in list(step.call.arguments.items())[:6]])
     return escape_invisible(text if len(text) <= MAX_BRIEF_CHARS else f"{text[:MAX_BRIEF_CHARS]}…").replace("\n", " ")
 
 
 def _describe_arguments(step: Step) -> str:
     if not step.call.captured:
-        return "the trace does not tell the arguments"
+        return "the trace does not contain the arguments"
     return escape_invisible(step.call.problem or "") if step.call.arguments is None else ""
 
 

@@ -307,6 +307,6 @@ STATE_WORDS: Mapping[str, str] = {
     "made": "as expected",
     "missing": "should have changed, and did not",
     "wrong": "changed to something else",
-    "unexpected": "changed, which nobody asked for",
+    "unexpected": "changed, but should not have",
     "changed": "changed",
 }

@@ -57,9 +57,9 @@ class OutcomeView:
 _CALIBRATION_WORDS = {
     "calibrated": "calibrated",
     "stale": "its calibration is too old, or was made with another snapshot of the model",
-    "mismatched": "it is calibrated for another version of the judge or another model alone",
+    "mismatched": "it is calibrated only for another version of the judge or another model",
     "out_of_domain": "its calibration does not cover such a value or such traces",
-    "uncalibrated": "uncalibrated: nobody has held it against human labels",
+    "uncalibrated": "uncalibrated: it was never compared with human labels",
 }
 
 
@@ -162,7 +162,7 @@ def _describe_calibration(calibration: JudgeCalibration, raw: float, estimate: f
     if calibration.threshold is not None:
         parts.append(f"{calibration.threshold:.2f} passes")
     if calibration.ask_a_human:
-        parts.append("so near to that a human has to say")
+        parts.append("so close to it that a human has to decide")
     if calibration.guarantee is not None:
         parts.append(f"such verdicts agree with humans in at least {calibration.guarantee.share:.0%} of cases")
     return "; ".join(parts)

@@ -32,7 +32,7 @@ def describe_verdict(report: Report) -> str:
         return f"It failed{f', first at {report.first_failing_stage}' if report.first_failing_stage else ''}."
     if report.verdict == "abstain":
         is_waiting = any(one.decides for one in report.open)
-        reason = "the verdict waits for what is open" if is_waiting else "too little was looked at for a verdict"
+        reason = "the verdict waits for what is open" if is_waiting else "too little was checked for a verdict"
         return f"It is undecided: {reason}."
     return _VERDICT_SENTENCES[report.verdict]
 
