@@ -71,7 +71,7 @@ def test_what_cannot_be_scored_is_refused_with_its_places(beside: ScoringProcess
 
 def test_what_waits_for_others_comes_back(engine: Engine) -> None:
     class Waits(Engine):
-        def waits(self, request: Any) -> bool:  # noqa: ARG002 (whatever is asked)
+        def must_wait(self, request: Any) -> bool:  # noqa: ARG002 (whatever is asked)
             return True
 
     assert answer_job(Waits(engine.registry), json.dumps(BODY).encode(), LIMITS) is None
