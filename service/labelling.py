@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from service.calibration.subjects import read_subject_trace
 from service.core.judging.judges import Judge, JudgeCheck
@@ -324,6 +324,3 @@ def build_revealed(word: JudgeWord | None) -> RevealedJudge | None:
     first = predictions[0] if predictions else {}
     texts = [first.get(name, "") for name in ("judge", "model", "reason")]
     return RevealedJudge(word.raw, word.value, word.threshold, word.passed, *texts)
-
-
-PROGRESS: TypeAdapter[LabelProgress] = TypeAdapter(LabelProgress)

@@ -77,18 +77,6 @@ def _build_pattern(form: str) -> str:
     return re.sub(r"%([0-9A-F]{2})", r"%(?i:\1)", re.escape(form))
 
 
-def cut_text(text: str, max_bytes: int = 2_000) -> str:
-    """Cut the text to at most `max_bytes` of UTF-8, with an ellipsis if something is missing.
-
-    >>> cut_text("a" * 30, 12)
-    'aaaaaaaaa…'
-    """
-    raw = text.encode("utf-8", "replace")
-    if len(raw) <= max_bytes:
-        return raw.decode()
-    return raw[: max_bytes - 3].decode("utf-8", "ignore") + "…"
-
-
 def name_error_kind(error: Exception) -> str:
     """Name the kind of an error, or of its cause, if its text may contain an address with a password.
 
