@@ -60,10 +60,8 @@ def log_warnings(sentences: Iterable[str]) -> None:
 def fit_line(fields: Mapping[str, object]) -> str:
     """Format fields as one line of ASCII JSON, with texts cut until it fits.
 
-    >>> fit_line({"message": "two\
-    lines", "status": 200})
-    '{"message": "two\\\
-    lines", "status": 200}'
+    >>> fit_line({"message": "two\\nlines", "status": 200})
+    '{"message": "two\\\\nlines", "status": 200}'
     """
     line = ""
     for max_chars in FIELD_CHARS:

@@ -50,10 +50,8 @@ class MarkedSpan(NamedTuple):
 def escape_invisible(text: str) -> str:
     r"""Escape what cannot be seen, or would change how the rest is seen; tabs and line feeds stay.
 
-    >>> escape_invisible("a\u202eb\x00
-    \ud800")
-    'a\\u202eb\\u0000
-    \\ud800'
+    >>> escape_invisible("a\u202eb\x00\n\ud800")
+    'a\\u202eb\\u0000\n\\ud800'
     """
     return _INVISIBLE.sub(_escape, text)
 

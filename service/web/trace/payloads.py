@@ -141,12 +141,7 @@ def format_json(value: JsonValue) -> str:
     r"""Format JSON over several lines. A lone surrogate, which is no character, is escaped.
 
     >>> format_json({"a": [1.0, "\ud800"]})
-    '{
-      "a": [
-        1.0,
-        "\\ud800"
-      ]
-    }'
+    '{\n  "a": [\n    1.0,\n    "\\ud800"\n  ]\n}'
     """
     try:
         return to_json(value, indent=2, inf_nan_mode="constants").decode()
