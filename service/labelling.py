@@ -289,7 +289,7 @@ def _find_place(cases: Sequence[LabelledCase], name: str) -> int:
     for at, case in enumerate(cases):
         if _name_case(case) == name:
             return at
-    raise InputError.at("", "after: expected `next` of an answer; its item has no label any more, so begin again")
+    raise InputError.at("", "after: expected `next` of an answer; its item no longer has a label, so start again")
 
 
 def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:

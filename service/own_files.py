@@ -35,7 +35,7 @@ def note_own_files(settings: Settings, database: Database, *, by: Actor = SERVIC
         audit.note_files(by, "rubrics.change", _hash_files(rubrics))
         audit.note_files(by, "fits.change", _hash_files(_find_files(settings.home / "fits", "*.json")))
     except DBAPIError as error:
-        LOG.warning("the files were not noted", extra={"fields": {"why": type(error).__name__}})
+        LOG.warning("the files could not be recorded", extra={"fields": {"why": type(error).__name__}})
 
 
 def _find_files(folder: Path, *patterns: str) -> list[Path]:

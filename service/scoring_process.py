@@ -114,7 +114,7 @@ class ScoringProcess:
                 return cast("ProcessAnswer", _read(stdout))
             except (OSError, EOFError):
                 self._process, code = None, _end(process)
-        LOG.error("a large request took its process down", extra={"fields": {"code": code, "bytes": len(data)}})
+        LOG.error("a large request crashed its process", extra={"fields": {"code": code, "bytes": len(data)}})
         raise ScoringProcessError(f"the process that scored it ended with {code}")
 
     def close(self) -> None:

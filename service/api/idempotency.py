@@ -74,14 +74,14 @@ class IdempotentAnswers:
                 request, lambda: answers.keep(keyed_request, StoredAnswer(headers, bytes(response.body)))
             )
         except BusyError as error:  # returning the answer matters more than keeping it
-            LOG.warning("an answer is not kept", extra={"fields": {"why": str(error)}})
+            LOG.warning("the answer could not be stored", extra={"fields": {"why": str(error)}})
 
     def _drop(self, request: Request, answers: Answers, keyed_request: KeyedRequest) -> None:
         async def drop() -> None:
             try:
                 await self._run_stored(request, lambda: answers.drop(keyed_request))
             except BusyError as error:  # the store frees it after a while
-                LOG.warning("a key is not free yet", extra={"fields": {"why": str(error)}})
+                LOG.warning("the key could not be freed", extra={"fields": {"why": str(error)}})
 
         task = asyncio.create_task(drop())
         self._dropping.add(task)

@@ -40,4 +40,4 @@ class KeyUseRecorder:
         try:
             self._record(key_id)
         except Exception as error:  # noqa: BLE001 (no failure here may stop a request)
-            LOG.warning("the use of a key was not kept", extra={"fields": {"why": type(error).__name__}})
+            LOG.warning("the use of a key could not be recorded", extra={"fields": {"why": type(error).__name__}})

@@ -37,7 +37,7 @@ class Readiness:
     async def check(self) -> None:
         """Raise HTTPException 503 if something is missing, or the process is about to end."""
         if self._stopping.is_set():
-            raise HTTPException(503, "the service stops")
+            raise HTTPException(503, "the service is stopping")
         self.begin()
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=CHECK_WAIT_S)

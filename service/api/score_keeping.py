@@ -49,6 +49,6 @@ class ScoreKeeper:
                 find_payer(request.scope), lambda: insist(lambda: scores.keep(tenant, complete), give_up=PATIENCE)
             )
         except BusyError as error:  # returning the report matters more than keeping it
-            LOG.warning("a score is not kept", extra={"fields": {"why": str(error)}})
+            LOG.warning("the score could not be stored", extra={"fields": {"why": str(error)}})
             return {}
         return {"x-callgrade-score-id": name}

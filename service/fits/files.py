@@ -66,7 +66,7 @@ def describe_state(
     if judge is not None and (judge.digest, ASSEMBLY) != (fit.judge_digest, fit.assembly):
         return "of another version of the judge"
     if judge is None:
-        return "no judge of that name is packaged or yours"
+        return "there is no judge with that name"
     if models and not any(
         is_of(fit, jury) for jury in ([judge.models] if judge.models else [(model,) for model in models])
     ):

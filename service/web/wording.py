@@ -87,17 +87,17 @@ def shorten_item(value: str) -> str:
     return f"{match[1]} …{match[2]}" if match[3] is None else f"item {match[3]} of …{match[2]}"
 
 
-def say_status(value: str) -> str:
+def describe_status(value: str) -> str:
     """Return the state of a run in words."""
     return STATUS_WORDS.get(value, value)
 
 
-def say_unbroken(verdicts: Mapping[str, int]) -> str:
+def describe_no_failure(verdicts: Mapping[str, int]) -> str:
     """Describe a run in which no trace failed, by the number of items with each verdict.
 
-    >>> say_unbroken({"pass": 2}), say_unbroken({"abstain": 3}), say_unbroken({})
+    >>> describe_no_failure({"pass": 2}), describe_no_failure({"abstain": 3}), describe_no_failure({})
     ('Nothing broke.', 'Nothing was decided, so nobody can say whether anything broke.', 'Nothing has been scored yet.')
-    >>> say_unbroken({"pass": 2, "abstain": 1, "error": 1})
+    >>> describe_no_failure({"pass": 2, "abstain": 1, "error": 1})
     'Nothing broke in what was decided; 2 items are undecided.'
     """
     if not verdicts:
@@ -119,7 +119,7 @@ FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "count": format_count,
         "time": format_time,
         "item": shorten_item,
-        "status": say_status,
-        "unbroken": say_unbroken,
+        "status": describe_status,
+        "unbroken": describe_no_failure,
     }
 )

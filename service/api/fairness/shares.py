@@ -14,10 +14,10 @@ class Shares:
     ([True, True, False], True, False)
     """
 
-    def __init__(self, most: int, *, each: int | None = None) -> None:
-        self.most = most
+    def __init__(self, capacity: int, *, each: int | None = None) -> None:
+        self.capacity = capacity
         self.total = 0
-        self._each = most if each is None else each
+        self._each = capacity if each is None else each
         self._held: dict[str, int] = {}
 
     def count_held(self, name: str) -> int:
@@ -29,7 +29,7 @@ class Shares:
         return self._count_room(self._held.get(name, 0))
 
     def _count_room(self, held: int) -> int:
-        return min(self.most - self.total - held, self._each - held)
+        return min(self.capacity - self.total - held, self._each - held)
 
     def take(self, name: str, amount: int = 1) -> bool:
         """Take the amount and return True, or take nothing and return False."""

@@ -147,7 +147,7 @@ def _build_full_error(shares: Shares, name: str, description: str) -> HTTPExcept
         return HTTPException(
             429, f"you have {held} {description}, and more would leave too little for others", RETRY_HEADER
         )
-    return HTTPException(503, f"over {shares.most} {description}", RETRY_HEADER)
+    return HTTPException(503, f"over {shares.capacity} {description}", RETRY_HEADER)
 
 
 def _bound_sending(send: Send) -> Send:

@@ -76,7 +76,7 @@ class LabelRequest(FrozenModel):
     @model_validator(mode="after")
     def _require_fail(self) -> LabelRequest:
         if self.label == "pass" and self.failing_step is not None:
-            raise ValueError("`failing_step` says where it fails, and the label is pass")
+            raise ValueError("`failing_step` says where it fails, but the label is pass")
         return self
 
 

@@ -131,7 +131,7 @@ class JudgePages:
     def _find_judge(self, request: Request) -> Judge:
         judge = self._engine.registry.judges.get(request.path_params["name"])
         if judge is None:
-            raise HTTPException(404, "no judge of that name is packaged or yours")
+            raise HTTPException(404, "there is no judge with that name")
         return judge
 
     def _read_install_form(self, calibration: str, text: str) -> JsonValue:

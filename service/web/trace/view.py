@@ -142,7 +142,7 @@ class TraceView:
     prefix: str
     """Precedes every id; without its hyphen it is the id of the whole page."""
     verdict: Verdict
-    says: str
+    verdict_sentence: str
     """The verdict in a sentence."""
     score: float | None
     score_range: tuple[float, float] | None
@@ -169,7 +169,7 @@ class TraceView:
     loose_outcomes: tuple[OutcomeView, ...]
     """Outcomes of turns and of the whole trace."""
     state: tuple[StateRow, ...]
-    state_says: str
+    state_note: str
     expectation: Payload | None
     output: Payload | None
     tools: tuple[tuple[str, str], ...] | None
