@@ -22,7 +22,7 @@ LAST_PLACE = 1_000
 """The place of a format that does not set one."""
 
 
-def _no_gold(record: Record) -> None:
+def _read_no_gold(record: Record) -> None:
     """Return None: most formats carry no gold."""
 
 
@@ -42,7 +42,7 @@ class Format(Generic[R]):
     """
     hint: str
     """The members that `recognise` looks for, in words."""
-    gold: Callable[[R], dict[str, JsonValue] | None] = _no_gold
+    gold: Callable[[R], dict[str, JsonValue] | None] = _read_no_gold
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""
     place: int = LAST_PLACE
     """Position in schemas and in messages that list all formats."""
@@ -86,8 +86,8 @@ class ByFormat:
         }
         return {"anyOf": [handler(schema), nameless]}
 
-    def _name_format(self, given: Any) -> Any:
-        if self.guess is None or not isinstance(given, dict) or "format" in given:
-            return given  # pyright: ignore[reportUnknownVariableType] (it is checked next)
-        record = cast("dict[str, JsonValue]", given)
+    def _name_format(self, raw: Any) -> Any:
+        if self.guess is None or not isinstance(raw, dict) or "format" in raw:
+            return raw  # pyright: ignore[reportUnknownVariableType] (it is checked next)
+        record = cast("dict[str, JsonValue]", raw)
         return {"format": self.guess(record), **record}

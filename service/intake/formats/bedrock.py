@@ -64,26 +64,26 @@ OUTPUT = define_members("the output", "message")
 
 def read(record: BedrockTrace) -> Trace:
     """Read a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
-    given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
-    output = find_object(given, "output")
+    raw = cast("dict[str, JsonValue]", record)  # a validated record is JSON
+    output = find_object(raw, "output")
     reply = find_object(output, "message")
-    if "messages" not in given and not reply:
+    if "messages" not in raw and not reply:
         raise InputError.at("", "expected messages, the message of an output, or both")
     transcript = Transcript()
-    system = [text for part in list_objects(given.get("system")) if (text := find_text(part, "text"))]
+    system = [text for part in list_objects(raw.get("system")) if (text := find_text(part, "text"))]
     if system:
         transcript.say("system", "\n".join(system))
-    for index, message in enumerate(list_objects(given.get("messages"))):
+    for index, message in enumerate(list_objects(raw.get("messages"))):
         _read_message(transcript, message, f"/messages/{index}")
     if reply:
         _read_message(transcript, {**reply, "role": "assistant"}, "/output/message")
-    note_reply_ending(transcript, given, "")
+    note_reply_ending(transcript, raw, "")
     note_unread_members(transcript, output, OUTPUT, "/output")
-    note_unread_members(transcript, given, RECORD, "")
+    note_unread_members(transcript, raw, RECORD, "")
     return transcript.build_trace(
         record,
         trace_id=record.get("id"),
-        tools=_tools(given),
+        tools=_read_tools(raw),
         state=read_state(record.get("state")),
     )
 
@@ -105,8 +105,8 @@ def _read_input_message(transcript: Transcript, parts: list[JsonValue], path: st
     texts: list[str] = []
     answered = False
     for index, part in enumerate(parts):
-        result = _below(part, "toolResult")
-        text = _text(part)
+        result = _find_below(part, "toolResult")
+        text = _read_text(part)
         if result is not None:
             _read_result(transcript, result, f"{path}/{index}/toolResult")
             answered = True
@@ -120,9 +120,9 @@ def _read_input_message(transcript: Transcript, parts: list[JsonValue], path: st
 def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> None:
     speech = ReplyBuilder(transcript)
     for index, part in enumerate(parts):
-        use, result, text = _below(part, "toolUse"), _below(part, "toolResult"), _text(part)
+        use, result, text = _find_below(part, "toolUse"), _find_below(part, "toolResult"), _read_text(part)
         if use is not None:
-            speech.call(_call(transcript, use, f"{path}/{index}/toolUse"))
+            speech.call(_read_call(transcript, use, f"{path}/{index}/toolUse"))
         elif result is not None:
             speech.cut()
             _read_result(transcript, result, f"{path}/{index}/toolResult")
@@ -143,22 +143,22 @@ def _note_block(transcript: Transcript, part: JsonValue, members: Members, path:
             note_unread_part(transcript, value, name, f"{path}/{escape_token(name)}", of_user=members is USER_BLOCK)
 
 
-def _below(part: JsonValue, name: str) -> JsonObject | None:
+def _find_below(part: JsonValue, name: str) -> JsonObject | None:
     inner = part.get(name) if isinstance(part, dict) else None
     return inner if isinstance(inner, dict) else None
 
 
-def _text(part: JsonValue) -> str | None:
+def _read_text(part: JsonValue) -> str | None:
     """Return what a block says; a citation is a piece of text beside its sources."""
     if not isinstance(part, dict):
         return None
-    cited = _below(part, "citationsContent") or {}
+    cited = _find_below(part, "citationsContent") or {}
     pieces = [text for item in list_objects(cited.get("content")) if (text := find_text(item, "text"))]
     text = part.get("text")
     return text if isinstance(text, str) else "".join(pieces) or None
 
 
-def _call(transcript: Transcript, use: JsonObject, path: str) -> ToolCall:
+def _read_call(transcript: Transcript, use: JsonObject, path: str) -> ToolCall:
     name = find_text(use, "name")
     if name is None:
         raise InputError.at(path, "a toolUse needs a name")
@@ -168,10 +168,10 @@ def _call(transcript: Transcript, use: JsonObject, path: str) -> ToolCall:
     return build_tool_call(find_text(use, "toolUseId"), name, use.get("input"))
 
 
-def _read_result(transcript: Transcript, given: JsonObject, path: str) -> None:
-    result = ToolResult(_read_blocks(given.get("content")), given.get("status") == "error")
-    transcript.add_result(find_text(given, "toolUseId"), result, path=path)
-    note_unread_members(transcript, given, RESULT, path)
+def _read_result(transcript: Transcript, raw: JsonObject, path: str) -> None:
+    result = ToolResult(_read_blocks(raw.get("content")), raw.get("status") == "error")
+    transcript.add_result(find_text(raw, "toolUseId"), result, path=path)
+    note_unread_members(transcript, raw, RESULT, path)
 
 
 def _read_blocks(content: JsonValue) -> JsonValue:
@@ -184,15 +184,15 @@ def _read_blocks(content: JsonValue) -> JsonValue:
     return content
 
 
-def _tools(record: JsonObject) -> tuple[ToolDef, ...] | None:
-    given = find_object(record, "toolConfig").get("tools")
-    if given is None:
+def _read_tools(record: JsonObject) -> tuple[ToolDef, ...] | None:
+    raw = find_object(record, "toolConfig").get("tools")
+    if raw is None:
         return None
-    specs: list[JsonValue] = [spec for item in list_objects(given) if (spec := _spec(item)) is not None]
+    specs: list[JsonValue] = [spec for item in list_objects(raw) if (spec := _read_spec(item)) is not None]
     return read_tools(specs, path="/toolConfig/tools")
 
 
-def _spec(item: JsonObject) -> dict[str, JsonValue] | None:
+def _read_spec(item: JsonObject) -> dict[str, JsonValue] | None:
     spec = find_object(item, "toolSpec", "systemTool")
     if not spec:
         return None if "cachePoint" in item else dict(item)

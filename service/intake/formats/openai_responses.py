@@ -93,23 +93,23 @@ def read(record: ResponsesTrace) -> Trace:
     )
 
 
-def _note_ending(transcript: Transcript, given: Mapping[str, JsonValue]) -> None:
+def _note_ending(transcript: Transcript, raw: Mapping[str, JsonValue]) -> None:
     """Report a response that failed or that its provider withheld."""
-    if given.get("error"):
-        note_reply_ending(transcript, {"error": given["error"]}, "")
-    elif given.get("status") in ("failed", "cancelled"):
+    if raw.get("error"):
+        note_reply_ending(transcript, {"error": raw["error"]}, "")
+    elif raw.get("status") in ("failed", "cancelled"):
         note_missing_reply(transcript, "/status", "a response that failed")
     else:
-        reason = find_text(find_object(given, "incomplete_details"), "reason") or ""
-        replied = bool(given.get("output"))
+        reason = find_text(find_object(raw, "incomplete_details"), "reason") or ""
+        replied = bool(raw.get("output"))
         note_ending(transcript, Ending(reason, "/incomplete_details/reason"), said=replied, called=replied)
 
 
-def _list_items(given: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
+def _list_items(raw: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
     """Return the items; a bare text stands for one message."""
-    if isinstance(given, str):
-        return (Item(role=role, content=given),)
-    return given or ()
+    if isinstance(raw, str):
+        return (Item(role=role, content=raw),)
+    return raw or ()
 
 
 def _read_items(transcript: Transcript, items: Sequence[Item], path: str, hosted: Sequence[str]) -> None:
@@ -156,25 +156,25 @@ def _read_message(transcript: Transcript, item: Item, path: str) -> None:
 
 
 def _read_call(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.call(build_tool_call(item.get("call_id"), _name(item, path), item.get("arguments")))
+    transcript.call(build_tool_call(item.get("call_id"), _read_name(item, path), item.get("arguments")))
 
 
 def _read_custom_call(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.call(build_custom_call(item.get("call_id"), _name(item, path), item.get("input")))
+    transcript.call(build_custom_call(item.get("call_id"), _read_name(item, path), item.get("input")))
 
 
 def _read_call_output(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.add_result(item.get("call_id"), _result(item), path=path)
+    transcript.add_result(item.get("call_id"), _read_result(item), path=path)
 
 
-def _name(item: Item, path: str) -> str:
+def _read_name(item: Item, path: str) -> str:
     name = item.get("name")
     if name is None:
         raise InputError.at(path, "a call needs a name")
     return name
 
 
-def _result(item: Item) -> ToolResult | None:
+def _read_result(item: Item) -> ToolResult | None:
     return ToolResult(read_result_content(item["output"])) if "output" in item else None
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.errors import InputError
 
 JsonObject = Mapping[str, JsonValue]
@@ -80,16 +80,16 @@ MAX_DEPTH = 64
 """Parts of a dotted key that become levels of a tree; the rest of a longer key stays one key."""
 
 
-def unflatten(given: JsonObject) -> JsonObject:
+def unflatten(raw: JsonObject) -> JsonObject:
     """Build the tree that dotted keys spell. Values stay as they are: the keys of an argument may contain dots too.
 
     >>> unflatten({"tool.name": "f", "input.value": {"a.b": 1}})
     {'tool': {'name': 'f'}, 'input': {'value': {'a.b': 1}}}
     """
-    if not any("." in key for key in given):
-        return given
+    if not any("." in key for key in raw):
+        return raw
     tree = Tree()
-    for key, value in given.items():
+    for key, value in raw.items():
         *parents, last = key.split(".", MAX_DEPTH)
         here: JsonValue = tree
         for part in parents:
@@ -99,10 +99,10 @@ def unflatten(given: JsonObject) -> JsonObject:
     return tree
 
 
-def items(value: JsonValue) -> list[JsonObject]:
+def read_items(value: JsonValue) -> list[JsonObject]:
     """Return the objects of a list in any notation: a list, a tree with indices for keys, or either as JSON text."""
     if isinstance(value, str):
-        return items(parse_json(value))
+        return read_items(parse_json(value))
     if isinstance(value, dict):
         indices = sorted([key for key in value if key.isdecimal() and len(key) < 10], key=int)
         value = [value[index] for index in indices]
@@ -125,8 +125,8 @@ def read_spans(spans: Sequence[JsonObject] | None, resource_spans: JsonValue) ->
     """
     places = [*_list_objects(cast("JsonValue", spans), "/spans"), *list_exported(resource_spans)]
     unordered: list[Span] = []
-    for path, given in places:
-        unordered.append(_span(path, given, unordered[-1].start if unordered else 0))
+    for path, raw in places:
+        unordered.append(_read_span(path, raw, unordered[-1].start if unordered else 0))
     unordered.sort(key=lambda span: (span.start, span.end))
     return [span._replace(order=order) for order, span in enumerate(_drop_copies(unordered))]
 
@@ -142,86 +142,86 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
             kept[span.trace, span.id] = span
 
 
-def read_trace_id(given: JsonObject) -> str | None:
+def read_trace_id(raw: JsonObject) -> str | None:
     """Return the id of a span's trace, without the 0x that some exporters prefix; None if it has none."""
-    found = _text(_first(_with_context(given), *_TRACE_NAMES))
+    found = _read_text(_pick_first(_with_context(raw), *_TRACE_NAMES))
     return found and found.removeprefix("0x")
 
 
-def is_span(given: JsonObject) -> bool:
+def is_span(raw: JsonObject) -> bool:
     """Whether an object on its own looks like a span: it has a span's ids and a name.
 
     >>> is_span({"name": "f", "context": {"trace_id": "0x1", "span_id": "0x2"}}), is_span({"name": "f", "id": "1"})
     (True, False)
     """
-    ids = _with_context(given)
-    return "name" in given and read_trace_id(given) is not None and _first(ids, *_ID_NAMES) is not None
+    ids = _with_context(raw)
+    return "name" in raw and read_trace_id(raw) is not None and _pick_first(ids, *_ID_NAMES) is not None
 
 
-def _with_context(given: JsonObject) -> JsonObject:
+def _with_context(raw: JsonObject) -> JsonObject:
     """Merge a span with its context: SDKs write the ids there."""
-    context = given.get("context")
-    return {**context, **given} if isinstance(context, dict) else given
+    context = raw.get("context")
+    return {**context, **raw} if isinstance(context, dict) else raw
 
 
-def list_exported(given: JsonValue) -> Iterator[tuple[str, JsonObject]]:
+def list_exported(raw: JsonValue) -> Iterator[tuple[str, JsonObject]]:
     """Iterate over the spans of OTLP's `resourceSpans` with their pointers.
 
     Raises InputError: a part that is not an object or list.
     """
-    for path, resource in _list_objects(given, "/resourceSpans"):
+    for path, resource in _list_objects(raw, "/resourceSpans"):
         for below, scope in _list_objects(resource.get("scopeSpans"), f"{path}/scopeSpans"):
             yield from _list_objects(scope.get("spans"), f"{below}/spans")
 
 
-def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]:
+def _list_objects(raw: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]:
     """Iterate over the objects of a list with their pointers; nothing if there is no list."""
-    if given is None:
+    if raw is None:
         return
-    if not isinstance(given, list):
+    if not isinstance(raw, list):
         raise InputError.at(path, "expected a list")
-    for index, item in enumerate(given):
+    for index, item in enumerate(raw):
         if not isinstance(item, dict):
             raise InputError.at(f"{path}/{index}", "expected an object")
         yield f"{path}/{index}", item
 
 
-def _span(path: str, given: JsonObject, before: int) -> Span:
-    ids = _with_context(given)
-    tree = unflatten(_attributes(given.get("attributes")))
-    status = given.get("status")
+def _read_span(path: str, raw: JsonObject, before: int) -> Span:
+    ids = _with_context(raw)
+    tree = unflatten(_read_attributes(raw.get("attributes")))
+    status = raw.get("status")
     outcome: JsonObject = status if isinstance(status, dict) else {"code": status}
-    code = _first(outcome, "code", "status_code") or given.get("status_code")
-    started = _nanos(_first(given, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
+    code = _pick_first(outcome, "code", "status_code") or raw.get("status_code")
+    started = _read_ns(_pick_first(raw, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
     start = before if started is None else started
-    ended = _nanos(_first(given, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
+    ended = _read_ns(_pick_first(raw, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
     return Span(
         path=path,
-        name=_text(given.get("name")) or "",
-        id=_text(_first(ids, *_ID_NAMES)),
-        parent=_text(_first(ids, *_PARENT_NAMES)),
-        trace=read_trace_id(given),
+        name=_read_text(raw.get("name")) or "",
+        id=_read_text(_pick_first(ids, *_ID_NAMES)),
+        parent=_read_text(_pick_first(ids, *_PARENT_NAMES)),
+        trace=read_trace_id(raw),
         start=start,
         end=max(start, ended or start),
         failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
-        message=_text(_first(outcome, "message", "description") or given.get("status_message")),
+        message=_read_text(_pick_first(outcome, "message", "description") or raw.get("status_message")),
         attributes=tree,
-        events=tuple(_list_events(given.get("events"))),
+        events=tuple(_list_events(raw.get("events"))),
         timed=started is not None and ended is not None,
     )
 
 
-def _list_events(given: JsonValue) -> Iterator[SpanEvent]:
-    for event in given if isinstance(given, list) else ():
+def _list_events(raw: JsonValue) -> Iterator[SpanEvent]:
+    for event in raw if isinstance(raw, list) else ():
         if isinstance(event, dict):
-            yield SpanEvent(_text(event.get("name")) or "", _attributes(event.get("attributes")))
+            yield SpanEvent(_read_text(event.get("name")) or "", _read_attributes(event.get("attributes")))
 
 
-def _first(given: JsonObject, *keys: str) -> JsonValue:
-    return next((given[key] for key in keys if given.get(key) is not None), None)
+def _pick_first(raw: JsonObject, *keys: str) -> JsonValue:
+    return next((raw[key] for key in keys if raw.get(key) is not None), None)
 
 
-def _text(value: JsonValue) -> str | None:
+def _read_text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
@@ -234,27 +234,30 @@ def _is_error(code: JsonValue) -> bool:
     return str(code).rpartition(".")[2].upper().removeprefix("STATUS_CODE_") in ("2", "ERROR")
 
 
-def _nanos(value: JsonValue) -> int | None:
+def _read_ns(value: JsonValue) -> int | None:
     """Read a time as nanoseconds.
 
     It may be a number in whichever unit gives a present-day date, digits, [seconds, nanos], or ISO 8601.
 
-    >>> _nanos("1700000000000000000") == _nanos(1700000000) == _nanos(1700000000000) == _nanos([1700000000, 0])
+    >>> _read_ns("1700000000000000000") == _read_ns(1700000000) == _read_ns(1700000000000) == _read_ns([1700000000, 0])
     True
-    >>> _nanos("2023-11-14T22:13:20Z") == _nanos("2023-11-14 22:13:20") == _nanos(1700000000), _nanos("soon")
+    >>> (
+    ...     _read_ns("2023-11-14T22:13:20Z") == _read_ns("2023-11-14 22:13:20") == _read_ns(1700000000),
+    ...     _read_ns("soon"),
+    ... )
     (True, None)
     """
     if isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value):
         return cast("int", value[0]) * 10**9 + cast("int", value[1])
     if isinstance(value, str):
-        return int(value) if value.isascii() and value.isdigit() and len(value) < 25 else _moment(value)
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 25 else _parse_moment(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     unit = next((10**power for limit, power in ((1e11, 9), (1e14, 6), (1e17, 3)) if value < limit), 1)
     return int(value * unit)
 
 
-def _moment(text: str) -> int | None:
+def _parse_moment(text: str) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -263,28 +266,28 @@ def _moment(text: str) -> int | None:
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
 
 
-def _attributes(given: JsonValue) -> JsonObject:
-    if isinstance(given, list):
-        return _members(given)
-    return given if isinstance(given, dict) else {}
+def _read_attributes(raw: JsonValue) -> JsonObject:
+    if isinstance(raw, list):
+        return _read_members(raw)
+    return raw if isinstance(raw, dict) else {}
 
 
-def _members(given: JsonValue) -> dict[str, JsonValue]:
+def _read_members(raw: JsonValue) -> dict[str, JsonValue]:
     """Read OTLP's `[{key, value: {stringValue | ...}}]`."""
-    pairs = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
-    return {pair["key"]: _value(pair.get("value")) for pair in pairs if isinstance(pair.get("key"), str)}  # pyright: ignore[reportReturnType] (keys are texts)
+    pairs = [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else []
+    return {pair["key"]: _read_value(pair.get("value")) for pair in pairs if isinstance(pair.get("key"), str)}  # pyright: ignore[reportReturnType] (keys are texts)
 
 
-def _value(given: JsonValue) -> JsonValue:
+def _read_value(raw: JsonValue) -> JsonValue:
     """Unwrap OTLP's typed value; 64-bit integers come as text."""
-    if not isinstance(given, dict) or len(given) != 1:
+    if not isinstance(raw, dict) or len(raw) != 1:
         return None
-    ((kind, value),) = given.items()
+    ((kind, value),) = raw.items()
     inner = value.get("values") if isinstance(value, dict) else None
     if kind == "arrayValue":
-        return [_value(item) for item in inner] if isinstance(inner, list) else []
+        return [_read_value(item) for item in inner] if isinstance(inner, list) else []
     if kind == "kvlistValue":
-        return cast("JsonValue", _members(inner))
+        return cast("JsonValue", _read_members(inner))
     if kind == "intValue" and isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 25:
         return int(value)
     return value
