@@ -23,6 +23,7 @@ from tests.bulk import examples
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider, serving
 from tests.forked import join, share
+from tests.tables import fold
 
 if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
     from service.store.database import Database
@@ -252,9 +253,18 @@ def pytest_collection() -> Generator[None]:
         gc.enable()
 
 
-def pytest_configure_node(node: Any) -> None:
-    """One process forks for all that test: it loads while they collect."""
+def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+    """Those that test are forked from the process that forks for them all: what they share is loaded once, and not by each."""
     if sys.version_info < (3, 14):  # from then on it asks for a password
+        from tests.launchers import TESTER, find_launchers
+
+        for spec in specs:
+            spec.python = spec.python or str(find_launchers() / TESTER)
+
+
+def pytest_configure_node(node: Any) -> None:
+    """One process forks for all that test."""
+    if sys.version_info < (3, 14):
         node.workerinput["forked at"] = share()
 
 
@@ -265,6 +275,13 @@ class ExamplesOnly:
     def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
         found = yield
         return [one for one in found if not isinstance(one, DoctestModule) or ">>>" in file_path.read_text("utf-8")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Thousands of rows are as many tests only where somebody asks for one."""
+    made = yield
+    return fold(made, collector.config) if isinstance(made, list) else made
 
 
 class FileGroups(LoadFileScheduling):

@@ -183,7 +183,7 @@ class Transcript:
             self._replied = True
         self._unread.append(_describe_unread(kind, path, what, self._turn))
 
-    def note_unread_calls_of(self, calls: Sequence[PossibleCall], what: str, path: str, *, by_id: bool) -> None:
+    def note_possible_calls(self, calls: Sequence[PossibleCall], what: str, path: str, *, by_id: bool) -> None:
         """Report possible calls that stand together in an unread part, `what` at `path`.
 
         Those that repeat calls of the trace do not count. `by_id`: only one with a call's id may be its repetition.

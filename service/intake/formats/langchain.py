@@ -130,7 +130,7 @@ def _find_messages(record: LangChainTrace) -> tuple[list[dict[str, Loose]], str]
         return record["messages"], "/messages"
     if "values" in record and "messages" not in record:
         return record["values"]["messages"], "/values/messages"
-    raise InputError.at("", "expected either messages or a state's values, which hold them")
+    raise InputError.at("", "expected either messages or a state's values that contain them")
 
 
 def unwrap_message(message: JsonObject, path: str) -> LangChainMessage:
@@ -250,15 +250,15 @@ def _list_calls(transcript: Transcript, given: JsonObject, path: str) -> list[Po
         places.append((legacy, f"{path}/function_call"))
     for call, place in places:
         note_unread_members(transcript, call, CALL, place)
-    return [PossibleCall(_call(call, place), place) for call, place in places]
+    return [PossibleCall(_build_call(call, place), place) for call, place in places]
 
 
-def _call(given: JsonObject, path: str) -> ToolCall:
+def _build_call(given: JsonObject, path: str) -> ToolCall:
     """Read a call in LangChain's form (`name`, `args`, `id`), or one as the provider sent it."""
     function = find_object(given, "function") or given
     name = find_text(function, "name")
     if name is None:
-        raise InputError.at(path, "a call has a name")
+        raise InputError.at(path, "a call needs a name")
     arguments = next((function[key] for key in ("args", "arguments", "input") if key in function), None)
     return build_tool_call(find_text(given, "call_id", "tool_call_id", "id"), name, arguments)
 
@@ -303,7 +303,7 @@ IDLE = THINKING | {"non_standard_annotation", "input_json_delta"}
 
 
 def _read_call(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str, known: MessageCalls) -> None:
-    call = _call(part, path)
+    call = _build_call(part, path)
     if str(part.get("type")).startswith(("server_", "mcp_")):
         transcript.offer(ToolDef(call.name))
         speech.call(call, ToolResult(read_result_content(part["output"])) if "output" in part else None)

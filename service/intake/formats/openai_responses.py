@@ -147,7 +147,7 @@ MESSAGE = define_members("a message", "type role content", "id status phase name
 def _read_message(transcript: Transcript, item: Item, path: str) -> None:
     role = item.get("role")
     if role is None:
-        raise InputError.at(path, "a message has a role; other items name their type")
+        raise InputError.at(path, "a message needs a role; other items name their type")
     content, replied = item.get("content"), role == "assistant"
     text = join_text(content, joint="" if replied else "\n")
     transcript.say("system" if role == "developer" else role, text)
@@ -156,25 +156,25 @@ def _read_message(transcript: Transcript, item: Item, path: str) -> None:
 
 
 def _read_call(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.call(build_tool_call(item.get("call_id"), _name(item, path), item.get("arguments")))
+    transcript.call(build_tool_call(item.get("call_id"), _read_name(item, path), item.get("arguments")))
 
 
 def _read_custom_call(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.call(build_custom_call(item.get("call_id"), _name(item, path), item.get("input")))
+    transcript.call(build_custom_call(item.get("call_id"), _read_name(item, path), item.get("input")))
 
 
 def _read_call_output(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.add_result(item.get("call_id"), _result(item), path=path)
+    transcript.add_result(item.get("call_id"), _read_result(item), path=path)
 
 
-def _name(item: Item, path: str) -> str:
+def _read_name(item: Item, path: str) -> str:
     name = item.get("name")
     if name is None:
-        raise InputError.at(path, "a call has a name")
+        raise InputError.at(path, "a call needs a name")
     return name
 
 
-def _result(item: Item) -> ToolResult | None:
+def _read_result(item: Item) -> ToolResult | None:
     return ToolResult(read_result_content(item["output"])) if "output" in item else None
 
 
