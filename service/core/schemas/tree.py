@@ -54,7 +54,7 @@ def iter_in_place(node: Node) -> Iterator[Node]:
 
 
 def iter_applied(node: Node, value: JsonValue) -> Iterator[tuple[Node, JsonValue]]:
-    """Yield the object schemas inside `node` that apply to parts of `value`, each with its part; maybe too many, never too few."""
+    """Yield the object schemas inside `node` that apply to parts of `value`, each with its part; never too few."""
     if isinstance(value, dict):
         yield from _iter_members(node, value)
     elif isinstance(value, list):

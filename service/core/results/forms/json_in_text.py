@@ -10,7 +10,7 @@ from service.core.results.form import Form, Stretch
 
 _START = re.compile(r'\{\s*+"|\[\s*+\{\s*+"')
 """The beginning of an object with a member, or of an array of such: `[1]` in prose is a footnote."""
-_BRACKET = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"|"', re.DOTALL)
+_BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"|"', re.DOTALL)
 
 
 def find(text: str) -> Iterator[Stretch]:
@@ -32,11 +32,11 @@ def find(text: str) -> Iterator[Stretch]:
 def _find_end(text: str, start: int) -> int | None:
     """Find the position after the bracket that closes the one at `start`; None where it is never closed."""
     depth = 0
-    for match in _BRACKET.finditer(text, start):
-        bracket = match.group()
-        if bracket == '"':  # a string that does not end
+    for match in _BRACKET_OR_STRING.finditer(text, start):
+        piece = match.group()
+        if piece == '"':  # a string that does not end
             return None
-        depth += (bracket in "{[") - (bracket in "}]")
+        depth += (piece in "{[") - (piece in "}]")
         if depth == 0:
             return match.end()
     return None
