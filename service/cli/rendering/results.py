@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 from service.cli.inputs import Refusal
 from service.cli.rendering.console import number, plural
 from service.cli.scoring import Result
-from service.core.conclusion.judge_answers import NOBODY
+from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.notes import sum_costs
 from service.core.outcome import Errored, Finding, Outcome
 from service.core.report import Report
@@ -145,7 +145,7 @@ class Tally:
             yield f"open, {reason}: {', '.join(criteria)}"
         if len(by_reason) > MOST_REASONS:
             yield f"open for {len(by_reason) - MOST_REASONS} more reasons, which are in the reports"
-        if NOBODY in by_reason:
+        if NO_JUDGE in by_reason:
             yield (
                 "to decide it: set CALLGRADE_JUDGE_MODEL; or say what was expected (--expected) and take what code alone "
                 "decides (--judges off)"

@@ -91,7 +91,7 @@ class FutureAgiGate(Check):
         outcomes = add_idle_outcomes(self._score_calls(case), case)
         return fold_all_or_nothing(outcomes) if self.metric == "function_call_exact_match" else outcomes
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """Return the accuracy of this pair."""
         outcome = self._score_accuracy(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
@@ -172,7 +172,7 @@ class FutureAgiGate(Check):
         """Score the share of parameters to which the tool's schema does not object."""
         if case.trace.tools is None:
             return Skipped("not_captured", "the trace does not say which tools were on offer")
-        tool, arguments = case.find_offered(step), step.call.arguments
+        tool, arguments = case.find_offered_tool(step), step.call.arguments
         if tool is None:
             return build_failure(0.0, build_unknown_tool(case, step))
         if arguments is None:
@@ -187,7 +187,7 @@ class FutureAgiGate(Check):
     def _validate_parameters(
         self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]
     ) -> Outcome:
-        schema = case.schema(tool)
+        schema = case.compile_schema(tool)
         path = f"{build_call_path(step)}/arguments"
         wrong: dict[str, Finding] = {}
         violations = schema.list_violations(arguments, case.meter)

@@ -121,7 +121,7 @@ class Validator:
 
     def _list_all(self, value: JsonValue, size: float, meter: Meter) -> list[Violation]:
         comparisons = 0 if self._cost is None else self._cost.measure_listing(value, size)
-        if comparisons is None or not meter.affords("comparisons", comparisons):
+        if comparisons is None or not meter.can_afford("comparisons", comparisons):
             return [Violation("schema", "does not fit the schema; too large to list every place", "")]
         meter.spend("comparisons", comparisons)
         distinct = {each for error in self._compiled.iter_errors(value) for each in read_violations(error)}
