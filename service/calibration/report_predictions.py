@@ -74,7 +74,7 @@ def read_prediction(
     outcomes = list_outcomes(report, answer_id.criterion)
     if not outcomes and steps is not None and not steps:
         return UnansweredItem(
-            answer_id, "its last message makes no call, and the judge is asked of calls", nothing_to_ask=True
+            answer_id, "its last message makes no call, and the judge is asked about calls", nothing_to_ask=True
         )
     judged = [one for one in outcomes if isinstance(one, JudgedScore | WithheldJudgement)]
     open_outcomes = [one for one in outcomes if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)]

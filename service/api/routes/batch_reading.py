@@ -22,8 +22,8 @@ from service.errors import InputError, JobStateError, UnknownJobError
 from service.reading.strict_json import Limits, parse
 from service.reporting.summaries import (
     SummaryRequest,
+    build_family_finder,
     find_families,
-    make_families_finder,
     read_report,
     read_summary_request,
     render_json,
@@ -75,7 +75,7 @@ class BatchReading:
 
     def __init__(self, engine: Engine, limits: Limits, store: JobStore[Batch], *, poll: float = POLL) -> None:
         """`poll`: seconds between two looks at a batch that is watched."""
-        self._declared = make_families_finder(engine.registry.find)
+        self._declared = build_family_finder(engine.registry.find)
         self._limits = limits
         self._store = store
         self._poll = poll

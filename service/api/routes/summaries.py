@@ -12,10 +12,10 @@ from service.engine import Engine
 from service.reading.strict_json import Limits
 from service.reporting.summaries import (
     SummaryRequest,
-    answer_request,
-    make_families_finder,
+    build_family_finder,
     read_summary_request,
     render_json,
+    summarize_request,
 )
 from service.reporting.summary import Summary
 
@@ -62,7 +62,7 @@ class SummaryRoutes:
     """The handler over one engine's rubrics."""
 
     def __init__(self, engine: Engine, limits: Limits, workroom: Workroom) -> None:
-        self.declared = make_families_finder(engine.registry.find)
+        self.declared = build_family_finder(engine.registry.find)
         self.limits = limits
         self.workroom = workroom
 
@@ -76,4 +76,4 @@ class SummaryRoutes:
         return Response(await self.workroom.handle(request, self.limits, self._sum_up), media_type=JSON)
 
     def _sum_up(self, body: JsonValue) -> bytes:
-        return render_json(answer_request(read_summary_request(body), self.declared))
+        return render_json(summarize_request(read_summary_request(body), self.declared))

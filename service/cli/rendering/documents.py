@@ -27,7 +27,7 @@ def show(console: Console, sections: Iterable[Section]) -> None:
 
 def _build_grid(shown: Table) -> table.Table:
     grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name, numeric in zip(shown.head, shown.find_numeric(), strict=True):
+    for name, numeric in zip(shown.head, shown.list_numeric_columns(), strict=True):
         grid.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in shown.rows:
         grid.add_row(*map(_render_cell, row))
