@@ -29,7 +29,7 @@ from service.core.judging.voting import is_split
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
 from service.core.trace import Trace
-from service.errors import NOBODY_THERE, CallgradeError, JudgeError
+from service.errors import SETUP_CAUSES, CallgradeError, JudgeError
 
 DrawNonces = Callable[[], tuple[str, str]]
 """Draws a new boundary and a new echo token."""
@@ -37,7 +37,7 @@ DrawNonces = Callable[[], tuple[str, str]]
 REPAIRABLE = frozenset({"unparseable", "invalid_judgement"})
 """Faults of a reply that a second request may repair."""
 
-FALLBACK_CAUSES = frozenset({*NOBODY_THERE, "provider_error", "timeout", "quota_exhausted"})
+FALLBACK_CAUSES = frozenset({*SETUP_CAUSES, "provider_error", "timeout", "quota_exhausted"})
 """Faults after which the fallback model is asked, where one is set."""
 
 NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")

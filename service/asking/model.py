@@ -307,7 +307,7 @@ def _load() -> _Library:
         library.in_memory_llm_clients_cache.flush_cache()  # clients made before bypass our transport
         _warm_up(library)
     _withhold_warnings()
-    heap.settle()
+    heap.freeze_loaded()
     return library
 
 

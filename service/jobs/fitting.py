@@ -31,7 +31,7 @@ async def fit(pending: PendingFit, *, command: Sequence[str] = ()) -> FitOutcome
         outcome = await _run(job, command or (sys.executable, *PROGRAM))
         if outcome is not None:
             return outcome
-    return FitOutcome(problem="an error of ours; it is in the log of the worker")
+    return FitOutcome(problem="an internal error; it is in the log of the worker")
 
 
 async def _run(job: bytes, command: Sequence[str]) -> FitOutcome | None:

@@ -154,7 +154,7 @@ class BatchDefaults:
         self._engine = engine
         plain = ScoreRequest.model_construct(**read)
         engine.admit(plain)
-        self._waits = engine.waits(plain)
+        self._waits = engine.must_wait(plain)
 
     def fill_in(self, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """Complete a parsed item with the batch's defaults."""
@@ -169,7 +169,7 @@ class BatchDefaults:
             others = {name: value for name, value in self._fields.items() if name not in named_fields}
             complete_item = item.model_copy(update=others)
             self._engine.admit(complete_item)
-            waits = self._engine.waits(complete_item)
+            waits = self._engine.must_wait(complete_item)
         if len(self.options.tags | item.tags) > MAX_TAGS:
             raise InputError.at("/tags", f"more than {MAX_TAGS} together with the batch's own")
         read_request_trace(item)
