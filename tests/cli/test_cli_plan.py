@@ -7,10 +7,10 @@ import json
 import pytest
 
 import service
-from service.cli.rendering.demo import DemoCase, demo_cases
+from service.cli.rendering.demo import DemoCase, list_demo_cases
 from tests.cli.cli_run import Run
 
-CASES = demo_cases()
+CASES = list_demo_cases()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 import service
 from service.api.app import create_app
-from service.cli.rendering.demo import DemoCase, demo_cases
+from service.cli.rendering.demo import DemoCase, list_demo_cases
 from service.cli.rendering.junit import escape_xml
 from service.intake import FORMATS
 from tests.cli.cli_run import Run
 
-CASES = demo_cases()
+CASES = list_demo_cases()
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])
 
 PASS: dict[str, Any] = {
