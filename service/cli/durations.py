@@ -29,7 +29,7 @@ def read_duration(text: str) -> float:
 def render_duration(seconds: float) -> str:
     """Write seconds in the largest unit that leaves a whole number.
 
-    >>> parse_duration(172800.0), parse_duration(5400.0)
+    >>> render_duration(172800.0), render_duration(5400.0)
     ('2d', '90m')
     """
     unit = next((unit for unit, size in UNITS_S.items() if seconds % size == 0), "m")

@@ -69,7 +69,7 @@ def test_ctrl_c_keeps_and_counts_what_was_scored(tmp_path: Path) -> None:
         press_until_it_ends(ran)
         told = ran.stderr.read().decode()
     assert ran.returncode == 130
-    assert "ended by ctrl-C; " in told
+    assert "ended by Ctrl-C; " in told
     assert "traces scored with four_step@2" in told
 
 

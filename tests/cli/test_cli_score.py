@@ -283,7 +283,7 @@ def test_verbose_shows_the_steps_of_every_trace(run: Run) -> None:
 def test_an_error_is_told_once(run: Run) -> None:
     ran = run("score", "-", stdin=lines(PASS, b"{"))
     assert (ran.out + ran.err).count("stdin:2: ") == 1
-    assert "not scored; why stands on standard error" in ran.lines[2]
+    assert "not scored; see standard error" in ran.lines[2]
 
 
 def test_each_trace_is_scored_as_often_as_is_said(run: Run) -> None:

@@ -328,7 +328,7 @@ def test_a_question_that_is_not_on_the_cassette_is_open_and_said(project: pytest
     done.assert_outcomes(failed=2)
     done.stdout.fnmatch_lines(
         [
-            "E *1 question to a judge not on the cassette callgrade-cassette.jsonl: record with *",
+            "E *1 question for a judge not on the cassette callgrade-cassette.jsonl: record with *",
             "judged: 0 replies; *: 2",
         ]
     )
@@ -342,7 +342,7 @@ def test_a_question_that_is_not_on_the_cassette_is_open_and_said(project: pytest
         (
             '{"model": "m"}\n{"key": "k", "reply": 1}\n{"key": "k", "reply": 1}\n{"key": "k", "reply": 2}',
             (),
-            "*callgrade-cassette.jsonl:4: another line has another reply to the same question*",
+            "*callgrade-cassette.jsonl:4: another line has a different reply to the same question*",
         ),
         ("[]", (), "*callgrade-cassette.jsonl:1: expected the first line of a cassette*"),
     ],
