@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
 from service.core.conclusion.conclude import conclude, list_further_asks
-from service.core.encoding import REPORT, report_json
+from service.core.conclusion.report_json import REPORT, report_json
 from service.core.execution import (
     add_executed_score,
     add_execution,

@@ -11,7 +11,8 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from service.core.judging.judges import Judge
 from service.core.models.invalid import list_problems
-from service.core.rubric import Extension, Rubric, add_judges, extend_rubric
+from service.core.rubric import Rubric, add_judges
+from service.core.rubric_extension import Extension, extend_rubric
 from service.errors import RubricError, UnknownRubricError
 from service.packaged_files import find_resource, read_yaml
 

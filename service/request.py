@@ -8,18 +8,19 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError
 
-from service.core.budget import OverBudgetError
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.json.pointers import escape_token
 from service.core.models.invalid import list_problems
 from service.core.models.kinds import DEFERRED, FrozenModel
 from service.core.plan import Plan, plan
 from service.core.report import JudgeMode
-from service.core.rubric import Extension, Rubric
+from service.core.rubric import Rubric
+from service.core.rubric_extension import Extension
 from service.core.trace import Trace
+from service.core.work_limits import OverBudgetError
 from service.errors import InputError, Problem
 from service.intake import TraceInput, guess_format, read_gold, read_trace
-from service.intake.gold import Gold, expectation_of
+from service.intake.gold import Gold, build_expectation
 from service.intake.reading import explain_wrapping, find_wrapping
 
 
@@ -167,6 +168,6 @@ def find_expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
     if gold is None:
         return None
     try:
-        return expectation_of(gold, trace.tools or ())
+        return build_expectation(gold, trace.tools or ())
     except ValidationError as error:  # of the right shape, and yet no expectation: a call without a name
         raise InputError(list_problems(error, None, below="/expected")) from None

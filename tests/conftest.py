@@ -23,6 +23,7 @@ from tests.bulk import examples
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider, serving
 from tests.forked import join, share
+from tests.tables import fold
 
 if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
     from service.store.database import Database
@@ -265,6 +266,13 @@ class ExamplesOnly:
     def pytest_collect_file(self, file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
         found = yield
         return [one for one in found if not isinstance(one, DoctestModule) or ">>>" in file_path.read_text("utf-8")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Thousands of rows are as many tests only where somebody asks for one."""
+    made = yield
+    return fold(made, collector.config) if isinstance(made, list) else made
 
 
 class FileGroups(LoadFileScheduling):

@@ -9,19 +9,19 @@ from typing import Literal, NamedTuple, TypeVar
 from pydantic import JsonValue
 
 from service.core.alignment.assignment import Alignment, Pair, align
-from service.core.alignment.likeness import FEW_PAIRS, ComparisonRules, PairWorth
-from service.core.alignment.worths import Worths
-from service.core.budget import Meter
+from service.core.alignment.worth_table import FEW_PAIRS, ComparisonRules, PairWorth
+from service.core.alignment.worth_tables import WorthTables
 from service.core.checks import Aspect, Check, build_subject
 from service.core.critics import Match
-from service.core.expectation import NOTHING_LISTED, CallPattern, Expectation, ExpectedCall, Scope
+from service.core.expectations.expectation import NOTHING_LISTED, CallPattern, Expectation, ExpectedCall, Scope
+from service.core.expectations.result_match import match_result
+from service.core.expectations.templates import find_cost, has_matcher
 from service.core.json.text import read_structure
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
-from service.core.result_match import match_result
 from service.core.schemas import Dialect, SchemaProblem, Validator, build_validator
-from service.core.shapes import find_cost, has_matcher
 from service.core.trace import Message, Step, ToolDef, Trace
+from service.core.work_limits import Meter
 
 __all__ = ["Alignment", "Case", "Matching", "Pair", "build_call_path", "fold_name"]
 
@@ -77,7 +77,7 @@ class Case:
         self.matching = matching
         self.scopes = listing.scopes
         """What is said of the trace as a whole and of single turns: pointer, scope, turn."""
-        self.wanted = listing.wanted
+        self.expected_calls = listing.expected_calls
         """The calls that should or may have been made."""
         self.lists_calls = listing.lists_calls
         """Whether anything says which calls are right, so that there is something to hold calls against."""
@@ -85,7 +85,7 @@ class Case:
         """The subject of each step."""
         self.catalogue: dict[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
         """The tools on offer by name; empty also where the trace does not tell."""
-        self.has_few_pairs = calls * len(listing.wanted) <= FEW_PAIRS
+        self.has_few_pairs = calls * len(listing.expected_calls) <= FEW_PAIRS
         """Whether pairs are compared one by one; of more, those that are not equal differ."""
         self.meter = Meter(calls=calls)
         """What was done so far, of what one item may take."""
@@ -126,7 +126,7 @@ class Case:
             scope = section.scope
             if scope.ordered or scope.disallowed or scope.counts or scope.answer is not None or scope.said is not None:
                 said |= {"order", "disallowed", "counts", "answer", "said"}
-            for wanted in section.wanted:
+            for wanted in section.expected_calls:
                 for _, pattern in wanted.options:
                     if "result" in pattern.__pydantic_fields_set__:  # (as `says_result`)
                         said.add("result")
@@ -205,9 +205,9 @@ class Case:
         return align(self)
 
     @lazy
-    def worths(self) -> Worths:
+    def worths(self) -> WorthTables:
         """What pairs of one tool are worth."""
-        return Worths(self)
+        return WorthTables(self)
 
     @lazy
     def comparing(self) -> ComparisonRules:
@@ -252,7 +252,7 @@ class Case:
 
     def find_naming(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by their tool and their turn."""
-        wanted = self.wanted[expected]
+        wanted = self.expected_calls[expected]
         due = frozenset([(self.make_name_key(p.tool), p.turn, wanted.turn) for _, p in wanted.options])
         return self.once(("naming", due), lambda: self._find_naming(wanted))
 
@@ -265,7 +265,7 @@ class Case:
         return frozenset(found)
 
     def _find_meeting(self, expected: int) -> frozenset[int]:
-        wanted, steps = self.wanted[expected], self.trace.steps
+        wanted, steps = self.expected_calls[expected], self.trace.steps
         if all(pattern.args is None for _, pattern in wanted.options):
             return self.find_naming(expected)
         found: set[int] = set()

@@ -8,14 +8,13 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
-from service.core.budget import OverBudgetError
 from service.core.models.kinds import FrozenModel
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
-from service.core.partial import PartialOutcome
+from service.core.outcome import PERFECT, Finding, Outcome, PartialOutcome, Scored, Skipped
+from service.core.work_limits import OverBudgetError
 
 if TYPE_CHECKING:
     from service.core.case import Case
-    from service.core.expectation import CallPattern
+    from service.core.expectations.expectation import CallPattern
     from service.core.trace import Step
 
 T = TypeVar("T")

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from service.core.call_decisions import Decision, find_decisions, find_unexpected
 from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Aspect, Check, Subject, collect_outcomes
-from service.core.decisions import Decision, find_decisions, find_unexpected
-from service.core.expectation import Expectation, ExpectedCall, Listing
+from service.core.expectations.expectation import Expectation, ExpectedCall, Listing
+from service.core.expectations.ignored_arguments import leave_out_arguments
+from service.core.expectations.merging import merge_expectations
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
 from service.core.judging.votes import PendingOutcome
 from service.core.models.light import light
-from service.core.outcome import PERFECT, Outcome, Scored, SkipCause, Skipped, is_open
-from service.core.partial import PartialOutcome
+from service.core.outcome import PERFECT, Outcome, PartialOutcome, Scored, SkipCause, Skipped, is_open
 from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
-from service.core.standing import leave_out_arguments, merge_expectations
 from service.core.trace import Trace
-from service.core.unread import CheckReach, leave_open
+from service.core.unread_parts import CheckReach, leave_open
 
 PlannedOutcome = tuple[Subject, Outcome | Ask | PendingOutcome]
 """What one criterion says of one thing: an outcome, or the questions whose replies will make one."""
@@ -62,7 +62,7 @@ class Plan:
     listing: Listing
     """What the expectation says, section by section."""
     alignment: Alignment
-    wanted: tuple[ExpectedCall, ...]
+    expected_calls: tuple[ExpectedCall, ...]
     criteria: tuple[CriterionPlan, ...]
     blocked: tuple[BlockedAsk, ...]
     """Questions that a failed check makes needless."""
@@ -101,7 +101,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
     blockers = _Blockers(unblocked)
     criteria = tuple([_block_criterion(one, blockers) for one in unblocked]) if blockers.by_rank else unblocked
     decisions, unexpected = find_decisions(case), find_unexpected(case)
-    alignment = case.alignment if case.wanted else NO_ALIGNMENT
+    alignment = case.alignment if case.expected_calls else NO_ALIGNMENT
     if "worths" in case.__dict__:
         case.let_go()
     return Plan(
@@ -110,7 +110,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         expectation=expectation,
         listing=case.listing if expectation is relaxed or expectation is None else expectation.list_sections(),
         alignment=alignment,
-        wanted=case.wanted,
+        expected_calls=case.expected_calls,
         criteria=criteria,
         blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
         saved=_count_saved(criteria) if rubric.judge_ids else 0,

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import SerializeAsAny
 
-from service.core.decisions import Decision
+from service.core.call_decisions import Decision
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.judging.votes import JudgedScore, MixedScore, UnsureJudgement
 from service.core.judging.withheld import WithheldJudgement

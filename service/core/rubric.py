@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Literal, cast
 
-from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, field_serializer, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, field_serializer, model_validator
 
 from service.core import gates, judging, methods
-from service.core.budget import MAX_CRITERIA, MAX_JUDGES
 from service.core.case import Matching
 from service.core.checks import Aggregate, Aspect, Check
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.gates.arguments import ArgumentsGate
 from service.core.judging.judges import WORDS, Judge, JudgeCheck
 from service.core.models.discovery import import_all
-from service.core.models.kinds import DEFERRED, FrozenModel, Several, Some, TaggedUnion, list_kinds
+from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding
 from service.core.results.failures.patterns import Patterns
-from service.core.standing import merge_expectations
 from service.core.weights import Weight, read_weight
-from service.errors import RubricError
+from service.core.work_limits import MAX_CRITERIA, MAX_JUDGES
 
 Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]
 STAGES: tuple[Stage, ...] = ("decide", "select", "arguments", "integrate", "sequence", "effect")
@@ -112,7 +110,7 @@ class CompiledCriterion:
         )
 
 
-def _limit_criteria(given: object) -> object:
+def limit_criteria(given: object) -> object:
     """Refuses more criteria than a rubric may have before any is read."""
     many = len(cast("list[object]", given)) if isinstance(given, list | tuple) else 0
     if many > MAX_CRITERIA:
@@ -127,7 +125,7 @@ class Rubric(FrozenModel):
     version: int = Field(default=1, ge=1)
     title: str = ""
     description: str = ""
-    criteria: Annotated[Some[Criterion], BeforeValidator(_limit_criteria)]
+    criteria: Annotated[Some[Criterion], BeforeValidator(limit_criteria)]
     thresholds: Thresholds = Thresholds()
     stages: dict[Stage, Weight] | None = None
     """Weight of each stage in the trace's score (a stage that is not named weighs 1). Absent: the criteria of all stages
@@ -163,7 +161,7 @@ class Rubric(FrozenModel):
             raise ValueError(f"{len(self.judges)} judges; at most {MAX_JUDGES} come with a rubric")
         ids = [criterion.id for criterion in self.criteria]
         for of, given in (("criterion", ids), ("judge", [judge.id for judge in self.judges])):
-            twice = _list_twice(given)
+            twice = list_duplicates(given)
             if twice:
                 raise ValueError(f"{of} ids are unique; twice: {', '.join(twice)}")
         named = {c.check.unless for c in self.criteria if isinstance(c.check, JudgeCheck) and c.check.unless}
@@ -257,109 +255,9 @@ class Rubric(FrozenModel):
         return frozenset[str]().union(*[c.check.judge_ids for c in self.criteria if isinstance(c.check, JudgeCheck)])
 
 
-class Extension(FrozenModel):
-    """Another rubric with some of it changed: `{"extends": "arcade", "compat": true}`."""
-
-    extends: str
-    """The id of the rubric to start from."""
-    id: str = Field(default="", pattern=r"^([a-z][a-z0-9_]*)?$")
-    """Its own id; absent: that of the other."""
-    version: int | None = Field(default=None, ge=1)
-    """Its own version; absent: that of the other."""
-    title: str | None = None
-    description: str | None = None
-    thresholds: Thresholds | None = None
-    """Those that are named change; the others stay."""
-    stages: dict[Stage, Weight] | None = None
-    """Likewise."""
-    weights: dict[str, Weight] = Field(default_factory=dict[str, Weight])
-    """Weights of criteria that stay as they are otherwise, by id."""
-    expected: Expectation | None = None
-    """What is expected of every trace; it goes before what the other rubric expects, as a trace's own does."""
-    verdict: Literal["score", "worst_stage"] | None = None
-    fold_names: bool | None = None
-    extra_calls: Literal["count", "allow"] | None = None
-    compat: bool | None = None
-    require_calibration: bool | None = None
-    criteria: Annotated[Several[Criterion], BeforeValidator(_limit_criteria)] = ()
-    """Criteria to add; one with the id of another takes its place."""
-    without: Several[str] = ()
-    """Ids of criteria to leave out."""
-    judges: Several[Judge] = ()
-    errors: Patterns | None = None
-    families: dict[str, Several[str]] | None = None
-
-
-def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
-    """The base with the extension's changes. ValueError or RubricError for an id in `without` or `weights` that it lacks."""
-    own = {criterion.id for criterion in base.criteria}
-    unknown = sorted(set(extension.without) - own)
-    if unknown:
-        raise ValueError(f"{base.id} has no criterion {', '.join(unknown)}")
-    unweighed = sorted(extension.weights.keys() - own - {criterion.id for criterion in extension.criteria})
-    if unweighed:
-        raise RubricError.at("/rubric/weights", f"{base.id} has no criterion {', '.join(unweighed)}")
-    gone = frozenset(extension.without)
-    _require_each_once(extension, gone)
-    criteria = {c.id: _free_criterion(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
-    criteria = {name: _weigh_criterion(one, extension.weights.get(name)) for name, one in criteria.items()}
-    judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
-    plain = (
-        "version",
-        "title",
-        "description",
-        "verdict",
-        "fold_names",
-        "extra_calls",
-        "compat",
-        "require_calibration",
-        "errors",
-        "families",
-    )
-    changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
-    return _change_rubric(
-        base,
-        **changed,
-        thresholds=_change_thresholds(base.thresholds, extension.thresholds),
-        stages=base.stages if extension.stages is None else {**(base.stages or {}), **extension.stages},
-        expected=merge_expectations(extension.expected, base.expected),
-        id=extension.id or base.id,
-        criteria=tuple(criteria.values()),
-        judges=tuple(judges.values()),
-    )
-
-
-def _require_each_once(extension: Extension, gone: Set[str]) -> None:
-    """Raises RubricError for criteria and judges of an extension of which another would take the place without a word."""
-    for member, given in (("criteria", extension.criteria), ("judges", extension.judges)):
-        twice = _list_twice(one.id for one in given)
-        if twice:
-            raise RubricError.at(f"/rubric/{member}", f"ids are unique; twice: {', '.join(twice)}")
-    for n, criterion in enumerate(extension.criteria):
-        if criterion.id in gone:
-            said = f"{criterion.id} is left out by `without`, which is for criteria that nothing takes the place of"
-            raise RubricError.at(f"/rubric/criteria/{n}", said)
-
-
-def _list_twice(ids: Iterable[str]) -> list[str]:
+def list_duplicates(ids: Iterable[str]) -> list[str]:
+    """Return the ids given more than once, sorted."""
     return sorted([name for name, times in Counter(ids).items() if times > 1])
-
-
-def _change_thresholds(base: Thresholds, changed: Thresholds | None) -> Thresholds:
-    said = {} if changed is None else {name: getattr(changed, name) for name in changed.model_fields_set}
-    return base.model_copy(update=said)
-
-
-def _weigh_criterion(criterion: Criterion, weight: Weight | None) -> Criterion:
-    return criterion if weight is None else criterion.model_copy(update={"weight": weight})
-
-
-def _free_criterion(criterion: Criterion, gone: frozenset[str]) -> Criterion:
-    """The criterion; a judge that waits for one that is left out waits for none."""
-    check = criterion.check
-    if not isinstance(check, JudgeCheck) or check.unless not in gone:
-        return criterion
-    return criterion.model_copy(update={"check": check.model_copy(update={"unless": None})})
 
 
 def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
@@ -372,7 +270,7 @@ def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
     wanted |= {WORDS} & known.keys() - rubric.judges_by_id.keys()
-    complete = _change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
+    complete = change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
     for one in complete.criteria:
         if isinstance(one.check, JudgeCheck):
             _require_one_level(one.id, one.check, complete.judges_by_id)
@@ -388,17 +286,7 @@ def _require_one_level(criterion: str, check: JudgeCheck, judges: Mapping[str, J
         raise ValueError(f"{criterion}: {check.judge} is asked of a {first}, and {strange[0]}, after it, of a {level}")
 
 
-def _change_rubric(rubric: Rubric, **fields: object) -> Rubric:
+def change_rubric(rubric: Rubric, **fields: object) -> Rubric:
     """A new rubric with other fields. (A pydantic copy would take the cached properties along.)"""
     same = {name: getattr(rubric, name) for name in Rubric.model_fields}
     return Rubric.model_validate({**same, **fields})
-
-
-RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension, config=DEFERRED)
-"""What a rubric file may hold. Building this closes every union of kinds."""
-
-
-def build_rubric_schema() -> dict[str, JsonValue]:
-    """The JSON Schema of a rubric file, for editors."""
-    described = RUBRIC.json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A callgrade rubric", **described}

@@ -1,9 +1,9 @@
-"""Adapters: foreign traces and foreign gold to ours. Pure.
+"""Read foreign traces into a Trace and foreign gold into an Expectation. Pure.
 
 `TraceInput` is the type of a trace field in a request model: pydantic validates the shape that `format` names, and
-`read_trace` turns the validated record into a Trace. A format is one file of `service.intake.formats`, named as it is; a
-format of gold, one of `service.intake.gold`. The names below but `FORMATS` are loaded when they are first used: a command
-line that lists the formats reads none.
+`read_trace` turns the validated record into a Trace. Each trace format is one file in `service.intake.formats`, named
+after the format; each gold format is one file in `service.intake.gold`. Every name below except `FORMATS` is loaded on
+first use, so a command line that lists the formats imports no reader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMATS = tuple(sorted(module.name for module in iter_modules(formats.__path__))
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `service.intake.reading`."""
+    """Return a name of `service.intake.reading`, importing it on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("service.intake.reading"), name)

@@ -1,6 +1,6 @@
-"""The builder all adapters share: they say what happened, in order, and it keeps turns, steps and what is not read.
+"""The builder that all adapters share: they report events in order; it keeps turns, steps and what was not read.
 
-Which result answers which call is told by `service.intake.pairing`.
+`service.intake.pairing` decides which result answers which call.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from service.core.trace import (
     Unread,
     UnreadKind,
 )
-from service.intake.pairing import Answers, Returned, pair
-from service.intake.repeats import FoundCall, ReadCalls
+from service.intake.pairing import Answers, ResultEntry, pair
+from service.intake.repeated_calls import PossibleCall, TraceCalls
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
 
 class Record(TypedDict):
-    """What all validated records have in common."""
+    """The members that all validated records have."""
 
     format: ReadOnly[str]
 
 
-def tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
-    """A call, from arguments as the model gave them: a JSON string or, from some providers, an object already.
+def build_tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
+    """Build a call from arguments as the model gave them: a JSON string or, from some providers, an object.
 
-    None, "" and white space are `{}`: several providers send them for a call without arguments. Anything else that is
-    no JSON object leaves `arguments` None, with the problem; nothing here raises.
+    None, "" and white space become `{}`: several providers send them for a call without arguments. Anything else that
+    is not a JSON object leaves `arguments` None and sets the problem. Never raises.
     """
     if arguments is None:
         return ToolCall(call_id or None, name, {}, arguments)
@@ -68,16 +68,16 @@ _KINDS: Mapping[type, str] = {
 }
 
 
-def custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
-    """A call of a custom tool, which takes free text."""
+def build_custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
+    """Build a call of a custom tool, which takes free text."""
     return ToolCall(call_id or None, name, None, text, CUSTOM_TOOL)
 
 
-def result_content(given: JsonValue) -> JsonValue:
-    """What a tool returned: text that spells a JSON object or array becomes that, other text stays text.
+def read_result_content(given: JsonValue) -> JsonValue:
+    """Return what a tool returned. Text that spells a JSON object or array is parsed; other text stays text.
 
-    A bare `123456` stays the string it was, since many an id looks like a number; so does text that is nearly JSON.
-    Parts that are all text are read as one text, a part to a line; other parts (images, search results) are kept as given.
+    A bare `123456` stays a string, since many ids look like numbers; so does text that is almost JSON. Parts that are
+    all text are joined, one part per line; other parts (images, search results) are kept as given.
     """
     text = _join_texts(given) if isinstance(given, list) else given
     return read_structure(text) if isinstance(text, str) else given
@@ -90,10 +90,10 @@ def _join_texts(parts: Sequence[JsonValue]) -> str | None:
     return "\n".join(cast("list[str]", texts))
 
 
-class Doubt(NamedTuple):
-    """What looks like calls in something that is not read."""
+class UnreadCalls(NamedTuple):
+    """What looks like calls in a part that is not read."""
 
-    calls: Sequence[FoundCall]
+    calls: Sequence[PossibleCall]
     what: str
     path: str
     turn: int
@@ -101,10 +101,10 @@ class Doubt(NamedTuple):
 
 
 class Transcript:
-    """A conversation being written down. Every adapter makes one, tells it what happened and takes the Trace.
+    """Builds a Trace: an adapter creates one, reports what happened, and takes the Trace.
 
-    Every message of the assistant has its place in `Trace.messages`, with empty text where it only called tools, so that
-    `Step.message` always points at the message that made the call, and calls made at once share it.
+    Every assistant message has an entry in `Trace.messages`, with empty text if it only called tools. So
+    `Step.message` always points at the message that made the call, and parallel calls share it.
     """
 
     __slots__ = (
@@ -127,9 +127,9 @@ class Transcript:
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self._calls: list[Step] = []
-        self._results: list[Returned] = []
+        self._results: list[ResultEntry] = []
         self._answers: Answers = {}
-        self._unread: list[Unread | Doubt] = []
+        self._unread: list[Unread | UnreadCalls] = []
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
         self._tools: set[str] = set()
@@ -141,7 +141,7 @@ class Transcript:
         self._speaking = False
 
     def say(self, role: Role, text: str) -> None:
-        """A message. A user's opens a turn once something has been said or done since the last one opened."""
+        """Add a message. A user's message opens a turn once something was said or done since the last turn opened."""
         self._speaking = role == "assistant"
         if role == "user" and self._replied:
             self._turn += 1
@@ -150,75 +150,80 @@ class Transcript:
         self._messages.append(Message(role, text, self._turn))
 
     def call(self, call: ToolCall, *, parallel: bool = False) -> None:
-        """A call, made by the assistant's message just said or, where none was, by one without text.
+        """Add a call, made by the assistant message just added or, if there is none, by a new message without text.
 
-        `parallel`: by the message that made the call before.
+        `parallel`: made by the same message as the call before it.
         """
         if not self._speaking and not parallel:
             self.say("assistant", "")
         self._speaking = True
         self._calls.append(Step(len(self._calls), self._turn, call, None, len(self._messages) - 1))
 
-    def result(
+    def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
     ) -> None:
-        """What a call returned, by the call's id or its tool's name where there is one; None: it did, but what is not captured.
+        """Add what a call returned, matched by the call's id or its tool's name if given.
 
-        `path`: where it stands, to be told where its call is missing; "" where it may well be.
+        None: it returned, but the content was not captured.
+
+        `path`: the result's pointer, reported if its call is missing; "" if a missing call is no fault.
         """
         self._speaking = False
-        self._results.append(Returned(call_id or None, tool or None, result, len(self._calls), self._turn, path))
+        self._results.append(ResultEntry(call_id or None, tool or None, result, len(self._calls), self._turn, path))
 
-    def lose(self, kind: UnreadKind, path: str, what: str) -> None:
-        """Something that stands at `path` and is not read. Of other things the first of each sort is named, with their number."""
+    def note_unread(self, kind: UnreadKind, path: str, what: str) -> None:
+        """Report something at `path` that is not read.
+
+        For the kind "other", the first of each description is named, with a count.
+        """
         if kind == "other":
             _count_other(self._others, path, what)
             return
         if kind == "call":
             self._replied = True
-        self._unread.append(_describe_lost(kind, path, what, self._turn))
+        self._unread.append(_describe_unread(kind, path, what, self._turn))
 
-    def doubt(self, calls: Sequence[FoundCall], what: str, path: str, *, by_id: bool) -> None:
-        """Calls that stand together in something that is not read, `what` at `path`.
+    def note_unread_calls_of(self, calls: Sequence[PossibleCall], what: str, path: str, *, by_id: bool) -> None:
+        """Report possible calls that stand together in an unread part, `what` at `path`.
 
-        Those that repeat calls of the trace are none; `by_id`: only what has the id of a call may repeat it.
+        Those that repeat calls of the trace do not count. `by_id`: only one with a call's id may be its repetition.
         """
         if calls:
             self._replied = True
-            self._unread.append(Doubt(calls, what, path, self._turn, by_id))
+            self._unread.append(UnreadCalls(calls, what, path, self._turn, by_id))
 
     def offer(self, tool: ToolDef, *, late: bool = False) -> None:
-        """A tool that is on offer though the source does not list it with the others. The first of a name counts.
+        """Add a tool on offer that the source does not list with the others. The first definition of a name counts.
 
-        `late`: from here on, and not before.
+        `late`: on offer from here on, not before.
         """
         if late and tool.name not in self._offers and (self._calls or self._turn > 1):
             self._late[tool.name] = Offer(len(self._calls), self._turn)
         self._offers.setdefault(tool.name, tool)
 
-    def knows(self, call_id: str) -> bool:
-        """Whether a call of this id was made."""
+    def has_call_id(self, call_id: str) -> bool:
+        """Whether a call with this id was made."""
         self._note_calls()
         return call_id in self._ids
 
-    def has_called(self, tool: str) -> bool:
-        """Whether a call of this tool was made."""
+    def has_called_tool(self, tool: str) -> bool:
+        """Whether this tool was called."""
         self._note_calls()
         return tool in self._tools
 
     def _note_calls(self) -> None:
-        """Notes the ids and tools of the calls made since: most sources ask for none."""
-        for made in self._calls[self._noted :]:
-            self._ids.add(made.call.id)
-            self._tools.add(made.call.name)
+        """Record ids and tools of new calls, on demand: for most sources nobody asks."""
+        for step in self._calls[self._noted :]:
+            self._ids.add(step.call.id)
+            self._tools.add(step.call.name)
         self._noted = len(self._calls)
 
     def answer(self, result: ToolResult | None) -> None:
-        """What the call just made returned."""
+        """Set what the latest call returned."""
         self._speaking = False
         self._answers[len(self._calls) - 1] = result
 
-    def trace(
+    def build_trace(
         self,
         record: Record,
         *,
@@ -227,13 +232,13 @@ class Transcript:
         state: State | None = None,
         output: AgentOutput | None = None,
     ) -> Trace:
-        """The finished trace of `record`, which is kept as `raw`."""
+        """Build the finished trace of `record`, which is kept as `raw`."""
         answers, unread = self._answers, ()
         if self._results:
             pairing = pair(self._calls, self._results, answers)
             answers, unread = pairing.answers, tuple(pairing.unread)
         if self._unread or self._others:
-            unread = (*self.list_unread([made.call for made in self._calls]), *unread)
+            unread = (*self.list_unread([step.call for step in self._calls]), *unread)
         listed = {tool.name for tool in tools or ()} if self._offers or self._late else frozenset[str]()
         if tools is not None and self._offers:
             tools = (*tools, *[one for name, one in self._offers.items() if name not in listed])
@@ -255,34 +260,34 @@ class Transcript:
         )
 
     def list_unread(self, calls: Iterable[ToolCall]) -> tuple[Unread, ...]:
-        """What this transcript was told that is not read, where these are the calls of the trace."""
-        known = ReadCalls(calls)
+        """List what was reported as unread, given the calls of the trace."""
+        known = TraceCalls(calls)
         unread: list[Unread] = []
         others = self._others.copy()
-        for told in self._unread:
-            if isinstance(told, Unread):
-                unread.append(told)
+        for entry in self._unread:
+            if isinstance(entry, Unread):
+                unread.append(entry)
                 continue
-            left = known.drop_repeated(told.calls, by_id=told.by_id)
-            unread += [_describe_lost("call", found.path, f"a call in {told.what}", told.turn) for found in left]
+            left = known.drop_repeated(entry.calls, by_id=entry.by_id)
+            unread += [_describe_unread("call", found.path, f"a call in {entry.what}", entry.turn) for found in left]
             if not left:
-                _count_other(others, told.path, f"{told.what} repeats calls that are read, and")
+                _count_other(others, entry.path, f"{entry.what} repeats calls that are read, and")
         return (*unread, *_list_others(others))
 
-    def has_lost_call(self) -> bool:
-        """Whether a call of this turn is not read."""
-        return any(isinstance(one, Doubt) or one.kind == "call" for one in self._unread if one.turn == self._turn)
+    def has_unread_call(self) -> bool:
+        """Whether a call of this turn is unread."""
+        return any(isinstance(one, UnreadCalls) or one.kind == "call" for one in self._unread if one.turn == self._turn)
 
     def has_replied(self) -> bool:
-        """Whether the assistant has spoken last, and no call of it has returned since."""
-        returned = self.is_calling() and self._results and self._results[-1].made == len(self._calls)
+        """Whether the assistant spoke last and none of its calls has returned since."""
+        returned = self.is_calling() and self._results and self._results[-1].calls_before == len(self._calls)
         return self._is_last() and not returned
 
     def _is_last(self) -> bool:
         return bool(self._messages) and self._messages[-1].role == "assistant"
 
     def has_spoken(self) -> bool:
-        """Whether the last message is the assistant's and has a text."""
+        """Whether the last message is the assistant's and has text."""
         return self._is_last() and bool(self._messages[-1].text)
 
     def is_calling(self) -> bool:
@@ -294,16 +299,16 @@ class Transcript:
 
 
 def _answer(step: Step, answers: Answers) -> Step:
-    """The step with what its call returned."""
+    """Return the step with what its call returned."""
     result = answers.get(step.index)
     return step if result is None else Step(step.index, step.turn, step.call, result, step.message)
 
 
-MOST_OTHERS = 50
-"""Sorts of things that carry nothing for scoring, as far as one can tell, that are named one by one."""
+MAX_NAMED_OTHERS = 50
+"""Distinct descriptions of unread parts of the kind "other" that are named one by one."""
 
 
-def _describe_lost(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
+def _describe_unread(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
     return Unread(kind, path, f"{what} is not read", turn)
 
 
@@ -313,9 +318,9 @@ def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> No
 
 
 def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[Unread]:
-    """What is not read and leaves nothing open; of a source that holds very many sorts of it, the first ones and a number."""
-    for what, (path, count) in islice(others.items(), MOST_OTHERS):
+    """Iterate over unread parts that leave nothing open: the first `MAX_NAMED_OTHERS` descriptions, then how many more."""
+    for what, (path, count) in islice(others.items(), MAX_NAMED_OTHERS):
         places = "" if count == 1 else f", in {count} places"
         yield Unread("other", path, f"{what} is not read{places}", 0)
-    if len(others) > MOST_OTHERS:
-        yield Unread("other", "", f"{len(others) - MOST_OTHERS} more sorts of members and parts are not read", 0)
+    if len(others) > MAX_NAMED_OTHERS:
+        yield Unread("other", "", f"{len(others) - MAX_NAMED_OTHERS} more sorts of members and parts are not read", 0)

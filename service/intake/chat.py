@@ -1,7 +1,7 @@
-"""Messages of Chat Completions, as sent to and received from the API; several formats hold them.
+"""Chat Completions messages as sent to and received from the API; several formats contain them.
 
-A tool message without `content` says that the call returned but not what: its step has no result. The format has no mark
-for a failed tool; an optional `is_error` on a tool message is one.
+A tool message without `content` says that the call returned but not what, so its step has no result. The API has no
+marker for a failed tool; the optional `is_error` on a tool message serves as one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
-from service.intake.accounting import account_members, members_of
-from service.intake.build import Transcript, custom_call, result_content, tool_call
-from service.intake.endings import account_reply
-from service.intake.shapes import OPEN, ChatRole, Content, Loose, lose_parts, text_of
-from service.intake.speech import Given, find_text
+from service.intake.build import Transcript, build_custom_call, build_tool_call, read_result_content
+from service.intake.endings import note_reply_ending
+from service.intake.message_parts import JsonObject, find_text
+from service.intake.shapes import OPEN, ChatRole, Content, Loose, join_text, note_unread_parts
+from service.intake.unread import define_members, note_unread_members
 
 
 @with_config(OPEN)
@@ -31,7 +31,7 @@ class FunctionShape(TypedDict):
 
 @with_config(OPEN)
 class CustomShape(TypedDict):
-    """A custom tool's name and the text it was given."""
+    """A custom tool's name and the text passed to it."""
 
     name: str
     input: NotRequired[Loose]
@@ -39,7 +39,7 @@ class CustomShape(TypedDict):
 
 @with_config(OPEN)
 class CallShape(TypedDict, total=False):
-    """One of an assistant message's `tool_calls`."""
+    """One entry of an assistant message's `tool_calls`."""
 
     id: str | None
     type: str | None
@@ -64,79 +64,81 @@ class ChatMessage(TypedDict, total=False):
 
 _COMMON = "id name object type status created_at timestamp model weight cache_control prefix"
 _THOUGHTS = "reasoning reasoning_content reasoning_details thinking thinking_blocks"
-ASSISTANT = members_of(
+ASSISTANT = define_members(
     "an assistant message",
     "role content refusal tool_calls function_call audio",
     f"{_COMMON} {_THOUGHTS} annotations parsed index finish_reason provider_specific_fields",
 )
-CALL = members_of("a tool call", "id type function custom", "index status extra_content provider_specific_fields")
-RESULT = members_of("a tool message", "role content tool_call_id is_error", _COMMON)
-SAID = members_of("a message", "role content", _COMMON)
+CALL = define_members("a tool call", "id type function custom", "index status extra_content provider_specific_fields")
+RESULT = define_members("a tool message", "role content tool_call_id is_error", _COMMON)
+MESSAGE = define_members("a message", "role content", _COMMON)
 
 
 def read_messages(
     transcript: Transcript, messages: Sequence[ChatMessage], *, path: str = "/messages", error_prefix: str | None = None
 ) -> None:
-    """Write Chat Completions messages down. With `error_prefix`, a result whose text begins so is an error.
+    """Add Chat Completions messages to the transcript.
 
-    Raises InputError: a tool call that calls nothing.
+    With `error_prefix`, a result whose text starts with it is an error.
+
+    Raises InputError: a tool call that names neither a function nor a custom tool.
     """
     for index, message in enumerate(messages):
         place = f"{path}/{index}"
         if message["role"] == "assistant":
             read_reply(transcript, message, place)
         elif message["role"] in ("tool", "function"):
-            _read_returned(transcript, message, place, error_prefix)
-            account_members(transcript, message, RESULT, place)
+            _read_tool_message(transcript, message, place, error_prefix)
+            note_unread_members(transcript, message, RESULT, place)
         else:
-            _read_said(transcript, message, place)
+            _read_input_message(transcript, message, place)
 
 
-def _read_returned(transcript: Transcript, message: ChatMessage, path: str, error_prefix: str | None) -> None:
-    tool = find_text(cast("Given", message), "name")
-    transcript.result(message.get("tool_call_id"), _read_result(message, error_prefix), path=path, tool=tool)
+def _read_tool_message(transcript: Transcript, message: ChatMessage, path: str, error_prefix: str | None) -> None:
+    tool = find_text(cast("JsonObject", message), "name")
+    transcript.add_result(message.get("tool_call_id"), _read_result(message, error_prefix), path=path, tool=tool)
 
 
-def _read_said(transcript: Transcript, message: ChatMessage, path: str) -> None:
+def _read_input_message(transcript: Transcript, message: ChatMessage, path: str) -> None:
     content = message.get("content")
-    transcript.say("user" if message["role"] == "user" else "system", text_of(content))
+    transcript.say("user" if message["role"] == "user" else "system", join_text(content))
     if isinstance(content, list):
-        lose_parts(transcript, content, f"{path}/content", role="user")
-    account_members(transcript, message, SAID, path)
+        note_unread_parts(transcript, content, f"{path}/content", role="user")
+    note_unread_members(transcript, message, MESSAGE, path)
 
 
 def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
-    """Write down what the assistant said and called. Raises InputError as `read_messages` does."""
+    """Add an assistant message with its calls. Raises InputError as `read_messages` does."""
     content = message.get("content")
     refusal = message.get("refusal") or ("provider_specific_fields" in message and _find_refusal(message)) or ""
-    text = text_of(content, joint="")
+    text = join_text(content, joint="")
     text = f"{text}\n{refusal}" if text and refusal else text or refusal
     transcript.say("assistant", text)
     if isinstance(content, list):
-        lose_parts(transcript, content, f"{path}/content", role="assistant")
+        note_unread_parts(transcript, content, f"{path}/content", role="assistant")
     if message.get("audio") and not (text and _spells(message, text)):
-        transcript.lose("text", f"{path}/audio", "what was said as audio")
+        transcript.note_unread("text", f"{path}/audio", "what was said as audio")
     calls = message.get("tool_calls") or ()
     for place, given in enumerate(calls):
         transcript.call(_read_call(given, f"{path}/tool_calls/{place}"))
-        account_members(transcript, given, CALL, f"{path}/tool_calls/{place}")
+        note_unread_members(transcript, given, CALL, f"{path}/tool_calls/{place}")
     legacy = message.get("function_call")
     if legacy is not None:
-        transcript.call(tool_call(None, legacy["name"], legacy.get("arguments")))
+        transcript.call(build_tool_call(None, legacy["name"], legacy.get("arguments")))
     if "finish_reason" in message:
-        account_reply(transcript, cast("Given", message), path)
+        note_reply_ending(transcript, cast("JsonObject", message), path)
     silent = not (text or calls or legacy or message.get("audio"))
-    account_members(transcript, message, ASSISTANT, path, holds="text" if silent else "other")
+    note_unread_members(transcript, message, ASSISTANT, path, holds="text" if silent else "other")
 
 
 def _spells(message: ChatMessage, text: str) -> bool:
-    """Whether this text is what was said as audio, as far as the message tells."""
+    """Whether this text may be the transcript of the message's audio, as far as the message tells."""
     audio = message.get("audio")
     return not isinstance(audio, dict) or audio.get("transcript") in (None, "", text)
 
 
 def _find_refusal(message: ChatMessage) -> str:
-    """A refusal where LiteLLM puts it."""
+    """Return a refusal from where LiteLLM puts it."""
     fields = message.get("provider_specific_fields")
     refusal = fields.get("refusal") if isinstance(fields, dict) else None
     return refusal if isinstance(refusal, str) else ""
@@ -145,16 +147,16 @@ def _find_refusal(message: ChatMessage) -> str:
 def _read_call(given: CallShape, path: str) -> ToolCall:
     function = given.get("function")
     if function is not None:
-        return tool_call(given.get("id"), function["name"], function.get("arguments"))
+        return build_tool_call(given.get("id"), function["name"], function.get("arguments"))
     custom = given.get("custom")
     if custom is not None:
-        return custom_call(given.get("id"), custom["name"], custom.get("input"))
+        return build_custom_call(given.get("id"), custom["name"], custom.get("input"))
     raise InputError.at(path, 'a tool call has "function": {"name", "arguments"} or "custom": {"name", "input"}')
 
 
 def _read_result(message: ChatMessage, error_prefix: str | None) -> ToolResult | None:
     if "content" not in message:
         return None
-    content = result_content(message["content"])  # pyright: ignore[reportArgumentType] (parts are JSON)
+    content = read_result_content(message["content"])  # pyright: ignore[reportArgumentType] (parts are JSON)
     marked = error_prefix is not None and isinstance(content, str) and content.startswith(error_prefix)
     return ToolResult(content, marked or message.get("is_error") is True)

@@ -1,4 +1,7 @@
-"""How replies ended: what a failed, withheld or broken one would have called or said is nothing that a model can be held to."""
+"""How replies ended.
+
+A reply that failed, was withheld or broke off may lack calls or text, and a model is not held to those.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.trace import UnreadKind
-from service.intake.accounting import clip
 from service.intake.build import Transcript
+from service.intake.unread import clip
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
 FAILED = frozenset(
     {
@@ -46,7 +49,9 @@ WITHHELD = frozenset(
         "spii",
     }
 )
-"""Endings of replies that their provider kept back, where nothing is in them; some call a refusal in words so, too."""
+"""Endings of replies that their provider withheld, provided that they are empty: some providers also use them for
+refusals in words.
+"""
 CALLING = frozenset({"tool_calls", "tool_call", "function_call", "tool_use"})
 """Endings of replies that call tools."""
 
@@ -55,35 +60,38 @@ ENDINGS = ("finish_reason", "finishReason", "stop_reason", "stopReason")
 
 
 class Ending(NamedTuple):
-    """What says how a reply ended, and its pointer."""
+    """How a reply ended, and the pointer to the member that says so."""
 
     reason: str
     path: str
 
 
-def account_reply(transcript: Transcript, given: Given, path: str) -> None:
-    """Tells the transcript of what the reply just read does not have, where an object at `path` says how it ended."""
+def note_reply_ending(transcript: Transcript, given: JsonObject, path: str) -> None:
+    """Report what the latest reply lacks, if the object at `path` says how it ended."""
     for ending in list_endings(given, path):
-        called = transcript.is_calling() or transcript.has_lost_call()
-        account_ending(transcript, ending, said=transcript.has_spoken(), called=called)
+        called = transcript.is_calling() or transcript.has_unread_call()
+        note_ending(transcript, ending, said=transcript.has_spoken(), called=called)
 
 
-def account_ending(transcript: Transcript, ending: Ending, *, said: bool, called: bool) -> None:
-    """The same of one ending. `said`, `called`: whether there is a text or a call in the reply."""
-    lost = list_lost(ending.reason, said=said, called=called)
+def note_ending(transcript: Transcript, ending: Ending, *, said: bool, called: bool) -> None:
+    """Report what a reply with this ending lacks. `said`, `called`: whether the reply has text or a call."""
+    missing = list_missing(ending.reason, said=said, called=called)
     what = f"a reply that ended with {clip(ending.reason)!r}"
-    if "text" in lost:
-        lose_reply(transcript, ending.path, what)
-    elif lost:
-        transcript.lose("call", ending.path, f"a call in {what}")
+    if "text" in missing:
+        note_missing_reply(transcript, ending.path, what)
+    elif missing:
+        transcript.note_unread("call", ending.path, f"a call in {what}")
 
 
-def list_lost(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...]:
-    """What may be missing of a reply that ended so.
+def list_missing(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...]:
+    """List what a reply with this ending may lack.
 
-    >>> list_lost("FinishReason.SAFETY", said=False, called=False), list_lost("tool_calls", said=True, called=False)
+    >>> (
+    ...     list_missing("FinishReason.SAFETY", said=False, called=False),
+    ...     list_missing("tool_calls", said=True, called=False),
+    ... )
     (('call', 'text'), ('call',))
-    >>> list_lost("stop", said=False, called=False), list_lost("content_filter", said=True, called=False)
+    >>> list_missing("stop", said=False, called=False), list_missing("content_filter", said=True, called=False)
     ((), ())
     """
     name = reason.lower().rpartition(".")[2]  # clients write enums with their names
@@ -92,16 +100,19 @@ def list_lost(reason: str, *, said: bool, called: bool) -> tuple[UnreadKind, ...
     return ("call",) if name in CALLING and not called else ()
 
 
-def lose_reply(transcript: Transcript, path: str, what: str) -> None:
-    """Tells of a reply that is not there: nobody knows what the model would have called or said."""
-    transcript.lose("call", path, f"a call in {what}")
-    transcript.lose("text", path, what)
+def note_missing_reply(transcript: Transcript, path: str, what: str) -> None:
+    """Report a missing reply: nobody knows what the model would have called or said."""
+    transcript.note_unread("call", path, f"a call in {what}")
+    transcript.note_unread("text", path, what)
 
 
-def list_endings(given: Given, path: str) -> Iterator[Ending]:
-    """What an object says of how the reply in it ended: the first member that does, an error before all."""
+def list_endings(given: JsonObject, path: str) -> Iterator[Ending]:
+    """Iterate over the ending that an object states: an error first, else the first member that names a reason.
+
+    One at most.
+    """
     if given.get("error"):
         yield Ending("error", f"{path}/error")
         return
-    told = ((name, given.get(name)) for name in ENDINGS)
-    yield from [Ending(value, f"{path}/{name}") for name, value in told if isinstance(value, str)][:1]
+    reasons = ((name, given.get(name)) for name in ENDINGS)
+    yield from [Ending(value, f"{path}/{name}") for name, value in reasons if isinstance(value, str)][:1]

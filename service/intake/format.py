@@ -1,4 +1,4 @@
-"""What a format of traces is: everything that the rest of intake knows of its module."""
+"""What a trace format is: all that the rest of intake knows about a format's module."""
 
 from __future__ import annotations
 
@@ -11,57 +11,62 @@ from pydantic_core import CoreSchema, core_schema
 
 from service.core.trace import Trace
 from service.intake.build import Record
-from service.intake.wrapping import Wrapped
+from service.intake.wrapping import WrapperContents
 
 R = TypeVar("R", bound=Record)
 
-Given = Mapping[str, JsonValue]
-"""A record that nobody has checked."""
+JsonObject = Mapping[str, JsonValue]
+"""A record that has not been validated."""
 
-LAST = 1_000
-"""The place of what does not say where it stands in lists."""
+LAST_PLACE = 1_000
+"""The place of a format that does not set one."""
 
 
 def _no_gold(record: Record) -> None:
-    """What most formats carry."""
+    """Return None: most formats carry no gold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format(Generic[R]):
-    """A format of traces, as its module has it."""
+    """A trace format, as its module declares it."""
 
     shape: type[R]
-    """A TypedDict, whose `format` is the format's name alone."""
-    read: Callable[[R], Trace | Wrapped]
-    """The trace of a validated record; of one that wraps a conversation of another format, what it wraps."""
-    recognise: Callable[[Given], bool]
-    """Whether a record that names no format looks like one of this."""
+    """A TypedDict whose `format` is a literal: the format's name."""
+    read: Callable[[R], Trace | WrapperContents]
+    """Reads a validated record. A format that wraps a conversation of another format returns what it wraps."""
+    recognise: Callable[[JsonObject], bool]
+    """Whether a record without `format` looks like this format."""
     rank: int
-    """The first format that recognises a record has it: those of low rank are asked first, so it is the lower the more a
-    record must have."""
-    marks: str
-    """What tells it, in words: the members that `recognise` looks for."""
+    """Order of guessing, lowest first: the first format that recognises a record wins, so a format that demands more
+    of a record has a lower rank.
+    """
+    hint: str
+    """The members that `recognise` looks for, in words."""
     gold: Callable[[R], dict[str, JsonValue] | None] = _no_gold
-    """The gold that a record carries, as plain data in one of the formats of gold; None where it carries none."""
-    place: int = LAST
-    """Where it stands in schemas and in messages that name all formats."""
+    """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""
+    place: int = LAST_PLACE
+    """Position in schemas and in messages that list all formats."""
 
     @property
     def summary(self) -> str:
-        """What it is, in a line."""
+        """One line that says what the format is."""
         return (self.shape.__doc__ or "").partition("\n")[0]
 
     @property
     def name(self) -> str:
-        """The literal value of the shape's `format`."""
+        """The format's name: the literal value of the shape's `format`."""
         return get_args(get_type_hints(self.shape)["format"])[0]
 
 
 class ByFormat:
-    """Marks an annotation as the union of these shapes, told apart by `format`."""
+    """Annotates a type as the union of these shapes, discriminated by `format`."""
 
-    def __init__(self, *shapes: type, guess: Callable[[Given], str] | None = None) -> None:
-        """`guess` names the format where it is left out, and raises ValueError where none fits. None: it must be there."""
+    def __init__(self, *shapes: type, guess: Callable[[JsonObject], str] | None = None) -> None:
+        """Keep the shapes and the guess.
+
+        `guess` names the format of a record without one and raises ValueError if none fits. None: `format` is
+        required.
+        """
         self.shapes = shapes
         self.guess = guess
 

@@ -1,8 +1,8 @@
-"""Calls that a log tells more than once: which of those that stand in it are among the calls that were read.
+"""Decide which calls mentioned in a log are among those already read: a log may mention a call several times.
 
-Two that are told are one call where their ids, names and arguments are the same; what one of them does not tell settles
-nothing. An id alone is no identity, for many agents number their calls anew in every run. Calls without ids are one as
-often as one value tells of them.
+Two mentions are one call if their ids, names and arguments agree; what a mention leaves out decides nothing. An id
+alone is no identity, because many agents number their calls anew in every run. Calls without ids are counted: a value
+that mentions one twice means two calls.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pydantic import JsonValue
 from service.core.json.contents import Contents
 from service.core.json.text import parse_or_none
 from service.core.trace import ToolCall
-from service.intake.accounting import kind_of, list_calls
 from service.intake.spans.otlp import unflatten
 from service.intake.texts import parse_text
+from service.intake.unread import guess_kind, list_calls
 
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "approval_request_id")
 _NAMES = ("name", "toolName", "tool_name", "tool")
 _ARGUMENTS = ("partial_json", "arguments", "args", "input")
-_WITHIN = ("function", "custom", "tool_call")
-"""What a call may have around its name and arguments; its id stands outside."""
+_ENCLOSING = ("function", "custom", "tool_call")
+"""Members that may enclose a call's name and arguments; its id stands outside them."""
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
 
-class ToldCall(NamedTuple):
-    """A call as some place of a log tells it; "" and None where it does not."""
+class CallMention(NamedTuple):
+    """One mention of a call in a log; "" and None stand for what it leaves out."""
 
     path: str
     ids: frozenset[str]
@@ -38,38 +38,40 @@ class ToldCall(NamedTuple):
     arguments: JsonValue
 
 
-def list_told(value: JsonValue, path: str) -> Iterator[ToldCall]:
-    """What looks like a call in JSON of which nothing is known.
+def list_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
+    """Iterate over mentions of calls in JSON of unknown form.
 
-    >>> [told] = list_told([{"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}], "/x")
-    >>> told.path, sorted(told.ids), told.name, told.arguments
+    >>> [mention] = list_mentions([{"id": "c", "function": {"name": "f", "arguments": '{"x": 1}'}}], "/x")
+    >>> mention.path, sorted(mention.ids), mention.name, mention.arguments
     ('/x/0/function', ['c'], 'f', {'x': 1})
     """
-    return _list_told(list_calls(value, path))
+    return _list_mentions(list_calls(value, path))
 
 
-def _list_told(calls: Iterable[tuple[str, Given, str, Given]]) -> Iterator[ToldCall]:
+def _list_mentions(calls: Iterable[tuple[str, JsonObject, str, JsonObject]]) -> Iterator[CallMention]:
     for place, here, key, around in calls:
-        inner = next((found for name in _WITHIN if isinstance(found := here.get(name), dict)), here)
-        holders = [here, inner, *([around] if key in _WITHIN else [])]
+        inner = next((found for name in _ENCLOSING if isinstance(found := here.get(name), dict)), here)
+        holders = [here, inner, *([around] if key in _ENCLOSING else [])]
         ids = frozenset([text for one in holders for name in _IDS if isinstance(text := one.get(name), str) and text])
         name = next((text for name in _NAMES if isinstance(text := inner.get(name), str)), "")
         name = name or _read_type(here, whole=not ids)
-        yield ToldCall(place, ids, name, _read_arguments(inner))
+        yield CallMention(place, ids, name, _read_arguments(inner))
 
 
-def list_unpacked(value: JsonValue, path: str) -> Iterator[ToldCall]:
-    """The same in what is JSON in texts and dotted keys, as attributes and metadata are. All are told to stand at `path`.
+def list_packed_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
+    """Iterate over mentions in a value that encodes JSON in texts and dotted keys, as attributes and metadata do.
+
+    All get the pointer `path`.
 
     >>> attributes = {"a.calls": '[{"name": "f", "args": {}}]', "b.0.name": "g", "b.0.arguments": "{}"}
-    >>> [(told.path, told.name) for told in list_unpacked(attributes, "/x")]
+    >>> [(mention.path, mention.name) for mention in list_packed_mentions(attributes, "/x")]
     [('/x', 'f'), ('/x', 'g')]
     """
-    return (told._replace(path=path) for told in _list_told(list_calls(value, path, _unpack)))
+    return (mention._replace(path=path) for mention in _list_mentions(list_calls(value, path, _unpack)))
 
 
 _PROSE = frozenset({"content", "text"})
-"""Members that are words, whatever they look like, but for a list of parts."""
+"""Members that hold prose, whatever it looks like, unless it is a list of parts."""
 
 
 def _unpack(name: str, value: JsonValue) -> JsonValue:
@@ -78,16 +80,16 @@ def _unpack(name: str, value: JsonValue) -> JsonValue:
     return cast("JsonValue", unflatten(value)) if isinstance(value, dict) else value
 
 
-def _read_type(given: Given, *, whole: bool) -> str:
-    """The name of a tool in its part's type, as Vercel's `tool-weather` has it; else, if `whole`, that type."""
+def _read_type(given: JsonObject, *, whole: bool) -> str:
+    """Return the tool's name from a type like Vercel's `tool-weather`; otherwise, if `whole`, the type itself."""
     kind = given.get("type")
     if not isinstance(kind, str):
         return ""
     head, _, name = kind.partition("-")
-    return name if head == "tool" and kind_of(name) != "call" else kind if whole else ""
+    return name if head == "tool" and guess_kind(name) != "call" else kind if whole else ""
 
 
-def _read_arguments(given: Given) -> JsonValue:
+def _read_arguments(given: JsonObject) -> JsonValue:
     value = next((given[name] for name in _ARGUMENTS if name in given), None)
     if not isinstance(value, str):
         return value
@@ -95,20 +97,20 @@ def _read_arguments(given: Given) -> JsonValue:
     return spelt if isinstance(spelt, dict) else value.strip() or None
 
 
-def tell(call: ToolCall, path: str = "") -> ToldCall:
-    """A call that was read, as one that is told."""
+def build_mention(call: ToolCall, path: str = "") -> CallMention:
+    """Build the mention of a call that was read."""
     arguments = call.raw if call.arguments is None else dict(call.arguments)
-    return ToldCall(path, frozenset({call.id} if call.id else ()), call.name, arguments)
+    return CallMention(path, frozenset({call.id} if call.id else ()), call.name, arguments)
 
 
 _Key = tuple[str, int]
-"""A name and the number of arguments."""
-_ANY = -1
-_UNTOLD = -2
+"""A call's name and the number of its arguments' content."""
+_ANY_ARGUMENTS = -1
+_NO_ARGUMENTS = -2
 
 
 class KnownCalls:
-    """The calls that a trace has, and those that were found not to be in it."""
+    """The calls of a trace, and those found missing from it."""
 
     def __init__(self, calls: Iterable[ToolCall] = ()) -> None:
         self._contents = Contents()
@@ -116,47 +118,47 @@ class KnownCalls:
         self._counts: Counter[_Key] = Counter()
         self._without_id: Counter[_Key] = Counter()
         for call in calls:
-            self.add(tell(call))
+            self.add(build_mention(call))
 
-    def add(self, *told: ToldCall) -> None:
-        """A call of the trace, in each way in which the source tells it."""
-        keys = {key for one in told for key in self._list_keys(one)}
-        ids = {name for one in told for name in one.ids}
+    def add(self, *mention: CallMention) -> None:
+        """Add one call of the trace, given every mention of it in the source."""
+        keys = {key for one in mention for key in self._list_keys(one)}
+        ids = {name for one in mention for name in one.ids}
         for name in ids:
             self._by_id[name] |= keys
         self._counts.update(keys)
         if not ids:
             self._without_id.update(keys)
 
-    def list_unknown(self, told: Iterable[ToldCall]) -> Iterator[ToldCall]:
-        """Of the calls that one value tells of, those that are not known. Each of them is known from then on."""
+    def list_unknown(self, mention: Iterable[CallMention]) -> Iterator[CallMention]:
+        """Iterate over the unknown calls among those that one value mentions. Each becomes known."""
         used: Counter[_Key] = Counter()
         seen: set[tuple[frozenset[str], _Key]] = set()
-        for call in told:
-            wanted = self._list_wanted(call)
-            if call.ids and (call.ids, wanted[0]) in seen:
+        for call in mention:
+            lookup_keys = self._list_lookup_keys(call)
+            if call.ids and (call.ids, lookup_keys[0]) in seen:
                 continue
-            seen.add((call.ids, wanted[0]))
-            if not self._has_id(call, wanted) and not self._use(call, wanted, used):
+            seen.add((call.ids, lookup_keys[0]))
+            if not self._has_id(call, lookup_keys) and not self._use(call, lookup_keys, used):
                 self.add(call)
                 yield call
 
-    def _has_id(self, call: ToldCall, wanted: Sequence[_Key]) -> bool:
-        return any(key in self._by_id[name] for name in call.ids if name in self._by_id for key in wanted)
+    def _has_id(self, call: CallMention, lookup_keys: Sequence[_Key]) -> bool:
+        return any(key in self._by_id[name] for name in call.ids if name in self._by_id for key in lookup_keys)
 
-    def _use(self, call: ToldCall, wanted: Sequence[_Key], used: Counter[_Key]) -> bool:
-        """Whether a call that no id tells is known, and more often than this value has told of it."""
+    def _use(self, call: CallMention, lookup_keys: Sequence[_Key], used: Counter[_Key]) -> bool:
+        """Whether a call that no id identifies is known, and more often than this value has mentioned it so far."""
         counts = self._without_id if call.ids else self._counts
-        used[wanted[0]] += 1
-        return bool(call.name) and used[wanted[0]] <= sum(counts[key] for key in wanted)
+        used[lookup_keys[0]] += 1
+        return bool(call.name) and used[lookup_keys[0]] <= sum(counts[key] for key in lookup_keys)
 
-    def _list_keys(self, call: ToldCall) -> list[_Key]:
-        """The keys that a call answers to."""
-        number = _UNTOLD if call.arguments is None else self._contents.number(call.arguments)
-        return [(call.name, number), (call.name, _ANY), ("", _ANY)]
+    def _list_keys(self, call: CallMention) -> list[_Key]:
+        """List the keys under which a call is found."""
+        number = _NO_ARGUMENTS if call.arguments is None else self._contents.number(call.arguments)
+        return [(call.name, number), (call.name, _ANY_ARGUMENTS), ("", _ANY_ARGUMENTS)]
 
-    def _list_wanted(self, call: ToldCall) -> list[_Key]:
-        """The keys any of which a known call has that is this one."""
+    def _list_lookup_keys(self, call: CallMention) -> list[_Key]:
+        """List the keys to look a call up by: a known call with any of them is the same call."""
         if not call.name or call.arguments is None:
-            return [(call.name, _ANY)]
-        return [(call.name, self._contents.number(call.arguments)), (call.name, _UNTOLD)]
+            return [(call.name, _ANY_ARGUMENTS)]
+        return [(call.name, self._contents.number(call.arguments)), (call.name, _NO_ARGUMENTS)]

@@ -1,4 +1,4 @@
-"""Tools that come on offer during a run, where each request of a log lists its own."""
+"""Tools that come on offer during a run, for logs in which each request lists its own."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from service.core.trace import Offer, ToolDef, Trace
 
 
 class Request(NamedTuple):
-    """What a model was given in one request of a conversation."""
+    """What a model was sent in one request of a conversation."""
 
     calls: int
-    """How many calls had been made."""
+    """Number of calls made before the request."""
     turn: int
     tools: Sequence[ToolDef] | None
-    """What the request lists; None: it says nothing of tools."""
+    """The tools that the request lists; None if it does not mention tools."""
 
 
 def add_offers(trace: Trace, requests: Sequence[Request], before: Iterable[str] = ()) -> Trace:
-    """The trace with the tools of all requests of its conversation, in their order, and when those came that came later.
+    """Return the trace with the tools of all requests, in order, and when the later ones came on offer.
 
-    A request that says nothing of tools may have had any: what later ones list was there. So were the tools called `before` the
-    first request, of whose catalogue nothing is known.
+    A request that does not mention tools may have offered any, so tools that later requests list were there. So were
+    tools called `before` the first request, whose catalogue is unknown.
     """
     if trace.tools is None:
         return trace

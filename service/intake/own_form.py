@@ -1,4 +1,4 @@
-"""Traces in our own form, the format `callgrade`: what was read of a log, for people who want to see it."""
+"""Write traces in our own format, `callgrade`, for people who want to see what was read from a log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ Plain = dict[str, JsonValue]
 
 
 def write_record(trace: Trace) -> Plain:
-    """The trace as a record of the format `callgrade`, which reads as the same messages, calls, results and tools.
+    """Build a record in the format `callgrade` that reads as the same messages, calls, results and tools.
 
-    What it cannot say: that arguments were not captured (they are left out), what was not read, and the text of a span's result.
+    It cannot express that arguments were not captured (they are left out), what was unread, and the text of a span's
+    result.
     """
     record: Plain = {"format": "callgrade"}
     if trace.id is not None:

@@ -1,11 +1,12 @@
-"""Which result answers which call: the one mechanism of all message formats, by id, then by the tool's name, then by order.
+"""Decide which result answers which call, for all message formats: by id, then by tool name, then by order.
 
-A result with the id of a call made before it is that call's: of several with that id, that of the first unanswered one of
-the latest message that has one. Else one that names its tool belongs to the first unanswered call of that tool in the
-preceding calling message. Else it belongs to that message's first unanswered call, unless both have ids, which differ.
+A result with the id of an earlier call belongs to that call; if several share the id, to the first unanswered call of
+the latest message that has one. Otherwise a result that names its tool belongs to the first unanswered call of that
+tool in the preceding calling message. Otherwise it belongs to that message's first unanswered call, unless both have
+ids, which then differ.
 
-What answers no call makes no step. Its call is missing then, and is told as one that nobody could read; of a call that was
-answered already it is a second result, which is told unless it says the same again.
+A result that answers no call makes no step: its call is missing and is reported as one that nobody could read. A
+second result for an answered call is reported unless it repeats the first.
 """
 
 from __future__ import annotations
@@ -21,31 +22,34 @@ from service.core.trace import Step, ToolResult, Unread
 Answers = dict[int, ToolResult | None]
 
 
-class Returned(NamedTuple):
-    """A result (None: it is not captured) with what it says of its call, and where it stands."""
+class ResultEntry(NamedTuple):
+    """A result (None: not captured) with what it says about its call, and where it stands."""
 
     call_id: str | None
     tool: str | None
     result: ToolResult | None
-    made: int
-    """How many calls stand before it."""
+    calls_before: int
+    """Number of calls before it."""
     turn: int = 0
     path: str = ""
-    """Its pointer, to be told where no call is left for it; "" where that may well be."""
+    """Its pointer, reported if no call is left for it; "" if that is no fault."""
 
 
 @light
 class Pairing:
-    """Results by the index of the call that each answers, and what is told of those that answer none."""
+    """Results by the index of the call that each answers, and the results that answer none."""
 
     answers: Answers
     unread: Sequence[Unread] = ()
 
 
-def pair(calls: Sequence[Step], results: Sequence[Returned], answered: Mapping[int, ToolResult | None]) -> Pairing:
-    """Pairs results with calls, some of which are `answered` already. In linear time, whatever ids a hostile log repeats."""
+def pair(calls: Sequence[Step], results: Sequence[ResultEntry], answered: Mapping[int, ToolResult | None]) -> Pairing:
+    """Pair results with calls, some of which are `answered` already.
+
+    Linear time, whatever ids a hostile log repeats.
+    """
     answers: Answers = dict(answered)
-    unnamed: list[Returned] = []
+    unnamed: list[ResultEntry] = []
     unread: list[Unread] = []
     by_id = _ById(calls, answers)
     for result in results:
@@ -63,14 +67,14 @@ def pair(calls: Sequence[Step], results: Sequence[Returned], answered: Mapping[i
 
 
 def _contradicts(first: ToolResult | None, second: ToolResult | None) -> bool:
-    """Whether a second result says something else."""
+    """Whether a second result differs from the first."""
     if first is None or second is None:
         return False
     return first.is_error != second.is_error or not equals(first.content, second.content)
 
 
 class _ById:
-    """The calls made so far by their ids."""
+    """The calls made so far, by id."""
 
     def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
         self._calls = calls
@@ -80,11 +84,11 @@ class _ById:
         self._open: dict[str, list[tuple[int, deque[int]]]] = {}
         self._latest: dict[str, int] = {}
 
-    def take(self, result: Returned) -> int | None:
-        """The call that a result belongs to: an unanswered one or, where there is none, the latest. None: its id is no call's."""
-        for index in range(self._read, result.made):
+    def take(self, result: ResultEntry) -> int | None:
+        """Return the call that a result belongs to: an unanswered one, else the latest. None: no call has its id."""
+        for index in range(self._read, result.calls_before):
             self._add(index)
-        self._read = max(self._read, result.made)
+        self._read = max(self._read, result.calls_before)
         call_id = result.call_id
         if call_id is None or call_id not in self._latest:
             return None
@@ -108,28 +112,28 @@ class _ById:
         queues[-1][1].append(index)
 
 
-def _match_rest(calls: Sequence[Step], results: Sequence[Returned], answers: Answers) -> Iterator[Returned]:
-    """Answers calls of the message before each result, by tool, then by order; gives the results that are left."""
-    waiting = _Waiting(calls, answers)
+def _match_rest(calls: Sequence[Step], results: Sequence[ResultEntry], answers: Answers) -> Iterator[ResultEntry]:
+    """Answer calls of the message before each result, by tool, then by order; yield the results left over."""
+    waiting = _WaitingCalls(calls, answers)
     left = [
         result
         for result in results
-        if result.tool is None or not waiting.take(result, answers, (_message(calls, result), result.tool))
+        if result.tool is None or not waiting.take(result, answers, (_find_message(calls, result), result.tool))
     ]
     for result in left:
         nameless = result.call_id is None
-        key = (_message(calls, result), nameless)
+        key = (_find_message(calls, result), nameless)
         if result.tool is not None or not waiting.take(result, answers, key):
             yield result
 
 
-def _message(calls: Sequence[Step], result: Returned) -> int | None:
-    """The calling message before a result."""
-    return calls[result.made - 1].message if result.made else None
+def _find_message(calls: Sequence[Step], result: ResultEntry) -> int | None:
+    """Return the calling message before a result."""
+    return calls[result.calls_before - 1].message if result.calls_before else None
 
 
-class _Waiting:
-    """The unanswered calls of each message: by their tools, all of them (True), and those without an id (False)."""
+class _WaitingCalls:
+    """The unanswered calls of each message: by tool name, all of them (True), and those without an id (False)."""
 
     def __init__(self, calls: Sequence[Step], answers: Answers) -> None:
         self._queues: dict[Hashable, deque[int]] = {}
@@ -139,10 +143,10 @@ class _Waiting:
             for key in () if index in answers else keys:
                 self._queues.setdefault((message, key), deque()).append(index)
 
-    def take(self, result: Returned, answers: Answers, key: Hashable) -> bool:
-        """Answers the first call under this key by a result; whether there is one."""
+    def take(self, result: ResultEntry, answers: Answers, key: Hashable) -> bool:
+        """Answer the first call under this key with the result; return whether there was one."""
         queue = self._queues.get(key)
-        while queue and queue[0] < result.made:
+        while queue and queue[0] < result.calls_before:
             index = queue.popleft()
             if index not in answers:
                 answers[index] = result.result

@@ -1,4 +1,4 @@
-"""Calls that a model wrote as Python: `[get_weather(city="Oslo"), get_time()]`. They are parsed, never run."""
+"""Parse calls that a model wrote as Python: `[get_weather(city="Oslo"), get_time()]`. They are never run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 class PythonCall(NamedTuple):
-    """A call as it was written. `arguments` is None where they are not all named literals."""
+    """A call as written. `arguments` is None unless all of them are named literals."""
 
     name: str
     arguments: dict[str, JsonValue] | None
 
 
 def looks_like_calls(text: str) -> bool:
-    """Whether a text begins as calls do; most that do not are told by this alone.
+    """Whether a text starts like calls. A cheap test that rejects most texts.
 
     >>> looks_like_calls("[f(x=1)]"), looks_like_calls("f(1)"), looks_like_calls("It rains (a bit).")
     (True, True, False)
@@ -36,7 +36,7 @@ def looks_like_calls(text: str) -> bool:
 
 
 def holds_calls(text: str) -> bool:
-    """Whether a text begins as calls do, or holds anywhere a call that names its arguments.
+    """Whether a text starts like calls, or contains a call with named arguments anywhere.
 
     >>> holds_calls("So: r = f(x=1)"), holds_calls("It rains (a bit), says f(x).")
     (True, False)
@@ -45,7 +45,9 @@ def holds_calls(text: str) -> bool:
 
 
 def parse_calls(text: str) -> Sequence[PythonCall] | None:
-    """The calls that a text consists of, in a list, parted by commas or a line each; None where it is anything else.
+    """Parse a text that consists of calls: in a list, separated by commas, or one per line.
+
+    None if it is anything else.
 
     >>> [call.arguments for call in parse_calls('[f(a=[1, (2, None)], b={"c": -1.5}), g.h(x=true)]') or ()]
     [{'a': [1, [2, None]], 'b': {'c': -1.5}}, {'x': True}]
@@ -64,14 +66,14 @@ def parse_calls(text: str) -> Sequence[PythonCall] | None:
 
 
 def _is_hostile(source: str) -> bool:
-    """Too long, too deep, or with an escape that makes Python warn."""
+    """Whether a source is too long, too deep, or has an escape that makes Python warn."""
     if len(source) > MAX_CHARS or _ODD_ESCAPE.search(source) or "\0" in source:
         return True
     return _measure_depth(source) > MAX_DEPTH
 
 
 def _measure_depth(source: str) -> int:
-    """How deep brackets nest, as though none stood in a text."""
+    """Return how deep brackets nest, counting those inside strings too."""
     depth = deepest = 0
     for match in re.finditer(r"[(\[{]|[)\]}]", source):
         depth = depth + 1 if match[0] in "([{" else max(depth - 1, 0)
@@ -101,7 +103,7 @@ def _read_call(node: ast.AST) -> PythonCall | None:
 
 
 def _read_name(node: ast.expr) -> str | None:
-    """A name, with dots or without."""
+    """Return a plain or dotted name; None for any other expression."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -119,7 +121,10 @@ def _read_arguments(node: ast.Call) -> dict[str, JsonValue]:
 
 
 def _read_value(node: ast.expr) -> JsonValue:
-    """A literal as JSON. Raises ValueError: anything else, a number that is not finite or very large."""
+    """Return a literal as JSON.
+
+    Raises ValueError: any other expression, a number that is not finite or is very large.
+    """
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_read_value(item) for item in node.elts]
     if isinstance(node, ast.Dict):

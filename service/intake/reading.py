@@ -1,4 +1,4 @@
-"""Records of any format: their union, and the one reader of all."""
+"""Read records of any format: the union of all shapes, and one reader for all."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from service.core.models.invalid import list_problems
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake import formats
-from service.intake.accounting import clip
 from service.intake.build import Record
-from service.intake.format import ByFormat, Format, Given
-from service.intake.wrapping import Wrapped, read_wrapped
+from service.intake.format import ByFormat, Format, JsonObject
+from service.intake.unread import clip
+from service.intake.wrapping import WrapperContents, read_wrapper
 
 
 def _format_of(module: ModuleType) -> Format[Any]:
@@ -27,29 +27,29 @@ def _format_of(module: ModuleType) -> Format[Any]:
     return entry
 
 
-# Any: `format`, which pydantic has checked, says which shape each reader gets.
+# Any: pydantic has checked `format`, which decides the shape that each reader gets.
 _ALL = sorted(map(_format_of, import_all(formats)), key=lambda entry: (entry.place, entry.name))
 _BY_NAME: Mapping[str, Format[Any]] = {entry.name: entry for entry in _ALL}
 _BY_RANK = sorted(_ALL, key=lambda entry: entry.rank)
 
 
 def list_formats() -> Sequence[Format[Any]]:
-    """All formats, in the order in which they are shown."""
+    """Return all formats, in display order."""
     return _ALL
 
 
-def guess_format(record: Given) -> str | None:
-    """The format a record seems to be in; None where its keys say nothing.
+def guess_format(record: JsonObject) -> str | None:
+    """Guess a record's format from its members; None if they do not tell.
 
-    A conversation of plain text and no tools reads the same as `openai` and as `anthropic`; it is called `openai`.
+    A conversation of plain text without tools reads the same as `openai` and as `anthropic`; it is called `openai`.
     """
     return next((entry.name for entry in _BY_RANK if entry.recognise(record)), None)
 
 
-def require_format(record: Given, *, way_out: str | None = None) -> str:
-    """The same, or a ValueError that says what was looked for and what was found.
+def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
+    """Guess a record's format, or raise a ValueError that says what was looked for and what was found.
 
-    `way_out`: what to do about it, in the place of what tells each format.
+    `way_out`: advice to give instead of the list of what tells each format.
     """
     name = guess_format(record)
     if name is not None:
@@ -60,17 +60,17 @@ def require_format(record: Given, *, way_out: str | None = None) -> str:
     if wrapping is not None:
         raise ValueError(explain_wrapping(wrapping))
     keys = ", ".join([clip(key) for key in list(record)[:8]]) or "none"
-    way_out = way_out or f"formats are told so: {'; '.join(f'{entry.name} by {entry.marks}' for entry in _ALL)}"
+    way_out = way_out or f"formats are told so: {'; '.join(f'{entry.name} by {entry.hint}' for entry in _ALL)}"
     raise ValueError(f"cannot tell the format of this trace by its members ({keys}); {way_out}")
 
 
 def find_wrapping(record: Mapping[str, object]) -> str | None:
-    """The member below which the trace or request stands that should be the record itself; None where there is none."""
+    """Return the member that holds the trace or request that should be the record itself; None if there is none."""
     return next((key for key, value in record.items() if _holds_trace(value)), None)
 
 
 def explain_wrapping(name: str) -> str:
-    """What to do about it."""
+    """Tell the sender to remove the wrapping."""
     return f"the trace or request stands below {clip(name)!r}; expected it here, without that around it"
 
 
@@ -83,21 +83,23 @@ def _holds_trace(value: object) -> bool:
 
 
 TraceInput = Annotated[Record, ByFormat(*[entry.shape for entry in _ALL], guess=require_format)]
-"""A trace in any format, told by its `format`, else by its members. An unknown name is an error that lists those known."""
+"""A trace in any format, chosen by `format` or else guessed from its members. An unknown name is an error that lists
+the known ones.
+"""
 
 
 def read_trace(record: TraceInput) -> Trace:
-    """The trace of a validated record; `raw` is the record itself.
+    """Read a validated record into a Trace; `raw` is the record itself.
 
-    Raises InputError for what a shape cannot say (two tools of one name, a call of nothing), with JSON pointers relative to
-    the record.
+    Raises InputError for what a shape cannot express (two tools of one name, a call of nothing), with JSON pointers
+    relative to the record.
     """
     reading = _BY_NAME[record["format"]].read(record)
-    return read_wrapped(record, reading, _read_any) if isinstance(reading, Wrapped) else reading
+    return read_wrapper(record, reading, _read_any) if isinstance(reading, WrapperContents) else reading
 
 
-def _read_any(given: Given) -> Trace:
-    """The trace of a record that nobody has checked and that names no format."""
+def _read_any(given: JsonObject) -> Trace:
+    """Read a record that is not validated and names no format."""
     name = guess_format(given)
     if name is None:
         raise InputError.at("", "the messages are in no format that is known")
@@ -113,5 +115,5 @@ def _build_reader(name: str) -> TypeAdapter[Any]:
 
 
 def read_gold(record: TraceInput) -> dict[str, JsonValue] | None:
-    """The gold that a benchmark's record carries, as plain data for `expectation_of`; None where it carries none."""
+    """Return the gold that a benchmark's record carries, as plain data for `build_expectation`; None without any."""
     return _BY_NAME[record["format"]].gold(record)

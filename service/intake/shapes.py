@@ -1,8 +1,8 @@
-"""The shapes that several formats share, and the rules for all shapes.
+"""Shapes that several formats share, and the rules for all shapes.
 
-A shape is a TypedDict: pydantic validates with it, OpenAPI shows it, and the reader of the format trusts it. Unknown keys
-are kept, so that a trace goes in as its provider gave it. `Loose` values are passed through unwalked and uncopied: the
-size and sanity of a request's body are checked once, where it is parsed.
+A shape is a TypedDict: pydantic validates with it, OpenAPI shows it, and the format's reader trusts it. Unknown keys
+are kept, so a trace goes in as its provider sent it. `Loose` values pass through without being walked or copied: the
+size and sanity of a request body are checked once, when it is parsed.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing_extensions import TypedDict
 
 from service.core.trace import State
 from service.errors import InputError
-from service.intake.accounting import (
-    Given,
-    account_members,
-    account_part,
-    clip,
-    looks_like_call,
-    lose_calls,
-    members_of,
-)
 from service.intake.build import Transcript
+from service.intake.unread import (
+    JsonObject,
+    clip,
+    define_members,
+    looks_like_call,
+    note_unread_calls,
+    note_unread_members,
+    note_unread_typed_part,
+)
 
 OPEN = ConfigDict(extra="allow", strict=True)
 CLOSED = ConfigDict(extra="forbid", strict=True)
@@ -56,12 +56,12 @@ class ToolListing(TypedDict):
 
 
 Tools = SkipValidation[list[ToolShape] | ToolListing | None]
-"""The tools on offer. Shown in the schema but checked by `read_tools`, which copies nothing and says more when it fails."""
+"""The tools on offer. Shown in the schema but checked by `read_tools`, which copies nothing and gives better errors."""
 
 
 @with_config(OPEN)
 class StateShape(TypedDict, total=False):
-    """The world around the tools, before and after."""
+    """The state of the world around the tools, before and after the run."""
 
     initial: Loose
     final: Loose
@@ -69,7 +69,10 @@ class StateShape(TypedDict, total=False):
 
 @with_config(OPEN)
 class Part(TypedDict, total=False):
-    """A part of a message's content. Texts and refusals are read; what else an assistant says, but thinking, is unread."""
+    """A part of a message's content.
+
+    Texts and refusals are read; anything else an assistant says, except thinking, is unread.
+    """
 
     type: Required[str]
     text: str | None
@@ -81,34 +84,37 @@ ChatRole = Literal["system", "developer", "user", "assistant", "tool", "function
 
 
 def read_state(given: StateShape | None) -> State | None:
-    """The state with the names of what was captured: a null that was given is not a part that is absent."""
+    """Return the state with the names of its captured parts: an explicit null is captured, an absent part is not."""
     if given is None:
         return None
     captured = frozenset(name for name in ("initial", "final") if name in given)
     return State(given.get("initial"), given.get("final"), captured)
 
 
-def lose_parts(
+def note_unread_parts(
     transcript: Transcript, content: str | Sequence[Part] | None, path: str, *, role: Literal["user", "assistant"]
 ) -> None:
-    """Tells a transcript of the parts of a message that `text_of` does not read; thinking is none of what was said.
+    """Report the parts of a message that `join_text` does not read. Thinking is not part of what was said.
 
     What a user shows besides text is named and leaves nothing open.
     """
     for index, part in enumerate(content if isinstance(content, list) else ()):
         name = part["type"]
-        if looks_like_call(cast("Given", part)):
-            transcript.lose("call", f"{path}/{index}", f"a part of the type {clip(name)}")
+        if looks_like_call(cast("JsonObject", part)):
+            transcript.note_unread("call", f"{path}/{index}", f"a part of the type {clip(name)}")
         elif name in THINKING:
-            lose_calls(transcript, part, f"{path}/{index}", "a thought")
+            note_unread_calls(transcript, part, f"{path}/{index}", "a thought")
         elif name in TEXTS or part.get("text") or part.get("refusal"):
-            account_members(transcript, part, PART, f"{path}/{index}")
+            note_unread_members(transcript, part, PART, f"{path}/{index}")
         else:
-            account_part(transcript, part, "a part", f"{path}/{index}", idle=role == "user")
+            note_unread_typed_part(transcript, part, "a part", f"{path}/{index}", idle=role == "user")
 
 
 def pick_sample(chosen: int | None, count: int, name: str) -> int:
-    """Which of several replies in the member `name` is read. InputError where none is chosen, or one that is not there."""
+    """Return the index of the reply to read in the member `name`.
+
+    Raises InputError: several replies and none chosen, or an index out of range.
+    """
     if chosen is None and count > 1:
         raise InputError.at(f"/{name}", f'{count} replies are {count} traces; say which is read with "sample", from 0')
     if chosen is not None and not 0 <= chosen < count:
@@ -116,16 +122,16 @@ def pick_sample(chosen: int | None, count: int, name: str) -> int:
     return chosen or 0
 
 
-PART = members_of("a part", "type text refusal", "annotations logprobs cache_control citations id")
+PART = define_members("a part", "type text refusal", "annotations logprobs cache_control citations id")
 TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
 
 
-def text_of(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:
-    """The text of a message: its text parts and refusals, joined. What a model thought is none of what it said.
+def join_text(content: str | Sequence[Part] | None, *, joint: str = "\n") -> str:
+    """Join a message's text parts and refusals. Thinking is not part of what was said.
 
     An assistant's parts are pieces of one text, cut where a citation begins or ends, and are joined with nothing; a
-    user's parts are texts of their own, on lines of their own.
+    user's parts are separate texts, one per line.
     """
     if content is None or isinstance(content, str):
         return content or ""

@@ -1,4 +1,4 @@
-"""A reply of Chat Completions put together from the chunks in which it was streamed."""
+"""Assemble a streamed Chat Completions reply from its chunks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from service.core.json.text import parse_or_none
-from service.intake.accounting import Given, account_members, members_of
 from service.intake.build import Transcript
 from service.intake.chat import CallShape, ChatMessage
 from service.intake.shapes import OPEN
+from service.intake.unread import JsonObject, define_members, note_unread_members
 
 
 @with_config(OPEN)
 class PieceOfFunction(TypedDict, total=False):
-    """A piece of what is called: its name comes whole, the rest bit by bit."""
+    """A piece of a function or custom tool call: the name comes whole, the rest bit by bit."""
 
     name: str | None
     arguments: str | None
@@ -62,7 +62,7 @@ class ChunkShape(TypedDict, total=False):
 
 
 def join_chunks(chunks: Sequence[ChunkShape]) -> dict[int, ChatMessage]:
-    """The reply of each choice, by its index."""
+    """Return the reply of each choice, by index."""
     replies: dict[int, _Reply] = {}
     for chunk in chunks:
         for choice in chunk["choices"]:
@@ -72,7 +72,7 @@ def join_chunks(chunks: Sequence[ChunkShape]) -> dict[int, ChatMessage]:
 
 @dataclass(slots=True)
 class _Call:
-    """A call of which pieces have come."""
+    """A call being assembled."""
 
     index: int | None
     id: str | None = None
@@ -80,35 +80,36 @@ class _Call:
     kind: Literal["function", "custom"] = "function"
     pieces: list[str] = field(default_factory=list[str])
     tries: int = 0
-    """How often its arguments were tried whether they are whole."""
+    """How often its arguments were tested for completeness."""
 
     def add(self, piece: PieceOfCall) -> None:
-        """Takes a piece more."""
+        """Add a piece."""
         self.id = self.id or piece.get("id")
         self.kind = "custom" if piece.get("custom") else self.kind
-        held: PieceOfFunction = piece.get(self.kind) or {}
-        self.name = self.name or held.get("name") or ""
-        self.pieces.append(held.get("input" if self.kind == "custom" else "arguments") or "")
+        function: PieceOfFunction = piece.get(self.kind) or {}
+        self.name = self.name or function.get("name") or ""
+        self.pieces.append(function.get("input" if self.kind == "custom" else "arguments") or "")
 
     def goes_on(self, piece: PieceOfCall) -> bool:
-        """Whether a piece under the same index is one more of this call: some servers number all calls of a reply alike.
+        """Whether a piece with the same index continues this call: some servers give all calls of a reply one index.
 
-        Another call begins with another id or another name, or with the same name once this one's arguments are whole.
+        A new call begins with another id or another name, or with the same name once this call's arguments are
+        complete.
         """
-        held: PieceOfFunction = piece.get("custom") or piece.get("function") or {}
-        call_id, name = piece.get("id"), held.get("name")
+        function: PieceOfFunction = piece.get("custom") or piece.get("function") or {}
+        call_id, name = piece.get("id"), function.get("name")
         if call_id and self.id and call_id != self.id:
             return False
         if not name or not self.name:
             return True
-        return name == self.name and (bool(call_id) or not held.get("arguments") or not self._is_whole())
+        return name == self.name and (bool(call_id) or not function.get("arguments") or not self._is_whole())
 
     def _is_whole(self) -> bool:
         self.tries += 1
         return self.tries <= MAX_TRIES and parse_or_none("".join(self.pieces)) is not None
 
     def finish(self) -> CallShape:
-        """The call as a message has it."""
+        """Return the call as a message contains it."""
         text = "".join(self.pieces)
         if self.kind == "custom":
             return {"id": self.id, "custom": {"name": self.name, "input": text}}
@@ -116,11 +117,13 @@ class _Call:
 
 
 MAX_TRIES = 10
-"""Times that the arguments of one call are joined before they are all there, so that a hostile stream takes no longer."""
+"""Times that one call's arguments are tested for completeness, which bounds the work that a hostile stream can
+cause.
+"""
 
 
 class _Reply:
-    """A reply of which pieces have come."""
+    """A reply being assembled."""
 
     def __init__(self) -> None:
         self._texts: dict[Literal["content", "refusal"], list[str]] = {}
@@ -129,7 +132,7 @@ class _Reply:
         self._legacy: _Call | None = None
 
     def add(self, delta: DeltaShape) -> None:
-        """Takes a piece more."""
+        """Add a piece."""
         for name in _TEXTS:
             text = delta.get(name)
             if text is not None:
@@ -142,7 +145,7 @@ class _Reply:
             self._legacy.add({"function": legacy})
 
     def _find_call(self, piece: PieceOfCall) -> _Call:
-        """The call that a piece belongs to, told by its index."""
+        """Return the call that a piece belongs to, by its index."""
         index = piece.get("index")
         call = self._by_index.get(index)
         if call is None or not call.goes_on(piece):
@@ -151,7 +154,7 @@ class _Reply:
         return call
 
     def finish(self) -> ChatMessage:
-        """The reply as a message."""
+        """Return the reply as a message."""
         message: ChatMessage = {"role": "assistant", "tool_calls": [call.finish() for call in self._calls]}
         for name, pieces in self._texts.items():
             message[name] = "".join(pieces)
@@ -163,30 +166,32 @@ class _Reply:
 _TEXTS: tuple[Literal["content"], Literal["refusal"]] = ("content", "refusal")
 
 
-CHUNK = members_of("a chunk", "choices", "id object created model usage system_fingerprint service_tier obfuscation")
-CHOICE = members_of(
+CHUNK = define_members(
+    "a chunk", "choices", "id object created model usage system_fingerprint service_tier obfuscation"
+)
+CHOICE = define_members(
     "a choice", "index message delta", "finish_reason logprobs stop_reason content_filter_results native_finish_reason"
 )
-DELTA = members_of(
+DELTA = define_members(
     "a piece of a reply",
     "role content refusal tool_calls function_call audio",
     "reasoning reasoning_content reasoning_details thinking_blocks annotations provider_specific_fields",
 )
 
 
-def account_chunks(transcript: Transcript, chunks: Sequence[ChunkShape], path: str) -> None:
-    """Tells the transcript of what is not read of chunks."""
+def note_unread_chunk_members(transcript: Transcript, chunks: Sequence[ChunkShape], path: str) -> None:
+    """Report what is not read of the chunks."""
     for index, chunk in enumerate(chunks):
-        account_members(transcript, chunk, CHUNK, f"{path}/{index}")
+        note_unread_members(transcript, chunk, CHUNK, f"{path}/{index}")
         for place, choice in enumerate(chunk["choices"]):
-            account_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
-            account_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
+            note_unread_members(transcript, choice, CHOICE, f"{path}/{index}/choices/{place}")
+            note_unread_members(transcript, choice["delta"], DELTA, f"{path}/{index}/choices/{place}/delta")
     spoken = [place for place, delta in _list_deltas(chunks, path) if delta.get("audio")]
     if spoken and not any(delta.get("content") for _, delta in _list_deltas(chunks, path)):
-        transcript.lose("text", f"{spoken[0]}/audio", "what was said as audio")
+        transcript.note_unread("text", f"{spoken[0]}/audio", "what was said as audio")
 
 
-def _list_deltas(chunks: Sequence[ChunkShape], path: str) -> Iterator[tuple[str, Given]]:
+def _list_deltas(chunks: Sequence[ChunkShape], path: str) -> Iterator[tuple[str, JsonObject]]:
     for index, chunk in enumerate(chunks):
         for place, choice in enumerate(chunk["choices"]):
-            yield f"{path}/{index}/choices/{place}/delta", cast("Given", choice["delta"])
+            yield f"{path}/{index}/choices/{place}/delta", cast("JsonObject", choice["delta"])

@@ -1,4 +1,4 @@
-"""Texts in which tags mark what is thought, called or returned."""
+"""Split texts in which tags mark thoughts, calls or results."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 
 class Piece(NamedTuple):
-    """What stands between two tags of this name; bare text has none."""
+    """The text between two tags of this name; None for text outside tags."""
 
     tag: str | None
     text: str
     closed: bool = True
-    """Whether the tag is closed: what follows one that is not belongs to it up to the end."""
+    """Whether the tag is closed. An unclosed tag extends to the end of the text."""
 
 
 def split_tags(text: str, tags: tuple[str, ...]) -> Iterator[Piece]:
-    """A text cut at tags, in their order and in linear time.
+    """Split a text at tags, in order and in linear time.
 
     >>> [piece[:2] for piece in split_tags("a<t>b</t>c<T>d", ("t",))]
     [(None, 'a'), ('t', 'b'), (None, 'c'), ('t', 'd')]
@@ -37,7 +37,7 @@ def split_tags(text: str, tags: tuple[str, ...]) -> Iterator[Piece]:
 
 
 def drop_thoughts(text: str) -> str:
-    """A text without what is thought in it, up to a thought that does not end.
+    """Remove thoughts from a text; an unclosed thought extends to the end.
 
     >>> drop_thoughts("<think>Hm.</think>Yes."), drop_thoughts("Yes.<think>Or"), drop_thoughts("Yes.")
     ('Yes.', 'Yes.', 'Yes.')
@@ -48,6 +48,6 @@ def drop_thoughts(text: str) -> str:
     return "".join([piece.text for piece in pieces if piece.tag is None]).strip()
 
 
-def find_endless_thought(text: str) -> str:
-    """What follows a thought that does not end: what was said and called may stand in it."""
+def find_unclosed_thought(text: str) -> str:
+    """Return the text of an unclosed thought: it may hold what was said and called."""
     return next((piece.text for piece in split_tags(text, ("think",)) if not piece.closed), "")

@@ -1,4 +1,4 @@
-"""JSON that a log may have as a text."""
+"""Decode JSON that a log stores as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FENCE = re.compile(r"\s*```(?:\w+)?[ \t]*\n(.*?)```\s*\Z", re.DOTALL)
 
 
 def unfence(text: str) -> str:
-    """What stands between the fences of a text that consists of that; any other text as it is.
+    """Return what stands between the fences of a text that is one fenced block; any other text unchanged.
 
     >>> unfence("```json\\n[1]\\n```"), unfence("[1]")
     ('[1]\\n', '[1]')
@@ -22,7 +22,7 @@ def unfence(text: str) -> str:
 
 
 def parse_text(value: JsonValue) -> JsonValue:
-    """The JSON that a text spells, where that is an object, a list or a text; any other value is left as it is.
+    """Parse a text that spells a JSON object, list or string; return any other value unchanged.
 
     >>> parse_text('{"a": 1}'), parse_text('"hi"'), parse_text("hi"), parse_text("5")
     ({'a': 1}, 'hi', 'hi', '5')

@@ -1,4 +1,4 @@
-"""Tool definitions, in whichever of the common forms they come, to ToolDef. Equal definitions are one object."""
+"""Read tool definitions in any of the common forms into ToolDef. Equal definitions share one object."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
-MAX_KEPT_BYTES = 16_384
-"""A larger tool is read anew each time."""
+MAX_CACHED_BYTES = 16_384
+"""Larger definitions are not cached."""
 
-FLAT = 2
-"""The version of marshal's format that writes equal values alike, whatever objects they share."""
+MARSHAL_VERSION = 2
+"""The marshal version that writes equal values alike, whatever objects they share."""
 
 _NO_ANNOTATIONS: dict[str, JsonValue] = {}
 _FORMS = "a tool: {name, parameters | input_schema | inputSchema} or {type, function: {name, parameters}}"
@@ -28,17 +28,17 @@ _NAMELESS = f"a tool has a name; expected {_FORMS}"
 
 
 def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | None:
-    """The tools on offer, in their order; None where the trace does not say.
+    """Return the tools on offer, in order; None if the trace does not say.
 
-    `given` is a list of tools or what MCP's `tools/list` returns, `{"tools": [...]}`; the forms may be mixed. A tool that
-    the provider runs and that has no name (`{"type": "web_search"}`) takes its server's label, else its type.
+    `given` is a list of tools or what MCP's `tools/list` returns, `{"tools": [...]}`; forms may be mixed. A nameless
+    tool that the provider runs (`{"type": "web_search"}`) takes its server's label, else its type, as its name.
 
     Raises InputError: an unknown shape, a tool without a name, two tools of one name.
     """
     if given is None:
         return None
     if isinstance(given, dict) and "tools" in given:
-        return read_tools(cast("Given", given)["tools"], path=path + "/tools")
+        return read_tools(cast("JsonObject", given)["tools"], path=path + "/tools")
     if not isinstance(given, list):
         raise InputError.at(path, 'expected a list of tools, or {"tools": [...]}')
     tools: dict[str, ToolDef] = {}
@@ -55,12 +55,12 @@ def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | 
 
 
 def _read_tool(given: JsonValue) -> ToolDef:
-    """The tool; one of the same content as before is that one, with all that was worked out of it."""
+    """Return the tool. Equal content gives the same object, with everything already derived from it."""
     try:
-        content = dumps(given, FLAT)
+        content = dumps(given, MARSHAL_VERSION)
     except ValueError:  # too deep
         return _tool(given)
-    return _read_kept_tool(content) if len(content) <= MAX_KEPT_BYTES else _tool(given)
+    return _read_kept_tool(content) if len(content) <= MAX_CACHED_BYTES else _tool(given)
 
 
 @lru_cache(maxsize=2048)
@@ -78,8 +78,8 @@ def _tool(given: JsonValue) -> ToolDef:
     return _read_flat(given)
 
 
-def _read_nested(inner: Given, key: str) -> ToolDef:
-    """Chat Completions puts the definition, always named, below the name of the tool's type."""
+def _read_nested(inner: JsonObject, key: str) -> ToolDef:
+    """Read a definition that Chat Completions puts, always named, below the name of the tool's type."""
     if inner.get("name") is None:
         raise InputError.at(f"/{key}", _NAMELESS)
     try:
@@ -88,7 +88,7 @@ def _read_nested(inner: Given, key: str) -> ToolDef:
         raise error.below(f"/{key}") from None
 
 
-def _read_flat(given: Given) -> ToolDef:
+def _read_flat(given: JsonObject) -> ToolDef:
     annotations = given.get("annotations")
     if annotations is not None and not isinstance(annotations, dict):
         raise InputError.at("/annotations", "expected an object of hints")
@@ -105,8 +105,8 @@ def _read_flat(given: Given) -> ToolDef:
     )
 
 
-def _check_patterns(annotations: Given) -> None:
-    """Refuses patterns of errors that cannot be read."""
+def _check_patterns(annotations: JsonObject) -> None:
+    """Raise InputError for error patterns that cannot be read."""
     try:
         read_patterns(annotations)
     except ValidationError as error:
@@ -114,9 +114,9 @@ def _check_patterns(annotations: Given) -> None:
         raise InputError.at(f"/annotations/{ANNOTATION}{problem.path}", problem.message) from None
 
 
-def _name(given: Given) -> str:
+def _name(given: JsonObject) -> str:
     name = given.get("name")
-    # Only what the provider runs itself goes by its type: a function has a name of its own.
+    # Only a tool that the provider runs goes by its type: a function has a name of its own.
     if name is None and given.get("type") not in ("function", "custom"):
         name = given.get("server_label") or given.get("type")
     if isinstance(name, str) and name:
@@ -124,7 +124,7 @@ def _name(given: Given) -> str:
     raise InputError.at("", _NAMELESS)
 
 
-def _schema(given: Given, keys: tuple[str, ...]) -> Given | bool | None:
+def _schema(given: JsonObject, keys: tuple[str, ...]) -> JsonObject | bool | None:
     for key in keys:
         schema = given.get(key)
         if schema is None:
@@ -137,8 +137,11 @@ def _schema(given: Given, keys: tuple[str, ...]) -> Given | bool | None:
     return None
 
 
-def _read_parameter_list(given: Sequence[JsonValue], key: str) -> Given:
-    """The JSON Schema of listed parameters, `[{name, type, required, enum, description}]`: required unless one says no."""
+def _read_parameter_list(given: Sequence[JsonValue], key: str) -> JsonObject:
+    """Build the JSON Schema of listed parameters, `[{name, type, required, enum, description}]`.
+
+    A parameter is required unless it says otherwise.
+    """
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
     for n, one in enumerate(given):

@@ -18,8 +18,8 @@ from pydantic_core import from_json, to_json
 
 from service.errors import InputError, TooLargeError
 from service.intake import guess_format
-from service.intake.spans.otlp import Given, is_span, list_exported, spans_of, trace_id_of
-from service.intake.spans.speakers import has_content
+from service.intake.spans.otlp import JsonObject, is_span, list_exported, read_spans, read_trace_id
+from service.intake.spans.selection import has_content
 from service.reading.strict_json import Limits
 from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord
 
@@ -81,14 +81,14 @@ def _store_spans(
             database.executemany(_ADD, _list_rows(record.place, spans))
 
 
-def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, Given]]) -> Iterator[tuple[object, ...]]:
+def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, JsonObject]]) -> Iterator[tuple[object, ...]]:
     for pointer, span in spans:
         data = to_json(span)
-        trace = trace_id_of(span) or f"{place}{place.pointer}"
+        trace = read_trace_id(span) or f"{place}{place.pointer}"
         yield trace, place.source, place.line, place.pointer + pointer, len(data), data
 
 
-def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, Given]] | None:
+def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, JsonObject]] | None:
     """List the spans of a record with their pointers; None if it is something else, or has more than spans.
 
     A Langfuse observation also has the ids and the name of a span, but is not one.
@@ -103,7 +103,7 @@ def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str,
     spans = record.get("spans")
     if keys != {"spans"} or not isinstance(spans, list):
         return None
-    listed = [(f"/spans/{n}", span) for n, span in enumerate(spans) if isinstance(span, dict) and trace_id_of(span)]
+    listed = [(f"/spans/{n}", span) for n, span in enumerate(spans) if isinstance(span, dict) and read_trace_id(span)]
     return listed if len(listed) == len(spans) else None
 
 
@@ -121,7 +121,7 @@ def _list_traces(
             yielded += 1
             continue
         spans: list[JsonValue] = [from_json(data) for (data,) in database.execute(_SPANS, (trace,))]
-        if has_content(spans_of(spans, None)):  # pyright: ignore[reportArgumentType] (spans are objects)
+        if has_content(read_spans(spans, None)):  # pyright: ignore[reportArgumentType] (spans are objects)
             yield TraceRecord(place, {"spans": spans})
             yielded += 1
         else:

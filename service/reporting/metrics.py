@@ -15,7 +15,7 @@ from math import fsum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from service.core.decisions import CallClass
+from service.core.call_decisions import CallClass
 from service.core.rubric import STAGES
 from service.errors import InputError
 from service.reporting.summary.calls import CallReader, list_call_ends, read_executed, read_pass, read_refused

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema_rs
 
-from service.core.rubric import Extension
+from service.core.rubric_extension import Extension
 from service.engine import Engine, report_json
 from service.reading.strict_json import Limits, parse
 from service.registry import Registry

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from service import __version__
-from service.core.rubric import Extension
+from service.core.rubric_extension import Extension
 from service.engine import Engine, report_json
 from service.registry import Registry
 from tests.benchmarks.scoring import BESIDE_THE_GATES, GATES_ALONE, build_floor

@@ -184,7 +184,12 @@ def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
         ran = run("calibrate", "watch", ID, "--server", server.url)
     assert ran.code == 0, ran.err
     assert server.asked == [f"GET /v1/calibrations/{ID}"] * 2
-    told = ["all items are judged; fitting", "10 of 10 items done", "completed; 5 labelled items: 9 judged", "an answer: i1: refused"]
+    told = [
+        "all items are judged; fitting",
+        "10 of 10 items done",
+        "completed; 5 labelled items: 9 judged",
+        "an answer: i1: refused",
+    ]
     places = [ran.err.index(text) for text in told]
     assert places == sorted(places)
 

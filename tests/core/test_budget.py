@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 
 from service import InputError, score
 from service.asking.budget.ask_limits import AskLimits
-from service.core import budget
+from service.core import work_limits
 from service.core.alignment.chain import find_longest_chain
-from service.core.alignment.likeness import Allowance, ComparisonRules, PairWorth, compare_all
-from service.core.budget import (
+from service.core.alignment.worth_table import Allowance, ComparisonRules, PairWorth, build_worth_table
+from service.core.evidence.facts.fact_index import MAX_VALUES_HELD
+from service.core.expectations.expectation import CallPattern
+from service.core.gates.names import find_near
+from service.core.json.contents import Contents
+from service.core.json.differences import JsonChange, Patterns, Places, covers
+from service.core.json.values import equals
+from service.core.judging.judges import Ask, Judge
+from service.core.outcome import Skipped
+from service.core.report import Report
+from service.core.trace import Step, ToolCall, ToolResult
+from service.core.work_limits import (
     LIMITS,
     MAX_ALIGNMENT_PAIRS,
     MAX_CRITERIA,
@@ -26,16 +36,6 @@ from service.core.budget import (
     Meter,
     OverBudgetError,
 )
-from service.core.evidence.facts.fact_index import MAX_VALUES_HELD
-from service.core.expectation import CallPattern
-from service.core.gates.names import find_near
-from service.core.json.contents import Contents
-from service.core.json.differences import JsonChange, Patterns, Places, covers
-from service.core.json.values import equals
-from service.core.judging.judges import Ask, Judge
-from service.core.outcome import Skipped
-from service.core.report import Report
-from service.core.trace import Step, ToolCall, ToolResult
 from tests.bulk import examples
 from tests.core.hostile_bodies import BODIES, call, due, reversed_calls, trace, under
 
@@ -202,7 +202,9 @@ def test_the_manual_states_every_limit():
     stated = {
         int(cells[2]) for line in table.splitlines() if (cells := line.split("|"))[2:] and cells[2].strip().isdigit()
     }
-    limits = {name: value for name, value in vars(budget).items() if name.startswith("MAX_") and isinstance(value, int)}
+    limits = {
+        name: value for name, value in vars(work_limits).items() if name.startswith("MAX_") and isinstance(value, int)
+    }
     per_call = {limits.pop(name) for name in list(limits) if name.endswith("_PER_CALL")}
     del limits["MAX_NAME_CHARS"]
     assert stated == {*limits.values(), MAX_VALUES_HELD}
@@ -245,7 +247,7 @@ def test_pairs_that_compare_alike_are_worth_alike(wanted, made):
     patterns = [CallPattern(tool="f", args=args) for args in wanted]
     steps = [Step(n, 1, ToolCall(None, "f", arguments)) for n, arguments in enumerate(made)]
     how = ComparisonRules(by_equality, lambda _: True, lambda _: 1, lambda _: {})
-    table = compare_all(patterns, steps, how, Allowance())
+    table = build_worth_table(patterns, steps, how, Allowance())
     assert table is not None
     direct = [[by_equality(pattern, step) for step in steps] for pattern in patterns]
     assert table.values.tolist() == [[one.value for one in row] for row in direct]
@@ -264,7 +266,9 @@ def test_what_a_call_returned_is_not_taken_for_what_it_was_given():
     asked += [{"tool": "f", "args": {"a": n}, "result": n} for n in range(10)]
     patterns = [CallPattern.model_validate(one) for one in asked]
     steps = [Step(n, 1, ToolCall(None, "f", {"a": n}), ToolResult((n + 5) % 20)) for n in range(20)]
-    table = compare_all(patterns, steps, ComparisonRules(worth, lambda _: True, lambda _: 1, lambda _: {}), Allowance())
+    table = build_worth_table(
+        patterns, steps, ComparisonRules(worth, lambda _: True, lambda _: 1, lambda _: {}), Allowance()
+    )
     assert table is not None
     assert table.values.tolist() == [[worth(pattern, step).value for step in steps] for pattern in patterns]
 
@@ -290,7 +294,9 @@ def test_of_calls_of_one_form_few_are_compared():
 
     patterns = [CallPattern(tool="f", args={"u": 1, "id": n}) for n in range(300)]
     steps = [Step(n, 1, ToolCall(None, "f", {"u": 1, "id": 299 - n})) for n in range(300)]
-    assert compare_all(patterns, steps, ComparisonRules(worth, lambda _: True, lambda _: 1, lambda _: {}), Allowance())
+    assert build_worth_table(
+        patterns, steps, ComparisonRules(worth, lambda _: True, lambda _: 1, lambda _: {}), Allowance()
+    )
     assert len(compared) == 2  # both arguments equal, or one
 
 
@@ -302,7 +308,7 @@ def test_matchers_beyond_the_allowance_are_not_begun(allowance):
     ]
     steps = [Step(n, 1, ToolCall(None, "f", {"a": f"text {n}"})) for n in range(20)]
     how = ComparisonRules(lambda *_: pytest.fail("compared"), lambda _: False, lambda _: 1, lambda _: {})
-    assert compare_all(patterns, steps, how, allowance) is None
+    assert build_worth_table(patterns, steps, how, allowance) is None
 
 
 PATHS = st.lists(st.sampled_from(["a", "b", "ab", "a!", "0"]), max_size=3).map(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.conclusion.conclude import conclude
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.plan import plan
 from service.core.trace import Message, Step, ToolCall, Trace
 from service.registry import Registry, read_rubric

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import score
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.methods.bfcl_number import check, convert
 from service.errors import InputError
 
@@ -208,7 +208,7 @@ def test_every_question_converts(questions):
         names = {function["name"] for function in question["functions"]}
         patterns = convert(question["possible_answer"], question["functions"])
         taken = Expectation.model_validate({"calls": patterns})
-        assert len(list(taken.list_wanted("/expected"))) == len(question["possible_answer"])
+        assert len(list(taken.list_expected_calls("/expected"))) == len(question["possible_answer"])
         strange = [pattern["tool"] for pattern in patterns if pattern["tool"] not in names]
         assert strange == (["deck"] if question["id"] == "parallel_multiple_function_179" else [])
     assert len(keyed) == 1000

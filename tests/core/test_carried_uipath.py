@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from service import InputError, score
 from service.core.alignment.chain import find_fullest, find_longest_chain
-from service.core.count_limits import parse_limit
+from service.core.expectations.count_limits import parse_limit
 from service.core.methods.uipath_number import score_args, score_count, score_order, score_outputs
 from tests.core.carried_cases import codes, load, report, values
 

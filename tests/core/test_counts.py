@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from service.core.rubric import Extension
+from service.core.rubric_extension import Extension
 from service.engine import Engine, report_json
 from service.registry import Registry
 from tests.benchmarks.scoring import BESIDE_THE_GATES, GATES_ALONE

@@ -28,7 +28,7 @@ from service.core.critics import (
     cosine,
 )
 from service.core.models.kinds import FrozenModel, TaggedUnion, list_kinds
-from service.core.patterns import MAX_PATTERN, compile_regex
+from service.core.regex import MAX_PATTERN, compile_regex
 
 DATA = Path(__file__).parents[1] / "data" / "critics"
 TABLES = yaml.safe_load((DATA / "cases.yaml").read_text("utf-8"))

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 
 from service import InputError, score
 from service.core.critics import Critic
-from service.core.expectation import Expectation
-from service.core.shapes import has_matcher
+from service.core.expectations.expectation import Expectation
+from service.core.expectations.templates import has_matcher
 
 KNOWN = (
     "any_of, contains, datetime, exact, json_similar, natural_language, numeric, one_of, pattern, prefix, present, range, "
@@ -97,7 +97,7 @@ def test_what_it_comes_to(written, no_calls, says, paths):
     assert [
         wanted.path
         for section in expectation.list_sections().sections
-        for wanted in section.scope.list_wanted("/expected", section.turn)
+        for wanted in section.scope.list_expected_calls("/expected", section.turn)
     ] == paths
 
 

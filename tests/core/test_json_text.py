@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.core.json.text import MAX_DEPTH, MAX_DIGITS, UnreadableError, parse
-from service.intake.build import result_content, tool_call
+from service.intake.build import build_tool_call, read_result_content
 
 
 def nested(depth: int, *, inside: str = "") -> str:
@@ -85,13 +85,13 @@ def label(value: object) -> str:
 
 @pytest.mark.parametrize(("text", "wanted"), READ, ids=label)
 def test_readable_arguments(text: Any, wanted: Any) -> None:
-    call = tool_call("c", "f", text)
+    call = build_tool_call("c", "f", text)
     assert (call.arguments, call.problem, call.raw) == (wanted, None, text)
 
 
 @pytest.mark.parametrize(("text", "why"), UNREAD, ids=label)
 def test_unreadable_arguments_are_kept_with_the_reason(text: Any, why: str) -> None:
-    call = tool_call("c", "f", text)
+    call = build_tool_call("c", "f", text)
     assert (call.arguments, call.raw) == (None, text)
     assert call.problem is not None
     assert call.problem.startswith(why)
@@ -100,7 +100,7 @@ def test_unreadable_arguments_are_kept_with_the_reason(text: Any, why: str) -> N
 
 def test_a_long_key_does_not_make_a_long_problem() -> None:
     key = "k" * 10_000
-    problem = tool_call(None, "f", f'{{"{key}": 1, "{key}": 2}}').problem
+    problem = build_tool_call(None, "f", f'{{"{key}": 1, "{key}": 2}}').problem
     assert problem is not None
     assert len(problem) < 300
 
@@ -121,16 +121,16 @@ def test_parse_reads_back_what_json_writes(value: Any) -> None:
 @example('{"a":' * 10_000)
 @example("1e999")
 def test_no_string_raises_and_none_is_read_against_the_rules(text: str) -> None:
-    call = tool_call("", "f", text)
+    call = build_tool_call("", "f", text)
     assert call.id is None
     assert (call.arguments is None) == (call.problem is not None)
-    content = result_content(text)
+    content = read_result_content(text)
     assert content == text or json.dumps(content, allow_nan=False)
 
 
 @given(documents)
 def test_arguments_of_any_json_type_never_raise(value: Any) -> None:
-    call = tool_call(None, "f", value)
+    call = build_tool_call(None, "f", value)
     assert call.raw is value
     assert (call.arguments is None) == (call.problem is not None)
 
@@ -165,8 +165,8 @@ RESULTS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("given", "wanted"), RESULTS, ids=label)
 def test_results(given: Any, wanted: Any) -> None:
-    assert result_content(given) == wanted
-    assert type(result_content(given)) is type(wanted)
+    assert read_result_content(given) == wanted
+    assert type(read_result_content(given)) is type(wanted)
 
 
 def test_unreadable_text_is_an_error_of_its_own() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from service import Plan, conclude, plan, report_json
-from service.core.hollow import MASTER_KEYS, is_hollow
+from service.core.hollow_answers import MASTER_KEYS, is_hollow
 from service.core.judging.focus import render_view
 from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judges import Ask, Judge

@@ -14,8 +14,16 @@ from service.core.judging.prompts import Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import Judgement
 from service.core.judging.votes import JudgedScore, MixedScore
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
-from service.core.partial import OpenValue, PartialOutcome, decide_without_judge
+from service.core.outcome import (
+    Errored,
+    Finding,
+    OpenValue,
+    Outcome,
+    PartialOutcome,
+    Scored,
+    Skipped,
+    decide_without_judge,
+)
 from service.reporting.summaries import read_report
 
 VALUES = {"meets": 1.0, "partly": 0.5, "fails": 0.0}

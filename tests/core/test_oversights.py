@@ -9,7 +9,7 @@ import pytest
 from service import Registry, score
 from service.core.checks import Aspect, Check
 from service.core.conclusion.oversights import find_oversights
-from service.core.expectation import NOTHING_LISTED, Expectation
+from service.core.expectations.expectation import NOTHING_LISTED, Expectation
 from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef, Trace
 

@@ -120,7 +120,7 @@ def test_an_extension_changes_what_it_names_and_nothing_else():
 
 
 def extension(written: dict[str, Any]) -> Any:
-    from service.core.rubric import Extension
+    from service.core.rubric_extension import Extension
 
     return Extension.model_validate(written)
 

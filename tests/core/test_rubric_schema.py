@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from service.core.rubric import build_rubric_schema
+from service.core.rubric_extension import build_rubric_schema
 from service.packaged_files import find_resource, read_yaml
 
 FILE = find_resource("rubrics") / "schema.json"

@@ -15,8 +15,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.budget import LIMITS, Meter
 from service.core.schemas import MAX_VIOLATIONS, SchemaProblem, Validator, build_validator
+from service.core.work_limits import LIMITS, Meter
 from tests.bulk import examples
 
 DATA = Path(__file__).parents[1] / "data" / "schemas"

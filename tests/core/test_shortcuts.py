@@ -14,7 +14,7 @@ from service.core.alignment.assignment import _align_in_order, _Aligner  # pyrig
 from service.core.case import Case
 from service.core.checks import WHOLE
 from service.core.criterion_results import fold_criterion
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped
 from service.core.scores import fold_step
 from service.intake import read_trace
@@ -77,7 +77,7 @@ def test_calls_of_distinct_tools_align_as_by_the_best_assignment(calls: Any, dat
 
     found = _align_in_order(build())
     if found is not None:
-        assert found.pairs == _Aligner(build()).build_alignment().pairs
+        assert found.pairs == _Aligner(build()).build().pairs
 
 
 def test_the_short_way_is_taken() -> None:

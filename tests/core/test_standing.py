@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from service import InputError, Report, score
-from service.core.expectation import Expectation
-from service.core.standing import merge_expectations
+from service.core.expectations.expectation import Expectation
+from service.core.expectations.merging import merge_expectations
 from service.registry import Registry, read_rubric
 
 CALL = {"tool": "pay", "args": {"to": "Ann"}}

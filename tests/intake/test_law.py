@@ -89,7 +89,7 @@ def accounts_for(trace: Trace, name: str) -> bool:
 
 
 UNTOLD = (
-    "the reader passes over a member: `account_members` of service.intake.accounting tells of all that it does not read"
+    "the reader passes over a member: `note_unread_members` of service.intake.unread tells of all that it does not read"
 )
 
 

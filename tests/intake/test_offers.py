@@ -24,10 +24,14 @@ def result(name: str) -> Json:
     return {"role": "tool", "tool_call_id": name, "content": "1"}
 
 
-ASKED = [{"role": "user", "content": "Go."}]
-AFTER_OPEN = [*ASKED, call("open"), result("open")]
+REQUEST_PATHS = [{"role": "user", "content": "Go."}]
+AFTER_OPEN = [*REQUEST_PATHS, call("open"), result("open")]
 AFTER_PAY = [*AFTER_OPEN, call("pay"), result("pay")]
-REQUESTS = [(ASKED, call("open")), (AFTER_OPEN, call("pay")), (AFTER_PAY, {"role": "assistant", "content": "Done."})]
+REQUESTS = [
+    (REQUEST_PATHS, call("open")),
+    (AFTER_OPEN, call("pay")),
+    (AFTER_PAY, {"role": "assistant", "content": "Done."}),
+]
 
 
 def list_tools(names: list[str]) -> Json:

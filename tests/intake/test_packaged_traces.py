@@ -13,7 +13,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from service.intake import TraceInput, guess_format, read_gold, read_trace
-from service.intake.build import tool_call
+from service.intake.build import build_tool_call
 
 pytestmark = pytest.mark.shared_data
 INPUT: TypeAdapter[Any] = TypeAdapter(TraceInput)
@@ -90,7 +90,7 @@ def test_the_json_test_suite(shared_data: Path) -> None:
     seen = dict.fromkeys("yni", 0)
     for row in rows(shared_data / "hostile" / "json_test_suite.jsonl.gz"):
         text = base64.b64decode(row["content_base64"]).decode("utf-8", "surrogateescape")
-        call = tool_call(None, "f", text)
+        call = build_tool_call(None, "f", text)
         seen[row["expected"]] += 1
         if row["expected"] == "n" and text.strip():
             assert call.problem is not None, row["name"]

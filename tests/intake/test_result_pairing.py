@@ -59,9 +59,9 @@ def tell(script: str) -> Trace:
             transcript.answer(ToolResult(verb))
         else:
             returned -= verb == "same"
-            transcript.result(call_id, ToolResult(returned), path=f"/{returned}", tool=tool)
+            transcript.add_result(call_id, ToolResult(returned), path=f"/{returned}", tool=tool)
             returned += 1
-    return transcript.trace({"format": "x"}, trace_id=None, tools=None)
+    return transcript.build_trace({"format": "x"}, trace_id=None, tools=None)
 
 
 def play(script: str) -> list[JsonValue]:
@@ -100,7 +100,7 @@ def test_a_result_that_came_without_its_content_still_takes_its_place() -> None:
     transcript = Transcript()
     for tool in "fg":
         transcript.call(ToolCall(None, tool, {}), parallel=tool == "g")
-    transcript.result(None, None)
-    transcript.result(None, ToolResult("g's"))
-    steps = transcript.trace({"format": "x"}, trace_id=None, tools=None).steps
+    transcript.add_result(None, None)
+    transcript.add_result(None, ToolResult("g's"))
+    steps = transcript.build_trace({"format": "x"}, trace_id=None, tools=None).steps
     assert [step.result for step in steps] == [None, ToolResult("g's")]

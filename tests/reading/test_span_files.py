@@ -33,7 +33,7 @@ LIMITS = Limits()
 FOREIGN = {"name": "GET /", "traceId": "f" * 32, "spanId": "1" * 16, "attributes": []}
 
 
-def spans_of(name: str) -> list[Any]:
+def read_spans(name: str) -> list[Any]:
     export = json.loads((DATA / f"{name}.json").read_text("utf-8"))["export"]
     return export["resourceSpans"][0]["scopeSpans"][0]["spans"]
 
@@ -110,7 +110,7 @@ def write_files(spans: list[Any], cuts: list[tuple[str, int]], files: int) -> li
     files=st.integers(1, 3),
 )
 def test_order_and_split_change_no_trace(seed: int, cuts: list[tuple[str, int]], files: int) -> None:
-    spans = [span for name in RUNS for span in spans_of(name)]
+    spans = [span for name in RUNS for span in read_spans(name)]
     wanted = {read(record).id: read(record) for record in scan(*write_files(spans, [], 1))}
     assert len(wanted) == len(RUNS)
     random.Random(seed).shuffle(spans)  # noqa: S311
@@ -156,7 +156,7 @@ def test_a_record_of_another_format_is_no_span(record: dict[str, Any], named: st
 
 def test_traces_of_other_things_are_left_out_and_counted() -> None:
     left_out: Counter[str] = Counter()
-    spans = [FOREIGN, *spans_of("genai_1_28"), {**FOREIGN, "traceId": "e" * 32}]
+    spans = [FOREIGN, *read_spans("genai_1_28"), {**FOREIGN, "traceId": "e" * 32}]
     assert len(scan(*write_files(spans, [], 1), left_out=left_out)) == 1
     assert left_out == {NO_CONTENT: 2}
     (alone,) = scan(json.dumps(FOREIGN).encode() + b"\n")
@@ -165,14 +165,14 @@ def test_traces_of_other_things_are_left_out_and_counted() -> None:
 
 
 def test_a_trace_over_the_limit_is_refused_and_the_others_are_read() -> None:
-    spans = [*spans_of("genai_1_28"), *spans_of("agents_openllmetry")]
-    sizes = [len(json.dumps(spans_of(name))) for name in ("agents_openllmetry", "genai_1_28")]
+    spans = [*read_spans("genai_1_28"), *read_spans("agents_openllmetry")]
+    sizes = [len(json.dumps(read_spans(name))) for name in ("agents_openllmetry", "genai_1_28")]
     found = scan(*write_files(spans, [("lines", 99)], 1), limits=Limits(max_bytes=sum(sizes) // 2))
     assert Counter(type(record) for record in found) == {TraceRecord: 1, BadRecord: 1}
 
 
 def test_a_line_of_many_spans_may_be_longer_than_a_request() -> None:
-    (data,) = write_files(spans_of("genai_1_28"), [], 1)
+    (data,) = write_files(read_spans("genai_1_28"), [], 1)
     short = Limits(max_bytes=len(data) // 2)
     found = list(scan_records(BytesIO(data.replace(b": ", b":")), limits=short))
     assert isinstance(found[0], TraceRecord)
@@ -247,7 +247,7 @@ print(traces, peak() - before)
 
 def measure(tmp_path: Path, size: int, batch: int = 50) -> tuple[int, int, int]:
     """Writes so many bytes of lines with spans of many traces mixed; gives traces written, read, and MB that it took."""
-    spans, path, traces = spans_of("genai_1_28"), tmp_path / "spans.jsonl", 0
+    spans, path, traces = read_spans("genai_1_28"), tmp_path / "spans.jsonl", 0
     mixed: list[Any] = []
     shuffle = random.Random(1)  # noqa: S311
     with path.open("w") as file:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 
 from service import Plan, conclude, plan
-from service.core.hollow import is_hollow
+from service.core.hollow_answers import is_hollow
 from service.core.judging.focus import View
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.prompts import Completion, Usage

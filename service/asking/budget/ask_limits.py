@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from service.core.budget import MAX_QUESTIONS
 from service.core.judging.judges import Ask
+from service.core.work_limits import MAX_QUESTIONS
 from service.errors import InputError
 
 

@@ -18,6 +18,6 @@ def formats() -> int:
     for name in ("format", "what it is", "recognized by"):
         table.add_column(name, overflow="fold")
     for entry in list_formats():
-        table.add_row(entry.name, entry.summary, entry.marks)
+        table.add_row(entry.name, entry.summary, entry.hint)
     build_reading_console().print(table)
     return ExitCode.PASSED

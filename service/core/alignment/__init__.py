@@ -1,1 +1,1 @@
-"""Which call made stands for which expected one."""
+"""Pair the calls that an expectation lists with the calls that the trace made."""

@@ -1,8 +1,8 @@
-"""Which call made stands for which expected one: the best of all assignments, within a budget of work.
+"""Pair each expected call with the actual call that stands for it: the best of all assignments, within a budget of work.
 
-Up to MAX_ALIGNMENT_PAIRS all calls are assigned at once. Beyond that each tool's calls are assigned by themselves. Where those
-of one tool are too many too, or where its matchers ask for too many comparisons, calls with exactly the expected arguments are
-paired first and the others in their order; what does not pass then is not known to be wrong (`Alignment.unsettled`).
+Up to MAX_ALIGNMENT_PAIRS pairs, all calls are assigned at once. Beyond that, each tool's calls are assigned separately. If one
+tool alone has too many pairs, or its matchers need too many comparisons, calls with exactly the expected arguments are paired
+first and the rest in order. A pair made this way that does not pass is not proved wrong (`Alignment.unsettled`).
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from service.core.alignment.crowds import pair_in_order
-from service.core.alignment.likeness import FEW_PAIRS
 from service.core.alignment.matching import assign, assign_matrix
-from service.core.budget import MAX_ALIGNMENT_PAIRS
-from service.core.expectation import CallPattern, ExpectedCall
+from service.core.alignment.one_pass import pair_in_order
+from service.core.alignment.worth_table import FEW_PAIRS
+from service.core.expectations.expectation import CallPattern, ExpectedCall
 from service.core.models.light import light
 from service.core.trace import Step
+from service.core.work_limits import MAX_ALIGNMENT_PAIRS
 from service.errors import InputError
 
 if TYPE_CHECKING:
     from service.core.alignment.matching import Flags, Floats, Numbers
     from service.core.case import Case
 
-IN_ITS_PLACE = 1e-6
-"""What pairing a required call with one of another tool is worth: more than nothing, less than anything else."""
+STAND_IN_GAIN = 1e-6
+"""The gain of pairing a required call with a call of another tool: more than nothing, less than anything else."""
 
 
 @light
 class Pair:
-    """An expected call and the actual one that stands for it, with the option it was taken for."""
+    """An expected call, the step of the actual call that stands for it, and the option (pointer and pattern) it stands for."""
 
     expected: int
     step: int
@@ -38,150 +38,162 @@ class Pair:
 
 
 class Alignment(NamedTuple):
-    """Which actual call stands for which expected one, one to one."""
+    """The one-to-one pairing of expected and actual calls."""
 
     pairs: tuple[Pair, ...]
-    """By expected call."""
+    """The pairs, in the order of the expected calls."""
     missing: tuple[int, ...]
-    """Required calls that no call stands for."""
+    """Required calls that no actual call stands for."""
     extra: tuple[int, ...]
     """Steps that stand for no expected call."""
     unsettled: Mapping[int, str] = {}
-    """Expected calls that another call may fit better, and why that was not worked out."""
+    """Expected calls that another actual call may fit better, each with the reason why nobody checked."""
 
 
-Chosen = list[tuple[int, int]]
+IndexPairs = list[tuple[int, int]]
+"""Pairs of an expected call's index and a step's index."""
 
 
 def align(case: Case) -> Alignment:
-    """The alignment: names first, required calls before optional ones, then arguments, then order.
+    """Align a case's calls: by name first, required calls before optional ones, then by arguments, then by order.
 
-    A required call that is left over is paired with a call that is left over too, as the wrong tool in its place.
+    A required call left unpaired takes an actual call left unpaired, as the wrong tool in its place.
     """
-    return _align_in_order(case) or _Aligner(case).build_alignment()
+    return _align_in_order(case) or _Aligner(case).build()
 
 
 class _Aligner:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.steps = case.trace.steps
-        self.wanted = case.wanted
+        self.expected_calls = case.expected_calls
         self.unsettled: dict[int, str] = {}
 
-    def build_alignment(self) -> Alignment:
-        chosen = sorted(self._choose_pairs())
-        paired, taken = {i for i, _ in chosen}, {j for _, j in chosen}
+    def build(self) -> Alignment:
+        pairs = sorted(self._choose_pairs())
+        paired, used = {i for i, _ in pairs}, {j for _, j in pairs}
         return Alignment(
-            pairs=tuple([self._build_pair(i, j) for i, j in chosen]),
-            missing=tuple([i for i, wanted in enumerate(self.wanted) if wanted.required and i not in paired]),
-            extra=tuple([j for j in range(len(self.steps)) if j not in taken]),
+            pairs=tuple([self._build_pair(i, j) for i, j in pairs]),
+            missing=tuple(
+                [i for i, expected_call in enumerate(self.expected_calls) if expected_call.required and i not in paired]
+            ),
+            extra=tuple([j for j in range(len(self.steps)) if j not in used]),
             unsettled=self.unsettled,
         )
 
-    def _choose_pairs(self) -> Chosen:
+    def _choose_pairs(self) -> IndexPairs:
         columns = range(len(self.steps))
-        rows = list(range(len(self.wanted)))
-        if rows[1:]:  # an order of one is settled, and rendering costs
-            rows.sort(key=lambda n: (_find_place(self.wanted[n]), _render_options(self.wanted[n])))
-        pairs = len(rows) * len(columns)
-        if pairs <= FEW_PAIRS:
-            gains = [[self._compute_gain(self.wanted[row], step) for step in self.steps] for row in rows]
+        rows = list(range(len(self.expected_calls)))
+        if rows[1:]:  # one row needs no sorting, and rendering costs time
+            rows.sort(key=lambda n: (_find_place(self.expected_calls[n]), _render_options(self.expected_calls[n])))
+        count = len(rows) * len(columns)
+        if count <= FEW_PAIRS:
+            gains = [[self._compute_gain(self.expected_calls[row], step) for step in self.steps] for row in rows]
             return [(rows[i], j) for i, j in assign(gains) if gains[i][j]]
-        if pairs <= MAX_ALIGNMENT_PAIRS and not self.case.worths.crowds:
+        if count <= MAX_ALIGNMENT_PAIRS and not self.case.worths.oversized_tools:
             return self._assign_pairs(rows, columns)
         return self._pair_by_tool()
 
-    def _pair_by_tool(self) -> Chosen:
-        """The calls of each tool by themselves, then the wrong tools in the places of those that are missing."""
-        chosen: Chosen = []
+    def _pair_by_tool(self) -> IndexPairs:
+        """Pair each tool's calls separately, then let calls of wrong tools stand in for the ones that are missing."""
+        pairs: IndexPairs = []
         for rows, columns in self.case.worths.find_groups():
-            settled = len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS and not self.case.worths.is_crowd(rows)
-            chosen += self._assign_pairs(rows, columns, in_place=False) if settled else self._pair_crowd(rows, columns)
-        paired, taken = {i for i, _ in chosen}, {j for _, j in chosen}
-        rows = [i for i, wanted in enumerate(self.wanted) if wanted.required and i not in paired]
-        columns = [j for j in range(len(self.steps)) if j not in taken]
+            if len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS and not self.case.worths.has_oversized_tool(rows):
+                pairs += self._assign_pairs(rows, columns, stand_ins=False)
+            else:
+                pairs += self._pair_oversized(rows, columns)
+        paired, used = {i for i, _ in pairs}, {j for _, j in pairs}
+        rows = [i for i, expected_call in enumerate(self.expected_calls) if expected_call.required and i not in paired]
+        columns = [j for j in range(len(self.steps)) if j not in used]
         if len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS:
-            return chosen + self._assign_pairs(rows, columns, named=False)
+            return pairs + self._assign_pairs(rows, columns, by_name=False)
         first = sorted(columns, key=lambda j: j not in self.case.one_too_many)[: len(rows)]
-        return chosen + pair_in_order(self.case, rows, sorted(first), of_tool=False)
+        return pairs + pair_in_order(self.case, rows, sorted(first), same_tool=False)
 
-    def _pair_crowd(self, rows: Sequence[int], columns: Sequence[int]) -> Chosen:
-        tools = {pattern.tool for i in rows for _, pattern in self.wanted[i].options}
-        path, tool = self.wanted[rows[0]].path, self.wanted[rows[0]].tools
-        said = f"{len(rows)} calls of {tool} were expected and {len(columns)} made"
+    def _pair_oversized(self, rows: Sequence[int], columns: Sequence[int]) -> IndexPairs:
+        tools = {pattern.tool for i in rows for _, pattern in self.expected_calls[i].options}
+        path, tool = self.expected_calls[rows[0]].path, self.expected_calls[rows[0]].tools
+        counts = f"{len(rows)} calls of {tool} were expected and {len(columns)} made"
         if len({self.case.make_name_key(name) for name in tools}) > 1:
             most = f"at most {MAX_ALIGNMENT_PAIRS} pairs of alternatives are weighed"
-            raise InputError.at(path, f"{said}: {len(rows) * len(columns)} pairs, {most}")
-        self.unsettled |= dict.fromkeys(rows, f"{said}, too many to weigh each against each")
-        return pair_in_order(self.case, rows, columns, of_tool=True)
+            raise InputError.at(path, f"{counts}: {len(rows) * len(columns)} pairs, {most}")
+        self.unsettled |= dict.fromkeys(rows, f"{counts}, too many to weigh each against each")
+        return pair_in_order(self.case, rows, columns, same_tool=True)
 
     def _assign_pairs(
-        self, rows: Sequence[int], columns: Sequence[int], *, named: bool = True, in_place: bool = True
-    ) -> Chosen:
+        self, rows: Sequence[int], columns: Sequence[int], *, by_name: bool = True, stand_ins: bool = True
+    ) -> IndexPairs:
         if not rows or not columns:
             return []
-        gains = self._build_gains(rows, columns, named=named, in_place=in_place)
+        gains = self._build_gains(rows, columns, by_name=by_name, stand_ins=stand_ins)
         return [(rows[i], columns[j]) for i, j in assign_matrix(gains) if gains[i, j]]
 
-    def _build_gains(self, rows: Sequence[int], columns: Sequence[int], *, named: bool, in_place: bool) -> Floats:
-        """`_gain` of every pair: of those whose names are the same, and of those that may stand in each other's place."""
+    def _build_gains(self, rows: Sequence[int], columns: Sequence[int], *, by_name: bool, stand_ins: bool) -> Floats:
+        """Compute the gain of every pair: pairs of one name (`by_name`) and pairs of a wrong tool (`stand_ins`)."""
         import numpy as np  # noqa: PLC0415 (0.2 s that most traces never need)
 
         gains = np.zeros((len(rows), len(columns)))
         turns = np.array([self.steps[j].turn for j in columns])
-        if in_place:
-            places = np.array([self._weigh_stand_in(self.steps[j]) for j in columns])
+        if stand_ins:
+            stand_in_gains = np.array([self._weigh_stand_in(self.steps[j]) for j in columns])
             for n, i in enumerate(rows):
-                for _, pattern in self.wanted[i].options if self.wanted[i].required else ():
-                    gains[n] = np.maximum(gains[n], places * _flag_turns(self.wanted[i], pattern, turns))
-        if named:
-            at = {j: n for n, j in enumerate(columns)}
+                for _, pattern in self.expected_calls[i].options if self.expected_calls[i].required else ():
+                    in_turn = _flag_turns(self.expected_calls[i], pattern, turns)
+                    gains[n] = np.maximum(gains[n], stand_in_gains * in_turn)
+        if by_name:
+            places = {j: n for n, j in enumerate(columns)}
             for key in dict.fromkeys([self.case.make_name_key(self.steps[j].call.name) for j in columns]):
-                there = np.array([at[j] for j in self.case.worths.find_steps(key)])
-                self._add_named(gains, rows, key, there, turns[there])
+                of_tool = np.array([places[j] for j in self.case.worths.find_steps(key)])
+                self._add_name_gains(gains, rows, key, of_tool, turns[of_tool])
         return gains
 
-    def _add_named(self, gains: Floats, rows: Sequence[int], key: str, there: Numbers, turns: Numbers) -> None:
-        """Adds what the calls of one name, which stand in these columns, gain by the expected ones of that name."""
+    def _add_name_gains(self, gains: Floats, rows: Sequence[int], key: str, of_tool: Numbers, turns: Numbers) -> None:
+        """Add to `gains` the pairs of one tool, whose calls stand in the columns `of_tool`."""
         import numpy as np  # noqa: PLC0415
 
         needed = np.array([self._weigh_need(self.steps[j]) for j in self.case.worths.find_steps(key)])
         for n, i in enumerate(rows):
-            wanted = self.wanted[i]
-            for option, (_, pattern) in enumerate(wanted.options):
+            expected_call = self.expected_calls[i]
+            for option, (_, pattern) in enumerate(expected_call.options):
                 if self.case.make_name_key(pattern.tool) != key:
                     continue
-                gain = np.full(len(there), self._weigh_name(wanted))
-                if wanted.options[1:] or self.case.worths.is_contested(key):
+                gain = np.full(len(of_tool), self._weigh_name(expected_call))
+                if expected_call.options[1:] or self.case.worths.is_contested(key):
                     gain = gain + needed + self.case.worths.find_row(i, option)
-                gains[n, there] = np.maximum(gains[n, there], gain * _flag_turns(wanted, pattern, turns))
+                in_turn = _flag_turns(expected_call, pattern, turns)
+                gains[n, of_tool] = np.maximum(gains[n, of_tool], gain * in_turn)
 
-    def _compute_gain(self, wanted: ExpectedCall, step: Step) -> float:
-        """What this pair adds: 0 unless the turn fits; a required name outweighs all optional ones, a name all else."""
-        timely = [pattern for _, pattern in wanted.options if wanted.is_in_turn(pattern, step.turn)]
-        names = [pattern for pattern in timely if self.case.is_same_name(pattern.tool, step.call.name)]
-        if not names:
-            return self._weigh_stand_in(step) if timely and wanted.required else 0.0
-        named = self._weigh_name(wanted)
-        if not (wanted.options[1:] or self.case.worths.is_contested(self.case.make_name_key(step.call.name))):
-            return named
-        return named + self._weigh_need(step) + max([self.case.worth(pattern, step) for pattern in names])
+    def _compute_gain(self, expected_call: ExpectedCall, step: Step) -> float:
+        """Compute the gain of one pair: 0 unless the turn fits.
 
-    def _weigh_name(self, wanted: ExpectedCall) -> float:
-        """What the name alone is worth. Of equal patterns the one with a place goes first."""
-        size = len(self.wanted) + 1.0
-        return (size * size if wanted.required else size) + (IN_ITS_PLACE if wanted.position is not None else 0.0)
+        A required call's name outweighs all optional ones together, and a name outweighs everything else.
+        """
+        in_turn = [pattern for _, pattern in expected_call.options if expected_call.is_in_turn(pattern, step.turn)]
+        same_name = [pattern for pattern in in_turn if self.case.is_same_name(pattern.tool, step.call.name)]
+        if not same_name:
+            return self._weigh_stand_in(step) if in_turn and expected_call.required else 0.0
+        name_gain = self._weigh_name(expected_call)
+        if not (expected_call.options[1:] or self.case.worths.is_contested(self.case.make_name_key(step.call.name))):
+            return name_gain
+        return name_gain + self._weigh_need(step) + max([self.case.worth(pattern, step) for pattern in same_name])
+
+    def _weigh_name(self, expected_call: ExpectedCall) -> float:
+        """Return the gain of the name alone. Among equal patterns, one with a position goes first."""
+        size = len(self.expected_calls) + 1.0
+        return (size * size if expected_call.required else size) + (
+            STAND_IN_GAIN if expected_call.position is not None else 0.0
+        )
 
     def _weigh_need(self, step: Step) -> float:
-        """Of calls that are worth the same, one that would count as too many goes before one that is free."""
-        return IN_ITS_PLACE if step.index in self.case.one_too_many else 0.0
+        """Return a tie-breaker: among equal calls, pair the one that would count as extra before one that costs nothing."""
+        return STAND_IN_GAIN if step.index in self.case.one_too_many else 0.0
 
     def _weigh_stand_in(self, step: Step) -> float:
-        """A call that would count as one too many rather than one that is free: no order of writing may decide which."""
-        return IN_ITS_PLACE if step.index in self.case.one_too_many else IN_ITS_PLACE / 2
+        """Return the gain of a stand-in. One that would count as extra goes first, so the order of writing decides nothing."""
+        return STAND_IN_GAIN if step.index in self.case.one_too_many else STAND_IN_GAIN / 2
 
     def _build_pair(self, i: int, j: int) -> Pair:
-        options, step = self.wanted[i].options, self.steps[j]
+        options, step = self.expected_calls[i].options, self.steps[j]
         best = (
             max(options, key=lambda option: self._compute_option_gain(option[1], step)) if options[1:] else options[0]
         )
@@ -193,40 +205,44 @@ class _Aligner:
         return 1.0 + self.case.worth(pattern, step)
 
 
-def _flag_turns(wanted: ExpectedCall, pattern: CallPattern, turns: Numbers) -> Flags:
-    """Whether each of these turns may hold the call that an option means."""
+def _flag_turns(expected_call: ExpectedCall, pattern: CallPattern, turns: Numbers) -> Flags:
+    """Flag the turns in which a call may stand for this option."""
     import numpy as np  # noqa: PLC0415
 
-    due = {pattern.turn, wanted.turn} - {None}
+    due = {pattern.turn, expected_call.turn} - {None}
     return turns == next(iter(due)) if len(due) == 1 else np.full(len(turns), not due)
 
 
 def _align_in_order(case: Case) -> Alignment | None:
-    """Each call with the one expected in its place, where all fit, and no name comes twice or the arguments do too.
+    """Pair each call with the expected call at its index, if all fit and either no name repeats or the arguments agree too.
 
-    Nothing can beat that.
+    No other alignment can beat that. None where it does not hold.
     """
-    steps, wanted = case.trace.steps, case.wanted
+    steps, expected_calls = case.trace.steps, case.expected_calls
     count = len(steps)
-    if count != len(wanted):
+    if count != len(expected_calls):
         return None
-    settled = not case.matching.fold_names and len({step.call.name for step in steps}) == count
-    for step, one in zip(steps, wanted, strict=True):
-        pattern = one.options[0][1]
-        if one.options[1:] or pattern.tool != step.call.name or not one.is_in_turn(pattern, step.turn):
+    distinct = not case.matching.fold_names and len({step.call.name for step in steps}) == count
+    for step, expected_call in zip(steps, expected_calls, strict=True):
+        pattern = expected_call.options[0][1]
+        if (
+            expected_call.options[1:]
+            or pattern.tool != step.call.name
+            or not expected_call.is_in_turn(pattern, step.turn)
+        ):
             return None
-        if not settled and (pattern.says_result or not case.agrees(pattern, step)):
+        if not distinct and (pattern.says_result or not case.agrees(pattern, step)):
             return None
-    return Alignment(tuple([Pair(i, i, *one.options[0]) for i, one in enumerate(wanted)]), (), ())
+    return Alignment(tuple([Pair(i, i, *one.options[0]) for i, one in enumerate(expected_calls)]), (), ())
 
 
-def _find_place(wanted: ExpectedCall) -> tuple[int, int]:
-    """The turn and the place of an expected call, those without a place last: no order of writing breaks a tie."""
-    return wanted.turn or 0, UNPLACED if wanted.position is None else wanted.position
+def _find_place(expected_call: ExpectedCall) -> tuple[int, int]:
+    """Return the turn and position of an expected call, those without a position last: the order of writing breaks no tie."""
+    return expected_call.turn or 0, UNPLACED if expected_call.position is None else expected_call.position
 
 
 UNPLACED = 2**31
 
 
-def _render_options(wanted: ExpectedCall) -> list[str]:
-    return sorted(pattern.model_dump_json() for _, pattern in wanted.options)
+def _render_options(expected_call: ExpectedCall) -> list[str]:
+    return sorted(pattern.model_dump_json() for _, pattern in expected_call.options)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from service.core.critics import MATCHED, Critic, Match, OpenComparison
+from service.core.expectations.templates import GivenMatcher, Shape, Template, has_matcher
 from service.core.json.pointers import escape_token
 from service.core.json.values import SCALARS, equals, format_value
 from service.core.models.light import light
-from service.core.shapes import GivenMatcher, Shape, Template, has_matcher
 
 
 @light
@@ -28,7 +28,7 @@ class BoundArgument:
         return self.critic is not None and self.critic.optional
 
     def match(self, actual: JsonValue) -> Match | OpenComparison:
-        """The comparison with what was given."""
+        """Compare the argument with the value that the call gave."""
         if self.critic is not None:
             return self.critic.match(actual, self.expected)
         if equals(self.expected, actual):
@@ -38,7 +38,7 @@ class BoundArgument:
 
 
 def bind(name: str, value: Template, *, critics: Mapping[str, Critic], weight: float = 1.0) -> BoundArgument:
-    """The expected `value` of the argument `name` with its critic: its own, else the rubric's for that path, else none."""
+    """Bind the expected `value` of the argument `name` to its critic: its own, else the rubric's for that path, else none."""
     if type(value) in SCALARS and not critics:
         return BoundArgument(name, value, None, weight)  # pyright: ignore[reportArgumentType] (a scalar)
     template = _put_critics(value, f"/{escape_token(name)}", critics) if critics else value
@@ -52,12 +52,12 @@ def bind(name: str, value: Template, *, critics: Mapping[str, Critic], weight: f
 
 
 def _put_critics(value: Template, path: str, critics: Mapping[str, Critic]) -> Template:
-    """The template with the rubric's critics put where it has bare values."""
+    """Return the template with the rubric's critics in place of the bare values that they apply to."""
     if isinstance(value, Critic):
         return value
     critic = critics.get(path) or (critics.get(path[1:]) if path.count("/") == 1 else None)
     if critic is not None:
-        return GivenMatcher(critic, value)  # pyright: ignore[reportArgumentType] (bare: the writer gave no matcher here)
+        return GivenMatcher(critic, value)  # pyright: ignore[reportArgumentType] (a bare value, with no matcher inside)
     if isinstance(value, Mapping):
         return {key: _put_critics(item, f"{path}/{escape_token(key)}", critics) for key, item in value.items()}
     if isinstance(value, list):

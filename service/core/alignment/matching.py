@@ -1,4 +1,4 @@
-"""Optimal one-to-one assignment of expected to actual calls: never greedy, so no order of writing costs a point."""
+"""Optimal one-to-one assignment of expected to actual calls: never greedy, so the order of writing costs no point."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 Matrix = Sequence[Sequence[float]]
 
-SMALL = 9
-"""Problems of up to this many pairs are solved by trying all; larger ones are worth loading a solver for."""
+MAX_PERMUTED_PAIRS = 9
+"""Up to this many pairs, every assignment is tried; beyond, loading a solver pays."""
 
 
 def assign(gain: Matrix) -> list[tuple[int, int]]:
-    """The pairs (row, column) of a one-to-one assignment with the greatest total gain.
+    """Return the pairs (row, column) of a one-to-one assignment with the greatest total gain.
 
-    `gain` is n x m, each entry finite; min(n, m) pairs come back, by row. Of several optimal assignments the one whose
-    columns stay closest to the order of the rows is taken, so equal calls are paired in the order they were made.
-    Source: the linear sum assignment problem, by `solve_assignment` where it is not obvious.
+    `gain` is n x m, each entry finite; min(n, m) pairs come back, sorted by row. Of several optimal assignments, the one whose
+    columns stay closest to the order of the rows wins, so equal calls are paired in the order they were made.
+    Source: the linear sum assignment problem, by `solve_assignment` unless it is obvious.
     """
     if not gain or not gain[0]:
         return []
-    if len(gain) * len(gain[0]) <= SMALL:
+    if len(gain) * len(gain[0]) <= MAX_PERMUTED_PAIRS:
         return _solve_obvious(gain) or _try_all(gain)
     return _solve_obvious(gain) or _solve(gain)
 
 
 def assign_matrix(gain: Floats) -> list[tuple[int, int]]:
-    """The same pairs as `assign` finds, of a matrix with many entries."""
+    """Return the same pairs as `assign`, for a matrix with many entries."""
     import numpy as np  # noqa: PLC0415 (as below)
 
     rows, columns = gain.shape
@@ -51,7 +51,7 @@ def assign_matrix(gain: Floats) -> list[tuple[int, int]]:
 
 
 def _solve_obvious(gain: Matrix) -> list[tuple[int, int]]:
-    """Solves what needs no solver: one row or one column, or every row's unique best column its own."""
+    """Solve what needs no solver: one row, one column, or every row with a unique best column of its own. [] otherwise."""
     if len(gain) == 1:
         return [(0, _find_first_best(gain[0]))]
     if len(gain[0]) == 1:
@@ -62,7 +62,7 @@ def _solve_obvious(gain: Matrix) -> list[tuple[int, int]]:
 
 
 def _try_all(gain: Matrix) -> list[tuple[int, int]]:
-    """Tries every assignment of a small problem."""
+    """Try every assignment of a small problem."""
     n, m = len(gain), len(gain[0])
     if n <= m:
         tries = (list(enumerate(columns)) for columns in permutations(range(m), n))

@@ -1,4 +1,4 @@
-"""The linear sum assignment problem: scipy's solver where it is installed, else one of our own, a hundred times slower."""
+"""Solve the linear sum assignment problem: with scipy where it is installed, else with our own solver, 100 times slower."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Solver = Callable[[object, bool], tuple[Iterable[int], Iterable[int]]]
 
 
 def solve_assignment(gain: Floats) -> list[tuple[int, int]]:
-    """The pairs (row, column), by row, of a one-to-one assignment with the greatest total gain; min(n, m) of n x m."""
+    """Return the min(n, m) pairs (row, column) of a one-to-one assignment with the greatest total gain (n x m), by row."""
     try:
         from scipy import optimize  # noqa: PLC0415 # pyright: ignore[reportMissingTypeStubs]
     except ModuleNotFoundError:
@@ -26,7 +26,7 @@ def solve_assignment(gain: Floats) -> list[tuple[int, int]]:
 
 
 def augment_rows(gain: Floats) -> list[tuple[int, int]]:
-    """The same without scipy, of a matrix with no more rows than columns; n rows cost O(n^2 m).
+    """Solve the same without scipy, for a matrix with no more rows than columns. n rows of m columns cost O(n^2 m).
 
     Source: shortest augmenting paths with dual prices (Jonker and Volgenant, Computing 38, 1987), a row at a time.
     """
@@ -50,12 +50,12 @@ def augment_rows(gain: Floats) -> list[tuple[int, int]]:
         row_price[row_of[owned]] += length - shortest[owned]
         row_price[start] += length
         column_price[done] += shortest[done] - length
-        _turn_path(row_of, before, column, start)
+        _flip_path(row_of, before, column, start)
     return sorted((int(row), column) for column, row in enumerate(row_of) if row >= 0)
 
 
-def _turn_path(row_of: NDArray[int64], before: NDArray[int64], column: int, start: int) -> None:
-    """Gives each column of the path to the row before it, from the free column back to the new row."""
+def _flip_path(row_of: NDArray[int64], before: NDArray[int64], column: int, start: int) -> None:
+    """Give each column of the path to the row before it, from the free column back to the new row."""
     column_of = {int(row): column for column, row in enumerate(row_of) if row >= 0}
     while True:
         row = int(before[column])

@@ -8,11 +8,11 @@ from functools import lru_cache
 from service.core.checks import WHOLE, Subject
 from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
 from service.core.conclusion.oversights import find_oversights
+from service.core.conclusion.report_json import keep_json
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
-from service.core.encoding import keep_json
 from service.core.evidence.injection.signals import find_suspicions
-from service.core.expectation import ExpectedCall
+from service.core.expectations.expectation import ExpectedCall
 from service.core.judging.fits import Fit, Status
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
@@ -44,7 +44,7 @@ from service.core.results.failures.marking import list_failures
 from service.core.rubric import CompiledCriterion, Stage
 from service.core.scores import Fold, find_deciding, fold_results
 from service.core.trace import Trace
-from service.core.unread import UNREAD_RESULT
+from service.core.unread_parts import UNREAD_RESULT
 
 STRATUM = "stratum"
 """The tag that says of which stratum of labelled sets a trace is: who wrote it, say."""
@@ -112,7 +112,9 @@ def _build_rubric_ref(name: str, version: int, digest: str) -> RubricRef:
 
 
 def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
-    return tuple([MissingCall(plan.wanted[i].path, plan.wanted[i].tool) for i in plan.alignment.missing])
+    return tuple(
+        [MissingCall(plan.expected_calls[i].path, plan.expected_calls[i].tool) for i in plan.alignment.missing]
+    )
 
 
 ConcludedCriterion = tuple[CriterionResult, CriterionScore, Sequence[SubjectResult] | None]
@@ -152,7 +154,7 @@ def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers) -> Conclu
     if type(first) is Skipped and not (outcomes[1:] or first.findings or first.bounds) and subject.expected is None:
         return *_conclude_skipped(criterion, subject, first), outcomes
     result = fold_criterion(criterion, [outcome for _, outcome in outcomes])
-    return result, _build_criterion_score(result, outcomes, answers.plan.wanted), outcomes
+    return result, _build_criterion_score(result, outcomes, answers.plan.expected_calls), outcomes
 
 
 # What most criteria of most traces come to is made once: making it costs more than finding it.
@@ -293,7 +295,7 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
                 stage=criterion.stage,
                 step=subject.step,
                 turn=subject.turn,
-                expected=None if subject.expected is None else plan.wanted[subject.expected].path,
+                expected=None if subject.expected is None else plan.expected_calls[subject.expected].path,
                 kind=part.kind,
                 cause=part.cause,
                 reason=part.reason,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from service.core.budget import Meter
 from service.core.case import fold_name
 from service.core.checks import ASPECTS, Aspect
-from service.core.expectation import CallPattern, Expectation, ExpectedCall, Listing, Scope
+from service.core.expectations.expectation import CallPattern, Expectation, ExpectedCall, Listing, Scope
 from service.core.gates.names import find_near
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding
 from service.core.rubric import Rubric
 from service.core.schemas import SchemaProblem, build_validator
 from service.core.trace import ToolDef, Trace
+from service.core.work_limits import Meter
 
 
 def find_oversights(
@@ -69,7 +69,7 @@ def _list_needs(expectation: Expectation, listing: Listing, *, without: frozense
             needs.append((f"{path}/calls", "whether nothing is called", NO_CALL))
         if scope.calls == "some":
             needs.append((f"{path}/calls", "whether something is called", SOME_CALL))
-        for wanted in section.wanted:
+        for wanted in section.expected_calls:
             if wanted.required:
                 needs += _list_call_needs(wanted, reads_calls=reads_calls)
         if not scope.__pydantic_fields_set__ <= CALL_FIELDS:  # (what `model_fields_set` looks up)
@@ -163,7 +163,7 @@ def _list_names(listing: Listing) -> list[NamedTool]:
     names: list[NamedTool] = []
     for section in listing.sections:
         path, scope = section.path, section.scope
-        for wanted in section.wanted:
+        for wanted in section.expected_calls:
             for at, pattern in wanted.options:
                 names += ((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS),)
         for n, ban in enumerate(scope.disallowed):

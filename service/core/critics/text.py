@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue, field_validator
 from service.core.critics.base import MATCHED, Critic, Match, OpenComparison, ValueCritic, build_mismatch
 from service.core.critics.similarity import LONGEST, Metric, measure_similarity
 from service.core.json.values import equals, format_value
-from service.core.patterns import compile_regex
+from service.core.regex import compile_regex
 
 
 class Pattern(Critic):

@@ -1,1 +1,1 @@
-"""The deterministic checks: each is a class with its `kind` in one file of this package, found by `service.core.rubric`."""
+"""The deterministic checks: each is a class with a `kind`, in a file of this package, that `service.core.rubric` discovers."""

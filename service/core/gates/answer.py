@@ -1,4 +1,4 @@
-"""Step 4 of the contract, where the expectation names the text: does the model say it?"""
+"""Step 4 of the contract, where the expectation names a text: does the model say it?"""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.budget import COST_OF_A_MATCHER, count_text_chars
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, Subject, SubjectOutcome
 from service.core.critics import Critic, Match, OpenComparison, WordsComparison
-from service.core.hollow import is_hollow
-from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import OpenValue, PartialOutcome
-from service.core.shapes import Template, find_cost, match_template
+from service.core.expectations.templates import Template, find_cost, match_template
+from service.core.hollow_answers import is_hollow
+from service.core.outcome import Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped, build_failure
+from service.core.work_limits import COST_OF_A_MATCHER, count_text_chars
 
 NO_ANSWER_EXPECTED = Skipped("not_applicable", "no answer was expected")
 
 
 class AnswerGate(Check):
-    """The final text (of the trace, or of a turn) against `answer`, a text or a matcher; what was given back against `output`.
+    """Compare the final text (of the trace, or of a turn) with `answer`, a text or a matcher, and the run's output with `output`.
 
     Findings: `wrong_answer`, `wrong_output`.
     """
@@ -31,22 +30,22 @@ class AnswerGate(Check):
     nothing: ClassVar[Skipped | None] = NO_ANSWER_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each answer that is expected."""
-        asked = [(turn, scope.answer) for _, scope, turn in case.scopes if scope.answer is not None]
-        seen = [
-            (Subject(turn=turn), _pick_best(case, wanted, _list_answers(case, turn), "wrong_answer", turn))
-            for turn, wanted in asked
+        """Return one outcome for each expected answer, and one for an expected output."""
+        answers = [(turn, scope.answer) for _, scope, turn in case.scopes if scope.answer is not None]
+        outcomes = [
+            (Subject(turn=turn), _score_best(case, expected, _list_answers(case, turn), "wrong_answer", turn))
+            for turn, expected in answers
         ]
         output = compare_output(case)
-        seen += [] if output is None else [(WHOLE, output)]
-        return seen or [(WHOLE, NO_ANSWER_EXPECTED)]
+        outcomes += [] if output is None else [(WHOLE, output)]
+        return outcomes or [(WHOLE, NO_ANSWER_EXPECTED)]
 
 
 NO_TEXT_EXPECTED = Skipped("not_applicable", "no text was expected")
 
 
 class SaidGate(Check):
-    """The assistant's texts against `said`: the one that matches best counts. Finding: `not_said`."""
+    """Compare the assistant's texts with `said`: the text that matches best counts. Finding: `not_said`."""
 
     kind: Literal["said"] = "said"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
@@ -54,32 +53,32 @@ class SaidGate(Check):
     nothing: ClassVar[Skipped | None] = NO_TEXT_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each text that is expected."""
-        asked = [(turn, text) for _, scope, turn in case.scopes for text in _list_texts_said(scope.said)]
-        seen = [
-            (Subject(turn=turn), _pick_best(case, wanted, _list_texts(case, turn), "not_said", turn))
-            for turn, wanted in asked
+        """Return one outcome for each expected text."""
+        texts = [(turn, text) for _, scope, turn in case.scopes for text in _list_expected_texts(scope.said)]
+        outcomes = [
+            (Subject(turn=turn), _score_best(case, expected, _list_texts(case, turn), "not_said", turn))
+            for turn, expected in texts
         ]
-        return seen or [(WHOLE, NO_TEXT_EXPECTED)]
+        return outcomes or [(WHOLE, NO_TEXT_EXPECTED)]
 
 
 def compare_output(case: Case) -> Outcome | PartialOutcome | None:
-    """What was given back against what was expected; None where nothing was."""
+    """Compare the run's output with the expected one; None where no output is expected."""
     if case.expectation is None or not case.expectation.says_output:
         return None
-    given = case.output
-    if given is None:
-        return judge_silence(case, None)
-    return compare_with(case, case.expectation.output, given.value, given.path)
+    output = case.output
+    if output is None:
+        return score_silence(case, None)
+    return compare_with(case, case.expectation.output, output.value, output.path)
 
 
-def compare_with(case: Case, wanted: Template, value: JsonValue, path: str) -> Outcome | PartialOutcome:
-    """A value that was given back, at its pointer, against the one that was wanted."""
-    cost = find_cost(wanted)
-    asked = wanted.model_dump(mode="json") if isinstance(wanted, Critic) else wanted
+def compare_with(case: Case, expected: Template, value: JsonValue, path: str) -> Outcome | PartialOutcome:
+    """Compare an output value, found at the pointer `path`, with the expected one."""
+    cost = find_cost(expected)
+    plain = expected.model_dump(mode="json") if isinstance(expected, Critic) else expected
     case.meter.spend("comparisons", COST_OF_A_MATCHER * cost)
-    case.meter.spend("characters", cost * count_text_chars([asked, value]))
-    match = match_template(wanted, value)
+    case.meter.spend("characters", cost * count_text_chars([plain, value]))
+    match = match_template(expected, value)
     if not isinstance(match, Match):
         return _leave_value_open(match, path)
     return Scored(match.value, match.passed, () if match.passed else (Finding("wrong_output", match.note, path),))
@@ -91,17 +90,17 @@ def _leave_value_open(match: OpenComparison, path: str) -> Outcome | PartialOutc
     return Skipped(match.cause, match.reason)
 
 
-def _list_texts_said(said: Template | None) -> Sequence[Template]:
+def _list_expected_texts(said: Template | None) -> Sequence[Template]:
     if said is None:
         return ()
     return said if isinstance(said, list) else [said]  # pyright: ignore[reportReturnType]
 
 
-Spoken = tuple[str, str]
-"""The pointer of a text and the text."""
+PlacedText = tuple[str, str]
+"""A text's pointer and the text."""
 
 
-def _list_texts(case: Case, turn: int | None) -> list[Spoken]:
+def _list_texts(case: Case, turn: int | None) -> list[PlacedText]:
     return [
         (f"/messages/{n}/text", message.text)
         for n, message in case.find_messages(turn)
@@ -109,14 +108,14 @@ def _list_texts(case: Case, turn: int | None) -> list[Spoken]:
     ]
 
 
-def _list_answers(case: Case, turn: int | None) -> list[Spoken]:
+def _list_answers(case: Case, turn: int | None) -> list[PlacedText]:
     if turn is None:
         return [] if case.trace.answer is None else [("/answer", case.trace.answer)]
     return _list_texts(case, turn)[-1:]
 
 
-def judge_silence(case: Case, turn: int | None) -> Outcome:
-    """What having no text means: the trace stops at a call, or the model had its say and said nothing."""
+def score_silence(case: Case, turn: int | None) -> Outcome:
+    """Score a turn without a text: not captured where the trace stops at a call, a failure where the model said nothing."""
     absent = case.explain_absence(turn)
     if absent is not None:
         return absent
@@ -128,38 +127,38 @@ def judge_silence(case: Case, turn: int | None) -> Outcome:
     return build_failure(0.0, Finding("no_answer", "the model said nothing", "/messages"))
 
 
-def _pick_best(
-    case: Case, wanted: Template, texts: Sequence[Spoken], code: str, turn: int | None
+def _score_best(
+    case: Case, expected: Template, texts: Sequence[PlacedText], code: str, turn: int | None
 ) -> Outcome | PartialOutcome:
-    """The outcome of the text that fits best. Words are held against all texts together: one of them must fit."""
+    """Score the text that fits best. An expectation in words goes to the judge with all texts: one of them must fit."""
     if not texts:
-        return judge_silence(case, turn)
-    _spend(case, wanted, texts)
-    compared = [(path, match_template(wanted, text)) for path, text in texts]
-    matches = [(path, match) for path, match in compared if isinstance(match, Match)]
-    unknown = [(path, match) for path, match in compared if isinstance(match, OpenComparison)]
+        return score_silence(case, turn)
+    _spend(case, expected, texts)
+    comparisons = [(path, match_template(expected, text)) for path, text in texts]
+    matches = [(path, match) for path, match in comparisons if isinstance(match, Match)]
+    open_ones = [(path, match) for path, match in comparisons if isinstance(match, OpenComparison)]
     if not matches:
-        return _leave_open(texts, *unknown[-1])
-    path, best = max(matches, key=lambda found: (found[1].passed, found[1].value))
+        return _leave_open(texts, *open_ones[-1])
+    path, best = max(matches, key=lambda placed: (placed[1].passed, placed[1].value))
     return Scored(best.value, best.passed, () if best.passed else (Finding(code, best.note, path),))
 
 
-def _spend(case: Case, wanted: Template, texts: Sequence[Spoken]) -> None:
-    """Counts the comparisons that are to be made."""
-    if isinstance(wanted, str):
+def _spend(case: Case, expected: Template, texts: Sequence[PlacedText]) -> None:
+    """Charge the budget for the comparisons before they are made."""
+    if isinstance(expected, str):
         case.meter.spend("comparisons", 2 * len(texts))
         return
-    case.meter.spend("comparisons", COST_OF_A_MATCHER * find_cost(wanted) * len(texts))
-    asked = wanted.model_dump(mode="json") if isinstance(wanted, Critic) else wanted
-    chars = count_text_chars([asked]) * len(texts) + sum([len(text) for _, text in texts])
-    case.meter.spend("characters", find_cost(wanted) * chars)
+    case.meter.spend("comparisons", COST_OF_A_MATCHER * find_cost(expected) * len(texts))
+    plain = expected.model_dump(mode="json") if isinstance(expected, Critic) else expected
+    chars = count_text_chars([plain]) * len(texts) + sum([len(text) for _, text in texts])
+    case.meter.spend("characters", find_cost(expected) * chars)
 
 
-def _leave_open(texts: Sequence[Spoken], path: str, match: OpenComparison) -> Outcome | PartialOutcome:
+def _leave_open(texts: Sequence[PlacedText], path: str, match: OpenComparison) -> Outcome | PartialOutcome:
     if not isinstance(match, WordsComparison):
         return _leave_value_open(match, path)
-    full: list[JsonValue] = [text for _, text in texts if not is_hollow(text)]
-    if not full:
+    substantial: list[JsonValue] = [text for _, text in texts if not is_hollow(text)]
+    if not substantial:
         return build_failure(0.0, Finding("hollow_answer", f"{texts[-1][1].strip()!r} says nothing", texts[-1][0]))
-    value: JsonValue = match.value if len(texts) == 1 else full
+    value: JsonValue = match.value if len(texts) == 1 else substantial
     return PartialOutcome((OpenValue(match.words, value, path),))

@@ -13,7 +13,8 @@ from service.core.alignment.binding import BoundArgument, bind
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import MATCHED, Critic, Match, OpenComparison, WordsComparison
-from service.core.expectation import CallPattern, ExtraArguments
+from service.core.expectations.expectation import CallPattern, ExtraArguments
+from service.core.expectations.templates import Template
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.free_texts import TextSoftener
 from service.core.gates.schema import score_unread
@@ -22,32 +23,31 @@ from service.core.json.pointers import escape_token
 from service.core.json.values import equals
 from service.core.models.kinds import TaggedUnion
 from service.core.models.light import light
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
-from service.core.partial import OpenValue, PartialOutcome
+from service.core.outcome import PERFECT, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped
 from service.core.schemas import Validator
-from service.core.shapes import Template
 from service.core.trace import Step
 from service.core.weights import Weight, read_weight
 
-ANY_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
+FREE_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
 
 
 @light
 class ArgumentIssue:
-    """One argument that did not simply match. A finding says what is wrong; `match` may be that a cap forbade comparing."""
+    """An argument that does not match exactly: a close match, a mismatch, or a comparison that code left open."""
 
     weight: float
     match: Match | OpenComparison
     code: str
+    """The code of its finding."""
     name: str
 
     @property
     def worth(self) -> float:
-        """Its value; what is for a judge counts in full here, where calls are paired."""
+        """Its value for the pairing of calls, where an argument left to a judge counts in full."""
         return self.match.value if isinstance(self.match, Match) else float(isinstance(self.match, WordsComparison))
 
-    def open(self, step: Step) -> OpenValue:
-        """What a judge is asked of it, or why nobody can say."""
+    def build_open_value(self, step: Step) -> OpenValue:
+        """Build the question to a judge, or the reason why the comparison stays open."""
         place = f"{build_call_path(step)}/arguments/{escape_token(self.name)}"
         if isinstance(self.match, WordsComparison):
             return OpenValue(self.match.words, self.match.value, place, self.weight)
@@ -57,7 +57,7 @@ class ArgumentIssue:
         return OpenValue("", None, place, self.weight, Skipped(cause, f"{self.name}: {reason}"))
 
     def build_finding(self, step: Step) -> Finding:
-        """What is wrong with this argument, and where."""
+        """Build the finding that says what is wrong with this argument, and where."""
         if isinstance(self.match, Match) and self.match.passed:
             message = f"{self.name}: {self.match.note or f'passes with a score of {self.match.value:.2f}'}"
             return Finding("close_match", message, f"{build_call_path(step)}/arguments/{escape_token(self.name)}")
@@ -69,32 +69,32 @@ class ArgumentIssue:
 
 @light
 class Agreement:
-    """All arguments of one pair: the weight of those that match, and the others one by one."""
+    """How the arguments of one pair compare: the total weight of those that match, and the issues of all others."""
 
     matched: float
-    others: list[ArgumentIssue]
+    issues: list[ArgumentIssue]
 
 
-AGREED = Agreement(0.0, [])
-"""Where all match, nothing is weighed."""
+FULL_AGREEMENT = Agreement(0.0, [])
+"""All arguments match; their weight does not matter then."""
 
 
 def _weigh_matched(
-    bound: Mapping[str, BoundArgument], actual: Mapping[str, JsonValue], others: Iterable[ArgumentIssue]
+    bound: Mapping[str, BoundArgument], actual: Mapping[str, JsonValue], issues: Iterable[ArgumentIssue]
 ) -> float:
-    """The weight of the arguments that are given and are not among the others."""
-    odd = {one.name for one in others}
-    return fsum([one.weight for name, one in bound.items() if name in actual and name not in odd])
+    """Return the total weight of the arguments that the call gives and that have no issue."""
+    at_issue = {one.name for one in issues}
+    return fsum([one.weight for name, one in bound.items() if name in actual and name not in at_issue])
 
 
 class ArgumentsGate(Check):
-    """Critics by argument over the optimal alignment: the weighted mean of the arguments' scores for each pair.
+    """Compare the arguments of each aligned pair, each by its critic: the weighted mean of their scores.
 
-    A missing call is 0; an unexpected one is for the name check to charge. A matcher in the expectation goes before the
-    rubric's critic for that argument, and what neither names is compared exactly, or by `texts` where it is a free text. An
-    extra argument counts as one that scored 0, unless the rubric says otherwise or the tool's schema requires it. Findings:
-    `missing_argument`, `wrong_argument`, `extra_argument`, and `close_match` where a matcher passes with less than 1.0, or
-    what is not the very same text.
+    A missing call scores 0; the name check charges for an unexpected one. A matcher in the expectation takes precedence over
+    the rubric's critic for that argument. An argument that neither names is compared exactly, or by `texts` if it is a free
+    text. An extra argument counts as one that scored 0, unless the rubric says otherwise or the tool's schema requires it.
+    Findings: `missing_argument`, `wrong_argument`, `extra_argument`, and `close_match` where a matcher passes with less than
+    1.0, or passes a text that is not identical.
     """
 
     kind: Literal["arguments"] = "arguments"
@@ -102,34 +102,34 @@ class ArgumentsGate(Check):
     critics: dict[str, Annotated[Critic, TaggedUnion()]] = Field(default={})
     """Critics by argument: a name (`amount`) or a JSON pointer (`/filter/price`)."""
     texts: Annotated[Critic, TaggedUnion()] | None = None
-    """The critic of free texts that are not the expected ones: for values that no matcher compares, where the tool's schema
-    declares a text without `enum`, `const`, `pattern` or `format` whose name speaks of no identifier, code, key, address or
-    path. Absent: they are compared exactly."""
+    """The critic that decides about free texts that differ from the expected ones: values without a matcher of their own, where
+    the tool's schema declares a text without `enum`, `const`, `pattern` or `format`, and the name does not suggest an identifier,
+    code, key, address or path. Absent: they are compared exactly."""
     weights: dict[str, Weight] = {}
     """Weights by argument name. Unlisted: 1, or `medium` where any weight is given by name."""
     extra: ExtraArguments = "count"
-    """What an argument does that the expectation does not list."""
+    """The effect of an argument that the expectation does not list."""
     fill_defaults: bool = True
-    """Whether a default of the tool's schema stands in for an absent (not a null) argument, on both sides."""
+    """Whether a default of the tool's schema fills in for an absent (not a null) argument, on both sides."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each pair and each missing call."""
+        """Return one outcome for each pair and each missing call."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         paired = [(case.subjects[pair.step], self._score_pair(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *score_all_missing(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
-        """The score this pair would get."""
+        """Return the score that this pair would get."""
         if pattern.args is None:
-            return _ANY
+            return _FREE_ARGUMENTS_VALUE
         if step.call.arguments is None:
             return 0.0
-        agreement = self._find_agreement(case, pattern, step, step.call.arguments, chosen=False)
+        agreement = self._find_agreement(case, pattern, step, step.call.arguments, aligned=False)
         return self._compute_value(pattern, agreement)
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
-        """Whether no matcher compares."""
+        """Whether every argument is compared by equality, with no matcher."""
         return all(bound.critic is None for bound in self._get_bound(case, pattern).values())
 
     def _score_pair(self, case: Case, pair: Pair) -> Outcome | PartialOutcome:
@@ -137,70 +137,75 @@ class ArgumentsGate(Check):
         if pattern.tool != step.call.name and not (right_tool := score_name(case, pair)).passed:
             return right_tool
         if pattern.args is None:
-            return ANY_ARGUMENTS
+            return FREE_ARGUMENTS
         if step.call.arguments is None:
             return settle_pair(case, pair, score_unread(step))
-        agreement = self._find_agreement(case, pattern, step, step.call.arguments, chosen=True)
-        if not agreement.others:
+        agreement = self._find_agreement(case, pattern, step, step.call.arguments, aligned=True)
+        if not agreement.issues:
             return PERFECT
         return settle_pair(case, pair, self._build_outcome(pattern, agreement, step))
 
     def _build_outcome(self, pattern: CallPattern, agreement: Agreement, step: Step) -> Outcome | PartialOutcome:
-        unknown = [one for one in agreement.others if isinstance(one.match, OpenComparison)]
-        decided = Agreement(agreement.matched, [one for one in agreement.others if isinstance(one.match, Match)])
+        open_issues = [one for one in agreement.issues if isinstance(one.match, OpenComparison)]
+        decided = Agreement(agreement.matched, [one for one in agreement.issues if isinstance(one.match, Match)])
         value, findings = (
             self._compute_value(pattern, decided),
-            tuple([one.build_finding(step) for one in decided.others]),
+            tuple([one.build_finding(step) for one in decided.issues]),
         )
-        passed = not any(isinstance(one.match, Match) and not one.match.passed for one in decided.others)
-        if not unknown or self._has_forbidden(pattern, decided):
+        passed = not any(isinstance(one.match, Match) and not one.match.passed for one in decided.issues)
+        if not open_issues or self._has_forbidden(pattern, decided):
             return Scored(value, passed, findings)
-        weight = fsum([decided.matched, *[one.weight for one in decided.others]])
-        return PartialOutcome(tuple([one.open(step) for one in unknown]), weight, weight * value, passed, findings)
+        weight = fsum([decided.matched, *[one.weight for one in decided.issues]])
+        return PartialOutcome(
+            tuple([one.build_open_value(step) for one in open_issues]), weight, weight * value, passed, findings
+        )
 
     def _has_forbidden(self, pattern: CallPattern, agreement: Agreement) -> bool:
-        """Whether there is an argument that makes all others count for nothing."""
-        extra = any(one.code == "extra_argument" for one in agreement.others)
+        """Whether an extra argument is forbidden and so zeroes the whole call."""
+        extra = any(one.code == "extra_argument" for one in agreement.issues)
         return extra and (pattern.extra_args or self.extra) == "forbid"
 
     def _compute_value(self, pattern: CallPattern, agreement: Agreement) -> float:
-        """The weighted mean over all arguments; 1.0 where none weighs anything, 0.0 where one is forbidden."""
-        others = agreement.others
-        if not others:
+        """Compute the weighted mean over all arguments; 1.0 where no argument has a weight, 0.0 where one is forbidden."""
+        issues = agreement.issues
+        if not issues:
             return 1.0
         if self._has_forbidden(pattern, agreement):
             return 0.0
-        total = fsum([agreement.matched, *[one.weight for one in others]])
-        gained = [one.weight * one.worth for one in others]
+        total = fsum([agreement.matched, *[one.weight for one in issues]])
+        gained = [one.weight * one.worth for one in issues]
         return min(1.0, fsum([agreement.matched, *gained]) / total) if total else 1.0
 
     def _find_agreement(
-        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool
+        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, aligned: bool
     ) -> Agreement:
-        """Worked out once for alignment and score: but where pairs are many, only those that agree are as good as chosen."""
+        """Compare a pair once, for both alignment and score; among many pairs, only full agreement is kept between the two.
+
+        `aligned`: the alignment has chosen this pair. Among many pairs, only those may be compared with `texts`.
+        """
         key = "agreement", id(self), id(pattern), step.index
         agreement = case.kept.get(key)
         if agreement is None:
-            agreement = self._compare(case, pattern, step, actual, chosen=chosen)
-            if case.has_few_pairs or agreement is AGREED:
+            agreement = self._compare(case, pattern, step, actual, aligned=aligned)
+            if case.has_few_pairs or agreement is FULL_AGREEMENT:
                 case.kept[key] = agreement
-        return agreement  # pyright: ignore[reportReturnType] (what was put there)
+        return agreement  # pyright: ignore[reportReturnType] (what this method stored)
 
     def _compare(
-        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, chosen: bool
+        self, case: Case, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue], *, aligned: bool
     ) -> Agreement:
         if not self.critics and equals(pattern.args, actual):  # pyright: ignore[reportArgumentType] (a matcher equals nothing)
-            return AGREED
+            return FULL_AGREEMENT
         bound = self._get_bound(case, pattern)
         schema = case.find_schema(step)
         if schema is not None and self.fill_defaults and schema.defaults:
-            actual = {**find_stand_ins(schema, bound.values()), **actual}
-        others = self._list_others(case, pattern, step, actual, bound, schema, chosen=chosen)
+            actual = {**find_fill_ins(schema, bound.values()), **actual}
+        issues = self._list_issues(case, pattern, step, actual, bound, schema, aligned=aligned)
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
-            others += self._find_extras(bound, actual, schema, pattern)
-        return Agreement(_weigh_matched(bound, actual, others), others) if others else AGREED
+            issues += self._find_extras(bound, actual, schema, pattern)
+        return Agreement(_weigh_matched(bound, actual, issues), issues) if issues else FULL_AGREEMENT
 
-    def _list_others(  # noqa: PLR0913 (all that one comparison has)
+    def _list_issues(  # noqa: PLR0913 (one comparison needs them all)
         self,
         case: Case,
         pattern: CallPattern,
@@ -209,26 +214,26 @@ class ArgumentsGate(Check):
         bound: Mapping[str, BoundArgument],
         schema: Validator | None,
         *,
-        chosen: bool,
+        aligned: bool,
     ) -> list[ArgumentIssue]:
-        """The expected arguments that do not simply match."""
-        others: list[ArgumentIssue] = []
+        """List the expected arguments that do not match exactly."""
+        issues: list[ArgumentIssue] = []
         for name, expected in bound.items():
             if not expected.weight:
                 continue
             if name not in actual:
                 if not expected.optional or (schema is not None and name in schema.required):
-                    others.append(ArgumentIssue(expected.weight, _MISSING, "missing_argument", name))
+                    issues.append(ArgumentIssue(expected.weight, _MISSING, "missing_argument", name))
                 continue
             match = expected.match(actual[name])
             if match is MATCHED:
                 continue
-            match = self._match_softly(case, pattern, step, expected, actual[name], match, chosen=chosen)
+            match = self._match_softly(case, pattern, step, expected, actual[name], match, aligned=aligned)
             if match != MATCHED:
-                others.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
-        return others
+                issues.append(ArgumentIssue(expected.weight, match, "wrong_argument", name))
+        return issues
 
-    def _match_softly(  # noqa: PLR0913 (all that one comparison has)
+    def _match_softly(  # noqa: PLR0913 (one comparison needs them all)
         self,
         case: Case,
         pattern: CallPattern,
@@ -237,22 +242,22 @@ class ArgumentsGate(Check):
         actual: JsonValue,
         strict: Match | OpenComparison,
         *,
-        chosen: bool,
+        aligned: bool,
     ) -> Match | OpenComparison:
-        """The comparison with free texts by their critic, where the strict one fails and that one passes."""
-        if self.texts is None or strict == MATCHED or not (chosen or case.has_few_pairs):
+        """Compare free texts by the critic `texts`; its match counts only where it passes and the strict one did not match."""
+        if self.texts is None or strict == MATCHED or not (aligned or case.has_few_pairs):
             return strict
-        name, tool, wanted = expected.name, step.call.name, (pattern.args or {})[expected.name]
-        softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, wanted))
-        if softer is wanted and expected.critic is None:
+        name, tool, template = expected.name, step.call.name, (pattern.args or {})[expected.name]
+        softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, template))
+        if softer is template and expected.critic is None:
             return strict
         match = bind(name, softer, critics={}).match(actual)
         return match if isinstance(match, Match) and match.passed else strict
 
-    def _soften(self, case: Case, tool: str, name: str, wanted: Template) -> Template:
-        listed = case.expectation is not None and case.expectation.gold is not None
-        softener = TextSoftener(cast("Critic", self.texts), case.catalogue.get(tool), listed=listed)
-        return softener.soften(wanted, (name,))
+    def _soften(self, case: Case, tool: str, name: str, template: Template) -> Template:
+        from_gold = case.expectation is not None and case.expectation.gold is not None
+        softener = TextSoftener(cast("Critic", self.texts), case.catalogue.get(tool), from_gold=from_gold)
+        return softener.soften(template, (name,))
 
     def _get_bound(self, case: Case, pattern: CallPattern) -> dict[str, BoundArgument]:
         return case.once((id(self), id(pattern)), partial(self._bind, pattern))
@@ -273,20 +278,20 @@ class ArgumentsGate(Check):
         schema: Validator | None,
         pattern: CallPattern,
     ) -> list[ArgumentIssue]:
-        """Arguments nobody asked for; one the schema requires, or that holds its default, is none."""
-        needed = schema.required if schema else frozenset[str]()
+        """List the arguments that nobody asked for, without those that the schema requires or that equal its default."""
+        required = schema.required if schema else frozenset[str]()
         usual = read_weight(_find_usual_weight({**self.weights, **pattern.weights}))
         return [
             ArgumentIssue(usual, _EXTRA, "extra_argument", name)
             for name in sorted(actual)
             if name not in bound
-            and name not in needed
+            and name not in required
             and not (self.fill_defaults and _is_default(schema, name, actual[name]))
         ]
 
 
-_ANY = 1.0 - 1e-5
-"""What a pattern with free arguments gains by a call: a pattern that the call fits exactly goes before it."""
+_FREE_ARGUMENTS_VALUE = 1.0 - 1e-5
+"""The pair value of a pattern with free arguments: a pattern that the call fits exactly takes precedence."""
 _EXTRA = Match(0.0, False, "not expected")
 _MISSING = Match(0.0, False, "missing")
 
@@ -299,7 +304,7 @@ def _is_default(schema: Validator | None, name: str, value: JsonValue) -> bool:
     return schema is not None and name in schema.defaults and equals(schema.defaults[name], value)
 
 
-def find_stand_ins(schema: Validator, bound: Iterable[BoundArgument]) -> dict[str, JsonValue]:
-    """The defaults for absent arguments. One the schema requires has none, and one that may be absent needs none."""
-    needless = schema.required | {expected.name for expected in bound if expected.optional}
-    return {name: value for name, value in schema.defaults.items() if name not in needless}
+def find_fill_ins(schema: Validator, bound: Iterable[BoundArgument]) -> dict[str, JsonValue]:
+    """Return the defaults that fill in for absent arguments: not for required ones, nor for those that may be absent."""
+    unfilled = schema.required | {expected.name for expected in bound if expected.optional}
+    return {name: value for name, value in schema.defaults.items() if name not in unfilled}

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case, fold_name
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
-from service.core.count_limits import parse_limit
+from service.core.expectations.count_limits import parse_limit
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Scored, Skipped
 
@@ -16,10 +16,11 @@ NO_NUMBER_EXPECTED = Skipped("not_applicable", "no number of calls was expected"
 
 
 class CountGate(Check):
-    """The limits of `counts`: the share that holds, or with `mode: strict` 1.0 only if all do.
+    """Check the limits of `counts`: the share of them that holds, or with `mode: strict` 1.0 only if all hold.
 
-    Each limit that does not hold is a finding `count`, whose message is UiPath's justification line with the operator shown:
-    `Actual: 3, Expected: <= 2, Score: 0.0`. Source: UiPath's tool call count evaluator; a limit of 0 that is kept counts here.
+    Each limit that does not hold is a finding `count`. Its message is UiPath's justification line with the operator added:
+    `Actual: 3, Expected: <= 2, Score: 0.0`. Source: UiPath's tool call count evaluator; unlike there, a limit of 0 that holds
+    counts.
     """
 
     kind: Literal["count"] = "count"
@@ -28,23 +29,24 @@ class CountGate(Check):
     mode: Literal["proportional", "strict"] = "proportional"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each scope that names limits."""
+        """Return one outcome for each scope that names limits."""
         return self.score_limits(case)
 
-    def score_limits(self, case: Case, *, tell_kept: bool = False) -> Sequence[SubjectOutcome]:
-        """The same; with `tell_kept` a finding `count_kept` has the line of each limit that holds."""
-        seen = [
+    def score_limits(self, case: Case, *, report_kept: bool = False) -> Sequence[SubjectOutcome]:
+        """Return the same outcomes; with `report_kept`, a finding `count_kept` has the line of each limit that holds."""
+        outcomes = [
             (
                 Subject(turn=turn),
-                case.explain_absence(turn) or self._score_counts(case, path, turn, scope.counts, tell_kept=tell_kept),
+                case.explain_absence(turn)
+                or self._score_counts(case, path, turn, scope.counts, report_kept=report_kept),
             )
             for path, scope, turn in case.scopes
             if scope.counts
         ]
-        return seen or [(WHOLE, NO_NUMBER_EXPECTED)]
+        return outcomes or [(WHOLE, NO_NUMBER_EXPECTED)]
 
     def _score_counts(
-        self, case: Case, path: str, turn: int | None, counts: dict[str, str | int], *, tell_kept: bool
+        self, case: Case, path: str, turn: int | None, counts: dict[str, str | int], *, report_kept: bool
     ) -> Outcome:
         fold = fold_name if case.matching.fold_names else str
         made = Counter(fold(step.call.name) for step in case.find_steps(turn))
@@ -57,14 +59,14 @@ class CountGate(Check):
                 f"{path}/counts/{escape_token(tool)}",
             )
             for tool, count in counts.items()
-            if not holds[tool] or (tell_kept and (passed or self.mode == "proportional"))
+            if not holds[tool] or (report_kept and (passed or self.mode == "proportional"))
         ]
         value = sum(holds.values()) / len(counts) if self.mode == "proportional" else float(passed)
         return Scored(value, passed, tuple(sorted(lines, key=lambda finding: finding.path)))
 
 
 def explain_count(made: int, count: str | int) -> str:
-    """UiPath's line for one tool.
+    """Render UiPath's line for one tool.
 
     >>> explain_count(3, "<=2")
     'Actual: 3, Expected: <= 2, Score: 0.0'

@@ -7,30 +7,30 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
-from service.core.expectation import Scope
+from service.core.expectations.expectation import Scope
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
 
 NOTHING_EXPECTED = Skipped("not_applicable", "no expectation about calls")
 
 
 class DecideGate(Check):
-    """Call or no call, against the expectation: 1.0 where both agree (no call expected and none made included), else 0.0.
+    """Check whether to call at all: 1.0 where trace and expectation agree (also on no call), else 0.0.
 
-    One outcome for the trace, where the expectation speaks of it as a whole, and one for each turn it speaks of. Findings:
-    `over_call` for each call made where none was due, `under_call` where one was due and none was made.
+    There is one outcome for the trace, if the expectation speaks of it as a whole, and one for each turn it speaks of.
+    Findings: `over_call` for each call made where none was due, `under_call` where one was due and none was made.
     """
 
     kind: Literal["decide"] = "decide"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "some"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace and one for each turn spoken of."""
-        seen = [
+        """Return one outcome for the trace and one for each turn that the expectation speaks of."""
+        outcomes = [
             (WHOLE if turn is None else Subject(turn=turn), _score_scope(case, path, scope, turn))
             for path, scope, turn in case.scopes
             if scope.says_calls
         ]
-        return seen or [(WHOLE, NOTHING_EXPECTED)]
+        return outcomes or [(WHOLE, NOTHING_EXPECTED)]
 
 
 def _score_scope(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:
@@ -45,8 +45,8 @@ def _score_scope(case: Case, path: str, scope: Scope, turn: int | None) -> Outco
         return build_failure(0.0, *over) if over else PERFECT
     if steps:
         return PERFECT
-    required = [wanted for wanted in scope.list_wanted(path, turn) if wanted.required]
+    required = [wanted for wanted in scope.list_expected_calls(path, turn) if wanted.required]
     if not required and scope.calls != "some":
-        return PERFECT  # all that is listed may be left out
+        return PERFECT  # every listed call is optional
     due = ", ".join(wanted.tools for wanted in required) or "a call"
     return build_failure(0.0, Finding("under_call", f"{due} was due and nothing was called", path))

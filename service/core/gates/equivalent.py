@@ -1,4 +1,4 @@
-"""The AST layer: the same calls, as one compares syntax trees rather than texts."""
+"""The AST layer: are the calls the same, compared as syntax trees rather than as texts?"""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from pydantic import JsonValue
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import Critic, Match, OpenComparison
-from service.core.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern
+from service.core.expectations.templates import Shape, has_matcher
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_name, score_unmatched, settle_pair
 from service.core.json.values import equals, format_value
 from service.core.models.kinds import Several
 from service.core.outcome import PERFECT, Finding, Outcome, Skipped, build_failure
-from service.core.shapes import Shape, has_matcher
 from service.core.trace import Step
 
 Normalisation = Literal["stringify", "strip_whitespace", "number_format", "case_fold", "nfc"]
 
 
 class EquivalentGate(Check):
-    """Names and argument bags equal, in any order of calls and keys, after the normalisations named: 1.0 or 0.0 a call.
+    """Compare names and arguments of calls, in any order of calls and keys, after normalisation: 1.0 or 0.0 for each call.
 
     Source: the AST layer of the three-layer method (schema, AST, execution). Normalisations apply to every leaf of both
     sides: `nfc` (Unicode composition), `strip_whitespace`, `case_fold`, `number_format` ("1,000" is the number 1000) and
-    `stringify` (a number or boolean equals its text). A matcher in the expectation decides as itself. Finding:
+    `stringify` (a number or boolean equals its text). A matcher in the expectation decides by its own rules. Finding:
     `not_equivalent`.
     """
 
     kind: Literal["equivalent"] = "equivalent"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     normalise: Several[Normalisation] = ()
-    """Which looser comparisons are in force; none is by default."""
+    """The looser comparisons in force; none by default."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each pair, each missing call, and each extra one that is not free."""
+        """Return one outcome for each pair, each missing call, and each extra call that counts against the score."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         paired = [
@@ -49,13 +49,13 @@ class EquivalentGate(Check):
         return [*paired, *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
-        """1.0 for equal bags, else 0.0."""
+        """Return 1.0 for equal arguments, else 0.0."""
         if step.call.arguments is None or pattern.args is None:
             return float(pattern.args is None)
-        return float(self._compare_bags(pattern, step, step.call.arguments) is PERFECT)
+        return float(self._compare_arguments(pattern, step, step.call.arguments) is PERFECT)
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
-        """Whether no matcher compares and nothing is normalised."""
+        """Whether arguments are compared by equality alone, with no matcher and no normalisation."""
         return not self.normalise and not has_matcher(pattern.args or {})
 
     def _score_pair(self, case: Case, pair: Pair) -> Outcome:
@@ -65,28 +65,28 @@ class EquivalentGate(Check):
             return right_tool
         if step.call.arguments is None:
             return score_unread(step)
-        return PERFECT if pattern.args is None else self._compare_bags(pattern, step, step.call.arguments)
+        return PERFECT if pattern.args is None else self._compare_arguments(pattern, step, step.call.arguments)
 
-    def _compare_bags(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:
+    def _compare_arguments(self, pattern: CallPattern, step: Step, actual: Mapping[str, JsonValue]) -> Outcome:
         expected = pattern.args or {}
         optional = {name for name, value in expected.items() if isinstance(value, Critic) and value.optional}
         compared = {
             name: self._compare_values(expected[name], actual[name]) for name in sorted(expected) if name in actual
         }
         differing = [name for name, same in compared.items() if same is False]
-        odd = (expected.keys() ^ actual.keys()) - (optional - actual.keys())
+        one_sided = (expected.keys() ^ actual.keys()) - (optional - actual.keys())
         path = f"{build_call_path(step)}/arguments"
         findings = [
             Finding("not_equivalent", f"{name}: {self._describe_difference(pattern, step, name)}", path)
             for name in differing
         ]
-        findings += [Finding("not_equivalent", f"{name}: only one side has it", path) for name in sorted(odd)]
+        findings += [Finding("not_equivalent", f"{name}: only one side has it", path) for name in sorted(one_sided)]
         if findings:
             return build_failure(0.0, *findings)
-        left = [
+        open_ones = [
             Skipped(one.cause, f"{n}: {one.reason}") for n, one in compared.items() if isinstance(one, OpenComparison)
         ]
-        return left[0] if left else PERFECT
+        return open_ones[0] if open_ones else PERFECT
 
     def _compare_values(self, expected: object, actual: JsonValue) -> bool | OpenComparison:
         if isinstance(expected, Critic):
@@ -96,22 +96,22 @@ class EquivalentGate(Check):
         return equals(self.normalise_value(expected), self.normalise_value(actual))  # pyright: ignore[reportArgumentType]
 
     def _describe_difference(self, pattern: CallPattern, step: Step, name: str) -> str:
-        wanted, got = (pattern.args or {})[name], (step.call.arguments or {})[name]
+        expected, actual = (pattern.args or {})[name], (step.call.arguments or {})[name]
         return (
-            f"got {format_value(got)}"
-            if isinstance(wanted, Critic)
-            else f"expected {format_value(wanted)}, got {format_value(got)}"
+            f"got {format_value(actual)}"
+            if isinstance(expected, Critic)
+            else f"expected {format_value(expected)}, got {format_value(actual)}"
         )  # pyright: ignore[reportArgumentType]
 
     def normalise_value(self, value: JsonValue) -> JsonValue:
-        """The value with every leaf normalised."""
+        """Return the value with every leaf normalised."""
         if isinstance(value, Mapping):
             return {key: self.normalise_value(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.normalise_value(item) for item in value]
-        for name in ORDER:
+        for name in NORMALISATION_ORDER:
             if name in self.normalise:
-                value = LEAVES[name](value)
+                value = NORMALISERS[name](value)
         return value
 
 
@@ -126,12 +126,12 @@ def _stringify(value: JsonValue) -> JsonValue:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, int) and value.bit_length() > 4_096:
-        return value  # longer than any text we read
+        return value  # longer than any text that is read
     return str(value) if isinstance(value, int | float) else value
 
 
 def _read_thousands(value: JsonValue) -> JsonValue:
-    """The number that a text with thousands separators writes.
+    """Read a number written with thousands separators; return any other value as it is.
 
     >>> _read_thousands("1,000"), _read_thousands("-12,345.5"), _read_thousands("1,00"), _read_thousands("x")
     (1000, -12345.5, '1,00', 'x')
@@ -151,12 +151,12 @@ def _change_texts(change: Callable[[str], str]) -> Callable[[JsonValue], JsonVal
     return lambda value: change(value) if isinstance(value, str) else value
 
 
-LEAVES: dict[Normalisation, Callable[[JsonValue], JsonValue]] = {
+NORMALISERS: dict[Normalisation, Callable[[JsonValue], JsonValue]] = {
     "nfc": _change_texts(lambda text: unicodedata.normalize("NFC", text)),
     "strip_whitespace": _change_texts(str.strip),
     "case_fold": _change_texts(str.casefold),
     "number_format": _read_thousands,
     "stringify": _stringify,
 }
-ORDER: tuple[Normalisation, ...] = tuple(LEAVES)
+NORMALISATION_ORDER: tuple[Normalisation, ...] = tuple(NORMALISERS)
 """Texts are cleaned before they are read as numbers, and numbers read before they are written as texts."""

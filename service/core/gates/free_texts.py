@@ -1,4 +1,4 @@
-"""Which expected arguments are free texts, that people would take as the same in other words' clothes."""
+"""Find the expected arguments that are free texts, where other wording may mean the same."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from pydantic import JsonValue
 from service.core.critics import AnyOf, Critic, Exact
 from service.core.evidence.provenance.parameters import find_parameter
 from service.core.evidence.reading.words import split_words
-from service.core.shapes import Shape, Template
+from service.core.expectations.templates import Shape, Template
 from service.core.trace import ToolDef
 
 _CLOSED = frozenset({"enum", "const", "pattern", "format", "$ref", "anyOf", "oneOf", "allOf"})
-"""Words of a schema that says, or may say, how each character has to be."""
+"""Keywords of a schema that prescribes, or may prescribe, the exact spelling."""
 _IDENTIFIERS = split_words(
     "id ids uuid guid identifier code codes key keys token password secret hash email url uri link path file filename "
     "directory folder username login sku serial symbol ticker iban isbn currency locale sql regex pattern command script "
     "table column field"
 )
-"""Words of the names of arguments that are no free text."""
+"""Words in the names of arguments that are not free texts."""
 
 
 class TextSoftener:
-    """Puts a critic of texts in the place of free texts among the arguments of one tool.
+    """Replaces the free texts among the arguments of one tool by a critic that compares texts.
 
-    `listed`: matchers that compare exactly stand for plain values, as a foreign gold lists them.
+    `from_gold` says that the expectation comes from a foreign gold, whose exact matchers stand for plain values.
     """
 
-    def __init__(self, critic: Critic, tool: ToolDef | None, *, listed: bool) -> None:
+    def __init__(self, critic: Critic, tool: ToolDef | None, *, from_gold: bool) -> None:
         self._critic = critic
         self._tool = tool
-        self._listed = listed
+        self._from_gold = from_gold
 
-    def soften(self, wanted: Template, keys: tuple[str, ...]) -> Template:
-        """The same with the critic wherever a free text stands; `keys` are the names that lead to it."""
-        if isinstance(wanted, str):
-            return self._build(wanted, optional=False) if self._is_free(keys) else wanted
-        if isinstance(wanted, Critic):
-            return self._soften_matcher(wanted, keys) if self._listed else wanted
-        if isinstance(wanted, Mapping):
-            return {key: self.soften(item, (*keys, key)) for key, item in wanted.items()}
-        return [self.soften(item, keys) for item in wanted] if isinstance(wanted, list) else wanted
+    def soften(self, template: Template, keys: tuple[str, ...]) -> Template:
+        """Return the template with the critic in place of every free text; `keys` are the names that lead to the template."""
+        if isinstance(template, str):
+            return self._build(template, optional=False) if self._is_free(keys) else template
+        if isinstance(template, Critic):
+            return self._soften_matcher(template, keys) if self._from_gold else template
+        if isinstance(template, Mapping):
+            return {key: self.soften(item, (*keys, key)) for key, item in template.items()}
+        return [self.soften(item, keys) for item in template] if isinstance(template, list) else template
 
     def _soften_matcher(self, matcher: Critic, keys: tuple[str, ...]) -> Critic:
         if isinstance(matcher, AnyOf):
@@ -60,7 +60,7 @@ class TextSoftener:
         return self._critic.model_copy(update={"value": text, "optional": optional})
 
     def _is_free(self, keys: tuple[str, ...]) -> bool:
-        """Whether the schema declares a text there, and neither it nor the name says how it has to be spelt."""
+        """Whether the schema declares a text there, and neither it nor the name prescribes the spelling."""
         parameter = find_parameter(self._tool, keys)
         if not parameter.schema or _CLOSED & parameter.schema.keys() or _IDENTIFIERS & set(parameter.words):
             return False

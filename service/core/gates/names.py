@@ -1,4 +1,4 @@
-"""Tool names that are easily taken for one another."""
+"""Find tool names that are easily mistaken for one another."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from collections.abc import Iterable
 from rapidfuzz import process
 from rapidfuzz.distance import JaroWinkler
 
-from service.core.budget import MAX_NAME_CHARS, Meter
 from service.core.case import fold_name
+from service.core.work_limits import MAX_NAME_CHARS, Meter
 
-SEVERAL = 200
-"""Catalogues larger than this are searched by similarity alone."""
+MAX_NAMES_BY_WORD = 200
+"""The largest catalogue that is also searched for words in common; larger ones are searched by similarity alone."""
 
 
 def find_near(
     name: str, others: Iterable[str], *, least: float = 0.8, most: int = 3, meter: Meter | None = None
 ) -> list[str]:
-    """The names close to `name`, closest first: Jaro-Winkler similarity of at least `least`, or a word in common.
+    """Return the names close to `name`, closest first: Jaro-Winkler similarity of at least `least`, or a word in common.
 
-    Of a long name the beginning is looked at and given. Where `meter` has no room for another search, none is close.
+    Of a long name, only the beginning is compared and returned. Where `meter` has no room for another search, the result is [].
 
     >>> find_near("refund_order", ["void_charge", "refund_orders", "cancel_order"])
     ['refund_orders', 'cancel_order']
     """
-    everyone, meter = list(others), meter or Meter()
-    if not meter.affords("names", len(everyone)):
+    candidates, meter = list(others), meter or Meter()
+    if not meter.affords("names", len(candidates)):
         return []
-    meter.spend("names", len(everyone))
-    name, known = _cut(name), [_cut(other) for other in everyone if other != name]
+    meter.spend("names", len(candidates))
+    name, known = _cut(name), [_cut(other) for other in candidates if other != name]
     found = process.extract(
         name, known, scorer=JaroWinkler.similarity, processor=fold_name, score_cutoff=least, limit=most
     )
     close = [other for other, _, _ in sorted(found, key=lambda one: (-one[1], one[0]))]
     words = _list_words(name)
-    related = [other for other in known if words & _list_words(other)] if len(known) <= SEVERAL else []
+    related = [other for other in known if words & _list_words(other)] if len(known) <= MAX_NAMES_BY_WORD else []
     return list(dict.fromkeys([*close, *sorted(related)]))[:most]
 
 

@@ -14,11 +14,12 @@ NO_ORDER_EXPECTED = Skipped("not_applicable", "no order was expected")
 
 
 class OrderGate(Check):
-    """The expected calls of `ordered` that were made in that order, as a share of all of them.
+    """Score the share of the expected calls of `ordered` that were made in that order.
 
-    Value: the longest chain of calls made that meet expected ones in their order, over the number of required calls in
-    `ordered`; the calls of one `any_order` group share a place. Finding: `out_of_order` for each aligned call outside it.
-    `mode: strict` also wants nothing in between: 1.0 only if the calls made are exactly the ordered ones, in order.
+    Value: the length of the longest chain of actual calls that meet expected ones in their order, over the number of required
+    calls in `ordered`; the calls of one `any_order` group share a position. Finding: `out_of_order` for each aligned call
+    outside the chain. `mode: strict` allows nothing in between: 1.0 only if the actual calls are exactly the ordered ones, in
+    order.
     """
 
     kind: Literal["order"] = "order"
@@ -27,18 +28,18 @@ class OrderGate(Check):
     mode: Literal["longest_run", "strict"] = "longest_run"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         return [(WHOLE, self._score_order(case))]
 
     def _score_order(self, case: Case) -> Outcome:
-        placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
+        placed = [n for n, wanted in enumerate(case.expected_calls) if wanted.position is not None]
         if not placed:
             return NO_ORDER_EXPECTED
         fits, steps = _find_fitting(case, placed), range(len(case.trace.steps))
         chain = find_longest_chain(
-            list_positions(case.wanted, placed), steps, lambda i, j: j in fits[i], meter=case.meter
+            list_positions(case.expected_calls, placed), steps, lambda i, j: j in fits[i], meter=case.meter
         )
-        due = max(sum(case.wanted[n].required for n in placed), len(chain))
+        due = max(sum(case.expected_calls[n].required for n in placed), len(chain))
         exact = self.mode == "longest_run" or len(case.trace.steps) == len(chain)
         if len(chain) == due and exact:
             return PERFECT
@@ -51,7 +52,7 @@ class OrderGate(Check):
 
 
 def _find_fitting(case: Case, placed: list[int]) -> dict[int, frozenset[int]]:
-    """The calls that can stand for each expected one in the order: that of the alignment, and those that match as well."""
+    """Return the steps that can stand for each expected call in the order: the aligned one, and those that match as well."""
     aligned = {pair.expected: pair.step for pair in case.alignment.pairs}
     return {n: _add_aligned(case.find_meeting(n), aligned.get(n), case.find_naming(n)) for n in placed}
 

@@ -1,4 +1,4 @@
-"""Step 4 of the contract, where a run gives back a value: is it the expected one, and does it fit its schema?"""
+"""Step 4 of the contract, where a run returns a value: is it the expected one, and does it fit its schema?"""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
-from service.core.gates.answer import compare_output, judge_silence
+from service.core.gates.answer import compare_output, score_silence
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
 from service.core.schemas import SchemaProblem, build_validator
 
 
 class OutputGate(Check):
-    """What the run gave back against `output`, a value or a matcher, and against the JSON Schema that the trace tells of it.
+    """Compare the run's output with `output`, a value or a matcher, and with the JSON Schema that the trace gives for it.
 
-    A trace without `output` is taken by its answer, read as JSON where it is an object or array. Findings: `wrong_output`,
-    `output_schema_<keyword>`.
+    For a trace without `output`, the answer counts as the output, read as JSON where it is an object or array. Findings:
+    `wrong_output`, `output_schema_<keyword>`.
     """
 
     kind: Literal["output"] = "output"
@@ -24,25 +24,25 @@ class OutputGate(Check):
     reads: ClassVar[frozenset[Aspect]] = frozenset({"output"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the value and one for its schema, as far as there is either."""
-        seen = [outcome for outcome in (_fit_schema(case), compare_output(case)) if outcome is not None]
-        return [(WHOLE, outcome) for outcome in seen] or [(WHOLE, NO_OUTPUT)]
+        """Return one outcome for the schema and one for the value, as far as there is either."""
+        outcomes = [outcome for outcome in (_validate_output(case), compare_output(case)) if outcome is not None]
+        return [(WHOLE, outcome) for outcome in outcomes] or [(WHOLE, NO_OUTPUT)]
 
 
 NO_OUTPUT = Skipped("not_applicable", "no output was expected")
 
 
-def _fit_schema(case: Case) -> Outcome | None:
+def _validate_output(case: Case) -> Outcome | None:
     schema = case.trace.output.schema if case.trace.output else None
     if schema is None:
         return None
     if case.output is None:
-        return judge_silence(case, None)
+        return score_silence(case, None)
     try:
         validator = build_validator(schema)
     except SchemaProblem as problem:
         return Errored("invalid_schema", f"the schema of the output cannot be used: {problem}")
-    wrong = validator.list_violations(case.output.value, case.meter)
+    violations = validator.list_violations(case.output.value, case.meter)
     path = case.output.path
-    findings = [Finding(f"output_schema_{one.keyword}", one.message, path + one.path) for one in wrong]
+    findings = [Finding(f"output_schema_{one.keyword}", one.message, path + one.path) for one in violations]
     return build_failure(0.0, *findings) if findings else PERFECT

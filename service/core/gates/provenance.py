@@ -1,4 +1,4 @@
-"""Step 3 of the contract, the content, without a reference: where does each argument come from?"""
+"""Step 3 of the contract, the content, where there is no reference: where does each argument come from?"""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.evidence.provenance.located import PROVED
 from service.core.evidence.provenance.provenance import locate_arguments
 from service.core.evidence.provenance.sources import MAX_CHARACTERS, SourceIndex
+from service.core.expectations.ignored_arguments import list_ignored
 from service.core.gates.schema import score_unread
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Skipped
-from service.core.standing import list_ignored
 from service.core.trace import Step
 
 
 class ProvenanceGate(Check):
-    """Each call: 1.0 unless an identifier comes from nowhere or an argument goes against the user's words, then 0.0.
+    """Check each call: 1.0 unless an identifier comes from nowhere or an argument contradicts the user's words, then 0.0.
 
-    Every leaf of the arguments is located: in a user's message, a result, the system's text, the tool's schema, derived
-    from one of these by a named transform, or not; `evidence` is the map. Findings: `identifier_from_nowhere`;
-    `order_of_magnitude`, for an amount with the digits of the one the user stated and the point elsewhere; `wrong_date`,
-    for a date that is not the one the user said. These are proved: all that the model could read was read, and no form of
-    it (spoken, padded, prefixed, in other units, a share or a sum) gives the argument. What is only likely wrong is
-    `suspected_argument`, and leaves the outcome open. A text, a choice or a number that is merely not found proves nothing.
+    Every leaf of the arguments is traced to its source: a user's message, a result, the system's text, the tool's schema, a
+    named transform of one of these, or none; `evidence` holds the map. Findings: `identifier_from_nowhere`;
+    `order_of_magnitude`, for an amount with the digits that the user stated and the decimal point elsewhere; `wrong_date`, for
+    a date other than the one the user gave. These are proved: everything the model could read was read, and no form of it
+    (spoken, padded, prefixed, in other units, a share or a sum) gives the argument. An argument that is only likely wrong is
+    `suspected_argument` and leaves the outcome open. A text, a choice or a number that is merely not found proves nothing.
     """
 
     kind: Literal["provenance"] = "provenance"
@@ -35,7 +35,7 @@ class ProvenanceGate(Check):
     by_default: ClassVar[Aggregate] = "min"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each step."""
+        """Yield one outcome for each step."""
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
         for step in case.trace.steps:
@@ -43,7 +43,7 @@ class ProvenanceGate(Check):
 
 
 def get_sources(case: Case) -> SourceIndex:
-    """What was said and returned, indexed once for a case."""
+    """Return the index of all messages and results, built once for a case."""
     return case.once(SourceIndex, lambda: SourceIndex(case.trace, case.meter))
 
 

@@ -12,18 +12,21 @@ from service.core.outcome import PERFECT, Finding, build_failure
 
 
 class QuantityGate(Check):
-    """As many calls as expected: 1.0, else 0.0 with `wrong_quantity`. Source: Arcade evals, `fail_on_tool_call_quantity`."""
+    """Compare the number of calls with the expected number: 1.0, or 0.0 with the finding `wrong_quantity`.
+
+    Source: Arcade evals, `fail_on_tool_call_quantity`.
+    """
 
     kind: Literal["quantity"] = "quantity"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         made = len(case.trace.steps)
-        due = sum(wanted.required for wanted in case.wanted)
-        if due <= made <= len(case.wanted):
+        due = sum(wanted.required for wanted in case.expected_calls)
+        if due <= made <= len(case.expected_calls):
             return [(WHOLE, PERFECT)]
         return [
             (WHOLE, build_failure(0.0, Finding("wrong_quantity", f"{due} calls were expected, {made} made", "/steps")))

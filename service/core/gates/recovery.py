@@ -1,4 +1,4 @@
-"""How the model dealt with errors that its tools reported."""
+"""Check how the model dealt with errors that its tools reported."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
 from service.core.evidence.narration.completion import admits_failure, find_completion
 from service.core.json.contents import Contents
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Skipped, build_failure
-from service.core.partial import OpenValue, PartialOutcome
+from service.core.outcome import PERFECT, Errored, Finding, OpenValue, Outcome, PartialOutcome, Skipped, build_failure
 from service.core.trace import Step
 
-TRANSIENT = frozenset({408, 409, 425, 429})
-STATUS = ("status", "status_code", "statusCode", "code")
-HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint")
-"""The MCP annotations that tell what a call does to the world."""
+TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
+STATUS_KEYS = ("status", "status_code", "statusCode", "code")
+CHANGE_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint")
+"""The MCP annotations that say what a call does to the world."""
 
 
 class RecoveryGate(Check):
-    """Each call whose tool reported an error, and each write made twice: 1.0 where it was dealt with, else 0.0.
+    """Check each call whose tool reported an error, and each repeated write: 1.0 where the model handled it, else 0.0.
 
-    `unresolved_error`: no later call of that tool succeeded, and no text follows. Where one follows, whether it owns up to
-    the failure is for a judge to say (`suspected_unresolved_error`, and `claimed_success_after_error` where it seems to
-    claim completion); it is not asked where the text admits the failure in words that code knows and the call was not
-    expected, since nothing is suspected then.
+    `unresolved_error`: no later call of that tool succeeded, and no text follows. If a text follows, a judge decides whether
+    it admits the failure (`suspected_unresolved_error`, and `claimed_success_after_error` where it seems to claim
+    completion). The judge is not asked if the text admits the failure in words that code knows and the call was not expected,
+    because nothing is suspected then.
+
     `blind_retry`: the same call was made again unchanged, with nothing in between that could have changed anything (another
-    call that succeeded and is not marked read-only, or a word of the user), and that could not help: it failed again, or
-    the error says that the request itself is at fault (HTTP 4xx other than 408, 409, 425, 429). An error that says it will
-    pass (those four, and 5xx) may be met by several tries, if one of them succeeds. `repeated_write`: the same call of a
-    tool that its MCP annotations mark as neither read-only nor idempotent succeeded more often than it was expected to.
+    call that succeeded and is not marked read-only, or a message from the user), and the retry could not help: it failed
+    again, or the error says that the request itself is at fault (HTTP 4xx other than 408, 409, 425, 429). An error that says
+    it is temporary (those four, and 5xx) allows several tries, if one of them succeeds.
+
+    `repeated_write`: the same call of a tool that its MCP annotations mark as neither read-only nor idempotent succeeded more
+    often than expected.
     """
 
     kind: Literal["recovery"] = "recovery"
@@ -43,19 +45,20 @@ class RecoveryGate(Check):
     by_default: ClassVar[Aggregate] = "min"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each failed call and for each repeated write."""
+        """Return one outcome for each failed call and for each repeated write."""
         steps = case.trace.steps
         returned = [step for step in steps if step.result is not None]
         failed = [step for step in returned if _has_failed(step)]
-        seen: list[SubjectOutcome] = []
+        outcomes: list[SubjectOutcome] = []
         if failed or len({step.call.name for step in returned}) < len(returned):
-            course = _Course(case)
-            seen += [(case.subjects[step.index], _score_failure(case, course, step)) for step in failed]
-            seen += [(case.subjects[step.index], _score_repeat(step)) for step in _find_repeated_writes(case, course)]
+            history = _CallHistory(case)
+            outcomes += [(case.subjects[step.index], _score_failure(case, history, step)) for step in failed]
+            repeats = _find_repeated_writes(case, history)
+            outcomes += [(case.subjects[step.index], _score_repeat(step)) for step in repeats]
         state = case.trace.state
         if state is not None and state.fault is not None and any(step.result is None for step in steps):
-            seen.append((WHOLE, Errored("sandbox", state.fault)))  # what is not there may have failed
-        return seen or [(WHOLE, NOTHING_FAILED)]
+            outcomes.append((WHOLE, Errored("sandbox", state.fault)))  # a call without a result may have failed
+        return outcomes or [(WHOLE, NOTHING_FAILED)]
 
 
 NOTHING_FAILED = Skipped("not_applicable", "no call failed and no write was repeated")
@@ -74,15 +77,18 @@ def _has_surely_succeeded(step: Step) -> bool:
     return _has_succeeded(step) and step.result is not None and step.result.failure is None
 
 
-class _Course:
-    """What happened after each step, found once for a trace."""
+class _CallHistory:
+    """An index of a trace's calls and texts, built once, that answers what happened after a step."""
 
     def __init__(self, case: Case) -> None:
         self._contents = Contents()
         self.groups: defaultdict[Hashable, list[Step]] = defaultdict(list)
+        """The steps that make the same call (tool and arguments)."""
         self.last_success: dict[str, int] = {}
+        """Tool -> its last step that succeeded."""
         self._last_success_of_same: dict[Hashable, int] = {}
         self.changes: list[int] = []
+        """The steps that may have changed something."""
         for step in case.trace.steps:
             if step.call.arguments is not None:
                 self.groups[self._make_key(step)].append(step)
@@ -93,59 +99,59 @@ class _Course:
             if _may_change(case, step):
                 self.changes.append(step.index)
         messages = case.trace.messages
-        self.spoken = [n for n, one in enumerate(messages) if one.role == "assistant" and one.text.strip()]
-        self._ends = {message.turn: n + 1 for n, message in enumerate(messages)}
-        self.last_admission = max([n for n in self.spoken if admits_failure(messages[n].text)], default=-1)
+        self.text_messages = [n for n, one in enumerate(messages) if one.role == "assistant" and one.text.strip()]
+        self._turn_ends = {message.turn: n + 1 for n, message in enumerate(messages)}
+        self.last_admission = max([n for n in self.text_messages if admits_failure(messages[n].text)], default=-1)
 
     def _make_key(self, step: Step) -> Hashable:
         return step.call.name, self._contents.number(step.call.arguments)
 
     def find_same_later(self, step: Step) -> Sequence[Step]:
-        """The same call, made again."""
+        """Return the later steps that make the same call."""
         same = self.groups[self._make_key(step)] if step.call.arguments is not None else []
         return same[bisect_right(same, step.index, key=lambda other: other.index) :]
 
     def find_last_success(self, same: Sequence[Step]) -> int:
-        """The last of these calls, which are the same, that succeeded; -1 where none did."""
+        """Return the last step that succeeded, of these steps that make the same call; -1 where none did."""
         return self._last_success_of_same.get(self._make_key(same[0]), -1)
 
     def find_text_after(self, step: Step) -> int | None:
-        """The message in which the model last speaks in the turn of a step, after it, else the next one; None: it is silent."""
-        after = bisect_right(self.spoken, step.message)
-        own = bisect_left(self.spoken, self._ends.get(step.turn, 0)) - 1
-        return self.spoken[max(after, own)] if after < len(self.spoken) else None
+        """Return the message with the model's last text in the step's turn, after it, else with its next text; None: no text."""
+        after = bisect_right(self.text_messages, step.message)
+        own = bisect_left(self.text_messages, self._turn_ends.get(step.turn, 0)) - 1
+        return self.text_messages[max(after, own)] if after < len(self.text_messages) else None
 
-    def changes_between(self, step: Step, again: Step) -> bool:
+    def has_change_between(self, step: Step, retry: Step) -> bool:
         """Whether another call in between could have changed anything."""
         after = bisect_right(self.changes, step.index)
-        return after < len(self.changes) and self.changes[after] < again.index
+        return after < len(self.changes) and self.changes[after] < retry.index
 
 
-def _score_failure(case: Case, course: _Course, step: Step) -> Outcome | PartialOutcome:
-    blind = tuple(_find_blind_retry(course, step))
+def _score_failure(case: Case, history: _CallHistory, step: Step) -> Outcome | PartialOutcome:
+    blind = tuple(_find_blind_retry(history, step))
     if blind:
         return build_failure(0.0, *blind)
-    if course.last_success.get(step.call.name, -1) > step.index:
+    if history.last_success.get(step.call.name, -1) > step.index:
         return PERFECT
-    text = course.find_text_after(step)
+    text = history.find_text_after(step)
     if text is None:
         note = f"{step.call.name} failed, no later call of it succeeded, and no text follows"
         return build_failure(0.0, Finding("unresolved_error", note, f"/steps/{step.index}/result"))
-    if course.last_admission > step.message and not _is_needed(case, step):
-        return ADMITTED
+    if history.last_admission > step.message and not _is_needed(case, step):
+        return FAILURE_ADMITTED
     return _leave_to_judge(case, step, text)
 
 
-ADMITTED = Skipped("not_applicable", "a text seems to admit the failure, and nothing speaks against it")
-OWNS_UP = (
+FAILURE_ADMITTED = Skipped("not_applicable", "a text seems to admit the failure, and nothing speaks against it")
+ADMISSION_WORDS = (
     "The text (`text`), which follows a call that failed, tells that it failed, or what its error says, or that what was"
     " wanted is not done; and it claims nothing that the call would have done."
 )
-"""What a judge is asked of such a text."""
+"""The statement that a judge holds against such a text."""
 
 
 def _leave_to_judge(case: Case, step: Step, at: int) -> PartialOutcome:
-    """Open: code cannot read what a text says of a failure."""
+    """Leave the failure open: code cannot read what a text says about it."""
     text, path = case.trace.messages[at].text, f"/messages/{at}/text"
     note = (
         f"{step.call.name} failed, and no later call of it succeeded; what the text says of it is for a judge to read"
@@ -155,26 +161,26 @@ def _leave_to_judge(case: Case, step: Step, at: int) -> PartialOutcome:
         findings.append(Finding("claimed_success_after_error", "the text seems to claim completion", path))
     error = step.result.content if step.result is not None else None
     shown: dict[str, JsonValue] = {"tool": step.call.name, "error": error, "text": text}
-    return PartialOutcome((OpenValue(OWNS_UP, shown, path),), findings=tuple(findings))
+    return PartialOutcome((OpenValue(ADMISSION_WORDS, shown, path),), findings=tuple(findings))
 
 
-def _find_blind_retry(course: _Course, step: Step) -> Iterable[Finding]:
-    later = course.find_same_later(step)
-    if not later or _may_help(course, step, later):
+def _find_blind_retry(history: _CallHistory, step: Step) -> Iterable[Finding]:
+    later = history.find_same_later(step)
+    if not later or _may_help(history, step, later):
         return
     why = "and failed again" if _has_failed(later[0]) else "although the error says the request is at fault"
     yield Finding("blind_retry", f"{step.call.name} was called again unchanged {why}", build_call_path(later[0]))
 
 
-def _may_help(course: _Course, step: Step, later: Sequence[Step]) -> bool:
+def _may_help(history: _CallHistory, step: Step, later: Sequence[Step]) -> bool:
     """Whether there was a reason to make the same call again."""
-    again = later[0]
-    if again.turn != step.turn or course.changes_between(step, again):
+    retry = later[0]
+    if retry.turn != step.turn or history.has_change_between(step, retry):
         return True
     status = _read_status(step)
-    if status is not None and (status in TRANSIENT or 500 <= status < 600):
-        return course.find_last_success(later) > step.index
-    return not _has_failed(again) and (status is None or not 400 <= status < 500)
+    if status is not None and (status in TRANSIENT_STATUSES or 500 <= status < 600):
+        return history.find_last_success(later) > step.index
+    return not _has_failed(retry) and (status is None or not 400 <= status < 500)
 
 
 def _may_change(case: Case, step: Step) -> bool:
@@ -183,13 +189,13 @@ def _may_change(case: Case, step: Step) -> bool:
 
 
 def _read_status(step: Step) -> int | None:
-    """The HTTP status that an error tells: in the result, or in an `error` within it."""
+    """Read the HTTP status of an error: from the result, or from an `error` within it."""
     if step.result is not None and step.result.failure is not None and step.result.failure.status is not None:
         return step.result.failure.status
     content = step.result.content if step.result else None
     inner = content.get("error") if isinstance(content, dict) else None
     for part in (content, inner):
-        for key in STATUS if isinstance(part, dict) else ():
+        for key in STATUS_KEYS if isinstance(part, dict) else ():
             code = _read_number(part.get(key))  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
             if code is not None:
                 return code
@@ -207,14 +213,14 @@ def _is_needed(case: Case, step: Step) -> bool:
 
 
 def _list_needed_tools(case: Case) -> frozenset[str]:
-    required = [pattern for wanted in case.wanted if wanted.required for _, pattern in wanted.options]
+    required = [pattern for wanted in case.expected_calls if wanted.required for _, pattern in wanted.options]
     return frozenset([case.make_name_key(pattern.tool) for pattern in required])
 
 
-def _find_repeated_writes(case: Case, course: _Course) -> Iterator[Step]:
-    """Of calls that are the same and all succeeded, those beyond the first, or beyond as many as were expected."""
+def _find_repeated_writes(case: Case, history: _CallHistory) -> Iterator[Step]:
+    """Yield the repeats among writes that are the same and succeeded: those beyond the first, or beyond the expected number."""
     expected: set[int] | None = None
-    for same in course.groups.values():
+    for same in history.groups.values():
         group = [step for step in same if _has_surely_succeeded(step) and _is_write(case, step)]
         if group[1:]:
             expected = _find_expected_steps(case) if expected is None else expected
@@ -223,15 +229,15 @@ def _find_repeated_writes(case: Case, course: _Course) -> Iterator[Step]:
 
 def _is_write(case: Case, step: Step) -> bool:
     tool = case.catalogue.get(step.call.name)
-    if tool is None or not any(hint in tool.annotations for hint in HINTS):
+    if tool is None or not any(hint in tool.annotations for hint in CHANGE_HINTS):
         return False
     return not tool.read_only and tool.annotations.get("idempotentHint") is not True
 
 
 def _find_expected_steps(case: Case) -> set[int]:
-    """The steps that stand for an expected call of their own tool."""
+    """Return the steps that stand for an expected call of their own tool."""
     steps = case.trace.steps
-    pairs = case.alignment.pairs if case.wanted else ()
+    pairs = case.alignment.pairs if case.expected_calls else ()
     return {pair.step for pair in pairs if case.is_same_name(pair.pattern.tool, steps[pair.step].call.name)}
 
 

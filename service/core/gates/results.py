@@ -1,4 +1,4 @@
-"""What the calls returned, against what they should have."""
+"""Compare what the calls returned with what they should have returned."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import ClassVar, Literal
 from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.critics import OpenComparison, WordsComparison
+from service.core.expectations.result_match import InferredMatch, match_result
 from service.core.gates.tool_name import score_missing, score_name, settle_pair
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import OpenValue, PartialOutcome
-from service.core.result_match import InferredMatch, match_result
+from service.core.outcome import Errored, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped, build_failure
 
 NO_RESULT_EXPECTED = Skipped("not_applicable", "no result was expected")
 
 
 class ResultsGate(Check):
-    """The result of each aligned call against the `result` of its pattern; the matcher's score.
+    """Compare the result of each aligned call with the `result` of its pattern; the value is the matcher's score.
 
-    A call that was not made, or of another tool, is 0. Finding: `wrong_result`, or `failed_call` where the tool reported an
-    error and that was not what was expected. A text is also compared as the JSON that it holds; where an object or array is
-    expected and its structure is only inferred, the outcome is open, with the finding `suspected_result`.
+    A call that was not made, or that went to another tool, scores 0. Finding: `wrong_result`, or `failed_call` where the tool
+    reported an error that was not expected. A text is also compared as the JSON that it holds. If an object or array is
+    expected and the structure of the result is only inferred, the outcome is open, with the finding `suspected_result`.
     """
 
     kind: Literal["results"] = "results"
@@ -30,14 +29,14 @@ class ResultsGate(Check):
     nothing: ClassVar[Skipped | None] = NO_RESULT_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each expected result."""
+        """Return one outcome for each expected result."""
         pairs = [pair for pair in case.alignment.pairs if pair.pattern.says_result]
-        seen: list[SubjectOutcome] = [
+        outcomes: list[SubjectOutcome] = [
             (case.subjects[pair.step], settle_pair(case, pair, _score_pair(case, pair))) for pair in pairs
         ]
-        gone = [i for i in case.alignment.missing if any(p.says_result for _, p in case.wanted[i].options)]
-        seen += [score_missing(case, i) for i in gone]
-        return seen or [(WHOLE, NO_RESULT_EXPECTED)]
+        missing = [i for i in case.alignment.missing if any(p.says_result for _, p in case.expected_calls[i].options)]
+        outcomes += [score_missing(case, i) for i in missing]
+        return outcomes or [(WHOLE, NO_RESULT_EXPECTED)]
 
 
 def _score_pair(case: Case, pair: Pair) -> Outcome | PartialOutcome:

@@ -17,35 +17,35 @@ from service.core.trace import Step, ToolDef
 
 
 class SchemaGate(Check):
-    """Each call against the JSON Schema of its tool: 1.0 without a finding, else 0.0. Needs no expectation.
+    """Validate each call against the JSON Schema of its tool: 1.0 without a finding, else 0.0. Needs no expectation.
 
-    Every violation is a finding with its pointer, coded `schema_<keyword>`. Beside them: `unparsable_arguments`,
-    `unknown_tool` (with near names in the catalogue, or the turn in which it came on offer) and `undeclared_argument`. A
-    tool schema that cannot be used is Errored (`invalid_schema`), never a score; a trace that does not say which tools
-    were on offer is not captured, but for arguments that are no JSON object, which no tool takes. The text of a custom
-    tool has no schema.
+    Every violation is a finding with its pointer, coded `schema_<keyword>`. Other findings: `unparsable_arguments`,
+    `unknown_tool` (with near names in the catalogue, or the turn in which the tool came on offer) and `undeclared_argument`. A
+    tool schema that cannot be used is Errored (`invalid_schema`), never a score. A trace that does not say which tools were on
+    offer is not captured, except for arguments that are not a JSON object, which no tool takes. The text of a custom tool has
+    no schema.
     """
 
     kind: Literal["schema"] = "schema"
     formats: bool = True
     """Whether `format` is asserted."""
     dialect: Dialect = "auto"
-    """The schema dialect where the schema names none."""
+    """The dialect of schemas that name none."""
     undeclared: Literal["fail", "note"] = "fail"
-    """What an argument does that the schema does not declare and does not expressly allow."""
+    """The effect of an argument that the schema neither declares nor expressly allows."""
 
     by_default: ClassVar[Aggregate] = "min"
     stands_alone: ClassVar[bool] = True
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each step."""
+        """Return one outcome for each step."""
         steps = case.trace.steps
         return [(case.subjects[step.index], self._score_step(case, step)) for step in steps] or [(WHOLE, NO_CALL)]
 
     def _score_step(self, case: Case, step: Step) -> Outcome:
         if case.trace.tools is None:
-            broken = step.call.arguments is None and not step.call.takes_text
-            return score_unread(step) if broken else NO_TOOLS
+            unreadable = step.call.arguments is None and not step.call.takes_text
+            return score_unread(step) if unreadable else NO_TOOLS
         tool = case.find_offered(step)
         if tool is None:
             return build_failure(0.0, build_unknown_tool(case, step))
@@ -76,16 +76,16 @@ FREE_TEXT = Skipped("not_applicable", "a custom tool takes text, for which there
 
 
 def _build_undeclared(name: str, step: Step, base: str) -> Finding:
-    said = f"{name} is no parameter of {step.call.name}"
-    return Finding("undeclared_argument", said, f"{base}/{escape_token(name)}")
+    message = f"{name} is no parameter of {step.call.name}"
+    return Finding("undeclared_argument", message, f"{base}/{escape_token(name)}")
 
 
 def build_unknown_tool(case: Case, step: Step) -> Finding:
-    """The finding for a call of a tool that was not on offer."""
+    """Build the finding for a call of a tool that was not on offer."""
     name = step.call.name
-    came = case.trace.offers.get(name)
-    if came is not None:
-        note = f"{name} was not on offer yet: it came later, in turn {came.turn}"
+    offer = case.trace.offers.get(name)
+    if offer is not None:
+        note = f"{name} was not on offer yet: it came later, in turn {offer.turn}"
         return Finding("unknown_tool", note, f"{build_call_path(step)}/name")
     close = case.once(("near", name), lambda: find_near(name, case.catalogue, meter=case.meter))
     hint = f"; near: {', '.join(close[:3])}" if close else ""
@@ -93,16 +93,16 @@ def build_unknown_tool(case: Case, step: Step) -> Finding:
 
 
 def score_unread(step: Step) -> Outcome:
-    """The outcome for a call whose arguments are no object: a score, unless the trace just does not tell them."""
+    """Score a call whose arguments are not an object: a failure, unless the trace just does not record them."""
     if not step.call.captured:
-        return NOT_TOLD
+        return ARGUMENTS_NOT_CAPTURED
     return build_failure(0.0, build_unparsable(step))
 
 
-NOT_TOLD = Skipped("not_captured", "the trace does not tell the arguments of the call")
+ARGUMENTS_NOT_CAPTURED = Skipped("not_captured", "the trace does not tell the arguments of the call")
 
 
 def build_unparsable(step: Step) -> Finding:
-    """The finding for arguments that are no JSON object."""
+    """Build the finding for arguments that are not a JSON object."""
     message = f"the arguments are no JSON object: {step.call.problem or 'none were given'}"
     return Finding("unparsable_arguments", message, f"{build_call_path(step)}/arguments")

@@ -1,4 +1,4 @@
-"""The state of the world afterwards."""
+"""Compare the final state of the world with the expected one."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from pydantic import JsonValue
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
-from service.core.expectation import StateExpectation
+from service.core.expectations.expectation import StateExpectation
+from service.core.expectations.state_changes import patch_state
 from service.core.json.differences import DiffOptions, JsonChange, Places, Progress, compare, diff
 from service.core.json.values import format_value
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
-from service.core.patches import patch_state
 from service.core.trace import State
 
-MOST_TOLD = 3
-"""So many changes are named that were made in place of a wanted one."""
-UNTOUCHED = StateExpectation(changes=())
+MAX_NAMED_CHANGES = 3
+"""At most this many changes are named that were made in place of an expected one."""
+NO_CHANGES = StateExpectation(changes=())
 
 
 NO_STATE_EXPECTED = Skipped("not_applicable", "no state was expected")
 
 
 class StateGate(Check):
-    """The observed final state against the wanted one, by JSON pointer: changes made, missing, wrong and unexpected.
+    """Compare the observed final state with the expected one, by JSON pointer: changes made, missing, wrong and unexpected.
 
-    Value: wanted changes made, over those wanted and those nobody wanted (`mode: exact`: 1.0 only if all is as wanted). The
-    findings say which path: `state_missing`, `state_wrong`, `state_unexpected`; `null_agent` gives the score of doing
-    nothing at all, so that a pass that anyone would get is seen. Without an initial state only equality can be said.
-    `unchanged: true` wants nothing to change, whatever the expectation.
+    Value: the expected changes that were made, over all expected and all unexpected changes (`mode: exact`: 1.0 only if the
+    state is exactly as expected). The findings name the path: `state_missing`, `state_wrong`, `state_unexpected`.
+    `null_agent` gives the score of doing nothing at all, so that a pass which anyone would get shows as one. Without an
+    initial state, only equality can be checked. `unchanged: true` expects nothing to change, whatever the expectation says.
     """
 
     kind: Literal["state"] = "state"
@@ -40,57 +40,56 @@ class StateGate(Check):
     unchanged: bool = False
 
     def aspects(self) -> frozenset[Aspect]:
-        """None, where nothing may change whatever was expected."""
+        """Return the aspects it reads: none where nothing may change, whatever the expectation says."""
         return frozenset() if self.unchanged else self.reads
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         return [(WHOLE, self._compare_states(case))]
 
     def _compare_states(self, case: Case) -> Outcome:
-        wanted = UNTOUCHED if self.unchanged else (case.expectation.state if case.expectation else None)
-        if wanted is None:
+        expectation = NO_CHANGES if self.unchanged else (case.expectation.state if case.expectation else None)
+        if expectation is None:
             return NO_STATE_EXPECTED
         state = case.trace.state or State()
-        needs_initial = wanted.changes is not None
-        gone = [
+        needs_initial = expectation.changes is not None
+        absent = [
             name for name in ("initial", "final") if name not in state.captured and (name == "final" or needs_initial)
         ]
-        if gone and state.fault is not None:
+        if absent and state.fault is not None:
             return Errored("sandbox", state.fault)
-        if gone:
-            return Skipped("not_captured", f"the trace has no {' and no '.join(gone)} state")
-        return self._score(state, wanted)
+        if absent:
+            return Skipped("not_captured", f"the trace has no {' and no '.join(absent)} state")
+        return self._score(state, expectation)
 
-    def _score(self, state: State, wanted: StateExpectation) -> Outcome:
-        view = DiffOptions(ignore=wanted.ignore, keys=wanted.keys)
-        known = "initial" in state.captured
-        initial = state.initial if known else state.final
-        due = wanted.final if wanted.changes is None else patch_state(initial, wanted.changes)
-        progress = compare(initial, due, state.final, view)
-        notes = [self._score_null_agent(initial, due, view)] if known else []
+    def _score(self, state: State, expectation: StateExpectation) -> Outcome:
+        options = DiffOptions(ignore=expectation.ignore, keys=expectation.keys)
+        has_initial = "initial" in state.captured
+        initial = state.initial if has_initial else state.final
+        expected = expectation.final if expectation.changes is None else patch_state(initial, expectation.changes)
+        progress = compare(initial, expected, state.final, options)
+        notes = [self._score_null_agent(initial, expected, options)] if has_initial else []
         if progress.passed:
             return PERFECT.add_findings(*notes)
-        return Scored(
-            self._compute_value(progress), False, (*_build_findings(progress, diff(initial, state.final, view)), *notes)
-        )
+        findings = _build_findings(progress, diff(initial, state.final, options))
+        return Scored(self._compute_value(progress), False, (*findings, *notes))
 
-    def _score_null_agent(self, initial: JsonValue, due: JsonValue, view: DiffOptions) -> Finding:
-        idle = self._compute_value(compare(initial, due, initial, view))
-        return Finding("null_agent", f"doing nothing scores {idle:.4g}", "/state/initial")
+    def _score_null_agent(self, initial: JsonValue, expected: JsonValue, options: DiffOptions) -> Finding:
+        value = self._compute_value(compare(initial, expected, initial, options))
+        return Finding("null_agent", f"doing nothing scores {value:.4g}", "/state/initial")
 
     def _compute_value(self, progress: Progress) -> float:
         return progress.value if self.mode == "proportional" else float(progress.passed)
 
 
-def _build_findings(progress: Progress, done: Iterable[JsonChange]) -> Iterable[Finding]:
-    places = Places(done)
+def _build_findings(progress: Progress, changes: Iterable[JsonChange]) -> Iterable[Finding]:
+    places = Places(changes)
     for change in progress.missing:
         yield _build_finding("state_missing", f"should have been {_describe_change(change)} and was not", change)
     for change in progress.wrong:
-        made = places.find_touching(change.path, MOST_TOLD)
-        told = "; ".join(f"{one.path or 'the state'} was {_describe_change(one)}" for one in made)
-        yield _build_finding("state_wrong", f"should have been {_describe_change(change)}, but {told}", change)
+        made = places.find_touching(change.path, MAX_NAMED_CHANGES)
+        text = "; ".join(f"{one.path or 'the state'} was {_describe_change(one)}" for one in made)
+        yield _build_finding("state_wrong", f"should have been {_describe_change(change)}, but {text}", change)
     for change in progress.unexpected:
         yield _build_finding("state_unexpected", f"was {_describe_change(change)}, which nobody asked for", change)
 

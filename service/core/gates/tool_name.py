@@ -9,33 +9,32 @@ from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.names import find_near
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import PartialOutcome
+from service.core.outcome import PERFECT, Finding, Outcome, PartialOutcome, Scored, Skipped, build_failure
 
 NO_CALLS = Skipped("not_applicable", "no call was due and none was made")
 
 
 class ToolNameGate(Check):
-    """Function-name match over the optimal alignment: each expected call and each call too many counts once, 1.0 or 0.0.
+    """Match tool names over the optimal alignment: each expected call and each extra call counts once, 1.0 or 0.0.
 
-    Names are compared exactly, or with case folded and `-`, `_`, `.` as one where the rubric folds names. Findings:
-    `wrong_tool` (said to be a near miss where the names are close), `missing_call`, `extra_call`, `extra_read`.
+    Names are compared exactly or, where the rubric folds names, ignoring case and with `-`, `_` and `.` as one. Findings:
+    `wrong_tool` (called a near miss where the names are close), `missing_call`, `extra_call`, `extra_read`.
     """
 
     kind: Literal["tool_name"] = "tool_name"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"extra", "tools"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each pair, each missing call, and each extra one that is not free."""
+        """Return one outcome for each pair, each missing call, and each extra call that counts against the score."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         subjects = case.subjects
-        named = [(subjects[pair.step], score_name(case, pair)) for pair in case.alignment.pairs]
-        return [*named, *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
+        paired = [(subjects[pair.step], score_name(case, pair)) for pair in case.alignment.pairs]
+        return [*paired, *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
 
 
 def score_name(case: Case, pair: Pair) -> Scored:
-    """Whether the call of this pair is of the expected tool."""
+    """Score whether the call of this pair is a call of the expected tool."""
     if pair.pattern.tool == case.trace.steps[pair.step].call.name:
         return PERFECT
     return case.once(("named", pair.expected, pair.step), lambda: _compare_names(case, pair))
@@ -45,39 +44,39 @@ def _compare_names(case: Case, pair: Pair) -> Scored:
     step = case.trace.steps[pair.step]
     if case.is_same_name(pair.pattern.tool, step.call.name):
         return PERFECT
-    expected = case.wanted[pair.expected].tools
+    expected = case.expected_calls[pair.expected].tools
     close = ", a near miss" if find_near(pair.pattern.tool, [step.call.name], meter=case.meter) else ""
     message = f"expected {expected}, called {step.call.name}{close}"
     return build_failure(0.0, Finding("wrong_tool", message, f"{build_call_path(step)}/name"))
 
 
-Verdict = TypeVar("Verdict", bound=Outcome | PartialOutcome)
+PairOutcome = TypeVar("PairOutcome", bound=Outcome | PartialOutcome)
 
 
-def settle_pair(case: Case, pair: Pair, found: Verdict) -> Verdict | Skipped:
-    """What a pair's arguments or result came to; open where it did not pass and another call may fit better."""
-    if found is PERFECT or not case.alignment.unsettled:
-        return found
-    why = case.alignment.unsettled.get(pair.expected)
+def settle_pair(case: Case, pair: Pair, outcome: PairOutcome) -> PairOutcome | Skipped:
+    """Return the outcome of a pair, or leave it open if it did not pass and another call may fit better."""
+    if outcome is PERFECT or not case.alignment.unsettled:
+        return outcome
+    reason = case.alignment.unsettled.get(pair.expected)
     if (
-        why is None
-        or not isinstance(found, Scored | PartialOutcome)
-        or found.passed
+        reason is None
+        or not isinstance(outcome, Scored | PartialOutcome)
+        or outcome.passed
         or not score_name(case, pair).passed
     ):
-        return found
-    return Skipped("too_long", why)
+        return outcome
+    return Skipped("too_long", reason)
 
 
 def score_unmatched(case: Case) -> Sequence[SubjectOutcome]:
-    """Missing and extra calls, for every check that scores the alignment."""
+    """Score the missing and the extra calls, for every check that scores the alignment."""
     if not case.alignment.missing and not case.alignment.extra:
         return ()
     return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case)])
 
 
 def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
-    """The outcomes of the expected calls that were not made."""
+    """Score the expected calls that were not made."""
     missing = case.alignment.missing
     return case.once("missing", lambda: [score_missing(case, i) for i in missing]) if missing else ()
 
@@ -91,7 +90,7 @@ def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
 
 
 def score_missing(case: Case, expected: int) -> SubjectOutcome:
-    """The outcome of an expected call that was not made."""
-    wanted = case.wanted[expected]
-    finding = Finding("missing_call", f"{wanted.tools} was expected and not called", wanted.path)
-    return Subject(expected=expected, turn=wanted.turn), build_failure(0.0, finding)
+    """Score an expected call that was not made."""
+    expected_call = case.expected_calls[expected]
+    finding = Finding("missing_call", f"{expected_call.tools} was expected and not called", expected_call.path)
+    return Subject(expected=expected, turn=expected_call.turn), build_failure(0.0, finding)

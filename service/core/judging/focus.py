@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 from rapidfuzz import fuzz
 
-from service.core.hollow import is_hollow
+from service.core.hollow_answers import is_hollow
 from service.core.trace import Message, Step, ToolCall, ToolDef, Trace
 
 View = Literal[

@@ -9,10 +9,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, model_validator
 
-from service.core.budget import MAX_JURY
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Part, Subject, SubjectOutcome, build_subject
-from service.core.hollow import is_hollow
+from service.core.hollow_answers import is_hollow
 from service.core.judging.examples import Example
 from service.core.judging.fits.guarantee import GuaranteedShare
 from service.core.judging.fits.maps import Share
@@ -23,7 +22,8 @@ from service.core.models.kinds import FrozenModel, Several
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Skipped, build_failure
 from service.core.trace import Step
-from service.core.unread import build_missing_result
+from service.core.unread_parts import build_missing_result
+from service.core.work_limits import MAX_JURY
 
 Level = Literal["step", "turn", "trace"]
 Required = Literal["arguments", "result", "answer"]

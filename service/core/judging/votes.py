@@ -33,13 +33,13 @@ from service.core.outcome import (
     Errored,
     Finding,
     Outcome,
+    PartialOutcome,
     PartlyOpenScore,
     Pointer,
     Scored,
     Skipped,
     build_open_part,
 )
-from service.core.partial import PartialOutcome
 from service.core.trace import Trace
 
 

@@ -10,17 +10,16 @@ from itertools import combinations, islice
 from typing import ClassVar, Literal, NamedTuple
 
 from service.core.alignment.chain import Pairs, find_fullest, find_longest_chain, list_positions
-from service.core.budget import COST_OF_A_VIOLATION
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
-from service.core.expectation import Ban, CallPattern, ExpectedCall
+from service.core.expectations.expectation import Ban, CallPattern, ExpectedCall
+from service.core.expectations.templates import find_cost
 from service.core.gates.compat import PatternFit, build_method_score, fit_pattern, fits, spend_on_pairs
-from service.core.gates.disallowed import list_calls_of_ban, look_at_ban
+from service.core.gates.disallowed import list_calls_of_ban, score_banned_call
 from service.core.methods.apple_number import compute_metrics
-from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import PartialOutcome
-from service.core.shapes import find_cost
+from service.core.outcome import PERFECT, Finding, Outcome, PartialOutcome, Scored, Skipped, build_failure
 from service.core.trace import Step
+from service.core.work_limits import COST_OF_A_VIOLATION
 
 MOST_CONTESTED = 6
 """Up to so many calls that could meet an ordered as well as an unordered expectation, every way to share them is tried."""
@@ -124,7 +123,7 @@ class AppleTrajectoryGate(Check):
 
 
 def _match_trajectory(case: Case) -> TrajectoryResult:
-    steps, wanted = case.trace.steps, case.wanted
+    steps, wanted = case.trace.steps, case.expected_calls
     table: Table = [_find_meeting(case, one) for one in wanted]
     required = tuple([n for n, one in enumerate(wanted) if one.required])
     taken = _match_most(case, required, table)
@@ -156,7 +155,7 @@ def _is_open(outcome: Outcome | PartialOutcome | None) -> bool:
 
 def _look_at_calls(case: Case, ban: Ban, turn: int | None) -> list[tuple[Step, Outcome | PartialOutcome | None]]:
     """What of each call of its tool a ban says. What it finds is dear, and may be as much as bans times calls."""
-    found = [(step, look_at_ban(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)]
+    found = [(step, score_banned_call(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)]
     case.meter.spend("comparisons", COST_OF_A_VIOLATION * sum([outcome is not None for _, outcome in found]))
     return found
 
@@ -197,9 +196,9 @@ def _list_patterns(case: Case, wanted: ExpectedCall, step: Step) -> list[CallPat
 
 def _fit_calls(case: Case, n: int, taken: Collection[int] = ()) -> Iterator[PatternFit]:
     """How the calls of its tool meet an expected call, those aside that are taken."""
-    for step in _find_same_tool(case, case.wanted[n]):
+    for step in _find_same_tool(case, case.expected_calls[n]):
         if step.index not in taken:
-            for pattern in _list_patterns(case, case.wanted[n], step):
+            for pattern in _list_patterns(case, case.expected_calls[n], step):
                 case.meter.spend("comparisons", _find_price(case, pattern))
                 yield fit_pattern(case, pattern, step, extra=pattern.extra_args in (None, "allow"))
 
@@ -250,9 +249,9 @@ def _list_shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 def _split_by_order(case: Case, required: Sequence[int]) -> tuple[list[list[int]], list[int]]:
     """The ordered calls by place, and the unordered ones."""
-    unordered = [n for n in required if case.wanted[n].position is None]
+    unordered = [n for n in required if case.expected_calls[n].position is None]
     apart = set(unordered)
-    return list_positions(case.wanted, [n for n in required if n not in apart]), unordered
+    return list_positions(case.expected_calls, [n for n in required if n not in apart]), unordered
 
 
 def _list_unlisted(case: Case, steps: Iterable[Step]) -> list[Step]:
@@ -271,7 +270,7 @@ def _list_unlisted(case: Case, steps: Iterable[Step]) -> list[Step]:
 def _build_findings(case: Case, result: TrajectoryResult) -> Iterator[Finding]:
     taken = set(result.taken.values())
     for n in result.unmet:
-        yield _explain_unmet(case.wanted[n], list(islice(_fit_calls(case, n, taken), MOST_TRIES)))
+        yield _explain_unmet(case.expected_calls[n], list(islice(_fit_calls(case, n, taken), MOST_TRIES)))
     yield from result.broken
     for step in result.extra:
         yield Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step))

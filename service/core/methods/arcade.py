@@ -14,17 +14,17 @@ from typing import Annotated, ClassVar, Literal, cast
 from pydantic import Field, JsonValue
 
 from service.core.alignment.binding import BoundArgument, bind
-from service.core.alignment.likeness import MOST_A_CHARACTER_COSTS
-from service.core.budget import COST_OF_A_MATCHER, count_text_chars
+from service.core.alignment.worth_table import MAX_CHARACTER_COST
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.critics import Critic, Match, OpenComparison
-from service.core.expectation import CallPattern
-from service.core.gates.arguments import find_stand_ins
-from service.core.gates.compat import find_hidden_arguments, read_plain, spend_on_pairs
+from service.core.expectations.expectation import CallPattern
+from service.core.expectations.templates import has_matcher
+from service.core.gates.arguments import find_fill_ins
+from service.core.gates.compat import explain_hidden_arguments, read_plain, spend_on_pairs
 from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.quantity import QuantityGate
-from service.core.gates.schema import NOT_TOLD, build_unparsable
+from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, build_unparsable
 from service.core.gates.tool_name import score_name, score_unmatched, settle_pair
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals, format_value
@@ -43,9 +43,9 @@ from service.core.outcome import (
     Skipped,
     build_failure,
 )
-from service.core.shapes import has_matcher
 from service.core.trace import Step
 from service.core.weights import Weight, compute_shares, read_weight
+from service.core.work_limits import COST_OF_A_MATCHER, count_text_chars
 from service.errors import InputError
 
 
@@ -115,11 +115,11 @@ class ArcadeGate(Check):
     def _score_call(self, case: Case, pattern: CallPattern, step: Step, selection: Scored) -> Outcome:
         if step.call.arguments is None and pattern.args is not None:
             if selection.passed and not step.call.captured:
-                return NOT_TOLD
+                return ARGUMENTS_NOT_CAPTURED
             return build_failure(0.0, *selection.findings, build_unparsable(step))
         bound = self._get_bound(case, pattern, right_tool=selection.passed)
         schema = case.find_schema(step)
-        defaults = find_stand_ins(schema, bound) if schema else {}
+        defaults = find_fill_ins(schema, bound) if schema else {}
         actual = {**defaults, **(step.call.arguments or {})}
         results = [(b, b.match(actual[b.name]) if b.name in actual else _score_absent(b)) for b in bound]
         return self._weigh(selection, results, step)
@@ -170,7 +170,7 @@ class ArcadeGate(Check):
 
     def _score_upstream(self, case: Case) -> Outcome:
         """Arcade's own number, clamped, with the raw one beside it."""
-        if hidden := find_hidden_arguments(case):
+        if hidden := explain_hidden_arguments(case):
             return hidden
         if any(step.call.arguments is None for step in case.trace.steps):
             return Errored("undefined_upstream", "Arcade stops the whole suite where arguments are no JSON object")
@@ -215,9 +215,8 @@ class ArcadeGate(Check):
         ours = self._compute_ours(case)
         if ours is None or abs(ours - result.score) <= 1e-9:
             return ()
-        message = (
-            f"Arcade gives {result.score:.6g}, callgrade {ours:.6g}: {_explain_difference(result, len(case.wanted))}"
-        )
+        difference = _explain_difference(result, len(case.expected_calls))
+        message = f"Arcade gives {result.score:.6g}, callgrade {ours:.6g}: {difference}"
         return (Finding("compat_differs", message, "/steps"),)
 
     def _compute_ours(self, case: Case) -> float | None:
@@ -228,7 +227,7 @@ class ArcadeGate(Check):
 
 def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
     """The expected calls with their places."""
-    return [wanted.options[0] for wanted in case.wanted]
+    return [wanted.options[0] for wanted in case.expected_calls]
 
 
 def _score_absent(bound: BoundArgument) -> Match:
@@ -238,7 +237,7 @@ def _score_absent(bound: BoundArgument) -> Match:
 def _spend_on_texts(case: Case, expected: Sequence[Call], actual: Sequence[Call]) -> None:
     """Counts the characters that are read where every pair is compared."""
     asked, given = count_text_chars([args for _, args in expected]), count_text_chars([args for _, args in actual])
-    case.meter.spend("characters", MOST_A_CHARACTER_COSTS * (asked * len(actual) + given * len(expected)))
+    case.meter.spend("characters", MAX_CHARACTER_COST * (asked * len(actual) + given * len(expected)))
 
 
 def _read_plain_args(path: str, pattern: CallPattern) -> dict[str, JsonValue]:

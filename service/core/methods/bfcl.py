@@ -62,7 +62,7 @@ def _read_gold_answers(gold: Mapping[str, JsonValue]) -> list[Answer] | None:
 
 
 def _build_answers(case: Case) -> list[Answer] | None:
-    options = [wanted.options[0] for wanted in case.wanted]
+    options = [wanted.options[0] for wanted in case.expected_calls]
     return [{pattern.tool: _list_accepted(path, pattern.args or {})} for path, pattern in options] or None
 
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
-from service.core.gates.answer import AnswerGate, judge_silence
+from service.core.gates.answer import AnswerGate, score_silence
 from service.core.gates.compat import build_method_score
 from service.core.outcome import Outcome, Skipped
 
@@ -42,7 +42,7 @@ class BfclAgenticGate(Check):
             return Skipped("not_applicable", "no gold of BFCL names accepted answers")
         texts = [message.text for message in case.trace.messages if message.role == "assistant" and message.text]
         if not texts:
-            return judge_silence(case, None)
+            return score_silence(case, None)
         case.meter.spend("characters", len(accepted) * len(texts[-1]) + sum(map(len, accepted)))
         raw = float(any(contains_answer(texts[-1], one) for one in accepted))
         return build_method_score(self, case, raw, system="BFCL", why=STRIPPED_BEFORE)

@@ -11,11 +11,11 @@ from service.core.alignment.chain import find_fullest
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.critics import Match, OpenComparison
-from service.core.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern
+from service.core.expectations.result_match import match_result
 from service.core.gates.compat import build_method_score, fold_all_or_nothing, read_plain
 from service.core.gates.state import StateGate
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.result_match import match_result
 
 UNTYPED = (
     "there true is 1, calls in a turn in which none is due cost nothing, "
@@ -114,7 +114,7 @@ def _list_turns(case: Case) -> list[ExpectedTurn]:
     """The turns in which calls are due."""
     found: list[ExpectedTurn] = []
     for path, scope, turn in case.scopes:
-        patterns = [one.options[0][1] for one in scope.list_wanted(path, turn) if one.required]
+        patterns = [one.options[0][1] for one in scope.list_expected_calls(path, turn) if one.required]
         if turn is not None and (patterns or scope.calls == "some"):
             found.append((turn, path, patterns))
     return sorted(found, key=lambda one: one[0])

@@ -14,8 +14,7 @@ from service.core.gates.compat import build_method_score, fold_all_or_nothing
 from service.core.gates.state import StateGate
 from service.core.methods.tau_number import is_same_state
 from service.core.models.kinds import Several
-from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
-from service.core.partial import decide_without_judge
+from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, decide_without_judge
 from service.core.trace import Trace
 
 OTHERWISE = (

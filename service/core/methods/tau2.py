@@ -12,11 +12,11 @@ from pydantic import JsonValue
 
 from service.core.case import Case, Pair
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
-from service.core.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern
 from service.core.gates.compat import (
     bind_arguments,
     build_method_score,
-    find_hidden_arguments,
+    explain_hidden_arguments,
     fit_pattern,
     fits,
     fold_all_or_nothing,
@@ -49,7 +49,7 @@ class Tau2ActionsGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
-        if not case.wanted:
+        if not case.expected_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
             return [(WHOLE, self._score_upstream(case))]
@@ -68,10 +68,10 @@ class Tau2ActionsGate(Check):
         return all(bound.critic is None for bound in bind_arguments(case, pattern))
 
     def _score_upstream(self, case: Case) -> Outcome:
-        if hidden := find_hidden_arguments(case):
+        if hidden := explain_hidden_arguments(case):
             return hidden
         spend_on_pairs(case, each=8)
-        gold = [wanted.options[0] for wanted in case.wanted]
+        gold = [wanted.options[0] for wanted in case.expected_calls]
         compared = _list_compared(case)
         raw = all(
             any(

@@ -14,14 +14,15 @@ from pydantic import JsonValue
 from service.core.alignment.chain import Fits, find_longest_chain, list_positions
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
-from service.core.count_limits import parse_limit
 from service.core.critics import OpenComparison
-from service.core.expectation import CallPattern, ExpectedCall
+from service.core.expectations.count_limits import parse_limit
+from service.core.expectations.expectation import CallPattern, ExpectedCall
+from service.core.expectations.templates import match_template
 from service.core.gates.compat import (
-    add_idle,
+    add_idle_outcomes,
     bind_arguments,
     build_method_score,
-    find_hidden_arguments,
+    explain_hidden_arguments,
     fit_pattern,
     fits,
     fold_all_or_nothing,
@@ -43,7 +44,6 @@ from service.core.methods.uipath_number import (
     score_outputs,
 )
 from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
-from service.core.shapes import match_template
 from service.core.trace import Step
 
 ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
@@ -66,7 +66,7 @@ class UipathCountGate(Check):
         case = _name_by_id(case)
         counts = case.expectation.counts if case.expectation else {}
         if not case.matching.compat or not counts:
-            return CountGate(mode="strict" if self.strict else "proportional").score_limits(case, tell_kept=True)
+            return CountGate(mode="strict" if self.strict else "proportional").score_limits(case, report_kept=True)
         limits = {tool: parse_limit(count) for tool, count in counts.items()}
         raw = score_count(_list_names(case), limits, strict=self.strict)
         why = ONE_SIDE_EMPTY + "here a limit of 0 is kept by not calling"
@@ -89,23 +89,23 @@ class UipathOrderGate(Check):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """One outcome for the trace."""
         case = _name_by_id(case)
-        placed = [n for n, wanted in enumerate(case.wanted) if wanted.position is not None]
-        idle = add_idle([], case)
+        placed = [n for n, wanted in enumerate(case.expected_calls) if wanted.position is not None]
+        idle = add_idle_outcomes([], case)
         if not placed and not isinstance(idle[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no order was expected"))]
         if case.matching.compat:
             case.meter.spend("comparisons", len(placed) * len(case.trace.steps))
-            expected = [case.wanted[n].options[0][1].tool for n in placed]
+            expected = [case.expected_calls[n].options[0][1].tool for n in placed]
             raw = score_order(_list_names(case), expected, strict=self.strict)
             return [(WHOLE, _build_method_score(self, case, raw, OTHERWISE_NAMED))]
-        return add_idle([(WHOLE, self._score_order(case, placed))] if placed else [], case)
+        return add_idle_outcomes([(WHOLE, self._score_order(case, placed))] if placed else [], case)
 
     def _score_order(self, case: Case, placed: list[int]) -> Outcome:
-        required = [n for n in placed if case.wanted[n].required]
+        required = [n for n in placed if case.expected_calls[n].required]
         steps, fits = range(len(case.trace.steps)), _build_fits(case)
-        chain = find_longest_chain(list_positions(case.wanted, required), steps, fits, meter=case.meter)
+        chain = find_longest_chain(list_positions(case.expected_calls, required), steps, fits, meter=case.meter)
         kept = len(chain) / len(required) if required else 1.0
-        whole = find_longest_chain(list_positions(case.wanted, placed), steps, fits, meter=case.meter)
+        whole = find_longest_chain(list_positions(case.expected_calls, placed), steps, fits, meter=case.meter)
         exact = kept == 1.0 and len(whole) == len(case.trace.steps)
         if exact or (kept == 1.0 and not self.strict):
             names = " then ".join(
@@ -158,7 +158,7 @@ class UipathArgsGate(Check):
             (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
             for pair in case.alignment.pairs
         ]
-        seen = add_idle([*pairs, *score_unmatched(case)], case)
+        seen = add_idle_outcomes([*pairs, *score_unmatched(case)], case)
         return fold_all_or_nothing(seen) if self.strict else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
@@ -186,7 +186,7 @@ class UipathArgsGate(Check):
         return _justify(given, f"{build_call_path(step)}/arguments")
 
     def _score_upstream(self, case: Case) -> Outcome:
-        if hidden := find_hidden_arguments(case):
+        if hidden := explain_hidden_arguments(case):
             return hidden
         spend_on_pairs(case, each=8)
         expected = [(pattern.tool, read_plain_args(path, pattern, "UiPath")) for path, pattern in _list_patterns(case)]
@@ -219,12 +219,12 @@ class UipathOutputGate(Check):
         fault = case.trace.state.fault if case.trace.state else None
         if due and fault is not None and any(step.result is None for step in case.trace.steps):
             return [(WHOLE, Errored("sandbox", fault))]
-        idle = add_idle([], case)
+        idle = add_idle_outcomes([], case)
         if not due and not isinstance(idle[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no result was expected"))]
         if case.matching.compat:
             return [(WHOLE, self._score_upstream(case, due))]
-        seen = add_idle(_score_in_turn(case) if self.strict else _score_aligned(case), case)
+        seen = add_idle_outcomes(_score_in_turn(case) if self.strict else _score_aligned(case), case)
         return fold_all_or_nothing(seen) if self.strict else seen
 
     def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
@@ -258,7 +258,7 @@ def _build_method_score(check: Check, case: Case, raw: float, why: str) -> Metho
 
 def _explain_names(case: Case) -> str | None:
     """How UiPath takes a tool for another than we do, if it does."""
-    named = {pattern.tool for wanted in case.wanted for _, pattern in wanted.options}
+    named = {pattern.tool for wanted in case.expected_calls for _, pattern in wanted.options}
     named |= {tool for _, scope, _ in case.scopes for tool in scope.counts}
     made = {step.call.name for step in case.trace.steps}
     if any(step.call.tool_id is not None and step.call.name in named for step in case.trace.steps):
@@ -283,7 +283,7 @@ def _name_by_id(case: Case) -> Case:
 
 
 def _rename_calls(case: Case) -> Case:
-    named = {pattern.tool for wanted in case.wanted for _, pattern in wanted.options}
+    named = {pattern.tool for wanted in case.expected_calls for _, pattern in wanted.options}
     named |= {tool for _, scope, _ in case.scopes for tool in scope.counts}
     steps = [
         replace(step, call=replace(step.call, name=step.call.tool_id)) if step.call.tool_id in named else step
@@ -293,7 +293,7 @@ def _rename_calls(case: Case) -> Case:
 
 
 def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
-    return [wanted.options[0] for wanted in case.wanted]
+    return [wanted.options[0] for wanted in case.expected_calls]
 
 
 def is_call_for(case: Case, wanted: ExpectedCall, step: Step) -> bool:
@@ -304,7 +304,7 @@ def is_call_for(case: Case, wanted: ExpectedCall, step: Step) -> bool:
 
 def _build_fits(case: Case) -> Fits:
     return lambda expected, call: (
-        call in case.once(("is_for", expected), lambda: _find_calls_for(case, case.wanted[expected]))
+        call in case.once(("is_for", expected), lambda: _find_calls_for(case, case.expected_calls[expected]))
     )
 
 
@@ -317,7 +317,7 @@ def _find_calls_for(case: Case, wanted: ExpectedCall) -> frozenset[int]:
 
 def _explain_out_of_place(case: Case, n: int, chain: Mapping[int, int]) -> Finding:
     """Why an expected call has no place in the chain."""
-    wanted, taken = case.wanted[n], set(chain.values())
+    wanted, taken = case.expected_calls[n], set(chain.values())
     case.meter.spend("comparisons", len(case.trace.steps))
     made = [case.trace.steps[j] for j in sorted(_find_calls_for(case, wanted) - taken)]
     if not made:
@@ -339,14 +339,14 @@ def _score_aligned(case: Case) -> Iterable[SubjectOutcome]:
             found = _score_result(pair.pattern, step) if right_tool.passed else right_tool
             yield case.subjects[step.index], settle_pair(case, pair, found)
     for i in case.alignment.missing:
-        if case.wanted[i].options[0][1].result is not None:
+        if case.expected_calls[i].options[0][1].result is not None:
             yield score_missing(case, i)
 
 
 def _score_in_turn(case: Case) -> Iterable[SubjectOutcome]:
     """Every expected result against the first call of its tool that is left."""
     left = list(case.trace.steps)
-    for i, wanted in enumerate(case.wanted):
+    for i, wanted in enumerate(case.expected_calls):
         pattern = wanted.options[0][1]
         case.meter.spend("comparisons", 4 * len(left))
         step = next((step for step in left if is_call_for(case, wanted, step)), None)

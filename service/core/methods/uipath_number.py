@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import JsonValue
 
-from service.core.count_limits import Limit
+from service.core.expectations.count_limits import Limit
 
 Call = tuple[str, Mapping[str, JsonValue]]
 """A tool's name and the arguments; UiPath reads arguments that are no object as {}."""

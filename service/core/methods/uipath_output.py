@@ -12,11 +12,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from service.core.budget import count_text_chars
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.critics import Contains, Critic
-from service.core.gates.answer import compare_with, judge_silence
+from service.core.expectations.templates import Template, has_matcher
+from service.core.gates.answer import compare_with, score_silence
 from service.core.gates.compat import build_method_score, read_plain
 from service.core.json.values import equals, format_value
 from service.core.methods.uipath_output_number import (
@@ -32,9 +32,8 @@ from service.core.methods.uipath_output_number import (
     score_json_similarity,
 )
 from service.core.models.kinds import Several
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.partial import PartialOutcome
-from service.core.shapes import Template, has_matcher
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, PartialOutcome, Scored, Skipped, build_failure
+from service.core.work_limits import count_text_chars
 from service.errors import InputError
 
 OutputPath = Annotated[str, Field(max_length=1_000)]
@@ -60,7 +59,7 @@ class _OutputGate(Check):
         if case.expectation is None or not case.expectation.says_output:
             return [(WHOLE, Skipped("not_applicable", "no output was expected"))]
         if case.output is None:
-            return [(WHOLE, judge_silence(case, None))]
+            return [(WHOLE, score_silence(case, None))]
         wanted = case.expectation.output
         case.meter.spend("characters", 10 * count_text_chars([case.output.value, _dump(wanted)]))
         compared = self._score_upstream if case.matching.compat else self._score

@@ -2,7 +2,7 @@
 
 `Annotated[Critic, Tagged()]` is, to pydantic, the discriminated union of every subclass of `Critic` that has a `kind`.
 The union is built when the enclosing model is first used (`defer_build`), so a kind may be declared after a composite
-that nests it; `core/rubric.py` uses every union and thereby closes the set.
+that nests it; `core/rubric_extension.py` uses every union and thereby closes the set.
 """
 
 from __future__ import annotations

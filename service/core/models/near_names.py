@@ -18,7 +18,7 @@ LONGEST_NAME = 40
 def suggest_name(name: str, siblings: Collection[str]) -> str | None:
     """The field that was meant, judged by the fields that stand beside it; None where none is near.
 
-    >>> import service.core.expectation
+    >>> import service.core.expectations.expectation
     >>> suggest_name("arguements", ["tool"]), suggest_name("arguments", ["tool"]), suggest_name("colour", ["tool"])
     ('args', 'args', None)
     >>> suggest_name("tool", []) == "tool"  # which was refused where it stands

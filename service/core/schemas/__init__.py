@@ -15,7 +15,6 @@ from functools import lru_cache
 import jsonschema_rs as rs
 from pydantic import JsonValue
 
-from service.core.budget import COST_OF_A_VIOLATION, UNBOUNDED, Meter
 from service.core.json.values import name_type
 from service.core.schemas.cost import BYTES_OF_A_LEVEL, Cost, count_patterns, measure_size
 from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
@@ -30,6 +29,7 @@ from service.core.schemas.wording import (
     make_sort_key,
     read_violations,
 )
+from service.core.work_limits import COST_OF_A_VIOLATION, UNBOUNDED, Meter
 
 __all__ = ["Dialect", "SchemaProblem", "Validator", "Violation", "build_validator"]
 

@@ -1,1 +1,1 @@
-"""The formats of traces, one module for each: a file named as its format, with its shape, its `read` and its `FORMAT`."""
+"""The trace formats. Each is a module named after the format, with its shape, its `read` and its `FORMAT`."""

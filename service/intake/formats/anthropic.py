@@ -1,8 +1,9 @@
-"""Anthropic's Messages: `system`, `messages` of content blocks, `tools`, untouched.
+"""Anthropic's Messages API: `system`, `messages` of content blocks, and `tools`, untouched.
 
-A user message of nothing but `tool_result` blocks is no turn. Tools that the provider runs (`server_tool_use`) are steps,
-their results being blocks of the same message; what the assistant says after one is a message of its own. Thinking stays in
-`raw`. Calls to MCP servers, whose tools the request does not list, and blocks of other types are told as unread.
+A user message of nothing but `tool_result` blocks is no turn. Tools that the provider runs (`server_tool_use`) are
+steps with their results in the same message; whatever the assistant says after one is a new message. Thinking stays in
+`raw`. Calls to MCP servers, whose tools the request does not list, are steps too; blocks of other types are reported
+as unread.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, account_part, clip, members_of
-from service.intake.build import Transcript, result_content, tool_call
-from service.intake.endings import account_reply
-from service.intake.format import Format, Given
-from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, read_state, text_of
+from service.intake.build import Transcript, build_tool_call, read_result_content
+from service.intake.endings import note_reply_ending
+from service.intake.format import Format, JsonObject
+from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, join_text, read_state
 from service.intake.tools import read_tools
+from service.intake.unread import clip, define_members, note_unread_members, note_unread_typed_part
 
 
 @with_config(OPEN)
@@ -59,15 +60,15 @@ class AnthropicTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-BLOCK = members_of(
+BLOCK = define_members(
     "a block",
     "type text id name input tool_use_id content is_error",
     "cache_control citations thinking signature data source caller server_name title context file_id",
 )
-SAID = members_of(
+MESSAGE = define_members(
     "a message", "role content", "id type model stop_reason stop_sequence usage container name created_at"
 )
-RECORD = members_of(
+RECORD = define_members(
     "the trace",
     "format id system messages content tools state",
     "type role model stop_reason stop_sequence stop_details usage container context_management max_tokens temperature top_k "
@@ -76,28 +77,28 @@ RECORD = members_of(
 
 
 def read(record: AnthropicTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
     if "messages" not in record and "content" not in record:
         raise InputError.at("", "expected messages, the content of a reply, or both")
     transcript = Transcript()
     system = record.get("system")
     if system is not None:
         transcript.say("system", _text(system))
-        _account_blocks(transcript, system, "/system")
+        _note_blocks(transcript, system, "/system")
     for index, message in enumerate(record.get("messages", ())):
         _read_message(transcript, message, f"/messages/{index}/content")
-        _account_blocks(transcript, message["content"], f"/messages/{index}/content")
-        account_members(transcript, message, SAID, f"/messages/{index}")
+        _note_blocks(transcript, message["content"], f"/messages/{index}/content")
+        note_unread_members(transcript, message, MESSAGE, f"/messages/{index}")
         if message["role"] == "assistant":
-            account_reply(transcript, cast("Given", message), f"/messages/{index}")
+            note_reply_ending(transcript, cast("JsonObject", message), f"/messages/{index}")
     reply = record.get("content")
     if reply:
         _read_message(transcript, {"role": "assistant", "content": reply}, "/content")
-        _account_blocks(transcript, reply, "/content")
+        _note_blocks(transcript, reply, "/content")
     if "content" in record or not transcript.has_replied():
-        account_reply(transcript, cast("Given", record), "")
-    account_members(transcript, record, RECORD, "")
-    return transcript.trace(
+        note_reply_ending(transcript, cast("JsonObject", record), "")
+    note_unread_members(transcript, record, RECORD, "")
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=read_tools(record.get("tools")),
@@ -105,9 +106,9 @@ def read(record: AnthropicTrace) -> Trace:
     )
 
 
-def _account_blocks(transcript: Transcript, content: str | Sequence[Block], path: str) -> None:
+def _note_blocks(transcript: Transcript, content: str | Sequence[Block], path: str) -> None:
     for index, block in enumerate(() if isinstance(content, str) else content):
-        account_members(transcript, block, BLOCK, f"{path}/{index}")
+        note_unread_members(transcript, block, BLOCK, f"{path}/{index}")
 
 
 def _read_message(transcript: Transcript, message: AnthropicMessage, path: str) -> None:
@@ -125,20 +126,20 @@ def _read_message(transcript: Transcript, message: AnthropicMessage, path: str) 
 def _user(transcript: Transcript, role: Literal["system", "user"], blocks: Sequence[Block], path: str) -> None:
     for index, block in enumerate(blocks):
         if _is_result(block):
-            transcript.result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
+            transcript.add_result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
         elif block["type"] != "text":
-            account_part(transcript, block, "a block", f"{path}/{index}", idle=True)
+            note_unread_typed_part(transcript, block, "a block", f"{path}/{index}", idle=True)
     content = [block for block in blocks if not _is_result(block)]
     if content:
         transcript.say(role, _text(content))
 
 
 def _assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> None:
-    """The results of a server's tools cut the message in runs, each of them a message."""
+    """Read an assistant's blocks. Results of server tools cut the message into runs, each of them a message."""
     for are_results, run in groupby(enumerate(blocks), key=lambda place: _is_result(place[1])):
         if are_results:
             for index, block in run:
-                transcript.result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
+                transcript.add_result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
         else:
             _speak(transcript, list(run), path)
 
@@ -146,7 +147,7 @@ def _assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> No
 def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) -> None:
     calls = [_call(block, f"{path}/{index}") for index, block in run if _is_call(block)]
     text = _text([block for _, block in run], joint="")
-    # Thinking after a result is no message; a message of thinking alone is an empty one.
+    # Thinking after a result makes no message; a message of thinking alone is empty.
     if text or calls or run[0][0] == 0:
         transcript.say("assistant", text)
     for call in calls:
@@ -156,19 +157,19 @@ def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) 
         if name in RUN_BY_PROVIDER:
             transcript.offer(ToolDef(block.get("name") or ""))
         if name != "text" and name not in THINKING and not _is_call(block):
-            _lose_block(transcript, block, f"{path}/{index}")
+            _note_unread_block(transcript, block, f"{path}/{index}")
 
 
-def _lose_block(transcript: Transcript, block: Block, path: str) -> None:
-    """A block that has a name and an input is a call, whatever its type says."""
+def _note_unread_block(transcript: Transcript, block: Block, path: str) -> None:
+    """Report a block as unread. One with a name and an input is a call, whatever its type says."""
     if block.get("name") and "input" in block:
-        transcript.lose("call", path, f"a block of the type {clip(block['type'])}")
+        transcript.note_unread("call", path, f"a block of the type {clip(block['type'])}")
     else:
-        account_part(transcript, block, "a block", path)
+        note_unread_typed_part(transcript, block, "a block", path)
 
 
 RUN_BY_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})
-"""Calls of tools that are on offer though `tools` need not list them: the provider has run them."""
+"""Calls of tools that the provider has run, which are therefore on offer even if `tools` does not list them."""
 
 
 def _is_call(block: Block) -> bool:
@@ -176,7 +177,7 @@ def _is_call(block: Block) -> bool:
 
 
 def _is_result(block: Block) -> bool:
-    """`tool_result`, or the result of a tool that the provider ran, such as `web_search_tool_result`."""
+    """Whether a block is a result. Those of tools that the provider ran have types like `web_search_tool_result`."""
     return block["type"].endswith("tool_result")
 
 
@@ -184,27 +185,27 @@ def _call(block: Block, path: str) -> ToolCall:
     name = block.get("name")
     if name is None:
         raise InputError.at(path, f"a {block['type']} block has a name")
-    return tool_call(block.get("id"), name, block.get("input"))
+    return build_tool_call(block.get("id"), name, block.get("input"))
 
 
 def _result(block: Block) -> ToolResult:
-    """A block without content is a tool that returned nothing."""
+    """Read a result. A block without content means that the tool returned nothing."""
     content = block.get("content")
     failed = isinstance(content, dict) and str(content.get("type")).endswith("_tool_result_error")
-    return ToolResult(result_content(content), failed or block.get("is_error") is True)
+    return ToolResult(read_result_content(content), failed or block.get("is_error") is True)
 
 
 def _text(content: str | Iterable[Block], *, joint: str = "\n") -> str:
     if isinstance(content, str):
         return content
-    return text_of(cast("list[Part]", [block for block in content if block["type"] == "text"]), joint=joint)
+    return join_text(cast("list[Part]", [block for block in content if block["type"] == "text"]), joint=joint)
 
 
-_MARKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
+_OWN_TYPES = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use"})
 """Types of blocks that no other format has."""
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     if record.get("type") == "message" and isinstance(record.get("content"), list):
         return True
     if not isinstance(record.get("messages"), list):
@@ -212,10 +213,10 @@ def _recognise(record: Given) -> bool:
     if "system" in record or any("input_schema" in tool for tool in _objects(record.get("tools"))):
         return True
     blocks = (block for message in _objects(record["messages"]) for block in _objects(message.get("content")))
-    return any(block.get("type") in _MARKS for block in blocks)
+    return any(block.get("type") in _OWN_TYPES for block in blocks)
 
 
-def _objects(value: JsonValue) -> Iterator[Given]:
+def _objects(value: JsonValue) -> Iterator[JsonObject]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
@@ -224,6 +225,6 @@ FORMAT = Format(
     read,
     _recognise,
     rank=50,
-    marks="messages beside system, input_schema of tools or tool_use blocks, or the content of a reply",
+    hint="messages beside system, input_schema of tools or tool_use blocks, or the content of a reply",
     place=3,
 )

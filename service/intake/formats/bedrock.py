@@ -1,6 +1,6 @@
-"""Bedrock's Converse: `messages` of content blocks with `toolConfig`, and the reply in `output`.
+"""Bedrock's Converse API: `messages` of content blocks with `toolConfig`, and the reply in `output`.
 
-A result of one JSON part is that JSON, one of texts alone their text; others stay parts. Reasoning stays in `raw`.
+A result of one JSON part is that JSON; one of texts only is their text; others stay parts. Reasoning stays in `raw`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,28 @@ from typing_extensions import TypedDict
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import Members, account_members, looks_like_call, lose_calls, lose_value, members_of
-from service.intake.build import Transcript, result_content, tool_call
-from service.intake.endings import account_reply
+from service.intake.build import Transcript, build_tool_call, read_result_content
+from service.intake.endings import note_reply_ending
 from service.intake.format import Format
+from service.intake.message_parts import (
+    JsonObject,
+    ReplyBuilder,
+    find_object,
+    find_text,
+    list_content,
+    list_objects,
+    note_unread_part,
+)
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
-from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
 from service.intake.tools import read_tools
+from service.intake.unread import (
+    Members,
+    define_members,
+    looks_like_call,
+    note_unread_calls,
+    note_unread_members,
+    note_unread_value,
+)
 
 
 @with_config(OPEN)
@@ -38,17 +53,17 @@ _IDLE = (
     "additionalModelResponseFieldPaths performanceConfig stopReason usage metrics trace additionalModelResponseFields "
     "serviceTier ResponseMetadata"
 )
-RECORD = members_of("the trace", "format id state messages system toolConfig output", _IDLE)
-MESSAGE = members_of("a message", "role content")
-SAID = members_of("a block", "text toolResult citationsContent", "cachePoint")
-SPOKEN = members_of("a block", "text toolUse toolResult citationsContent", "reasoningContent cachePoint")
-USE = members_of("a toolUse", "toolUseId name input type")
-RESULT = members_of("a toolResult", "toolUseId content status", "type")
-OUTPUT = members_of("the output", "message")
+RECORD = define_members("the trace", "format id state messages system toolConfig output", _IDLE)
+MESSAGE = define_members("a message", "role content")
+USER_BLOCK = define_members("a block", "text toolResult citationsContent", "cachePoint")
+ASSISTANT_BLOCK = define_members("a block", "text toolUse toolResult citationsContent", "reasoningContent cachePoint")
+USE = define_members("a toolUse", "toolUseId name input type")
+RESULT = define_members("a toolResult", "toolUseId content status", "type")
+OUTPUT = define_members("the output", "message")
 
 
 def read(record: BedrockTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
     given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
     output = find_object(given, "output")
     reply = find_object(output, "message")
@@ -62,10 +77,10 @@ def read(record: BedrockTrace) -> Trace:
         _read_message(transcript, message, f"/messages/{index}")
     if reply:
         _read_message(transcript, {**reply, "role": "assistant"}, "/output/message")
-    account_reply(transcript, given, "")
-    account_members(transcript, output, OUTPUT, "/output")
-    account_members(transcript, given, RECORD, "")
-    return transcript.trace(
+    note_reply_ending(transcript, given, "")
+    note_unread_members(transcript, output, OUTPUT, "/output")
+    note_unread_members(transcript, given, RECORD, "")
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=_tools(given),
@@ -73,20 +88,20 @@ def read(record: BedrockTrace) -> Trace:
     )
 
 
-def _read_message(transcript: Transcript, message: Given, path: str) -> None:
+def _read_message(transcript: Transcript, message: JsonObject, path: str) -> None:
     content, role = message.get("content"), message.get("role")
     if role not in ("user", "assistant"):
-        lose_value(transcript, message, path, "a message of an unknown role", holds="text")
+        note_unread_value(transcript, message, path, "a message of an unknown role", holds="text")
         return
     blocks: JsonValue = [{"text": content}] if isinstance(content, str) else content
     parts = list_content(transcript, blocks, f"{path}/content")
-    read_parts = _read_reply if role == "assistant" else _read_said
+    read_parts = _read_reply if role == "assistant" else _read_input_message
     read_parts(transcript, parts, f"{path}/content")
-    account_members(transcript, message, MESSAGE, path)
+    note_unread_members(transcript, message, MESSAGE, path)
 
 
-def _read_said(transcript: Transcript, parts: list[JsonValue], path: str) -> None:
-    """A user's message: results, and what was said. One of nothing but results is no turn."""
+def _read_input_message(transcript: Transcript, parts: list[JsonValue], path: str) -> None:
+    """Read a user's message: results, and what was said. A message of nothing but results is no turn."""
     texts: list[str] = []
     answered = False
     for index, part in enumerate(parts):
@@ -97,13 +112,13 @@ def _read_said(transcript: Transcript, parts: list[JsonValue], path: str) -> Non
             answered = True
         elif text is not None:
             texts.append(text)
-        _account_block(transcript, part, SAID, f"{path}/{index}")
+        _note_block(transcript, part, USER_BLOCK, f"{path}/{index}")
     if texts or not answered:
         transcript.say("user", "\n".join(texts))
 
 
 def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> None:
-    speech = Speech(transcript)
+    speech = ReplyBuilder(transcript)
     for index, part in enumerate(parts):
         use, result, text = _below(part, "toolUse"), _below(part, "toolResult"), _text(part)
         if use is not None:
@@ -113,28 +128,28 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> No
             _read_result(transcript, result, f"{path}/{index}/toolResult")
         elif text is not None:
             speech.say(text)
-        _account_block(transcript, part, SPOKEN, f"{path}/{index}")
+        _note_block(transcript, part, ASSISTANT_BLOCK, f"{path}/{index}")
     speech.end()
 
 
-def _account_block(transcript: Transcript, part: JsonValue, members: Members, path: str) -> None:
-    """Tells of what a block holds beside what is read; it is named by its one member, and has no type."""
+def _note_block(transcript: Transcript, part: JsonValue, members: Members, path: str) -> None:
+    """Report what a block holds beyond what is read. A block is named by its only member and has no type."""
     if not isinstance(part, dict) or "type" in part or looks_like_call(part):
-        lose_part(transcript, part, "?", path, of_user=members is SAID)
+        note_unread_part(transcript, part, "?", path, of_user=members is USER_BLOCK)
         return
-    lose_calls(transcript, part.get("citationsContent"), f"{path}/citationsContent", "a citation")
+    note_unread_calls(transcript, part.get("citationsContent"), f"{path}/citationsContent", "a citation")
     for name, value in part.items():
         if name not in members.read | members.idle:
-            lose_part(transcript, value, name, f"{path}/{escape_token(name)}", of_user=members is SAID)
+            note_unread_part(transcript, value, name, f"{path}/{escape_token(name)}", of_user=members is USER_BLOCK)
 
 
-def _below(part: JsonValue, name: str) -> Given | None:
+def _below(part: JsonValue, name: str) -> JsonObject | None:
     inner = part.get(name) if isinstance(part, dict) else None
     return inner if isinstance(inner, dict) else None
 
 
 def _text(part: JsonValue) -> str | None:
-    """What a block says; a citation is a piece of text beside its sources."""
+    """Return what a block says; a citation is a piece of text beside its sources."""
     if not isinstance(part, dict):
         return None
     cited = _below(part, "citationsContent") or {}
@@ -143,33 +158,33 @@ def _text(part: JsonValue) -> str | None:
     return text if isinstance(text, str) else "".join(pieces) or None
 
 
-def _call(transcript: Transcript, use: Given, path: str) -> ToolCall:
+def _call(transcript: Transcript, use: JsonObject, path: str) -> ToolCall:
     name = find_text(use, "name")
     if name is None:
         raise InputError.at(path, "a toolUse has a name")
-    account_members(transcript, use, USE, path)
+    note_unread_members(transcript, use, USE, path)
     if use.get("type") == "server_tool_use":
         transcript.offer(ToolDef(name))
-    return tool_call(find_text(use, "toolUseId"), name, use.get("input"))
+    return build_tool_call(find_text(use, "toolUseId"), name, use.get("input"))
 
 
-def _read_result(transcript: Transcript, given: Given, path: str) -> None:
-    result = ToolResult(_read_returned(given.get("content")), given.get("status") == "error")
-    transcript.result(find_text(given, "toolUseId"), result, path=path)
-    account_members(transcript, given, RESULT, path)
+def _read_result(transcript: Transcript, given: JsonObject, path: str) -> None:
+    result = ToolResult(_read_blocks(given.get("content")), given.get("status") == "error")
+    transcript.add_result(find_text(given, "toolUseId"), result, path=path)
+    note_unread_members(transcript, given, RESULT, path)
 
 
-def _read_returned(content: JsonValue) -> JsonValue:
+def _read_blocks(content: JsonValue) -> JsonValue:
     parts = list(list_objects(content))
     if len(parts) == 1 and list(parts[0]) == ["json"]:
         return parts[0]["json"]
     texts = [part["text"] for part in parts if list(part) == ["text"]]
     if parts and len(texts) == len(parts):
-        return result_content("\n".join(map(str, texts)))
+        return read_result_content("\n".join(map(str, texts)))
     return content
 
 
-def _tools(record: Given) -> tuple[ToolDef, ...] | None:
+def _tools(record: JsonObject) -> tuple[ToolDef, ...] | None:
     given = find_object(record, "toolConfig").get("tools")
     if given is None:
         return None
@@ -177,7 +192,7 @@ def _tools(record: Given) -> tuple[ToolDef, ...] | None:
     return read_tools(specs, path="/toolConfig/tools")
 
 
-def _spec(item: Given) -> dict[str, JsonValue] | None:
+def _spec(item: JsonObject) -> dict[str, JsonValue] | None:
     spec = find_object(item, "toolSpec", "systemTool")
     if not spec:
         return None if "cachePoint" in item else dict(item)
@@ -185,19 +200,19 @@ def _spec(item: Given) -> dict[str, JsonValue] | None:
     return {**spec, "inputSchema": schema.get("json", schema or None)}
 
 
-_MARKS = frozenset({"toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent", "cachePoint"})
+_OWN_TYPES = frozenset({"toolUse", "toolResult", "reasoningContent", "citationsContent", "guardContent", "cachePoint"})
 """Kinds of blocks that no other format has."""
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     if "toolConfig" in record or find_object(find_object(record, "output"), "message").get("role") == "assistant":
         return True
     messages = list_objects(record.get("messages"))
     parts = [part for message in messages for part in list_objects(message.get("content"))]
     typed = any("type" in part for part in parts)
-    return not typed and any(part.keys() & _MARKS or list(part) == ["text"] for part in parts)
+    return not typed and any(part.keys() & _OWN_TYPES or list(part) == ["text"] for part in parts)
 
 
 FORMAT = Format(
-    BedrockTrace, read, _recognise, rank=22, marks="toolConfig, or blocks such as toolUse and toolResult", place=9
+    BedrockTrace, read, _recognise, rank=22, hint="toolConfig, or blocks such as toolUse and toolResult", place=9
 )

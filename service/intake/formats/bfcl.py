@@ -1,10 +1,10 @@
-"""Single-turn outputs on the Berkeley Function-Calling Leaderboard (ShishirPatil/gorilla), a question joined with an output.
+"""Single-turn outputs on the Berkeley Function-Calling Leaderboard (ShishirPatil/gorilla): a question with an output.
 
-`calls` is the decoded output, `[{name: {param: value}}]`; null where it did not decode, `result` then being the raw
-output: a text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. Without `calls` a
-text is read: what consists of calls in Python is calls. All calls are made by one message. `underscore_to_dot` says that the
-model could not write "." in a name and was shown "_" in its place: tools and gold are renamed likewise. The leaderboard's own
-type names ("dict", "float", "tuple") stay in the parameters.
+`calls` is the decoded output, `[{name: {param: value}}]`. It is null if decoding failed; `result` is then the raw
+output: a text is the answer, a list `[{name: "<JSON string>"}]` holds calls, some of which may not parse. Without
+`calls`, a text that consists of calls in Python is read as calls. All calls are made by one message.
+`underscore_to_dot` says that the model could not write "." in a name and was shown "_" instead: tools and gold are
+renamed to match. The leaderboard's own type names ("dict", "float", "tuple") stay in the parameters.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, find_calls, members_of
-from service.intake.build import Transcript, tool_call
+from service.intake.build import Transcript, build_tool_call
 from service.intake.chat import ChatMessage, read_messages
-from service.intake.format import Format, Given
+from service.intake.format import Format, JsonObject
 from service.intake.formats.python_calls import read_reply
 from service.intake.python_text import looks_like_calls
-from service.intake.repeats import FoundCall
+from service.intake.repeated_calls import PossibleCall
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.texts import parse_text
 from service.intake.tools import read_tools
+from service.intake.unread import define_members, find_calls, note_unread_members
 
 Question = str | list[ChatMessage] | list[list[ChatMessage]]
 Calls = list[dict[str, Loose]]
@@ -49,7 +49,7 @@ class BfclTrace(TypedDict):
     ground_truth: NotRequired[Calls | list[str] | None]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the output",
     "format id question functions function calls result underscore_to_dot possible_answer ground_truth category",
     "model model_name valid error error_type execution_result_type input_token_count output_token_count latency",
@@ -57,7 +57,7 @@ RECORD = members_of(
 
 
 def read(record: BfclTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: neither calls nor result, unusable functions."""
+    """Read a validated record. Raises InputError: neither calls nor result, unusable functions."""
     if "calls" not in record and "result" not in record:
         raise InputError.at("", "a BFCL output stands in calls or result")
     transcript = Transcript()
@@ -67,15 +67,15 @@ def read(record: BfclTrace) -> Trace:
         read_reply(transcript, result, "/result")
     else:
         _read_output(transcript, record.get("calls"), result)
-    account_members(transcript, record, RECORD, "")
-    return transcript.trace(record, trace_id=record["id"], tools=_tools(record))
+    note_unread_members(transcript, record, RECORD, "")
+    return transcript.build_trace(record, trace_id=record["id"], tools=_tools(record))
 
 
 def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
-    """The answer key: `{format, category, possible_answer: [{function: {param: [accepted values]}}] | None}`.
+    """Return the answer key: `{format, category, possible_answer: [{function: {param: [accepted values]}}] | None}`.
 
-    Functions are named as the model saw them. None where the record has no key, unless the category says that there is none to
-    have: for the "relevance" categories no key means that no function fits.
+    Functions are named as the model saw them. None if the record has no key, except in the "relevance" categories,
+    where no key means that no function fits.
     """
     category = record.get("category")
     answer = record.get("possible_answer", record.get("ground_truth"))
@@ -89,7 +89,7 @@ def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
 
 
 def _read_question(transcript: Transcript, question: Question) -> None:
-    """A text, messages, or messages by turns."""
+    """Read a question: a text, messages, or messages grouped by turn."""
     if isinstance(question, str):
         transcript.say("user", question)
         return
@@ -100,21 +100,21 @@ def _read_question(transcript: Transcript, question: Question) -> None:
 
 
 def _read_output(transcript: Transcript, calls: Calls | None, result: str | Calls | None) -> None:
-    made = _list_calls(result if calls is None else calls)
+    decoded = _list_calls(result if calls is None else calls)
     if isinstance(result, str) and not calls:
         transcript.say("assistant", result)
         if calls is not None and (looks_like_calls(result) or any(find_calls(parse_text(result), ""))):
-            transcript.lose("call", "/result", "a call in the output, which was decoded to none,")
+            transcript.note_unread("call", "/result", "a call in the output, which was decoded to none,")
     elif calls is not None:
-        others = [FoundCall(call, "/result") for call in _list_calls(result)]
-        transcript.doubt(others, "the output, beside what was decoded of it,", "/result", by_id=False)
-    for call in made:
+        others = [PossibleCall(call, "/result") for call in _list_calls(result)]
+        transcript.note_unread_calls_of(others, "the output, beside what was decoded of it,", "/result", by_id=False)
+    for call in decoded:
         transcript.call(call)
 
 
 def _list_calls(output: str | Calls | None) -> list[ToolCall]:
     given = output if isinstance(output, list) else ()
-    return [tool_call(None, name, arguments) for call in given for name, arguments in call.items()]
+    return [build_tool_call(None, name, arguments) for call in given for name, arguments in call.items()]
 
 
 def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
@@ -131,7 +131,7 @@ def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
 
 
 def _encode_name(name: str, record: BfclTrace) -> str:
-    """A function's name as the model saw it."""
+    """Return a function's name as the model saw it."""
     return name.replace(".", "_") if record.get("underscore_to_dot") else name
 
 
@@ -139,8 +139,8 @@ def _encode_names(call: dict[str, Loose], record: BfclTrace) -> dict[str, JsonVa
     return {_encode_name(name, record): accepted for name, accepted in call.items()}
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return "question" in record and ("calls" in record or "result" in record)
 
 
-FORMAT = Format(BfclTrace, read, _recognise, rank=40, marks="question beside calls or result", gold=read_gold, place=5)
+FORMAT = Format(BfclTrace, read, _recognise, rank=40, hint="question beside calls or result", gold=read_gold, place=5)

@@ -1,4 +1,4 @@
-"""Our own form, made to be written by hand: a list of events, each of them what somebody said or one call.
+"""Our own format, easy to write by hand: a list of events, each of which is something said or one call.
 
     {"format": "callgrade",
      "tools": [{"name": "get_weather", "parameters": {"type": "object"}}],
@@ -6,10 +6,10 @@
                 {"call": {"name": "get_weather", "arguments": {"city": "Oslo"}}, "result": {"rain": true}},
                 {"assistant": "It is."}]}
 
-Results are taken as written, a string as a string. A call without `result` is one whose result was not captured; `null`
-is a result. `{"tools": [...]}` among the events adds tools that are on offer from there on. Calls follow one another unless
-`parallel` says that the message of the call before made this one too. A misspelt key in an event is an error here, where in
-the providers' forms it is theirs and kept.
+Results are taken as written; a string stays a string. A call without `result` is one whose result was not captured;
+`null` is a result. `{"tools": [...]}` among the events adds tools that are on offer from there on. Calls follow one
+another unless `parallel` says that the message of the previous call made this one too. A misspelt key in an event is
+an error here; in the providers' formats unknown keys are the provider's and are kept.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from typing_extensions import TypedDict
 
 from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, tool_call
-from service.intake.format import Format, Given
+from service.intake.build import Transcript, build_tool_call
+from service.intake.format import Format, JsonObject
 from service.intake.shapes import CLOSED, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
 
 
 @with_config(CLOSED)
 class NamedCall(TypedDict):
-    """A call. `arguments` is an object, or a string as the model gave it; absent means none. `tool_id`: an id of the tool."""
+    """A call. `arguments` is an object, or a string as the model wrote it; absent means none.
+
+    `tool_id`: an id of the tool.
+    """
 
     name: str
     arguments: NotRequired[Loose]
@@ -54,7 +57,10 @@ class Event(TypedDict, total=False):
 
 @with_config(CLOSED)
 class CallgradeTrace(TypedDict):
-    """A conversation as a list of events, and the `output` that the run gave back, with the JSON Schema that it was to fit."""
+    """A conversation as a list of events.
+
+    `output`: what the run returned; `output_schema`: the JSON Schema it should fit.
+    """
 
     format: Literal["callgrade"]
     id: NotRequired[str | None]
@@ -69,7 +75,7 @@ _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user
 
 
 def read(record: CallgradeTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: an event that is not one thing, unusable tools."""
+    """Read a validated record. Raises InputError: an event that is not exactly one thing, unusable tools."""
     transcript = Transcript()
     called = False
     for index, event in enumerate(record["events"]):
@@ -78,7 +84,7 @@ def read(record: CallgradeTrace) -> Trace:
             raise InputError.at(f"{path}/parallel", "no call stands right before this one")
         called = "call" in event or (called and "tools" in event)
         _read_event(transcript, event, path)
-    return transcript.trace(
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=read_tools(record.get("tools", [] if any("tools" in event for event in record["events"]) else None)),
@@ -98,7 +104,7 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
     if len(texts) + (call is not None) + (more is not None) != 1:
         raise InputError.at(path, "an event has exactly one of user, assistant, system, call and tools")
     if call is not None:
-        parsed = tool_call(call.get("id"), call["name"], call.get("arguments"))
+        parsed = build_tool_call(call.get("id"), call["name"], call.get("arguments"))
         tool_id = call.get("tool_id")
         parsed = parsed if tool_id is None else replace(parsed, tool_id=tool_id)
         transcript.call(parsed, parallel=event.get("parallel", False))
@@ -112,15 +118,15 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
 
 
 def _result(event: Event) -> ToolResult | None:
-    """An error without a result is one: the call failed, what it said is not known."""
+    """Return the event's result. An error without a result counts: the call failed, but what it said is unknown."""
     failed = event.get("is_error", False)
     if "result" in event or failed:
         return ToolResult(event.get("result"), failed)
     return None
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("events"), list)
 
 
-FORMAT = Format(CallgradeTrace, read, _recognise, rank=10, marks="events", place=7)
+FORMAT = Format(CallgradeTrace, read, _recognise, rank=10, hint="events", place=7)

@@ -1,8 +1,8 @@
-"""A request and its response as a program logs them, of any provider: `{"request": {...}, "response": {...}}`.
+"""A request and its response as a program logs them, for any provider: `{"request": {...}, "response": {...}}`.
 
-The request may be the record itself: `{"messages": [...], "response": {...}}`.
-Also a line of a batch's results, which has the response alone (OpenAI's `response.body`, Anthropic's `result.message`), and
-Bedrock's log of invocations (`input.inputBodyJson`, `output.outputBodyJson`).
+The request may be the record itself: `{"messages": [...], "response": {...}}`. Also read: a line of a batch's results,
+which has the response alone (OpenAI's `response.body`, Anthropic's `result.message`), and Bedrock's invocation log
+(`input.inputBodyJson`, `output.outputBodyJson`).
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.errors import InputError
-from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
-from service.intake.formats.litellm import MARKS
+from service.intake.formats.litellm import LITELLM_MEMBERS
+from service.intake.message_parts import JsonObject, find_object
 from service.intake.shapes import OPEN, Loose
-from service.intake.speech import Given, find_object
-from service.intake.wrapping import Exchange, Wrapped
+from service.intake.unread import define_members, note_unread_members, note_unread_value
+from service.intake.wrapping import Exchange, WrapperContents
 
 
 @with_config(OPEN)
 class ExchangeTrace(TypedDict):
-    """A request's body and a response's, or the latter alone."""
+    """The bodies of a request and its response, or of a response alone."""
 
     format: Literal["exchange"]
     id: NotRequired[str | None]
@@ -38,7 +38,7 @@ class ExchangeTrace(TypedDict):
     output: NotRequired[Loose]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the trace",
     "format id sample request response result input output",
     "custom_id error method url timestamp created_at createdAt latency latency_ms duration duration_ms status status_code "
@@ -46,56 +46,58 @@ RECORD = members_of(
     "inferenceRegion errorCode",
 )
 
-HOLDER = members_of(
+HOLDER = define_members(
     "what holds a body",
     "body message inputBodyJson outputBodyJson",
     "status_code request_id headers type url method inputContentType inputTokenCount inputBodyS3Path outputContentType "
     "outputTokenCount outputBodyS3Path cacheReadInputTokenCount cacheWriteInputTokenCount",
 )
-ASKED = (("request", "body"), ("request",), ("input", "inputBodyJson"))
-REPLIED = (("response", "body"), ("response",), ("result", "message"), ("output", "outputBodyJson"))
-"""Where the bodies of requests and responses stand, the inner places first."""
+REQUEST_PATHS = (("request", "body"), ("request",), ("input", "inputBodyJson"))
+RESPONSE_PATHS = (("response", "body"), ("response",), ("result", "message"), ("output", "outputBodyJson"))
+"""Paths to the bodies of requests and responses, inner ones first."""
 
 
-def read(record: ExchangeTrace) -> Wrapped:
-    """The one exchange of a validated record. Raises InputError: no response."""
+def read(record: ExchangeTrace) -> WrapperContents:
+    """Read the one exchange of a validated record. Raises InputError: no response."""
     given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
-    reply, reply_at = _find(given, REPLIED)
+    reply, reply_path = _find(given, RESPONSE_PATHS)
     if not reply:
         raise InputError.at("", 'expected {"request": {...}, "response": {...}}, or a line of a batch\'s results')
-    lost = Transcript()
-    asked, asked_at = _find(given, ASKED)
-    if not asked and _is_asked(given):  # whatever stands beside the messages belongs to them
-        asked = {name: value for name, value in given.items() if name not in RECORD.read}
+    notes = Transcript()
+    request, request_path = _find(given, REQUEST_PATHS)
+    if not request and _is_request(given):  # whatever stands beside the messages belongs to them
+        request = {name: value for name, value in given.items() if name not in RECORD.read}
     else:
-        account_members(lost, record, RECORD, "")
-    for path in (asked_at, reply_at):
-        _account_holder(lost, given, *path.split("/")[1:])
-    _account_beside(lost, given, ("request", "input"), asked_at)
-    _account_beside(lost, given, ("response", "result", "output"), reply_at)
-    return Wrapped(
-        [Exchange(asked, asked_at, reply, reply_at, sample=record.get("sample"))], id=record.get("id"), lost=lost
+        note_unread_members(notes, record, RECORD, "")
+    for path in (request_path, reply_path):
+        _note_holder(notes, given, *path.split("/")[1:])
+    _note_beside(notes, given, ("request", "input"), request_path)
+    _note_beside(notes, given, ("response", "result", "output"), reply_path)
+    return WrapperContents(
+        [Exchange(request, request_path, reply, reply_path, sample=record.get("sample"))],
+        id=record.get("id"),
+        notes=notes,
     )
 
 
-def _account_holder(lost: Transcript, given: Given, name: str = "", inner: str = "") -> None:
-    """Tells of what stands beside a body in what holds it."""
+def _note_holder(notes: Transcript, given: JsonObject, name: str = "", inner: str = "") -> None:
+    """Report what stands beside a body in the object that holds it."""
     if inner:
-        account_members(lost, find_object(given, name), replace(HOLDER, read=frozenset([inner])), f"/{name}")
+        note_unread_members(notes, find_object(given, name), replace(HOLDER, read=frozenset([inner])), f"/{name}")
 
 
-def _account_beside(lost: Transcript, given: Given, names: tuple[str, ...], chosen: str) -> None:
-    """Tells of what stands beside the body that is read; another reply may hold what the model said."""
+def _note_beside(notes: Transcript, given: JsonObject, names: tuple[str, ...], chosen: str) -> None:
+    """Report what stands beside the body that is read; another reply may hold what the model said."""
     for name in names:
         value = given.get(name)
         if value and not chosen.startswith(f"/{name}"):
             what = f"the member {name!r} of the trace, beside {chosen[1:] or 'nothing'!r},"
-            reply = any(way[0] == name and _find(given, (way,))[0] for way in REPLIED)
-            lose_value(lost, value, f"/{name}", what, holds="text" if reply else "other", by_id=False)
+            reply = any(way[0] == name and _find(given, (way,))[0] for way in RESPONSE_PATHS)
+            note_unread_value(notes, value, f"/{name}", what, holds="text" if reply else "other", by_id=False)
 
 
-def _find(record: Given, ways: tuple[tuple[str, ...], ...]) -> tuple[dict[str, JsonValue], str]:
-    """The object at the first of these ways that leads to one, and its pointer; {} where none does."""
+def _find(record: JsonObject, ways: tuple[tuple[str, ...], ...]) -> tuple[dict[str, JsonValue], str]:
+    """Return the object at the first path that leads to one, and its pointer; {} if none does."""
     for way in ways:
         here: Mapping[str, JsonValue] = record
         for name in way:
@@ -105,16 +107,16 @@ def _find(record: Given, ways: tuple[tuple[str, ...], ...]) -> tuple[dict[str, J
     return {}, ""
 
 
-def _recognise(record: Given) -> bool:
-    paired = bool(find_object(record, "request") or "custom_id" in record or _find(record, ASKED)[0])
-    return (paired or _is_asked(record)) and bool(_find(record, REPLIED)[0])
+def _recognise(record: JsonObject) -> bool:
+    paired = bool(find_object(record, "request") or "custom_id" in record or _find(record, REQUEST_PATHS)[0])
+    return (paired or _is_request(record)) and bool(_find(record, RESPONSE_PATHS)[0])
 
 
-def _is_asked(record: Given) -> bool:
-    """Whether a record is itself what was asked, with the reply beside its messages."""
-    return isinstance(record.get("messages"), list) and not record.keys() & MARKS
+def _is_request(record: JsonObject) -> bool:
+    """Whether a record is itself the request, with the reply beside its messages."""
+    return isinstance(record.get("messages"), list) and not record.keys() & LITELLM_MEMBERS
 
 
 FORMAT = Format(
-    ExchangeTrace, read, _recognise, rank=14, marks="request beside response, or a line of a batch's results", place=15
+    ExchangeTrace, read, _recognise, rank=14, hint="request beside response, or a line of a batch's results", place=15
 )

@@ -1,7 +1,7 @@
-"""Gemini's `contents` of parts, and `candidates` as the API returned them; as sent, or as its Python client dumps them.
+"""Gemini's `contents` of parts and the API's `candidates`, as sent or as the Python client dumps them.
 
-A `functionResponse` with an `error` is one that failed; a lone `output` or `result` in it is what was returned, as Google's
-documents have it. Code that Gemini runs itself is a call of `code_execution` and its result. Thoughts stay in `raw`.
+A `functionResponse` with an `error` failed; a lone `output` or `result` in it is what was returned, as Google
+documents it. Code that Gemini runs itself is a call of `code_execution` with its result. Thoughts stay in `raw`.
 """
 
 from __future__ import annotations
@@ -16,22 +16,29 @@ from typing_extensions import TypedDict
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import Members, account_members, account_others, looks_like_call, lose_value, members_of
-from service.intake.build import Transcript, result_content, tool_call
-from service.intake.endings import account_reply, lose_reply
+from service.intake.build import Transcript, build_tool_call, read_result_content
+from service.intake.endings import note_missing_reply, note_reply_ending
 from service.intake.format import Format
-from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
-from service.intake.speech import (
-    Given,
-    Speech,
+from service.intake.message_parts import (
+    JsonObject,
+    ReplyBuilder,
     find_object,
     find_text,
     list_content,
     list_items,
     list_objects,
-    lose_part,
+    note_unread_part,
 )
+from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
 from service.intake.tools import read_tools
+from service.intake.unread import (
+    Members,
+    define_members,
+    looks_like_call,
+    note_unread_alternatives,
+    note_unread_members,
+    note_unread_value,
+)
 
 
 @with_config(OPEN)
@@ -49,31 +56,31 @@ class GeminiTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-def _members_of(of: str, read: str, idle: str = "") -> Members:
-    """Members by both of their names: `safety_ratings` is `safetyRatings` on the wire."""
+def _define_members(of: str, read: str, idle: str = "") -> Members:
+    """Build `Members` with both spellings of each name: `safety_ratings` is `safetyRatings` on the wire."""
     names = [" ".join([given, _CAMEL.sub(lambda at: at[1].upper(), given)]) for given in (read, idle)]
-    return members_of(of, *names)
+    return define_members(of, *names)
 
 
 _CAMEL = re.compile(r"_([a-z])")
-_ASKED = "model generation_config safety_settings tool_config cached_content labels"
-RECORD = _members_of(
+_REQUEST_MEMBERS = "model generation_config safety_settings tool_config cached_content labels"
+RECORD = _define_members(
     "the trace",
     "format id sample state system_instruction tools contents config candidates automatic_function_calling_history",
-    f"{_ASKED} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response parsed",
+    f"{_REQUEST_MEMBERS} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response parsed",
 )
-CONFIG = _members_of(
+CONFIG = _define_members(
     "the configuration",
     "system_instruction tools",
-    f"{_ASKED} http_options temperature top_p top_k candidate_count max_output_tokens stop_sequences response_logprobs "
+    f"{_REQUEST_MEMBERS} http_options temperature top_p top_k candidate_count max_output_tokens stop_sequences response_logprobs "
     "logprobs presence_penalty frequency_penalty seed response_mime_type response_schema response_json_schema "
     "response_modalities media_resolution speech_config audio_timestamp automatic_function_calling thinking_config",
 )
-CONTENT = _members_of("a content", "role parts")
-CALL = _members_of("a function call", "id name args", "partial_args will_continue")
-RESPONSE = _members_of("a function response", "id name response", "will_continue scheduling parts")
-CODE = _members_of("a part of run code", "id language code outcome output")
-CANDIDATE = _members_of(
+CONTENT = _define_members("a content", "role parts")
+CALL = _define_members("a function call", "id name args", "partial_args will_continue")
+RESPONSE = _define_members("a function response", "id name response", "will_continue scheduling parts")
+CODE = _define_members("a part of run code", "id language code outcome output")
+CANDIDATE = _define_members(
     "a candidate",
     "content",
     "finish_reason finish_message index safety_ratings citation_metadata grounding_metadata url_context_metadata "
@@ -82,7 +89,7 @@ CANDIDATE = _members_of(
 
 
 def read(record: GeminiTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no contents and no reply, a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: no contents and no reply, a call without a name, unusable tools."""
     given = _to_snake_case(record)
     if "contents" not in given and not given.get("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
@@ -92,14 +99,16 @@ def read(record: GeminiTrace) -> Trace:
     _read_contents(transcript, given.get(chosen), f"/{_spell(record, chosen)}")
     _read_candidates(transcript, given.get("candidates"), record.get("sample"))
     if not transcript.has_replied():
-        account_reply(transcript, {"error": given.get("error")}, "")
+        note_reply_ending(transcript, {"error": given.get("error")}, "")
     if find_text(find_object(given, "prompt_feedback"), "blockReason", "block_reason"):
-        lose_reply(transcript, f"/{_spell(record, 'prompt_feedback')}", "the reply to a prompt that was blocked")
-    account_members(transcript, record, RECORD, "")
+        note_missing_reply(
+            transcript, f"/{_spell(record, 'prompt_feedback')}", "the reply to a prompt that was blocked"
+        )
+    note_unread_members(transcript, record, RECORD, "")
     names = [_spell(record, name) for name in ("contents", HISTORY)]
-    account_others(transcript, record, names, _spell(record, chosen), "the trace")
-    account_members(transcript, find_object(given, "config"), CONFIG, "/config")
-    return transcript.trace(
+    note_unread_alternatives(transcript, record, names, _spell(record, chosen), "the trace")
+    note_unread_members(transcript, find_object(given, "config"), CONFIG, "/config")
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=_tools(given),
@@ -111,17 +120,17 @@ _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def _snake(name: str) -> str:
-    """A member's name as the Python client has it."""
+    """Spell a member's name as the Python client does."""
     return _WORD.sub(lambda at: f"_{at[0]}", name).lower()
 
 
 def _to_snake_case(given: Mapping[str, object]) -> dict[str, JsonValue]:
-    """The same members by the names that the Python client gives them."""
+    """Return the members under the names that the Python client gives them."""
     return {_snake(name): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
 
 
-def _read_system(transcript: Transcript, asked: Given) -> None:
-    given = asked.get("system_instruction") or find_object(asked, "config").get("system_instruction")
+def _read_system(transcript: Transcript, request: JsonObject) -> None:
+    given = request.get("system_instruction") or find_object(request, "config").get("system_instruction")
     texts = [given] if isinstance(given, str) else _texts(given)
     if texts:
         transcript.say("system", "\n".join(texts))
@@ -135,15 +144,15 @@ def _texts(given: JsonValue) -> list[str]:
 HISTORY = "automatic_function_calling_history"
 
 
-def _choose_contents(given: Given) -> str:
-    """The member that holds what was said before the reply: with calls that the client made by itself, their history."""
+def _choose_contents(given: JsonObject) -> str:
+    """Return the member with what was said before the reply: the history, if the client made calls automatically."""
     return (
         HISTORY if len(list_items(given.get(HISTORY))) >= len(list_items(given.get("contents")) or "-") else "contents"
     )
 
 
 def _spell(record: Mapping[str, object], name: str) -> str:
-    """A member's name as the record has it."""
+    """Return a member's name as the record spells it."""
     return next((given for given in record if _snake(given) == name), name)
 
 
@@ -154,7 +163,7 @@ def _read_contents(transcript: Transcript, given: JsonValue, path: str) -> None:
         if isinstance(content, dict) and "parts" in content:
             _read_content(transcript, content, f"{path}/{index}")
         else:
-            lose_value(transcript, content, f"{path}/{index}", "a content without parts", holds="text")
+            note_unread_value(transcript, content, f"{path}/{index}", "a content without parts", holds="text")
 
 
 def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | None) -> None:
@@ -167,44 +176,44 @@ def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | Non
         if isinstance(content, dict | None):
             _read_content(transcript, {**(content or {}), "role": "model"}, f"{path}/content")
         else:
-            lose_value(transcript, content, f"{path}/content", "a content that is no object", holds="text")
-        account_members(transcript, candidate, CANDIDATE, path)
-        account_reply(transcript, candidate, path)
+            note_unread_value(transcript, content, f"{path}/content", "a content that is no object", holds="text")
+        note_unread_members(transcript, candidate, CANDIDATE, path)
+        note_reply_ending(transcript, candidate, path)
 
 
-def _read_content(transcript: Transcript, content: Given, path: str) -> None:
+def _read_content(transcript: Transcript, content: JsonObject, path: str) -> None:
     given = list_content(transcript, content.get("parts"), f"{path}/parts")
     parts = [part if isinstance(part, dict) else {"?": part} for part in given]
     if content.get("role") == "model":
         _read_reply(transcript, parts, f"{path}/parts")
     else:
-        _read_said(transcript, parts, f"{path}/parts")
-    account_members(transcript, content, CONTENT, path)
+        _read_input_message(transcript, parts, f"{path}/parts")
+    note_unread_members(transcript, content, CONTENT, path)
 
 
 IDLE = frozenset(
     {"type", "text", "thought", "thought_signature", "video_metadata", "media_resolution", "part_metadata"}
 )
-"""Members of a part that are read elsewhere or say nothing that is scored."""
+"""Members of a part that are read elsewhere or carry nothing that is scored."""
 
 
-def _read_said(transcript: Transcript, parts: Sequence[Given], path: str) -> None:
-    """A user's content: results, and what was said. One of nothing but results is no turn."""
+def _read_input_message(transcript: Transcript, parts: Sequence[JsonObject], path: str) -> None:
+    """Read a user's content: results, and what was said. A content of nothing but results is no turn."""
     for index, part in enumerate(parts):
         for name, value, place in _list_members(part, f"{path}/{index}"):
             if name == "function_response" and isinstance(value, dict):
-                transcript.result(find_text(value, "id"), _result(value), path=place, tool=find_text(value, "name"))
-                account_members(transcript, value, RESPONSE, place)
+                transcript.add_result(find_text(value, "id"), _result(value), path=place, tool=find_text(value, "name"))
+                note_unread_members(transcript, value, RESPONSE, place)
             else:
                 kind = "code_execution_call" if name == "executable_code" else name
-                lose_part(transcript, value, kind, place, of_user=True)
+                note_unread_part(transcript, value, kind, place, of_user=True)
     texts = [text for part in parts if (text := find_text(part, "text")) is not None]
     if texts or not any(part.keys() & {"functionResponse", "function_response"} for part in parts):
         transcript.say("user", "\n".join(texts))
 
 
-def _list_members(part: Given, path: str) -> Iterator[tuple[str, JsonValue, str]]:
-    """The members of a part that may be read, but for its text: the Python client's name, the value, the pointer."""
+def _list_members(part: JsonObject, path: str) -> Iterator[tuple[str, JsonValue, str]]:
+    """Iterate over a part's members, except its text: the Python client's name, the value, the pointer."""
     if looks_like_call(part) or ("type" in part and "text" not in part):  # of another format
         yield str(part.get("type", "call")), dict(part), path
         return
@@ -214,8 +223,8 @@ def _list_members(part: Given, path: str) -> Iterator[tuple[str, JsonValue, str]
             yield known, value, f"{path}/{escape_token(name)}"
 
 
-def _read_reply(transcript: Transcript, parts: Sequence[Given], path: str) -> None:
-    speech = Speech(transcript)
+def _read_reply(transcript: Transcript, parts: Sequence[JsonObject], path: str) -> None:
+    speech = ReplyBuilder(transcript)
     for index, part in enumerate(parts):
         if part.get("thought") is not True and isinstance(part.get("text"), str):
             speech.say(find_text(part, "text") or "")
@@ -224,59 +233,59 @@ def _read_reply(transcript: Transcript, parts: Sequence[Given], path: str) -> No
     speech.end()
 
 
-def _read_member(transcript: Transcript, speech: Speech, name: str, value: JsonValue, path: str) -> None:
+def _read_member(transcript: Transcript, speech: ReplyBuilder, name: str, value: JsonValue, path: str) -> None:
     if name == "function_call" and isinstance(value, dict):
         speech.call(_call(value, path))
-        account_members(transcript, value, CALL, path)
+        note_unread_members(transcript, value, CALL, path)
     elif name == "executable_code" and isinstance(value, dict):
         transcript.offer(ToolDef("code_execution"))
-        speech.call(tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
-        account_members(transcript, value, CODE, path)
+        speech.call(build_tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
+        note_unread_members(transcript, value, CODE, path)
     elif name == "code_execution_result" and isinstance(value, dict):
-        speech.result(find_text(value, "id"), _code_result(value), path=path, tool="code_execution")
-        account_members(transcript, value, CODE, path)
+        speech.add_result(find_text(value, "id"), _code_result(value), path=path, tool="code_execution")
+        note_unread_members(transcript, value, CODE, path)
     else:
-        lose_part(transcript, value, name, path)
+        note_unread_part(transcript, value, name, path)
 
 
-def _call(given: Given, path: str) -> ToolCall:
+def _call(given: JsonObject, path: str) -> ToolCall:
     name = find_text(given, "name")
     if name is None:
         raise InputError.at(path, "a function call has a name")
-    return tool_call(find_text(given, "id"), name, given.get("args"))
+    return build_tool_call(find_text(given, "id"), name, given.get("args"))
 
 
-def _pick(given: Given, *names: str) -> dict[str, JsonValue]:
+def _pick(given: JsonObject, *names: str) -> dict[str, JsonValue]:
     return {name: given[name] for name in names if name in given}
 
 
-def _code_result(given: Given) -> ToolResult:
+def _code_result(given: JsonObject) -> ToolResult:
     return ToolResult(given.get("output"), given.get("outcome") not in ("OUTCOME_OK", None))
 
 
-def _result(given: Given) -> ToolResult | None:
+def _result(given: JsonObject) -> ToolResult | None:
     if "response" not in given:
         return None
     response = given["response"]
     if not isinstance(response, dict):
-        return ToolResult(result_content(response))
+        return ToolResult(read_result_content(response))
     if response.get("error") is not None:
-        return ToolResult(result_content(response["error"] if len(response) == 1 else response), True)
+        return ToolResult(read_result_content(response["error"] if len(response) == 1 else response), True)
     lone = len(response) == 1 and next(iter(response)) in ("output", "result")
-    return ToolResult(result_content(next(iter(response.values())) if lone else response))
+    return ToolResult(read_result_content(next(iter(response.values())) if lone else response))
 
 
-def _tools(asked: Given) -> tuple[ToolDef, ...] | None:
-    """The functions declared, and the provider's own tools, by their names in `tools`: `{"codeExecution": {}}`."""
-    config = find_object(asked, "config")
-    given, at = (asked["tools"], "/tools") if "tools" in asked else (config.get("tools"), "/config/tools")
+def _tools(request: JsonObject) -> tuple[ToolDef, ...] | None:
+    """Return the declared functions, and the provider's own tools by their names in `tools` (`codeExecution`)."""
+    config = find_object(request, "config")
+    given, at = (request["tools"], "/tools") if "tools" in request else (config.get("tools"), "/config/tools")
     if given is None:
         return None
     tools = [tool for index, item in enumerate(list_objects(given)) for tool in _read_declared(item, f"{at}/{index}")]
     return tuple({tool.name: tool for tool in tools}.values())
 
 
-def _read_declared(given: Given, path: str) -> list[ToolDef]:
+def _read_declared(given: JsonObject, path: str) -> list[ToolDef]:
     own = _to_snake_case(given)
     declared = own.pop("function_declarations", None)
     schemas: list[JsonValue] = [_declaration(_to_snake_case(item)) for item in list_objects(declared)]
@@ -284,7 +293,7 @@ def _read_declared(given: Given, path: str) -> list[ToolDef]:
     return [*functions, *[ToolDef(name) for name, value in own.items() if value is not None]]
 
 
-def _declaration(given: Given) -> dict[str, JsonValue]:
+def _declaration(given: JsonObject) -> dict[str, JsonValue]:
     schema = given.get("parameters_json_schema", given.get("parameters"))
     returned = given.get("response_json_schema", given.get("response"))
     tool: dict[str, JsonValue] = {"name": given.get("name"), "description": given.get("description")}
@@ -292,7 +301,10 @@ def _declaration(given: Given) -> dict[str, JsonValue]:
 
 
 def _lower(schema: JsonValue) -> JsonValue:
-    """A schema with its types in small letters: Gemini's own form says `OBJECT`. Depth is that of a request's body."""
+    """Return a schema with lower-case types: Gemini's own form says `OBJECT`.
+
+    The request parser has bounded the depth.
+    """
     if isinstance(schema, list):
         return [_lower(item) for item in schema]
     if not isinstance(schema, dict):
@@ -307,4 +319,4 @@ def _recognise(record: Mapping[str, JsonValue]) -> bool:
     return isinstance(record.get("contents"), (list, str)) or isinstance(record.get("candidates"), list)
 
 
-FORMAT = Format(GeminiTrace, read, _recognise, rank=21, marks="contents or candidates", place=8)
+FORMAT = Format(GeminiTrace, read, _recognise, rank=21, hint="contents or candidates", place=8)

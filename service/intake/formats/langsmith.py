@@ -1,7 +1,7 @@
-"""LangSmith's runs: one run, with `child_runs` or not, or `runs`, a list of those of one trace as its API returns them.
+"""LangSmith runs: one run, with or without `child_runs`, or `runs`, the API's list of all runs of a trace.
 
-Runs of the type `llm` are the exchanges with a model, those of the type `tool` its tools' work. Where there are no runs of a
-model, the outermost run is the exchange, as that of an agent whose outputs are its messages.
+Runs of the type `llm` are the exchanges with a model; those of the type `tool` are tool runs. Without any model run,
+the outermost run is the exchange: an agent's outputs may be its messages.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.errors import InputError
-from service.intake.accounting import account_members, lose_value, members_of
 from service.intake.build import Transcript
 from service.intake.format import Format
+from service.intake.message_parts import JsonObject, find_object, find_text, list_objects
 from service.intake.shapes import OPEN, Loose
-from service.intake.speech import Given, find_object, find_text, list_objects
-from service.intake.wrapping import Exchange, ToolRun, Wrapped, list_beside
+from service.intake.unread import define_members, note_unread_members, note_unread_value
+from service.intake.wrapping import Exchange, ToolRun, WrapperContents, list_other_members
 
 
 @with_config(OPEN)
@@ -34,7 +34,7 @@ class LangSmithTrace(TypedDict):
     child_runs: NotRequired[list[dict[str, Loose]] | None]
 
 
-RUN = members_of(
+RUN = define_members(
     "a run",
     "id format run_type name inputs outputs child_runs runs",
     "start_time end_time extra error serialized events reference_example_id parent_run_id tags attachments session_id "
@@ -47,49 +47,51 @@ RUN = members_of(
 )
 
 
-READ = ("inputs", "outputs", "runs", "child_runs")
+PARSED_MEMBERS = ("inputs", "outputs", "runs", "child_runs")
 TYPES = frozenset({"chain", "llm", "tool", "retriever", "embedding", "prompt", "parser"})
 
 
 class LangsmithRun(NamedTuple):
     """A run and its pointer."""
 
-    given: Given
+    given: JsonObject
     path: str
 
 
-def read(record: LangSmithTrace) -> Wrapped:
-    """The exchanges of a validated record. Raises InputError: runs of several traces."""
+def read(record: LangSmithTrace) -> WrapperContents:
+    """Read the exchanges of a validated record. Raises InputError: runs of several traces."""
     listed = record.get("runs")
     root = LangsmithRun(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
     starts = [root] if listed is None else [LangsmithRun(run, f"/runs/{index}") for index, run in enumerate(listed)]
     if len({str(run.given.get("trace_id")) for run in starts}) > 1:
         raise InputError.at("/runs", "the runs of several traces: give those of one")
     runs = sorted((run for start in starts for run in _walk(start)), key=_start)
-    lost = Transcript()
-    account_members(lost, record, RUN, "")
+    notes = Transcript()
+    note_unread_members(notes, record, RUN, "")
     for run in runs:
-        account_members(lost, run.given, RUN, run.path)
+        note_unread_members(notes, run.given, RUN, run.path)
         if run.given.get("run_type") not in TYPES:
-            lose_value(lost, run.given, run.path, "a run of an unknown type")
+            note_unread_value(notes, run.given, run.path, "a run of an unknown type")
     models = [_exchange(run) for run in runs if run.given.get("run_type") == "llm"]
     tools = [
         ToolRun(find_text(run.given, "name") or "", run.path) for run in runs if run.given.get("run_type") == "tool"
     ]
-    rest = [
+    extra_values = [
         (run.given.get(name), f"{run.path}/{name}")
         for run in runs
         if run.given.get("run_type") != "llm"
         for name in ("inputs", "outputs")
     ]
     entries = runs if listed is None else [root, *runs]
-    beside = [one for run in entries for one in list_beside(run.given, RUN, run.path, *READ)]
+    packed_values = [one for run in entries for one in list_other_members(run.given, RUN, run.path, *PARSED_MEMBERS)]
     named = record.get("id") or next((find_text(run.given, "trace_id") for run in runs), None)
-    return Wrapped(models or [_exchange(run) for run in _find_outermost(runs)], tools, named, lost, rest, beside)
+    return WrapperContents(
+        models or [_exchange(run) for run in _find_outermost(runs)], tools, named, notes, extra_values, packed_values
+    )
 
 
 def _walk(run: LangsmithRun) -> Iterator[LangsmithRun]:
-    """A run and those below it, in the order in which they stand."""
+    """Iterate over a run and those below it, in the order in which they stand."""
     pending = [run]
     while pending:
         here = pending.pop()
@@ -122,12 +124,12 @@ def _exchange(run: LangsmithRun) -> Exchange:
         f"{path}/outputs",
         parameters.get("tools"),
         at,
-        failed_at=f"{path}/error" if given.get("error") else "",
+        error_path=f"{path}/error" if given.get("error") else "",
     )
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return any("run_type" in run for run in (record, *list_objects(record.get("runs"))))
 
 
-FORMAT = Format(LangSmithTrace, read, _recognise, rank=16, marks="a run_type, or runs that have one", place=21)
+FORMAT = Format(LangSmithTrace, read, _recognise, rank=16, hint="a run_type, or runs that have one", place=21)

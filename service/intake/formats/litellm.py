@@ -1,6 +1,6 @@
-"""What LiteLLM logs of a call (`StandardLoggingPayload`): the messages a model was given, and its response.
+"""LiteLLM's log of a call (`StandardLoggingPayload`): the messages sent to a model, and its response.
 
-A row of its spend logs may have the messages in `proxy_server_request`, the body that its proxy was sent.
+A row of the spend logs may have the messages in `proxy_server_request`, the body sent to the proxy.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.intake.accounting import account_members, account_others, lose_calls, members_of
 from service.intake.build import Transcript
-from service.intake.endings import lose_reply
+from service.intake.endings import note_missing_reply
 from service.intake.format import Format
+from service.intake.message_parts import JsonObject
 from service.intake.shapes import OPEN, Loose
-from service.intake.speech import Given
 from service.intake.texts import parse_text
-from service.intake.wrapping import Exchange, Wrapped
+from service.intake.unread import define_members, note_unread_alternatives, note_unread_calls, note_unread_members
+from service.intake.wrapping import Exchange, WrapperContents
 
 
 @with_config(OPEN)
 class LiteLLMTrace(TypedDict):
-    """A payload for logging callbacks, spend logs and buckets."""
+    """The payload of a logging callback, a spend log or a bucket."""
 
     format: Literal["litellm"]
     id: NotRequired[str | None]
@@ -36,7 +36,7 @@ class LiteLLMTrace(TypedDict):
     model_parameters: NotRequired[Loose]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the trace",
     "format id sample messages proxy_server_request response model_parameters status error_str error_information",
     "request_id litellm_trace_id spend api_key user team_id organization_id agent_id mcp_namespaced_tool_name "
@@ -49,26 +49,26 @@ RECORD = members_of(
 )
 
 
-MARKS = frozenset({"litellm_call_id", "call_type", "model_parameters"})
+LITELLM_MEMBERS = frozenset({"litellm_call_id", "call_type", "model_parameters"})
 """Members that no other format has beside messages."""
 
 
-def read(record: LiteLLMTrace) -> Wrapped:
-    """The one exchange of a validated record."""
-    lost = Transcript()
-    account_members(lost, record, RECORD, "")
+def read(record: LiteLLMTrace) -> WrapperContents:
+    """Read the one exchange of a validated record."""
+    notes = Transcript()
+    note_unread_members(notes, record, RECORD, "")
     parameters = record.get("model_parameters")
     if isinstance(parameters, dict):
-        beside = {name: value for name, value in parameters.items() if name not in ("tools", "functions")}
-        lose_calls(lost, beside, "/model_parameters", "a parameter")
+        others = {name: value for name, value in parameters.items() if name not in ("tools", "functions")}
+        note_unread_calls(notes, others, "/model_parameters", "a parameter")
     tools = parameters.get("tools") if isinstance(parameters, dict) else None
     if not record.get("response"):
-        _lose_reply(lost, record)
-    asked = {name: parse_text(record.get(name)) for name in ("messages", "proxy_server_request")}
-    chosen = next((name for name, given in asked.items() if given), "messages")
-    account_others(lost, asked, asked, chosen, "the trace")
+        _note_missing_reply(notes, record)
+    inputs = {name: parse_text(record.get(name)) for name in ("messages", "proxy_server_request")}
+    chosen = next((name for name, given in inputs.items() if given), "messages")
+    note_unread_alternatives(notes, inputs, inputs, chosen, "the trace")
     exchange = Exchange(
-        asked[chosen],
+        inputs[chosen],
         f"/{chosen}",
         parse_text(record.get("response")),
         "/response",
@@ -76,20 +76,20 @@ def read(record: LiteLLMTrace) -> Wrapped:
         "/model_parameters/tools",
         record.get("sample"),
     )
-    return Wrapped([exchange], id=record.get("id"), lost=lost)
+    return WrapperContents([exchange], id=record.get("id"), notes=notes)
 
 
-def _lose_reply(lost: Transcript, record: LiteLLMTrace) -> None:
-    """Tells of the reply of a request that failed: nobody knows what the model would have called or said."""
-    signs = {name: record.get(name) for name in ("error_str", "error_information")}
-    if record.get("status") == "failure" or (record.get("status") != "success" and any(signs.values())):
-        place = next(name for name in ("response", "status", *signs) if name in record)
-        lose_reply(lost, f"/{place}", "the reply of a request that failed")
+def _note_missing_reply(notes: Transcript, record: LiteLLMTrace) -> None:
+    """Report the missing reply of a request that failed."""
+    errors = {name: record.get(name) for name in ("error_str", "error_information")}
+    if record.get("status") == "failure" or (record.get("status") != "success" and any(errors.values())):
+        place = next(name for name in ("response", "status", *errors) if name in record)
+        note_missing_reply(notes, f"/{place}", "the reply of a request that failed")
 
 
-def _recognise(record: Given) -> bool:
-    asked = "messages" in record or "proxy_server_request" in record
-    return asked and bool(record.keys() & MARKS)
+def _recognise(record: JsonObject) -> bool:
+    has_input = "messages" in record or "proxy_server_request" in record
+    return has_input and bool(record.keys() & LITELLM_MEMBERS)
 
 
 FORMAT = Format(
@@ -97,6 +97,6 @@ FORMAT = Format(
     read,
     _recognise,
     rank=24,
-    marks="messages beside litellm_call_id, call_type or model_parameters",
+    hint="messages beside litellm_call_id, call_type or model_parameters",
     place=20,
 )

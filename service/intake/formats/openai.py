@@ -1,4 +1,4 @@
-"""Chat Completions: `messages` and `tools` untouched, as sent to the API, and `choices` as received from it."""
+"""Chat Completions: `messages` and `tools` untouched, as sent to the API, and `choices` as received."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing_extensions import TypedDict
 
 from service.core.trace import Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, members_of
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages, read_reply
-from service.intake.endings import account_reply
-from service.intake.format import Format, Given
+from service.intake.endings import note_reply_ending
+from service.intake.format import Format, JsonObject
+from service.intake.message_parts import list_objects
 from service.intake.shapes import OPEN, StateShape, Tools, pick_sample, read_state
-from service.intake.speech import list_objects
-from service.intake.streaming import CHOICE, ChunkShape, account_chunks, join_chunks
+from service.intake.streaming import CHOICE, ChunkShape, join_chunks, note_unread_chunk_members
 from service.intake.tools import read_tools
+from service.intake.unread import define_members, note_unread_members
 
 
 @with_config(OPEN)
@@ -44,7 +44,7 @@ class OpenAITrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the trace",
     "format id messages choices chunks sample tools functions state",
     "model temperature top_p top_k n stream stream_options stop seed max_tokens max_completion_tokens presence_penalty "
@@ -55,18 +55,18 @@ RECORD = members_of(
 )
 
 
-ENDED = frozenset({"choices", "chunks", "error"})
-"""Members that tell what came of a request."""
+OUTCOME_MEMBERS = frozenset({"choices", "chunks", "error"})
+"""Members that say what came of a request."""
 
 
 def read(record: OpenAITrace) -> Trace:
-    """The trace of a validated record.
+    """Read a validated record.
 
-    Raises InputError: no messages and no reply, several replies of which none is chosen, a tool call that calls nothing,
-    unusable tools.
+    Raises InputError: no messages and no reply, several replies and none chosen, a tool call of nothing, unusable
+    tools.
     """
     transcript = Transcript()
-    replied = not ENDED.isdisjoint(record)
+    replied = not OUTCOME_MEMBERS.isdisjoint(record)
     replies = _list_replies(record) if replied else []
     if "messages" not in record and not replies:
         raise InputError.at("/messages", "required, and missing, where there are no choices either")
@@ -74,13 +74,13 @@ def read(record: OpenAITrace) -> Trace:
     if replies:
         read_reply(transcript, *replies[pick_sample(record.get("sample"), len(replies), "choices")])
     if replied:
-        _account_ending(transcript, record)
+        _note_ending(transcript, record)
         for index, choice in enumerate(record.get("choices") or ()):
-            account_members(transcript, choice, CHOICE, f"/choices/{index}")
-        account_chunks(transcript, record.get("chunks") or (), "/chunks")
-    account_members(transcript, record, RECORD, "")
+            note_unread_members(transcript, choice, CHOICE, f"/choices/{index}")
+        note_unread_chunk_members(transcript, record.get("chunks") or (), "/chunks")
+    note_unread_members(transcript, record, RECORD, "")
     offered = "functions" if "tools" not in record and "functions" in record else "tools"  # the legacy name
-    return transcript.trace(
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=read_tools(record.get(offered), path=f"/{offered}"),
@@ -88,24 +88,24 @@ def read(record: OpenAITrace) -> Trace:
     )
 
 
-def _account_ending(transcript: Transcript, record: OpenAITrace) -> None:
-    """Tells of a reply that failed; the last chunks of a stream say how it ended."""
-    given = cast("Given", record)
+def _note_ending(transcript: Transcript, record: OpenAITrace) -> None:
+    """Report a reply that failed. In a stream, the last chunks say how it ended."""
+    given = cast("JsonObject", record)
     sample, choices = record.get("sample") or 0, list(list_objects(given.get("choices")))
     if given.get("error") and not choices and not transcript.has_replied():
-        account_reply(transcript, {"error": given["error"]}, "")
+        note_reply_ending(transcript, {"error": given["error"]}, "")
     if choices:
-        account_reply(transcript, choices[sample], f"/choices/{sample}")
+        note_reply_ending(transcript, choices[sample], f"/choices/{sample}")
         return
     for index, chunk in enumerate(list_objects(given.get("chunks"))):
         for place, choice in enumerate(list_objects(chunk.get("choices"))):
             if choice.get("index", 0) == sample:
-                account_reply(transcript, choice, f"/chunks/{index}/choices/{place}")
-        account_reply(transcript, {"error": chunk.get("error")}, f"/chunks/{index}")
+                note_reply_ending(transcript, choice, f"/chunks/{index}/choices/{place}")
+        note_reply_ending(transcript, {"error": chunk.get("error")}, f"/chunks/{index}")
 
 
 def _list_replies(record: OpenAITrace) -> list[tuple[ChatMessage, str]]:
-    """The replies that the record holds, with their pointers."""
+    """Return the replies in the record, with their pointers."""
     chunks = join_chunks(record.get("chunks") or ())
     choices = enumerate(record.get("choices") or ())
     return [
@@ -114,8 +114,8 @@ def _list_replies(record: OpenAITrace) -> list[tuple[ChatMessage, str]]:
     ]
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return any(isinstance(record.get(name), list) for name in ("messages", "choices", "chunks"))
 
 
-FORMAT = Format(OpenAITrace, read, _recognise, rank=60, marks="messages, choices or chunks", place=1)
+FORMAT = Format(OpenAITrace, read, _recognise, rank=60, hint="messages, choices or chunks", place=1)

@@ -1,7 +1,7 @@
 """The Responses API: `input` and `output` items, or a whole Response object as the API returned it.
 
-Calls that stand together, and those right after a text of the assistant, were made by one message, as in Chat Completions.
-Reasoning stays in `raw`; items of types that are not known are told as unread.
+Adjacent calls, and calls right after an assistant's text, were made by one message, as in Chat Completions. Reasoning
+stays in `raw`; items of unknown types are reported as unread.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, account_part, members_of
-from service.intake.build import Transcript, custom_call, result_content, tool_call
-from service.intake.endings import Ending, account_ending, account_reply, lose_reply
-from service.intake.format import Format, Given
-from service.intake.hosted import (
-    HOSTED,
+from service.intake.build import Transcript, build_custom_call, build_tool_call, read_result_content
+from service.intake.endings import Ending, note_ending, note_missing_reply, note_reply_ending
+from service.intake.format import Format, JsonObject
+from service.intake.hosted_tools import (
+    HOSTED_TOOLS,
     OUTPUTS,
     list_hosted,
     read_hosted,
@@ -27,9 +26,10 @@ from service.intake.hosted import (
     read_mcp_tools,
     read_output,
 )
-from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, lose_parts, read_state, text_of
-from service.intake.speech import find_object, find_text
+from service.intake.message_parts import find_object, find_text
+from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, join_text, note_unread_parts, read_state
 from service.intake.tools import read_tools
+from service.intake.unread import define_members, note_unread_members, note_unread_typed_part
 
 
 @with_config(OPEN)
@@ -62,7 +62,7 @@ class ResponsesTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the trace",
     "format id instructions input output items tools state",
     "object created_at completed_at status model temperature top_p top_logprobs max_output_tokens max_tool_calls "
@@ -73,7 +73,7 @@ RECORD = members_of(
 
 
 def read(record: ResponsesTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no items at all, an item without its role or name, unusable tools."""
+    """Read a validated record. Raises InputError: no items at all, an item without its role or name, unusable tools."""
     if not any(key in record for key in ("input", "output", "items")):
         raise InputError.at("", "expected at least one of input, output and items")
     transcript = Transcript()
@@ -83,9 +83,9 @@ def read(record: ResponsesTrace) -> Trace:
     _read_items(transcript, _list_items(record.get("input"), "user"), "/input", hosted)
     _read_items(transcript, record.get("output") or (), "/output", hosted)
     _read_items(transcript, record.get("items") or (), "/items", hosted)
-    _account_ending(transcript, cast("dict[str, JsonValue]", record))
-    account_members(transcript, record, RECORD, "")
-    return transcript.trace(
+    _note_ending(transcript, cast("dict[str, JsonValue]", record))
+    note_unread_members(transcript, record, RECORD, "")
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=tools,
@@ -93,20 +93,20 @@ def read(record: ResponsesTrace) -> Trace:
     )
 
 
-def _account_ending(transcript: Transcript, given: Mapping[str, JsonValue]) -> None:
-    """Tells of a response that failed, or that its provider kept back."""
+def _note_ending(transcript: Transcript, given: Mapping[str, JsonValue]) -> None:
+    """Report a response that failed or that its provider withheld."""
     if given.get("error"):
-        account_reply(transcript, {"error": given["error"]}, "")
+        note_reply_ending(transcript, {"error": given["error"]}, "")
     elif given.get("status") in ("failed", "cancelled"):
-        lose_reply(transcript, "/status", "a response that failed")
+        note_missing_reply(transcript, "/status", "a response that failed")
     else:
         reason = find_text(find_object(given, "incomplete_details"), "reason") or ""
         replied = bool(given.get("output"))
-        account_ending(transcript, Ending(reason, "/incomplete_details/reason"), said=replied, called=replied)
+        note_ending(transcript, Ending(reason, "/incomplete_details/reason"), said=replied, called=replied)
 
 
 def _list_items(given: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
-    """A bare text stands for one message."""
+    """Return the items; a bare text stands for one message."""
     if isinstance(given, str):
         return (Item(role=role, content=given),)
     return given or ()
@@ -122,26 +122,26 @@ def _read_item(transcript: Transcript, item: Item, path: str, hosted: Sequence[s
     read_kind = READERS.get(kind)
     if read_kind is not None:
         read_kind(transcript, item, path)
-    elif kind in HOSTED:
+    elif kind in HOSTED_TOOLS:
         read_hosted(transcript, item, hosted)
-    elif kind not in NOTHING:
-        account_part(transcript, {**item, "type": kind}, "an item", path)
+    elif kind not in IDLE:
+        note_unread_typed_part(transcript, {**item, "type": kind}, "an item", path)
         return
     if kind != "message":
-        account_members(transcript, item, ITEM, path)
+        note_unread_members(transcript, item, ITEM, path)
 
 
-NOTHING = frozenset({"reasoning", "mcp_approval_response", "compaction"})
+IDLE = frozenset({"reasoning", "mcp_approval_response", "compaction"})
 """Items that carry nothing that is scored."""
 
-ITEM = members_of(
+ITEM = define_members(
     "an item",
     "type role content call_id name arguments input output id status action actions queries results code outputs operation "
     "tools error server_label approval_request_id",
     "object namespace container_id summary encrypted_content pending_safety_checks acknowledged_safety_checks execution "
     "max_output_length created_by approve reason request_id result revised_prompt background quality size agent",
 )
-SAID = members_of("a message", "type role content", "id status phase name object")
+MESSAGE = define_members("a message", "type role content", "id status phase name object")
 
 
 def _read_message(transcript: Transcript, item: Item, path: str) -> None:
@@ -149,22 +149,22 @@ def _read_message(transcript: Transcript, item: Item, path: str) -> None:
     if role is None:
         raise InputError.at(path, "a message has a role; other items name their type")
     content, replied = item.get("content"), role == "assistant"
-    text = text_of(content, joint="" if replied else "\n")
+    text = join_text(content, joint="" if replied else "\n")
     transcript.say("system" if role == "developer" else role, text)
-    lose_parts(transcript, content, f"{path}/content", role="assistant" if replied else "user")
-    account_members(transcript, item, SAID, path, holds="text" if replied and not content else "other")
+    note_unread_parts(transcript, content, f"{path}/content", role="assistant" if replied else "user")
+    note_unread_members(transcript, item, MESSAGE, path, holds="text" if replied and not content else "other")
 
 
 def _read_call(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.call(tool_call(item.get("call_id"), _name(item, path), item.get("arguments")))
+    transcript.call(build_tool_call(item.get("call_id"), _name(item, path), item.get("arguments")))
 
 
 def _read_custom_call(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.call(custom_call(item.get("call_id"), _name(item, path), item.get("input")))
+    transcript.call(build_custom_call(item.get("call_id"), _name(item, path), item.get("input")))
 
 
 def _read_call_output(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.result(item.get("call_id"), _result(item), path=path)
+    transcript.add_result(item.get("call_id"), _result(item), path=path)
 
 
 def _name(item: Item, path: str) -> str:
@@ -175,7 +175,7 @@ def _name(item: Item, path: str) -> str:
 
 
 def _result(item: Item) -> ToolResult | None:
-    return ToolResult(result_content(item["output"])) if "output" in item else None
+    return ToolResult(read_result_content(item["output"])) if "output" in item else None
 
 
 READERS: Mapping[str, Callable[[Transcript, Item, str], None]] = {
@@ -189,11 +189,11 @@ READERS: Mapping[str, Callable[[Transcript, Item, str], None]] = {
     "mcp_list_tools": read_mcp_tools,
     **dict.fromkeys(OUTPUTS, read_output),
 }
-"""Who reads an item that needs nothing but itself, by its type."""
+"""Readers of items that need no further context, by type."""
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return any(key in record for key in ("output", "items", "input"))
 
 
-FORMAT = Format(ResponsesTrace, read, _recognise, rank=70, marks="input, output or items", place=2)
+FORMAT = Format(ResponsesTrace, read, _recognise, rank=70, hint="input, output or items", place=2)

@@ -1,8 +1,7 @@
-"""The history of a pydantic-ai agent, as `ModelMessagesTypeAdapter` dumps it: requests and responses of parts.
+"""The history of a pydantic-ai agent, as `ModelMessagesTypeAdapter` dumps it: requests and responses made of parts.
 
-A return whose `outcome` is not success failed, and so did a call that is answered by a `retry-prompt`. A retry-prompt that
-names no tool is what the framework, not the user, said. Tools of an MCP server go by their own names. Thinking stays in
-`raw`.
+A return failed if its `outcome` is not success; so did a call answered by a `retry-prompt`. A retry-prompt that names
+no tool comes from the framework, not the user. Tools of an MCP server go by their own names. Thinking stays in `raw`.
 """
 
 from __future__ import annotations
@@ -15,13 +14,21 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, lose_calls, lose_value, members_of
-from service.intake.build import Transcript, result_content, tool_call
-from service.intake.endings import account_reply
+from service.intake.build import Transcript, build_tool_call, read_result_content
+from service.intake.endings import note_reply_ending
 from service.intake.format import Format
+from service.intake.message_parts import (
+    JsonObject,
+    ReplyBuilder,
+    find_object,
+    find_text,
+    list_content,
+    list_objects,
+    note_unread_part,
+)
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.speech import Given, Speech, find_object, find_text, list_content, list_objects, lose_part
 from service.intake.tools import read_tools
+from service.intake.unread import define_members, note_unread_calls, note_unread_members, note_unread_value
 
 
 @with_config(OPEN)
@@ -35,14 +42,14 @@ class PydanticAITrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-RECORD = members_of("the trace", "format id messages tools state")
-MESSAGE = members_of(
+RECORD = define_members("the trace", "format id messages tools state")
+MESSAGE = define_members(
     "a message",
     "kind parts instructions",
     "timestamp run_id conversation_id metadata state usage model_name provider_name provider_url provider_details "
     "provider_response_id finish_reason workspace_ref history_digest failed_attempts vendor_id vendor_details",
 )
-PART = members_of(
+PART = define_members(
     "a part",
     "part_kind content transcript tool_name args tool_call_id outcome",
     "id timestamp provider_name provider_details metadata dynamic_ref scope citations tool_kind retry signature",
@@ -53,22 +60,22 @@ IDLE = frozenset(
         *("tool-availability-delta", "model-settings-delta", "cache-point"),
     ]
 )
-"""Kinds of parts that say nothing that is scored."""
+"""Kinds of parts that carry nothing that is scored."""
 
 
 def read(record: PydanticAITrace) -> Trace:
-    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: a call without a name, unusable tools."""
     transcript = Transcript()
-    instructed: JsonValue = None
+    last_instructions: JsonValue = None
     for index, message in enumerate(record["messages"]):
         path = f"/messages/{index}"
         instructions = message.get("instructions")
-        if isinstance(instructions, str) and instructions != instructed:
+        if isinstance(instructions, str) and instructions != last_instructions:
             transcript.say("system", instructions)
-            instructed = instructions
+            last_instructions = instructions
         _read_message(transcript, message, path)
-    account_members(transcript, record, RECORD, "")
-    return transcript.trace(
+    note_unread_members(transcript, record, RECORD, "")
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=read_tools(record.get("tools")),
@@ -76,53 +83,53 @@ def read(record: PydanticAITrace) -> Trace:
     )
 
 
-def _read_message(transcript: Transcript, message: Given, path: str) -> None:
+def _read_message(transcript: Transcript, message: JsonObject, path: str) -> None:
     if message.get("kind") not in ("request", "response"):
-        lose_value(transcript, dict(message), path, "a message of an unknown kind", holds="text")
+        note_unread_value(transcript, dict(message), path, "a message of an unknown kind", holds="text")
         return
-    speech = Speech(transcript) if message["kind"] == "response" else None
+    speech = ReplyBuilder(transcript) if message["kind"] == "response" else None
     for index, part in enumerate(list_content(transcript, message.get("parts"), f"{path}/parts")):
         _read_part(transcript, speech, part, f"{path}/parts/{index}")
     if speech is not None:
         speech.end()
-        account_reply(transcript, message, path)
-    account_members(transcript, message, MESSAGE, path)
+        note_reply_ending(transcript, message, path)
+    note_unread_members(transcript, message, MESSAGE, path)
 
 
-def _read_part(transcript: Transcript, speech: Speech | None, part: JsonValue, path: str) -> None:
+def _read_part(transcript: Transcript, speech: ReplyBuilder | None, part: JsonValue, path: str) -> None:
     kind = str(part.get("part_kind")) if isinstance(part, dict) else "?"
-    if isinstance(part, dict) and speech is not None and kind in SPOKEN:
-        SPOKEN[kind](transcript, speech, part, path)
-        account_members(transcript, part, PART, path)
-    elif isinstance(part, dict) and kind in TOLD:
-        TOLD[kind](transcript, part, path)
-        account_members(transcript, part, PART, path)
+    if isinstance(part, dict) and speech is not None and kind in RESPONSE_READERS:
+        RESPONSE_READERS[kind](transcript, speech, part, path)
+        note_unread_members(transcript, part, PART, path)
+    elif isinstance(part, dict) and kind in REQUEST_READERS:
+        REQUEST_READERS[kind](transcript, part, path)
+        note_unread_members(transcript, part, PART, path)
     elif kind in IDLE:
-        lose_calls(transcript, part, path, "a part")
+        note_unread_calls(transcript, part, path, "a part")
     else:
-        lose_part(transcript, part, kind, path, of_user=speech is None)
+        note_unread_part(transcript, part, kind, path, of_user=speech is None)
 
 
-def _read_text(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:  # noqa: ARG001
+def _read_text(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str) -> None:  # noqa: ARG001
     speech.say(find_text(part, "content", "transcript") or "")
 
 
-def _read_call(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:  # noqa: ARG001
+def _read_call(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str) -> None:  # noqa: ARG001
     speech.call(_call(part, path))
 
 
-def _read_hosted_call(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:
+def _read_hosted_call(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str) -> None:
     args = find_object(part, "args")
     if args.get("action") == "list_tools":
         return
     call = _call(part, path)
     if args.get("action") == "call_tool":
-        call = tool_call(call.id, find_text(args, "tool_name") or call.name, args.get("tool_args"))
+        call = build_tool_call(call.id, find_text(args, "tool_name") or call.name, args.get("tool_args"))
     transcript.offer(ToolDef(call.name))
     speech.call(call)
 
 
-def _read_hosted_return(transcript: Transcript, speech: Speech, part: Given, path: str) -> None:  # noqa: ARG001
+def _read_hosted_return(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str) -> None:  # noqa: ARG001
     content = part.get("content")
     error = None
     if (find_text(part, "tool_name") or "").startswith("mcp_server:") and isinstance(content, dict):
@@ -130,25 +137,25 @@ def _read_hosted_return(transcript: Transcript, speech: Speech, part: Given, pat
             return
         error = content.get("error")
         content = content.get("output") if error is None else error
-    result = ToolResult(result_content(content), error is not None or _has_failed(part))
-    speech.result(find_text(part, "tool_call_id"), result, path=path)
+    result = ToolResult(read_result_content(content), error is not None or _has_failed(part))
+    speech.add_result(find_text(part, "tool_call_id"), result, path=path)
 
 
-SPOKEN: Mapping[str, Callable[[Transcript, Speech, Given, str], None]] = {
+RESPONSE_READERS: Mapping[str, Callable[[Transcript, ReplyBuilder, JsonObject, str], None]] = {
     "text": _read_text,
     "speech": _read_text,
     "tool-call": _read_call,
     "builtin-tool-call": _read_hosted_call,
     "builtin-tool-return": _read_hosted_return,
 }
-"""Who reads a part of a response, by its kind."""
+"""Readers of a response's parts, by kind."""
 
 
-def _read_system(transcript: Transcript, part: Given, path: str) -> None:  # noqa: ARG001
+def _read_system(transcript: Transcript, part: JsonObject, path: str) -> None:  # noqa: ARG001
     transcript.say("system", find_text(part, "content") or "")
 
 
-def _read_user(transcript: Transcript, part: Given, path: str) -> None:
+def _read_user(transcript: Transcript, part: JsonObject, path: str) -> None:
     content = part.get("content")
     texts: list[str] = []
     for index, item in enumerate(list_content(transcript, content, f"{path}/content")):
@@ -156,59 +163,57 @@ def _read_user(transcript: Transcript, part: Given, path: str) -> None:
         if isinstance(text, str):
             texts.append(text)
         if isinstance(text, str) or (isinstance(item, dict) and item.get("kind") in IDLE):
-            lose_calls(transcript, item, f"{path}/content/{index}", "a part")
+            note_unread_calls(transcript, item, f"{path}/content/{index}", "a part")
         else:
             kind = str(item.get("kind")) if isinstance(item, dict) else "?"
-            lose_part(transcript, item, kind, f"{path}/content/{index}", of_user=True)
+            note_unread_part(transcript, item, kind, f"{path}/content/{index}", of_user=True)
     transcript.say("user", "\n".join(texts))
 
 
-def _is_text(item: Given) -> bool:
+def _is_text(item: JsonObject) -> bool:
     return item.get("kind") == "text-content" or item.get("type") == "text"
 
 
-def _read_return(transcript: Transcript, part: Given, path: str) -> None:
-    result = ToolResult(result_content(part["content"]), _has_failed(part)) if "content" in part else None
-    transcript.result(find_text(part, "tool_call_id"), result, path=path, tool=find_text(part, "tool_name"))
+def _read_return(transcript: Transcript, part: JsonObject, path: str) -> None:
+    result = ToolResult(read_result_content(part["content"]), _has_failed(part)) if "content" in part else None
+    transcript.add_result(find_text(part, "tool_call_id"), result, path=path, tool=find_text(part, "tool_name"))
 
 
-def _read_retry(transcript: Transcript, part: Given, path: str) -> None:
+def _read_retry(transcript: Transcript, part: JsonObject, path: str) -> None:
     content = part.get("content")
     if find_text(part, "tool_name"):
-        result = ToolResult(result_content(content), True)
-        transcript.result(find_text(part, "tool_call_id"), result, path=path, tool=find_text(part, "tool_name"))
+        result = ToolResult(read_result_content(content), True)
+        transcript.add_result(find_text(part, "tool_call_id"), result, path=path, tool=find_text(part, "tool_name"))
     else:
         transcript.say("system", content if isinstance(content, str) else "")
 
 
-TOLD: Mapping[str, Callable[[Transcript, Given, str], None]] = {
+REQUEST_READERS: Mapping[str, Callable[[Transcript, JsonObject, str], None]] = {
     "system-prompt": _read_system,
     "user-prompt": _read_user,
     "tool-return": _read_return,
     "retry-prompt": _read_retry,
     "retry-feedback": _read_retry,
 }
-"""Who reads a part of a request, by its kind."""
+"""Readers of a request's parts, by kind."""
 
 
-def _has_failed(part: Given) -> bool:
+def _has_failed(part: JsonObject) -> bool:
     return part.get("outcome") not in ("success", None)
 
 
-def _call(part: Given, path: str) -> ToolCall:
+def _call(part: JsonObject, path: str) -> ToolCall:
     name = find_text(part, "tool_name")
     if name is None:
         raise InputError.at(path, "a call has a tool_name")
-    return tool_call(find_text(part, "tool_call_id"), name, part.get("args"))
+    return build_tool_call(find_text(part, "tool_call_id"), name, part.get("args"))
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return any(
         message.get("kind") in ("request", "response") and isinstance(message.get("parts"), list)
         for message in list_objects(record.get("messages"))
     )
 
 
-FORMAT = Format(
-    PydanticAITrace, read, _recognise, rank=42, marks="messages of the kinds request and response", place=12
-)
+FORMAT = Format(PydanticAITrace, read, _recognise, rank=42, hint="messages of the kinds request and response", place=12)

@@ -1,10 +1,10 @@
-"""Conversations as ShareGPT has them (`from`, `value`), as data sets for fine-tuning write calls in them.
+"""ShareGPT conversations (`from`, `value`), with calls as fine-tuning data sets write them.
 
-LLaMA-Factory gives calls a turn of their own (`function_call`, JSON of one call or of a list) and their results another
-(`observation`); Hermes writes them into the text, between `<tool_call>` tags, results between `<tool_response>` tags. Results
-name no call and belong to the calls before them in their order; where one is a list as long as several calls made at once, each
-call has its item. Tools stand in `tools`, as JSON or as a text of it, or between `<tools>` tags of a system's turn. What stands
-between `<think>` tags is no part of what was said.
+LLaMA-Factory gives calls a turn of their own (`function_call`, JSON of one call or a list) and their results another
+(`observation`). Hermes writes calls into the text between `<tool_call>` tags, results between `<tool_response>` tags.
+Results name no call and belong to the preceding calls in order; if one is a list as long as several parallel calls,
+each call takes its item. Tools stand in `tools`, as JSON or JSON text, or between `<tools>` tags in a system turn.
+Text between `<think>` tags is not part of what was said.
 """
 
 from __future__ import annotations
@@ -17,14 +17,20 @@ from typing_extensions import TypedDict
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, account_others, find_calls, lose_value, members_of
-from service.intake.build import Transcript, result_content, tool_call
+from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.format import Format
+from service.intake.message_parts import JsonObject, find_object, find_text, list_objects
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
-from service.intake.speech import Given, find_object, find_text, list_objects
 from service.intake.tags import split_tags
 from service.intake.texts import parse_text, unfence
 from service.intake.tools import read_tools
+from service.intake.unread import (
+    define_members,
+    find_calls,
+    note_unread_alternatives,
+    note_unread_members,
+    note_unread_value,
+)
 
 
 @with_config(OPEN)
@@ -39,10 +45,10 @@ class ShareGPTTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the trace", "format id conversations system tools state", "source category subcategory task language"
 )
-TURN = members_of("a turn", "from value role content", "weight loss train tool_calls_type")
+TURN = define_members("a turn", "from value role content", "weight loss train tool_calls_type")
 ROLES = {
     **dict.fromkeys(("human", "user"), "user"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bot"), "assistant"),
@@ -54,27 +60,27 @@ TAGS = ("tool_calls?", "function_?calls?", "think")
 
 
 def read(record: ShareGPTTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: unusable tools."""
+    """Read a validated record. Raises InputError: unusable tools."""
     transcript = Transcript()
     if record.get("system"):
         transcript.say("system", record.get("system") or "")
     turns = record["conversations"]
     roles = [_find_role(turn) for turn in turns]
-    made = 0
+    call_count = 0
     for index, turn in enumerate(turns):
         key = "value" if "value" in turn else "content"
         path = f"/conversations/{index}"
         before, after = roles[index - 1] if index else None, roles[index + 1] if index + 1 < len(roles) else None
         if roles[index] == "result":
-            _read_results(transcript, turn.get(key), f"{path}/{key}", made, alone="result" not in (before, after))
+            _read_results(transcript, turn.get(key), f"{path}/{key}", call_count, alone="result" not in (before, after))
         elif roles[index] == "call" == before:  # made at once with those of the turn before
-            made += _read_calls(transcript, turn.get(key), f"{path}/{key}")
+            call_count += _read_calls(transcript, turn.get(key), f"{path}/{key}")
         else:
-            made = _read_turn(transcript, turn, f"{path}/{key}", roles[index])
-        account_members(transcript, turn, TURN, path)
-        account_others(transcript, turn, ("value", "content"), key, "a turn", path)
-    account_members(transcript, record, RECORD, "")
-    return transcript.trace(
+            call_count = _read_turn(transcript, turn, f"{path}/{key}", roles[index])
+        note_unread_members(transcript, turn, TURN, path)
+        note_unread_alternatives(transcript, turn, ("value", "content"), key, "a turn", path)
+    note_unread_members(transcript, record, RECORD, "")
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=_tools(record),
@@ -82,12 +88,12 @@ def read(record: ShareGPTTrace) -> Trace:
     )
 
 
-def _find_role(turn: Given) -> str | None:
+def _find_role(turn: JsonObject) -> str | None:
     return ROLES.get(str(turn.get("from") or turn.get("role")).lower())
 
 
-def _read_turn(transcript: Transcript, turn: Given, path: str, role: str | None) -> int:
-    """Writes a turn down, and says how many calls it made."""
+def _read_turn(transcript: Transcript, turn: JsonObject, path: str, role: str | None) -> int:
+    """Add a turn to the transcript; return how many calls it made."""
     value = turn.get("value", turn.get("content"))
     text = value if isinstance(value, str) else ""
     if role == "assistant":
@@ -96,7 +102,7 @@ def _read_turn(transcript: Transcript, turn: Given, path: str, role: str | None)
         transcript.say("assistant", "")
         return _read_calls(transcript, value, path)
     if role is None:
-        lose_value(
+        note_unread_value(
             transcript, _parse(text) or dict(turn), path.rpartition("/")[0], "a turn of an unknown role", holds="text"
         )
     else:
@@ -109,28 +115,28 @@ def _read_reply(transcript: Transcript, text: str, path: str) -> int:
     said = "".join(piece.text for piece in pieces if piece.tag is None).strip()
     transcript.say("assistant", said)
     if any(find_calls(parse_text(unfence(said)), path)):
-        transcript.lose("call", path, "a text that is JSON of calls")
+        transcript.note_unread("call", path, "a text that is JSON of calls")
     for piece in pieces:
         if piece.tag == "think" and not piece.closed:
-            _lose_thought(transcript, piece.text, path)
+            _note_thought(transcript, piece.text, path)
     return sum([_read_calls(transcript, piece.text, path) for piece in pieces if piece.tag not in (None, "think")])
 
 
-def _lose_thought(transcript: Transcript, text: str, path: str) -> None:
-    """Tells of what a thought that does not end may hold."""
-    transcript.lose("text", path, "what follows a thought that does not end")
+def _note_thought(transcript: Transcript, text: str, path: str) -> None:
+    """Report what an unclosed thought may hold."""
+    transcript.note_unread("text", path, "what follows a thought that does not end")
     for piece in split_tags(text, TAGS):
         if piece.tag not in (None, "think"):
-            transcript.lose("call", path, "a call in a thought that does not end")
+            transcript.note_unread("call", path, "a call in a thought that does not end")
 
 
 def _read_calls(transcript: Transcript, value: JsonValue, path: str) -> int:
-    """The calls that JSON, or a text of it, holds; how many they are. What is none is told as an unread one."""
+    """Add the calls in JSON, or JSON text; return how many there are. What is not a call is reported as unread."""
     given = _parse(value)
     calls = [_call(item) for item in (given if isinstance(given, list) else [given])]
     for call in calls:
         if call is None:
-            transcript.lose("call", path, "a call that is no JSON object with a name")
+            transcript.note_unread("call", path, "a call that is no JSON object with a name")
         else:
             transcript.call(call, parallel=True)
     return len(calls)
@@ -149,44 +155,47 @@ def _call(item: JsonValue) -> ToolCall | None:
     function = find_object(item, "function") or item
     name = find_text(function, "name")
     key = next((key for key in ("arguments", "parameters", "args") if key in function), "")
-    return tool_call(find_text(item, "id"), name, function.get(key)) if name else None
+    return build_tool_call(find_text(item, "id"), name, function.get(key)) if name else None
 
 
 class Observation(NamedTuple):
-    """What a tool returned, with the id of its call and the tool's name where it says them."""
+    """What a tool returned, with its call's id and the tool's name if stated."""
 
     content: JsonValue
     call_id: str | None = None
     tool: str | None = None
 
 
-def _read_results(transcript: Transcript, value: JsonValue, path: str, made: int, *, alone: bool) -> None:
-    """Reads a turn of results. `made`: how many calls stand before it; `alone`: whether no other turn has results of theirs."""
-    results = _list_results(transcript, value, made if alone else 1)
-    if alone and len(results) == 1 < made and results[0].call_id is None is results[0].tool:
-        transcript.lose("result", path, "one result of several calls")
+def _read_results(transcript: Transcript, value: JsonValue, path: str, call_count: int, *, alone: bool) -> None:
+    """Read a turn of results.
+
+    `call_count`: calls made before it; `alone`: whether no other turn holds results of these calls.
+    """
+    results = _list_results(transcript, value, call_count if alone else 1)
+    if alone and len(results) == 1 < call_count and results[0].call_id is None is results[0].tool:
+        transcript.note_unread("result", path, "one result of several calls")
         return
     for result in results:
-        transcript.result(result.call_id, ToolResult(result.content), path=path, tool=result.tool)
+        transcript.add_result(result.call_id, ToolResult(result.content), path=path, tool=result.tool)
 
 
-def _list_results(transcript: Transcript, value: JsonValue, made: int) -> list[Observation]:
+def _list_results(transcript: Transcript, value: JsonValue, call_count: int) -> list[Observation]:
     text = value if isinstance(value, str) else ""
     pieces = [piece.text for piece in split_tags(text, ("tool_response",)) if piece.tag]
     if pieces:
-        return [_observe(result_content(piece.strip())) for piece in pieces]
-    content = result_content(value)
-    given = content if isinstance(content, list) and 1 < made == len(content) else [content]
+        return [_observe(read_result_content(piece.strip())) for piece in pieces]
+    content = read_result_content(value)
+    given = content if isinstance(content, list) and 1 < call_count == len(content) else [content]
     named = [_observe(item) for item in given]
-    # Without tags, what has a name and a content is a wrapping only where the name is that of a tool that was called.
+    # Without tags, an object with a name and a content is a wrapping only if the name is that of a tool that was called.
     return [
-        one if one.tool is None or transcript.has_called(one.tool) else Observation(item)
+        one if one.tool is None or transcript.has_called_tool(one.tool) else Observation(item)
         for one, item in zip(named, given, strict=True)
     ]
 
 
 def _observe(content: JsonValue) -> Observation:
-    """What Hermes names by its tool, out of that wrapping."""
+    """Unwrap a result that Hermes labels with its tool's name."""
     if isinstance(content, dict) and {"name", "content"} <= content.keys() <= {"name", "content", "tool_call_id"}:
         return Observation(content["content"], find_text(content, "tool_call_id"), find_text(content, "name"))
     return Observation(content)
@@ -203,7 +212,7 @@ def _tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
 
 
 def _tools_in_text(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
-    """The tools between `<tools>` tags, a list or one a line. None where they cannot be read: a gap would mislead."""
+    """Return the tools between `<tools>` tags, a list or one per line. None if unreadable: a gap would mislead."""
     systems = [turn.get("value") for turn in record["conversations"] if turn.get("from") == "system"]
     for text in (record.get("system"), *systems):
         for piece in split_tags(text, ("tools",)) if isinstance(text, str) else ():
@@ -227,8 +236,8 @@ def _read_tools(given: list[JsonValue]) -> tuple[ToolDef, ...] | None:
         return None
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return any("from" in turn or "role" in turn for turn in list_objects(record.get("conversations")))
 
 
-FORMAT = Format(ShareGPTTrace, read, _recognise, rank=26, marks="conversations", place=13)
+FORMAT = Format(ShareGPTTrace, read, _recognise, rank=26, hint="conversations", place=13)

@@ -1,15 +1,15 @@
-"""An OpenTelemetry export: `spans` as flat objects, or `resourceSpans` as OTLP's JSON has them.
+"""An OpenTelemetry export: `spans` as flat objects, or `resourceSpans` as in OTLP's JSON.
 
-A tool's span is told by `gen_ai.tool.name`, `tool.name` or its kind; one marked `tool.synthesized` was made
-up by the exporter and is left out. It holds a call (`gen_ai.tool.call.arguments`, else `input.value`) and what was returned
-(`gen_ai.tool.call.result`, else `output.value`); a status of error or an `error.type` makes that an error. Models' spans
-hold messages, of which each repeats those before: one that was said already is not said again. Of spans within spans that
-both hold messages the inner one is read, and agents' spans only where no model's has any.
+A tool span is recognised by `gen_ai.tool.name`, `tool.name` or its kind; one marked `tool.synthesized` was made up by
+the exporter and is left out. It holds a call (`gen_ai.tool.call.arguments`, else `input.value`) and its result
+(`gen_ai.tool.call.result`, else `output.value`); an error status or an `error.type` makes the result an error. Model
+spans hold messages, and each repeats those before it: a message counts once. If nested spans both hold messages, the
+inner one is read; agent spans are read only if no model span has messages.
 
-A call that stands in a model's message and in a tool's span is one: told by id and name or, where the span has no id, by
-name, with arguments that do not contradict. The message says then what the model wrote, the span what the tool returned.
-What else of the spans looks like a call, wherever it stands, is one of these or unread.
-All spans are read as one conversation, by their start; messages between agents are turns like any other.
+A call in a model's message and in a tool's span is one call, matched by id and name or, if the span has no id, by
+name, as long as the arguments do not contradict. The message then says what the model wrote, the span what the tool
+returned. Anything else in the spans that looks like a call, wherever it stands, is one of these or unread. All spans
+are read as one conversation, by their start; messages between agents are turns like any other.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from typing_extensions import TypedDict
 from service.core.trace import Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.format import Format, Given
-from service.intake.known_calls import KnownCalls, tell
+from service.intake.format import Format, JsonObject
+from service.intake.known_calls import KnownCalls, build_mention
 from service.intake.offers import Request, add_offers
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.spans.claims import claim_runs
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
-from service.intake.spans.kinds import is_ours, read_kind
+from service.intake.spans.kinds import is_genai_span, read_kind
 from service.intake.spans.messages import read_tools_on_offer
-from service.intake.spans.otlp import Span, spans_of
-from service.intake.spans.rest import find_rest
+from service.intake.spans.otlp import Span, read_spans
+from service.intake.spans.run_matching import match_runs
 from service.intake.spans.runs import Run, read_runs
-from service.intake.spans.speakers import find_speakers
+from service.intake.spans.selection import select_spans
+from service.intake.spans.unread_calls import list_unread_calls
 from service.intake.spans.usage import read_usage, sum_usage
 from service.intake.tools import read_tools
 
 
 @with_config(OPEN)
 class SpansTrace(TypedDict):
-    """An export of spans: one of `spans` and `resourceSpans`. `tools` says what was on offer where the spans do not."""
+    """An export of spans: either `spans` or `resourceSpans`. `tools`: what was on offer, if the spans do not say."""
 
     format: Literal["spans"]
     id: NotRequired[str | None]
@@ -55,50 +55,52 @@ class SpansTrace(TypedDict):
 
 
 def read(record: SpansTrace) -> Trace:
-    """The trace of a validated record.
+    """Read a validated record.
 
-    Raises InputError: no spans, none that tells of a model or a tool, a call without a name, unusable `tools`.
+    Raises InputError: no spans, no span of a model or a tool, a call without a name, unusable `tools`.
     """
-    spans = spans_of(record.get("spans"), record.get("resourceSpans"))
-    if not any(map(is_ours, spans)):
+    spans = read_spans(record.get("spans"), record.get("resourceSpans"))
+    if not any(map(is_genai_span, spans)):
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
     runs = read_runs(spans)
-    speakers = find_speakers(spans, [run.span.start for run in runs])
-    said = read_dialogue(speakers.talks, speakers.missing)
-    calls = [call for entry in said.entries for call in entry.message.calls]
-    claims, alone = claim_runs(calls, runs)
-    known = _know_calls(calls, claims, alone, said.aliases)
-    speaking = {talk.span.order for talk in speakers.talks} | {span.order for span in speakers.models}
-    rest = find_rest(spans, known, speaking)
-    dialogue = sorted([*said.entries, *rest], key=lambda entry: entry.moment)
+    selection = select_spans(spans, [run.span.start for run in runs])
+    merged = read_dialogue(selection.carriers, selection.missing)
+    calls = [call for entry in merged.entries for call in entry.message.calls]
+    matches, unmatched = match_runs(calls, runs)
+    known = _know_calls(calls, matches, unmatched, merged.aliases)
+    read_orders = {carrier.span.order for carrier in selection.carriers} | {span.order for span in selection.models}
+    leftovers = list_unread_calls(spans, known, read_orders)
+    dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(record.get("tools"))
-    writer = _Writer(alone)
-    writer.write(dialogue, claims)
-    if not speakers.missing:
+    writer = _Writer(unmatched)
+    writer.write(dialogue, matches)
+    if not selection.missing:
         writer.add_answer(_find_agent_output(spans))
-    trace = writer.transcript.trace(
+    trace = writer.transcript.build_trace(
         record,
         trace_id=record.get("id") or _conversation(spans),
         tools=read_tools_on_offer(spans) if tools is None else tools,
         state=read_state(record.get("state")),
     )
     if tools is None:
-        trace = add_offers(trace, writer.list_requests(speakers.models, trace.steps), writer.list_told(trace.steps))
-    return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, speakers.models))
+        trace = add_offers(
+            trace, writer.list_requests(selection.models, trace.steps), writer.list_unrecorded_tools(trace.steps)
+        )
+    return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, selection.models))
 
 
 def _know_calls(
-    calls: Sequence[ToolCall], claims: Mapping[int, Run], alone: Sequence[Run], aliases: Mapping[str, str]
+    calls: Sequence[ToolCall], matches: Mapping[int, Run], unmatched: Sequence[Run], aliases: Mapping[str, str]
 ) -> KnownCalls:
-    """The calls of a trace, each by what the model's message and the tool's span tell of it."""
-    further: defaultdict[str | None, list[str]] = defaultdict(list)
-    for other, made in aliases.items():
-        further[made].append(other)
-    known = KnownCalls(run.call for run in alone)
+    """Collect the calls of a trace, each with its mentions in the model's message and the tool's span."""
+    aliases_of: defaultdict[str | None, list[str]] = defaultdict(list)
+    for alias, made in aliases.items():
+        aliases_of[made].append(alias)
+    known = KnownCalls(run.call for run in unmatched)
     for place, call in enumerate(calls):
-        run = claims.get(place)
-        told = [tell(call), *([] if run is None else [tell(run.call)])]
-        known.add(*told, *[told[0]._replace(ids=frozenset({other})) for other in further[call.id]])
+        run = matches.get(place)
+        mentions = [build_mention(call), *([] if run is None else [build_mention(run.call)])]
+        known.add(*mentions, *[mentions[0]._replace(ids=frozenset({alias})) for alias in aliases_of[call.id]])
     return known
 
 
@@ -112,7 +114,7 @@ def _conversation(spans: Sequence[Span]) -> str | None:
 
 
 def _find_agent_output(spans: Sequence[Span]) -> str | None:
-    """The text that the outermost agent of OpenInference gave."""
+    """Return the text that OpenInference's outermost agent gave."""
     agents = [span for span in spans if read_kind(span) == "AGENT"]
     outermost = min(agents, key=lambda span: (span.start, -span.end), default=None)
     text = outermost and outermost.get("output.value")
@@ -120,20 +122,20 @@ def _find_agent_output(spans: Sequence[Span]) -> str | None:
 
 
 class _Writer:
-    """Writes a trace down in the order of time, and knows the run and the model's span of each step."""
+    """Writes a trace in order of time, and keeps the run and the model span of each step."""
 
-    def __init__(self, alone: Sequence[Run]) -> None:
+    def __init__(self, unmatched: Sequence[Run]) -> None:
         self.transcript = Transcript()
-        self._alone = deque(alone)
+        self._unmatched = deque(unmatched)
         self._runs: dict[int, Run] = {}
         self._replies: dict[int, Span] = {}
         self._moments: list[Moment] = []
-        self._replied: set[int] = set()
+        self._recorded: set[int] = set()
         self._steps = 0
         self._calling = False
 
-    def write(self, dialogue: Sequence[DialogueEntry], claims: Mapping[int, Run]) -> None:
-        """Everything; `claims` are the runs of calls that messages made, by the call's place."""
+    def write(self, dialogue: Sequence[DialogueEntry], matches: Mapping[int, Run]) -> None:
+        """Write the whole dialogue. `matches`: the runs of calls that messages made, by call index."""
         place = 0
         for entry in dialogue:
             self._write_runs(entry.moment)
@@ -141,18 +143,18 @@ class _Writer:
             for call in entry.message.calls:
                 self._moments.append(entry.moment)
                 if entry.reply_of is not None:
-                    self._replied.add(self._steps)
-                self._write_call(call, claims.get(place), entry.reply_of if call is entry.message.calls[0] else None)
+                    self._recorded.add(self._steps)
+                self._write_call(call, matches.get(place), entry.reply_of if call is entry.message.calls[0] else None)
                 place += 1
         self._write_runs(None)
 
     def add_answer(self, text: str | None) -> None:
-        """The answer of an agent whose last call carried it, as where a tool takes the answer for an argument."""
+        """Add the answer of an agent that passed it as an argument of its last call."""
         if text is not None and self._calling:
             self.transcript.say("assistant", text)
 
     def list_requests(self, models: Sequence[Span], steps: Sequence[Step]) -> list[Request]:
-        """What each model's span lists of tools, and how many calls had been made by then."""
+        """Return, for each model span, the tools that it lists and the number of calls made before it."""
         own = {span.order: index for index, span in reversed(self._replies.items())}
         requests: list[Request] = []
         for span in sorted(models, key=lambda one: (one.start, one.order)):
@@ -162,12 +164,12 @@ class _Writer:
             requests.append(Request(made, turn, read_tools_on_offer([span])))
         return requests
 
-    def list_told(self, steps: Sequence[Step]) -> list[str]:
-        """The tools of calls that are no replies of spans told here: nobody knows what was on offer to them."""
-        return [step.call.name for step in steps if step.index not in self._replied]
+    def list_unrecorded_tools(self, steps: Sequence[Step]) -> list[str]:
+        """Return the tools of calls that are not replies of recorded spans: what was on offer to them is unknown."""
+        return [step.call.name for step in steps if step.index not in self._recorded]
 
     def complete_step(self, step: Step) -> Step:
-        """The step with what its tool returned, and what it took."""
+        """Return the step with what its tool returned, and its usage."""
         run, reply = self._runs.get(step.index), self._replies.get(step.index)
         result = step.result if run is None else run.read_result(step.result)
         return replace(step, result=result, usage=read_usage(run and run.span, reply))
@@ -175,12 +177,12 @@ class _Writer:
     def _write_message(self, entry: DialogueEntry) -> None:
         message = entry.message
         for call_id, result in message.results:
-            self.transcript.result(call_id, result)
+            self.transcript.add_result(call_id, result)
         if message.role is not None:
             self.transcript.say(message.role, message.text)
             self._calling = False
-        for kind, what in message.lost:
-            self.transcript.lose(kind, entry.path, what)
+        for kind, what in message.unread:
+            self.transcript.note_unread(kind, entry.path, what)
 
     def _write_call(self, call: ToolCall, run: Run | None, reply: Span | None, *, parallel: bool = False) -> None:
         self.transcript.call(_complete(call, run), parallel=parallel)
@@ -192,10 +194,12 @@ class _Writer:
         self._calling = True
 
     def _write_runs(self, before: Moment | None) -> None:
-        """Calls that no message made, up to a moment; those that overlap in time were made at once."""
+        """Write calls that no message made, up to a moment. Those that overlap in time are parallel."""
         end = 0
-        while self._alone and (before is None or (self._alone[0].span.start, self._alone[0].span.order) < before):
-            run = self._alone.popleft()
+        while self._unmatched and (
+            before is None or (self._unmatched[0].span.start, self._unmatched[0].span.order) < before
+        ):
+            run = self._unmatched.popleft()
             self._moments.append((run.span.start, run.span.order))
             self._write_call(run.call, run, None, parallel=run.span.start < end)
             self.transcript.answer(run.read_result())
@@ -203,15 +207,15 @@ class _Writer:
 
 
 def _complete(call: ToolCall, run: Run | None) -> ToolCall:
-    """A call with what only its tool's span tells of it."""
+    """Return the call with what only its tool's span records."""
     if run is None:
         return call
     source = call if call.captured else run.call
     return replace(source, id=call.id or run.call.id, tool_id=run.call.tool_id)
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("spans"), list) or isinstance(record.get("resourceSpans"), list)
 
 
-FORMAT = Format(SpansTrace, read, _recognise, rank=20, marks="spans or resourceSpans", place=4)
+FORMAT = Format(SpansTrace, read, _recognise, rank=20, hint="spans or resourceSpans", place=4)

@@ -1,8 +1,9 @@
-"""Runs of tau-bench (sierra-research/tau-bench): as its own result files give them, or with messages, gold and states inline.
+"""Runs of tau-bench (sierra-research/tau-bench), as its result files give them or with everything inline.
 
-The first form is `{task_id, trial, reward, info: {task: {actions, outputs}}, traj}`, the second `{task_id, trial, messages,
-gold_actions, outputs, initial, gold, final}`. Messages are those of Chat Completions. tau-bench tells a failed call by its text,
-which begins with "Error"; in this format that is a mark. `tools` may stand in the record; else what was on offer is unknown.
+The first form is `{task_id, trial, reward, info: {task: {actions, outputs}}, traj}`, the second, with messages, gold
+and states inline, `{task_id, trial, messages, gold_actions, outputs, initial, gold, final}`. Messages are those of
+Chat Completions. tau-bench signals a failed call by a text that starts with "Error", and this format follows it.
+`tools` may stand in the record; otherwise the tools on offer are unknown.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing_extensions import TypedDict
 
 from service.core.trace import State, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, account_others, members_of
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages
-from service.intake.format import Format, Given
+from service.intake.format import Format, JsonObject
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.tools import read_tools
+from service.intake.unread import define_members, note_unread_alternatives, note_unread_members
 
 
 @with_config(OPEN)
@@ -32,7 +33,7 @@ class TauAction(TypedDict):
 
 @with_config(OPEN)
 class TauTask(TypedDict, total=False):
-    """The task a run was given."""
+    """The task of a run."""
 
     actions: list[TauAction] | None
     outputs: list[str] | None
@@ -40,14 +41,14 @@ class TauTask(TypedDict, total=False):
 
 @with_config(OPEN)
 class TauInfo(TypedDict, total=False):
-    """What tau-bench notes of a run. A run that crashed has an error here and no task."""
+    """tau-bench's notes on a run. A run that crashed has an error here and no task."""
 
     task: TauTask | None
 
 
 @with_config(OPEN)
 class TauTrace(TypedDict):
-    """A tau-bench run: one of `messages` and `traj`."""
+    """A tau-bench run: either `messages` or `traj`."""
 
     format: Literal["tau"]
     task_id: int | str
@@ -63,7 +64,7 @@ class TauTrace(TypedDict):
     info: NotRequired[TauInfo | None]
 
 
-RECORD = members_of(
+RECORD = define_members(
     "the run",
     "format task_id trial messages traj tools initial final gold gold_actions outputs info",
     "id reward domain model score correct",
@@ -71,23 +72,23 @@ RECORD = members_of(
 
 
 def read(record: TauTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: no messages, an unusable call or tools."""
+    """Read a validated record. Raises InputError: no messages, an unusable call or tools."""
     messages = record.get("messages", record.get("traj"))
     if messages is None:
         raise InputError.at("", "a tau run has its conversation in messages or traj")
     transcript = Transcript()
     chosen = "messages" if "messages" in record else "traj"
     read_messages(transcript, messages, path=f"/{chosen}", error_prefix="Error")
-    account_others(transcript, record, ("messages", "traj"), chosen, "the run")
-    account_members(transcript, record, RECORD, "")
+    note_unread_alternatives(transcript, record, ("messages", "traj"), chosen, "the run")
+    note_unread_members(transcript, record, RECORD, "")
     tools = read_tools(record.get("tools"))
-    return transcript.trace(record, trace_id=_id(record), tools=tools, state=_state(record))
+    return transcript.build_trace(record, trace_id=_id(record), tools=tools, state=_state(record))
 
 
 def read_gold(record: TauTrace) -> dict[str, JsonValue] | None:
-    """What tau-bench wanted: `{format, actions: [{name, kwargs}] | None, outputs: [text], state: gold state | None}`.
+    """Return the gold: `{format, actions: [{name, kwargs}] | None, outputs: [text], state: gold state | None}`.
 
-    None where the record names no gold.
+    None if the record names no gold.
     """
     info = record.get("info") or {}
     task = info.get("task") or {}
@@ -112,10 +113,8 @@ def _state(record: TauTrace) -> State | None:
     return State(record.get("initial"), record.get("final"), captured) if captured else None
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return "traj" in record or ("task_id" in record and "messages" in record)
 
 
-FORMAT = Format(
-    TauTrace, read, _recognise, rank=30, marks="traj, or messages beside a task_id", gold=read_gold, place=6
-)
+FORMAT = Format(TauTrace, read, _recognise, rank=30, hint="traj, or messages beside a task_id", gold=read_gold, place=6)

@@ -1,9 +1,9 @@
-"""Messages of Vercel's AI SDK: those of the UI (`parts`) and those of the model (`tool-call`, `tool-result`).
+"""Messages of Vercel's AI SDK: UI messages (`parts`) and model messages (`tool-call`, `tool-result`).
 
-A part of the UI is a call together with what came of it. One that waits for its result, or for somebody's approval, has
-none; one that was denied, like a result of the types `error-text`, `error-json` and `execution-denied`, failed. Parts keep
-their order: a text behind a call that has returned is a message of its own. The forms of version 4 (`toolInvocations`,
-`args`, `result`) are read too. Reasoning and sources stay in `raw`.
+A UI part is a call together with its result. One that awaits its result or an approval has none; one that was denied
+failed, like a result of the type `error-text`, `error-json` or `execution-denied`. Parts keep their order: text after
+a call that has returned is a new message. Version 4's forms (`toolInvocations`, `args`, `result`) are read too.
+Reasoning and sources stay in `raw`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing_extensions import TypedDict
 
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.accounting import account_members, clip, lose_calls, lose_value, members_of
-from service.intake.build import Transcript, result_content, tool_call
+from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.format import Format
-from service.intake.repeats import FoundCall
-from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
-from service.intake.speech import (
-    Given,
-    Speech,
+from service.intake.message_parts import (
+    JsonObject,
+    ReplyBuilder,
     find_object,
     find_text,
     list_content,
     list_items,
     list_objects,
-    lose_part,
+    note_unread_part,
 )
+from service.intake.repeated_calls import PossibleCall
+from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
+from service.intake.unread import clip, define_members, note_unread_calls, note_unread_members, note_unread_value
 
 
 @with_config(OPEN)
@@ -45,13 +45,13 @@ class VercelTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-RECORD = members_of("the trace", "format id system messages tools state", "chatId createdAt title userId metadata")
-MESSAGE = members_of(
+RECORD = define_members("the trace", "format id system messages tools state", "chatId createdAt title userId metadata")
+MESSAGE = define_members(
     "a message",
     "role content parts toolInvocations",
     "id metadata createdAt providerOptions providerMetadata annotations reasoning experimental_attachments revisionId",
 )
-PART = members_of(
+PART = define_members(
     "a part",
     "type text toolCallId toolName input rawInput args output result isError state errorText approval providerExecuted "
     "toolInvocation",
@@ -59,18 +59,18 @@ PART = members_of(
     "dynamic invalid error reasoning details toolMetadata",
 )
 IDLE = frozenset({"reasoning", "step-start", "source", "source-url", "source-document", "redacted-reasoning"})
-"""Types of parts that say nothing that is scored."""
+"""Types of parts that carry nothing that is scored."""
 
 
 def read(record: VercelTrace) -> Trace:
-    """The trace of a validated record. Raises InputError: a call without a name, unusable tools."""
+    """Read a validated record. Raises InputError: a call without a name, unusable tools."""
     transcript = Transcript()
     if record.get("system"):
         transcript.say("system", record.get("system") or "")
     for index, message in enumerate(record["messages"]):
         _read_message(transcript, message, f"/messages/{index}")
-    account_members(transcript, record, RECORD, "")
-    return transcript.trace(
+    note_unread_members(transcript, record, RECORD, "")
+    return transcript.build_trace(
         record,
         trace_id=record.get("id"),
         tools=read_tools(record.get("tools")),
@@ -78,7 +78,7 @@ def read(record: VercelTrace) -> Trace:
     )
 
 
-def _read_message(transcript: Transcript, message: Given, path: str) -> None:
+def _read_message(transcript: Transcript, message: JsonObject, path: str) -> None:
     role = message.get("role")
     key = "parts" if "parts" in message else "content"
     content = message.get(key)
@@ -89,106 +89,111 @@ def _read_message(transcript: Transcript, message: Given, path: str) -> None:
         for index, part in enumerate(parts):
             _read_tool_part(transcript, part, f"{path}/{key}/{index}")
     elif role in ("user", "system", "developer"):
-        _read_said(transcript, parts, f"{path}/{key}", role="user" if role == "user" else "system")
+        _read_input_message(transcript, parts, f"{path}/{key}", role="user" if role == "user" else "system")
     else:
-        lose_value(transcript, dict(message), path, "a message of an unknown role", holds="text")
+        note_unread_value(transcript, dict(message), path, "a message of an unknown role", holds="text")
         return
-    account_members(transcript, message, MESSAGE, path)
+    note_unread_members(transcript, message, MESSAGE, path)
     if key == "parts":
-        _account_content(transcript, message.get("content"), parts, path, replied=role == "assistant")
+        _note_content(transcript, message.get("content"), parts, path, replied=role == "assistant")
 
 
-def _account_content(
+def _note_content(
     transcript: Transcript, content: JsonValue, parts: list[JsonValue], path: str, *, replied: bool
 ) -> None:
-    """Tells of what stands beside the parts of a message and does not repeat their texts."""
+    """Report content beside a message's parts, unless it repeats their texts."""
     texts = [text for part in list_objects(parts) if (text := find_text(part, "text"))]
     if content and content not in (*texts, "".join(texts), "\n".join(texts)):
         what = "the content beside the parts of a message"
         holds = "text" if replied and isinstance(content, str) else "other"
-        lose_value(transcript, content, f"{path}/content", what, holds=holds)
+        note_unread_value(transcript, content, f"{path}/content", what, holds=holds)
 
 
-def _type(part: JsonValue | Given) -> str:
+def _type(part: JsonValue | JsonObject) -> str:
     return str(part.get("type")) if isinstance(part, dict) else "?"
 
 
 def _is_idle(part: JsonValue) -> bool:
-    """Whether a part says nothing that is scored; a tool may be named as what asks for approval or gives it."""
+    """Whether a part carries nothing that is scored. A tool may have the name of an approval part."""
     kind = _type(part)
     if kind in ("tool-approval-request", "tool-approval-response"):
         return isinstance(part, dict) and "approvalId" in part and not part.keys() & {"state", "input", "args"}
     return kind in IDLE or kind.startswith("data-")
 
 
-def _read_said(transcript: Transcript, parts: list[JsonValue], path: str, *, role: Literal["user", "system"]) -> None:
+def _read_input_message(
+    transcript: Transcript, parts: list[JsonValue], path: str, *, role: Literal["user", "system"]
+) -> None:
     texts: list[str] = []
     for index, part in enumerate(parts):
         if isinstance(part, dict) and _type(part) == "text":
             texts.append(find_text(part, "text") or "")
-            account_members(transcript, part, PART, f"{path}/{index}")
+            note_unread_members(transcript, part, PART, f"{path}/{index}")
         elif _is_idle(part):
-            lose_calls(transcript, part, f"{path}/{index}", "a part")
+            note_unread_calls(transcript, part, f"{path}/{index}", "a part")
         else:
-            lose_part(transcript, part, _type(part), f"{path}/{index}", of_user=True)
+            note_unread_part(transcript, part, _type(part), f"{path}/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
 
 
 def _read_tool_part(transcript: Transcript, part: JsonValue, path: str) -> None:
-    """A part of a message of the role `tool`."""
+    """Read a part of a message with the role `tool`."""
     if isinstance(part, dict) and _is_result(part):
         _read_result(transcript, part, path)
-        account_members(transcript, part, PART, path)
+        note_unread_members(transcript, part, PART, path)
     elif _is_idle(part):
-        lose_calls(transcript, part, path, "a part")
+        note_unread_calls(transcript, part, path, "a part")
     else:
-        lose_part(transcript, part, _type(part), path)
+        note_unread_part(transcript, part, _type(part), path)
 
 
-def _read_result(told: Transcript | Speech, part: Given, path: str) -> None:
-    told.result(find_text(part, "toolCallId"), _model_result(part), path=path, tool=find_text(part, "toolName"))
+def _read_result(sink: Transcript | ReplyBuilder, part: JsonObject, path: str) -> None:
+    sink.add_result(find_text(part, "toolCallId"), _model_result(part), path=path, tool=find_text(part, "toolName"))
 
 
-def _is_result(part: Given) -> bool:
-    """Whether a part tells what a call returned. An error has a type of its own, which a tool of that name has in the UI."""
+def _is_result(part: JsonObject) -> bool:
+    """Whether a part holds what a call returned.
+
+    In the UI, the type of an error could be that of a tool named "error".
+    """
     kind = _type(part)
     return kind == "tool-result" or (kind == "tool-error" and "error" in part and "state" not in part)
 
 
-def _model_result(part: Given) -> ToolResult | None:
+def _model_result(part: JsonObject) -> ToolResult | None:
     if part.get("type") == "tool-error":
-        return ToolResult(result_content(part.get("error")), is_error=True)
+        return ToolResult(read_result_content(part.get("error")), is_error=True)
     output = part.get("output")
     if isinstance(output, dict) and "type" in output:
         failed = output["type"] in ("error-text", "error-json", "execution-denied")
-        return ToolResult(result_content(output.get("value", output.get("reason"))), failed)
+        return ToolResult(read_result_content(output.get("value", output.get("reason"))), failed)
     key = "output" if "output" in part else "result"
-    return ToolResult(result_content(part[key]), part.get("isError") is True) if key in part else None
+    return ToolResult(read_result_content(part[key]), part.get("isError") is True) if key in part else None
 
 
-def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str, message: Given) -> None:
-    speech = Speech(transcript)
+def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str, message: JsonObject) -> None:
+    speech = ReplyBuilder(transcript)
     for index, part in enumerate(parts):
         _read_part(transcript, speech, part, f"{path}/{index}")
     place = path.rpartition("/")[0] + "/toolInvocations"
-    beside: list[FoundCall] = []
+    beside: list[PossibleCall] = []
     for index, given in enumerate(list_objects(message.get("toolInvocations"))):
         call = _call(transcript, given, f"{place}/{index}")
-        account_members(transcript, given, PART, f"{place}/{index}")
+        note_unread_members(transcript, given, PART, f"{place}/{index}")
         if "parts" in message:
-            beside.append(FoundCall(call, f"{place}/{index}"))
+            beside.append(PossibleCall(call, f"{place}/{index}"))
         else:
             speech.call(call, _ui_result(given))
     speech.end()
-    transcript.doubt(beside, "the toolInvocations beside the parts of a message", place, by_id=True)
+    transcript.note_unread_calls_of(beside, "the toolInvocations beside the parts of a message", place, by_id=True)
 
 
-def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: str) -> None:
+def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, path: str) -> None:
     kind = _type(part)
     if not isinstance(part, dict) or not _is_known(part):
-        _lose(transcript, part, kind, path)
+        _note_unread(transcript, part, kind, path)
         return
-    account_members(transcript, part, PART, path)
+    note_unread_members(transcript, part, PART, path)
     if kind == "text":
         speech.say(find_text(part, "text") or "")
     elif kind == "step-start":
@@ -198,7 +203,7 @@ def _read_part(transcript: Transcript, speech: Speech, part: JsonValue, path: st
     elif kind == "tool-invocation":
         given = find_object(part, "toolInvocation")
         speech.call(_call(transcript, given, f"{path}/toolInvocation"), _ui_result(given))
-        account_members(transcript, given, PART, f"{path}/toolInvocation")
+        note_unread_members(transcript, given, PART, f"{path}/toolInvocation")
     elif not _is_idle(part):
         speech.call(_call(transcript, part, path), _ui_result(part))
 
@@ -208,16 +213,16 @@ def _is_known(part: JsonValue) -> bool:
     return kind in ("text", "dynamic-tool") or kind.startswith("tool-") or _is_idle(part)
 
 
-def _lose(transcript: Transcript, part: JsonValue, kind: str, path: str) -> None:
-    """A part of the UI that has the id of a call and what it was given is a call, whatever its type says."""
+def _note_unread(transcript: Transcript, part: JsonValue, kind: str, path: str) -> None:
+    """Report a part as unread. A UI part with a call's id and its input is a call, whatever its type says."""
     if isinstance(part, dict) and "toolCallId" in part and part.keys() & {"input", "args", "state"}:
-        transcript.lose("call", path, f"a part of the type {clip(kind)}")
+        transcript.note_unread("call", path, f"a part of the type {clip(kind)}")
     else:
-        lose_part(transcript, part, kind, path)
+        note_unread_part(transcript, part, kind, path)
 
 
-def _call(transcript: Transcript, part: Given, path: str) -> ToolCall:
-    """A call of either sort. Of a part of the UI that could not be parsed, `rawInput` is what the model wrote."""
+def _call(transcript: Transcript, part: JsonObject, path: str) -> ToolCall:
+    """Read a call of either kind. If a UI part could not be parsed, `rawInput` is what the model wrote."""
     kind = str(part.get("type"))
     named = kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-call" else None
     name = find_text(part, "toolName") or named
@@ -226,38 +231,38 @@ def _call(transcript: Transcript, part: Given, path: str) -> ToolCall:
     if part.get("providerExecuted") is True:
         transcript.offer(ToolDef(name))
     given = next((part[key] for key in ("input", "rawInput", "args") if part.get(key) is not None), None)
-    return tool_call(find_text(part, "toolCallId"), name, given)
+    return build_tool_call(find_text(part, "toolCallId"), name, given)
 
 
-def _ui_result(part: Given) -> ToolResult | None:
-    """What came of a call; None where nothing did yet. Of a part without a state, its members say which it is in."""
+def _ui_result(part: JsonObject) -> ToolResult | None:
+    """Return what came of a call; None if nothing has yet. If a part has no state, its members tell which it is in."""
     state = part.get("state") or next((_STATES[key] for key in _STATES if key in part), None)
     if state in ("output-error", "output-denied"):
         denied = find_object(part, "approval").get("reason")
-        return ToolResult(result_content(part.get("errorText", denied)), True)
+        return ToolResult(read_result_content(part.get("errorText", denied)), True)
     key = {"output-available": "output", "result": "result"}.get(str(state))
-    return ToolResult(result_content(part.get(key))) if key else None
+    return ToolResult(read_result_content(part.get(key))) if key else None
 
 
 _STATES = {"errorText": "output-error", "output": "output-available", "result": "result"}
 
 
-_MARKS = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-tool", "step-start"})
+_OWN_TYPES = frozenset({"tool-call", "tool-result", "tool-error", "dynamic-tool", "step-start"})
 """Types of parts that no other format has."""
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return any(map(_is_message, list_objects(record.get("messages"))))
 
 
-def _is_message(message: Given) -> bool:
+def _is_message(message: JsonObject) -> bool:
     if "role" not in message:
         return False
     if "toolInvocations" in message or any("type" in part for part in list_objects(message.get("parts"))):
         return True
-    return any(_type(part) in _MARKS for part in list_items(message.get("content")))
+    return any(_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
 
 
 FORMAT = Format(
-    VercelTrace, read, _recognise, rank=44, marks="messages with parts, or with tool-call and tool-result", place=11
+    VercelTrace, read, _recognise, rank=44, hint="messages with parts, or with tool-call and tool-result", place=11
 )

@@ -1,4 +1,4 @@
-"""Gold in the shape of the benchmark it comes from, as an expectation. One file for each format."""
+"""Read the gold of a benchmark as an expectation. One file per format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import JsonValue, TypeAdapter
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.models.discovery import import_all
 from service.core.models.invalid import validate
 from service.core.models.kinds import list_kinds
@@ -19,15 +19,17 @@ from service.intake.gold.base import GoldForm
 import_all(sys.modules[__name__])
 
 Gold = Annotated[GoldForm, ByFormat(*sorted(list_kinds(GoldForm, "format").values(), key=lambda form: form.place))]
-"""Gold in any format, told by its `format`."""
+"""Gold in any format, discriminated by `format`."""
 
 GOLD: TypeAdapter[GoldForm] = TypeAdapter(Gold)
 
 
-def expectation_of(gold: GoldForm | Mapping[str, JsonValue], tools: Iterable[ToolDef]) -> Expectation:
-    """The expectation that a benchmark's gold amounts to; `tools` are those of the trace, named as the model saw them.
+def build_expectation(gold: GoldForm | Mapping[str, JsonValue], tools: Iterable[ToolDef]) -> Expectation:
+    """Build the expectation that a benchmark's gold amounts to.
 
-    Raises InputError below `/expected` for gold out of shape.
+    `tools`: the tools of the trace, named as the model saw them.
+
+    Raises InputError below `/expected` for malformed gold.
     """
     form = validate(GOLD, dict(gold), below="/expected") if isinstance(gold, Mapping) else gold
     return form.expect(tools)

@@ -1,4 +1,4 @@
-"""What a format of gold is."""
+"""What a gold format is, and the matchers that gold formats share."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import FrozenModel
 from service.core.trace import ToolDef
-from service.intake.format import LAST
+from service.intake.format import LAST_PLACE
 
 
 class GoldForm(FrozenModel):
-    """The base of all gold. A subclass names its `format` and lives in one file."""
+    """Base class of all gold. A subclass names its `format` and lives in a file of its own."""
 
-    place: ClassVar[int] = LAST
-    """Where it stands in schemas and in messages that name all formats."""
+    place: ClassVar[int] = LAST_PLACE
+    """Position in schemas and in messages that list all formats."""
 
     @abstractmethod
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:
-        """The expectation that it amounts to; `tools` are those of the trace, named as the model saw them."""
+        """Build the expectation. `tools`: the tools of the trace, named as the model saw them."""
 
 
 def match_exactly(arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Arguments of gold, none of which is a matcher, whatever it looks like."""
+    """Match each argument by its exact value, even one that looks like a matcher."""
     return {name: {"kind": "exact", "value": value} for name, value in arguments.items()}
 
 
 def match_words(output: str) -> dict[str, object]:
-    """A matcher for an output, as a word or number of a text and no part of another one, without case.
+    """Match an output as a whole word or number within a text, ignoring case.
 
-    A number stands with or without its thousands separators, and zeros at its end do not count.
+    A number matches with or without thousands separators, and with trailing zeros.
 
     >>> from service.core.critics import Pattern
     >>> five = Pattern.model_validate(match_words("5"))

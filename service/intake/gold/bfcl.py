@@ -1,11 +1,11 @@
-"""The answer keys of the Berkeley Function-Calling Leaderboard."""
+"""Answer keys of the Berkeley Function-Calling Leaderboard."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, ClassVar, Literal, cast
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.methods.bfcl_number import Answer, Doc, convert
 from service.core.models.kinds import Several
 from service.core.trace import ToolDef
@@ -14,9 +14,9 @@ from service.intake.gold.base import GoldForm, match_words
 
 
 class BfclGold(GoldForm):
-    """A BFCL answer key. `possible_answer` null: no function fits, and nothing should be called.
+    """A BFCL answer key. `possible_answer` null: no function fits, and none should be called.
 
-    Of an agentic question it has the texts of which one must be in the answer.
+    For an agentic question, `possible_answer` lists texts, one of which must be in the answer.
     """
 
     place: ClassVar[int] = 1
@@ -25,7 +25,10 @@ class BfclGold(GoldForm):
     possible_answer: Several[dict[str, Any]] | Several[str] | None
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:
-        """The calls of the key as patterns of matchers, or none. Functions are named as the tools are, "_" for "." too."""
+        """Build call patterns from the key, or expect no call.
+
+        Functions are named as the tools are, with "_" for "." if need be.
+        """
         given, docs = self.possible_answer, [cast("Doc", {"name": t.name, "parameters": t.parameters}) for t in tools]
         shown = {cast("str", doc["name"]) for doc in docs}
         answers = [one if isinstance(one, str) else _name_as_shown(one, shown) for one in given or ()]
@@ -40,7 +43,7 @@ class BfclGold(GoldForm):
 
 
 def _name_as_shown(answer: Mapping[str, Any], shown: Collection[str]) -> dict[str, Any]:
-    """An answer whose functions have the names under which the model saw them."""
+    """Rename an answer's functions to the names under which the model saw them."""
     plain = {name: name.replace(".", "_") for name in answer}
     return {
         plain[name] if name not in shown and plain[name] in shown else name: accepted
@@ -49,7 +52,10 @@ def _name_as_shown(answer: Mapping[str, Any], shown: Collection[str]) -> dict[st
 
 
 def _match_any(texts: list[str]) -> dict[str, object]:
-    """A matcher for an answer with one of these in it. Raises InputError where all are blank, which any answer would be."""
+    """Match an answer that contains one of the texts.
+
+    Raises InputError if all are blank, since any answer contains a blank text.
+    """
     matchers = [match_words(text) for text in texts if text.strip()]
     if not matchers:
         raise InputError.at("/expected/possible_answer", "a blank text is in every answer")

@@ -1,4 +1,4 @@
-"""Expected calls as Future AGI writes them."""
+"""Expected calls in Future AGI's format."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.json.text import read_structure
 from service.core.trace import ToolDef
 from service.errors import InputError
-from service.intake.build import tool_call
+from service.intake.build import build_tool_call
 from service.intake.gold.base import GoldForm, match_exactly
 from service.intake.python_text import parse_calls
 
 
 class FutureAgiGold(GoldForm):
-    """An expected call, or a list of them, as Future AGI's SDK and its document write them: one of the two fields.
+    """One expected call or a list of them, in the field that Future AGI's SDK or its documentation uses.
 
-    A call is `{name | function_name | function, arguments | parameters | input}` or OpenAI's `{type, function: {...}}`, its
-    arguments an object or a JSON text. A text is JSON of these, or calls written as Python: `f(a=1)`. `[]`: no call.
+    A call is `{name | function_name | function, arguments | parameters | input}` or OpenAI's `{type, function:
+    {...}}`; its arguments are an object or JSON text. A text is JSON of these, or calls written as Python: `f(a=1)`.
+    `[]`: no call.
     """
 
     place: ClassVar[int] = 3
@@ -29,7 +30,7 @@ class FutureAgiGold(GoldForm):
     expected: Any = None
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
-        """Exactly these calls. Raises InputError for what is no call."""
+        """Expect exactly these calls. Raises InputError for anything that is not a call."""
         if {"expected", "expected_response"} <= self.model_fields_set:
             raise InputError.at("/expected/expected", "stands beside expected_response, which is the same: give one")
         field = "expected_response" if self.expected is None else "expected"
@@ -44,7 +45,7 @@ class FutureAgiGold(GoldForm):
 
 
 def _read_text(text: str, path: str) -> JsonValue:
-    """The calls that a text spells, as JSON or as Python."""
+    """Read the calls that a text spells, as JSON or as Python."""
     structure = read_structure(text)
     if not isinstance(structure, str):
         return structure
@@ -55,7 +56,7 @@ def _read_text(text: str, path: str) -> JsonValue:
 
 
 def _call(given: JsonValue, path: str) -> dict[str, JsonValue]:
-    """A call pattern for a call in any of the shapes."""
+    """Build a call pattern from a call in any of the shapes."""
     if isinstance(given, dict) and isinstance(given.get("function"), dict):
         return _call(given["function"], f"{path}/function")
     if not isinstance(given, dict):
@@ -64,7 +65,7 @@ def _call(given: JsonValue, path: str) -> dict[str, JsonValue]:
     if not isinstance(name, str) or not name:
         raise InputError.at(path, "an expected call has a name, function_name or function")
     key = next((key for key in ("arguments", "parameters", "input") if key in given), "")
-    made = tool_call(None, name, given.get(key))
-    if made.arguments is None:
-        raise InputError.at(f"{path}/{key}", f"the arguments are no JSON object: {made.problem}")
-    return {"tool": name, "args": match_exactly(made.arguments)}
+    call = build_tool_call(None, name, given.get(key))
+    if call.arguments is None:
+        raise InputError.at(f"{path}/{key}", f"the arguments are no JSON object: {call.problem}")
+    return {"tool": name, "args": match_exactly(call.arguments)}

@@ -1,4 +1,4 @@
-"""The gold of tau-bench's tasks."""
+"""Gold of tau-bench tasks."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import FrozenModel, Several
 from service.core.trace import ToolDef
 from service.intake.gold.base import GoldForm, match_exactly, match_words
 
 
 class TauGoldAction(FrozenModel):
-    """A call of tau-bench's gold solution, or of tau2-bench's, which says `arguments` for `kwargs`: one of the two."""
+    """A call of the gold solution, in `kwargs` (tau-bench) or `arguments` (tau2-bench): exactly one of the two."""
 
     name: str = Field(min_length=1)
     kwargs: dict[str, Any] | None = None
     arguments: dict[str, Any] | None = None
     compare_args: Several[str] | None = None
-    """The arguments that tau2-bench compares; absent: those that the call has."""
+    """Arguments that tau2-bench compares; absent: those of the call."""
     action_id: str | None = None
     info: str | None = None
     requestor: Literal["assistant"] = "assistant"
-    """Who was to act; what the simulated user was to do is not carried."""
+    """Who should act. Actions of the simulated user are not supported."""
 
     @model_validator(mode="after")
     def _has_arguments_once(self) -> Self:
@@ -34,12 +34,12 @@ class TauGoldAction(FrozenModel):
 
     @property
     def given(self) -> Mapping[str, JsonValue]:
-        """Its arguments."""
+        """The arguments, from whichever field has them."""
         return self.kwargs if self.kwargs is not None else self.arguments or {}
 
 
 class TauGold(GoldForm):
-    """A tau-bench task's gold. Calls beyond the gold ones are fine there: only the state at the end counts."""
+    """The gold of a tau-bench task. Extra calls are fine: only the final state counts."""
 
     place: ClassVar[int] = 2
     format: Literal["tau"]
@@ -48,12 +48,12 @@ class TauGold(GoldForm):
     state: Any = None
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
-        """The calls with others beside them, the final state, and what is to be said."""
+        """Expect the calls, others beside them, the final state, and the outputs in what was said."""
         calls = [{"tool": action.name, "args": match_exactly(action.given)} for action in self.actions or ()]
         expected: dict[str, object] = {
             "calls"
             if calls
-            else "unordered": calls,  # without gold actions any call may be made, so long as nothing changes
+            else "unordered": calls,  # without gold actions any call is allowed as long as nothing changes
             "allow_extra": True,
             "gold": self.model_dump(mode="json"),
         }

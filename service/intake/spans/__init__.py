@@ -1,1 +1,1 @@
-"""Spans of OpenTelemetry: an export's forms, what its conventions say where, and the dialogue that all spans tell."""
+"""OpenTelemetry spans: export forms, attribute conventions, and the dialogue that all spans together record."""

@@ -1,4 +1,4 @@
-"""What was said in a trace, once each: every span of a model's repeats what was said before it."""
+"""Merge the messages of all spans into one dialogue: every model span repeats what was said before it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import NamedTuple
 from service.core.trace import ToolCall
 from service.intake.spans.messages import CallResult, SpanMessage, read_input, read_output, spell_call
 from service.intake.spans.otlp import Span
-from service.intake.spans.speakers import MissingReply, Talk
+from service.intake.spans.selection import MessageCarrier, MissingReply
 
 Moment = tuple[int, int]
-"""A time, and the order of the span where times are the same."""
+"""A time in nanoseconds, and the span's order to break ties."""
 
 
 class Dialogue(NamedTuple):
-    """What was said, and the ids of calls that were given to a model under another id than that of its reply."""
+    """What was said, and ids under which a call was sent back to a model that differ from the id in its reply."""
 
     entries: Sequence[DialogueEntry]
     aliases: Mapping[str, str]
 
 
 class DialogueEntry(NamedTuple):
-    """A message, or the part of one that is new, and when it was said. `reply_of`: the span that it was the reply of."""
+    """A message, or the new part of one, and when it was said. `reply_of`: the span whose reply it was."""
 
     moment: Moment
     path: str
@@ -32,61 +32,63 @@ class DialogueEntry(NamedTuple):
     reply_of: Span | None = None
 
 
-def read_dialogue(talks: Iterable[Talk], missing: Iterable[MissingReply]) -> Dialogue:
-    """What a model was given at its start, what it gave at its end, each once, in the order of time.
+def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingReply]) -> Dialogue:
+    """Collect the input of each model span at its start and its output at its end, each once, in order of time.
 
     Raises InputError: a call without a name.
     """
     memory = _Memory()
-    told = sorted(_list_moments(talks), key=lambda entry: entry[:3])
+    moments = sorted(_list_moments(carriers), key=lambda entry: entry[:3])
     entries = [
-        entry for moment, _, closing, talk in told for entry in _read_part(memory, moment, talk, closing=closing)
+        entry
+        for moment, _, closing, carrier in moments
+        for entry in _read_part(memory, moment, carrier, closing=closing)
     ]
     entries += [
-        DialogueEntry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", lost=one.lost))
+        DialogueEntry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", unread=one.unread))
         for one in missing
     ]
     return Dialogue(sorted(entries, key=lambda entry: entry.moment), memory.aliases)
 
 
-def _list_moments(talks: Iterable[Talk]) -> Iterator[tuple[Moment, int, bool, Talk]]:
-    for number, talk in enumerate(talks):
-        yield (talk.span.start, talk.span.order), number, False, talk
-        yield (talk.span.end, talk.span.order), number, True, talk
+def _list_moments(carriers: Iterable[MessageCarrier]) -> Iterator[tuple[Moment, int, bool, MessageCarrier]]:
+    for number, carrier in enumerate(carriers):
+        yield (carrier.span.start, carrier.span.order), number, False, carrier
+        yield (carrier.span.end, carrier.span.order), number, True, carrier
 
 
-def _read_part(memory: _Memory, moment: Moment, talk: Talk, *, closing: bool) -> Iterator[DialogueEntry]:
-    messages = read_output(talk.span, talk.output) if closing else read_input(talk.span, talk.input)
+def _read_part(memory: _Memory, moment: Moment, carrier: MessageCarrier, *, closing: bool) -> Iterator[DialogueEntry]:
+    messages = read_output(carrier.span, carrier.output) if closing else read_input(carrier.span, carrier.input)
     for part in memory.take_new(_join_calls(messages), closing=closing):
-        yield DialogueEntry(moment, talk.span.path, part, talk.span if closing else None)
+        yield DialogueEntry(moment, carrier.span.path, part, carrier.span if closing else None)
 
 
 def _join_calls(messages: Sequence[SpanMessage]) -> list[SpanMessage]:
-    """The messages, calls without a text put to the assistant's message right before them: some write each apart."""
+    """Move calls of messages without text to the assistant message just before: some exporters write each apart."""
     joined: list[SpanMessage] = []
     for message in messages:
         last = joined[-1] if joined else None
         bare = message.role == "assistant" and message.calls and not message.text and not message.results
         if bare and last and last.role == "assistant" and not last.results:
-            joined[-1] = last._replace(calls=last.calls + message.calls, lost=last.lost + message.lost)
+            joined[-1] = last._replace(calls=last.calls + message.calls, unread=last.unread + message.unread)
         else:
             joined.append(message)
     return joined
 
 
 class _Memory:
-    """What was said so far: how often each text, and each call and result by its id where it has one."""
+    """What was said so far: how often each text, and each call and result by id if it has one."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._unheard: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        """Ids of calls that a model gave and no model was given yet, by their names and arguments."""
-        self._told: defaultdict[tuple[str, str], set[bool]] = defaultdict(set)
-        """Whether calls of an id and a name told their arguments."""
+        self._pending_ids: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        """Ids of calls that a model made and that no model was sent yet, by name and arguments."""
+        self._captured: defaultdict[tuple[str, str], set[bool]] = defaultdict(set)
+        """Whether mentions of calls with this id and name had their arguments."""
         self.aliases: dict[str, str] = {}
 
     def take_new(self, messages: Sequence[SpanMessage], *, closing: bool) -> Iterator[SpanMessage]:
-        """The parts of messages that were not said before. `closing`: they are a reply, which is always new."""
+        """Iterate over the new parts of messages. `closing`: they are a reply, which is always new."""
         here: Counter[str] = Counter()
         ids = {call.id for message in messages for call in message.calls if call.id}
         for message in messages:
@@ -95,13 +97,13 @@ class _Memory:
             says = message.role is not None and (bool(message.text) or not (message.calls or message.results))
             new = says and self._is_new([message.role, message.text], here, closing=closing)
             said = new or bool(calls)
-            if said or results or (closing and message.lost):
+            if said or results or (closing and message.unread):
                 yield SpanMessage(
                     message.role if said else None,
                     message.text if new else "",
                     calls,
                     results,
-                    message.lost if said or closing else (),
+                    message.unread if said or closing else (),
                 )
 
     def _is_new(self, key: object, here: Counter[str], *, closing: bool = False) -> bool:
@@ -113,31 +115,31 @@ class _Memory:
         return True
 
     def _is_new_call(self, call: ToolCall, here: Counter[str], ids: set[str], *, closing: bool) -> bool:
-        like = spell_call(call)
+        spelling = spell_call(call)
         if call.id is None:
-            return self._is_new(["call", like], here, closing=closing)
+            return self._is_new(["call", spelling], here, closing=closing)
         if closing:
-            self._unheard[like][call.id] = None
-        new = self._is_new(["call", call.id, like], here, closing=closing) and not self._is_untold(
+            self._pending_ids[spelling][call.id] = None
+        new = self._is_new(["call", call.id, spelling], here, closing=closing) and not self._is_partial_repeat(
             call, closing=closing
         )
         if not new:
-            self._unheard[like].pop(call.id, None)
-        return new and (closing or not self._find_alias(call.id, like, ids))
+            self._pending_ids[spelling].pop(call.id, None)
+        return new and (closing or not self._find_alias(call.id, spelling, ids))
 
-    def _is_untold(self, call: ToolCall, *, closing: bool) -> bool:
-        """Whether a call is given again of which one of both tells no arguments."""
-        told = self._told[call.id or "", call.name]
-        again = bool(told) if not call.captured else False in told
-        told.add(call.captured)
-        return again and not closing
+    def _is_partial_repeat(self, call: ToolCall, *, closing: bool) -> bool:
+        """Whether a call is a repetition and one of the two mentions lacks the arguments."""
+        captured = self._captured[call.id or "", call.name]
+        repeated = bool(captured) if not call.captured else False in captured
+        captured.add(call.captured)
+        return repeated and not closing
 
-    def _find_alias(self, call_id: str, like: str, ids: set[str]) -> bool:
-        """Whether a call was made under another id, as where an instrumentation writes the item's for the call's."""
-        made = next(iter(self._unheard[like]), None)
+    def _find_alias(self, call_id: str, spelling: str, ids: set[str]) -> bool:
+        """Whether a call was made under another id: some instrumentations write the item's id instead of the call's."""
+        made = next(iter(self._pending_ids[spelling]), None)
         if made is None or made in ids:
             return False
-        del self._unheard[like][made]
+        del self._pending_ids[spelling][made]
         self.aliases[call_id] = made
         return True
 

@@ -1,4 +1,4 @@
-"""What sort of operation a span is, by any of the conventions."""
+"""Classify spans, under any of the conventions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Literal
 
 from service.intake.spans.otlp import Span, look_up
 
-Sort = Literal["model", "tool", "wrapper", "foreign", "unknown"]
-"""What a span is: a model's reply, a tool's run, something around them, nothing of a model's, or nobody knows."""
+SpanClass = Literal["model", "tool", "wrapper", "foreign", "unknown"]
+"""A model's reply, a tool's run, something around them, a span that has nothing to do with models, or unknown."""
 
 _KINDS = (
     "openinference.span.kind",
@@ -41,52 +41,52 @@ _WRAPPERS = frozenset(
         "WORKFLOW",
     }
 )
-"""What carries nothing that is scored: it repeats what the spans of models and tools within it say, or says neither."""
+"""Kinds that carry nothing scored: they repeat what the model and tool spans inside them say, or say neither."""
 
-_OURS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "tool_arguments"})
+_GENAI_ROOTS = frozenset({"gen_ai", "llm", "tool", "openinference", "traceloop", "langsmith", "tool_arguments"})
 _MODEL_NAMES = ("gen_ai.request.model", "gen_ai.response.model", "llm.model_name", "gen_ai.completion")
 _TOOL_NAMES = ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "mcp.tool.name")
 
-_LOGFIRE_TOOL = "Function: {name}"
-_HELPERS = ("._prepare_chat_with_tools",)
-"""Ends of the names of spans that call themselves a model's, and only get its request ready."""
+_LOGFIRE_TOOL_TEMPLATE = "Function: {name}"
+_HELPER_SUFFIXES = ("._prepare_chat_with_tools",)
+"""Suffixes of names of spans that claim to be a model's but only prepare its request."""
 
 
 def read_kind(span: Span) -> str:
-    """What sort of operation the span itself says it is, in capitals; "" where it does not."""
-    return next((said.upper() for name in _KINDS if isinstance(said := span.get(name), str)), "")
+    """Return the kind that the span itself states, in capitals; "" if it states none."""
+    return next((value.upper() for name in _KINDS if isinstance(value := span.get(name), str)), "")
 
 
-def sort_span(span: Span) -> Sort:
-    """What a span is. Its kind decides, then what only spans of one sort have."""
+def classify_span(span: Span) -> SpanClass:
+    """Classify a span: by its kind, else by attributes that only one class of spans has."""
     kind = read_kind(span)
     if kind in _TOOLS or read_tool_name(span) is not None:
         return "tool"
     if kind in _MODELS:
-        return "wrapper" if span.name.endswith(_HELPERS) else "model"
+        return "wrapper" if span.name.endswith(_HELPER_SUFFIXES) else "model"
     if kind:
         return "wrapper" if kind in _WRAPPERS else "unknown"
     if any(span.get(name) is not None for name in _MODEL_NAMES):
         return "model"
-    return "wrapper" if is_ours(span) else "foreign"
+    return "wrapper" if is_genai_span(span) else "foreign"
 
 
-def is_ours(span: Span) -> bool:
-    """Whether a span has an attribute of a model's or a tool's, or an event of a model's."""
-    known = span.attributes.keys() & _OURS or any(event.name.startswith("gen_ai.") for event in span.events)
+def is_genai_span(span: Span) -> bool:
+    """Whether a span has an attribute of a model or a tool, or a model's event."""
+    known = span.attributes.keys() & _GENAI_ROOTS or any(event.name.startswith("gen_ai.") for event in span.events)
     return bool(known) or read_tool_name(span) is not None
 
 
 def read_tool_name(span: Span) -> str | None:
-    """The name of the tool that a span says it ran; None where it ran none.
+    """Return the name of the tool that a span ran; None if it ran none.
 
-    A kind alone has its tool in the span's name: `execute_tool f`, `f.__call__` or `f`.
+    A span with nothing but a kind names its tool in the span's name: `execute_tool f`, `f.__call__` or `f`.
     """
     for name in _TOOL_NAMES:
         value = span.get(name)
         if isinstance(value, str) and value:
             return value
-    if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_TOOL:
+    if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_TOOL_TEMPLATE:
         return _text(span.get("name"))
     if read_kind(span) not in _TOOLS:
         return None
@@ -99,6 +99,6 @@ def _text(value: object) -> str | None:
 
 
 def is_copy(span: Span) -> bool:
-    """Whether a span was made up by its exporter, or announces one that follows."""
+    """Whether a span was made up by its exporter, or announces a span that follows."""
     made_up = str(span.get("tool.synthesized") or "false").lower() not in ("false", "0")
     return made_up or span.get("logfire.span_type") == "pending_span"

@@ -1,9 +1,9 @@
-"""What a span says of a conversation, in one form: messages with texts, calls and results; and the tools on offer.
+"""Read the messages of a span into one form (texts, calls, results), and the tools on offer.
 
-Read are the messages of OTel GenAI (`parts` of `text`, `tool_call`, `tool_call_response`), OpenInference
-(`message.tool_calls.N.tool_call`), Chat Completions, Bedrock (`toolUse`, `toolResult`) and LangChain (`lc`, `type: "ai"`);
-`sources` knows where they stand. Content that the exporter left out or hid is not captured: no call's arguments are
-`{}` for want of telemetry.
+Supported are the messages of OTel GenAI (`parts` of `text`, `build_tool_call`, `tool_call_response`), OpenInference
+(`message.tool_calls.N.tool_call`), Chat Completions, Bedrock (`toolUse`, `toolResult`) and LangChain (`lc`, `type:
+"ai"`); `sources` knows where they stand. Content that the exporter left out or hid is not captured: missing telemetry
+never turns arguments into `{}`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pydantic import JsonValue
 
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
-from service.intake.accounting import clip, find_calls, kind_of
-from service.intake.build import result_content, tool_call
-from service.intake.spans.otlp import Given, Span, get_leaf, items, look_up, parse_json
+from service.intake.build import build_tool_call, read_result_content
+from service.intake.spans.otlp import JsonObject, Span, get_leaf, items, look_up, parse_json
 from service.intake.spans.sources import event_name, get_definitions, get_instructions
 from service.intake.tools import read_tools
+from service.intake.unread import clip, find_calls, guess_kind
 
 HIDDEN = "__REDACTED__"
 """What OpenInference writes in place of content that it was told to hide."""
@@ -38,47 +38,47 @@ _ROLES: dict[str, Role] = {
 }
 _TOOL_ROLES = ("tool", "function", "tool-response")
 _REPEATED = "tool-call"
-"""The role of a message of smolagents that says again, in words, which calls were made."""
+"""Role of a smolagents message that repeats, in words, which calls were made."""
 _TEXTS = frozenset({None, "text", "input_text", "output_text", "refusal"})
 _CALLS: Mapping[str, str] = {"tool_call": "arguments", "tool_use": "input", "toolUse": "input"}
-"""Parts that are calls, and where their arguments stand."""
+"""Parts that are calls, and the member with their arguments."""
 _RESULTS = frozenset({"tool_call_response", "tool_result", "toolResult"})
-_NOTHING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint"})
-"""Parts of an assistant's message that are no part of what it said."""
-_READ = _CALLS.keys() | _RESULTS | _NOTHING
+_SILENT_PARTS = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoningContent", "cachePoint"})
+"""Parts of an assistant's message that are not part of what it said."""
+_READ = _CALLS.keys() | _RESULTS | _SILENT_PARTS
 _TEXT_MEMBERS = frozenset({"type", "text", "content"})
 
 CallResult = tuple[str | None, ToolResult | None]
 """The id of a call and what it returned."""
 
-Lost = tuple[UnreadKind, str]
-"""What may be there and is not read, and what it stands in."""
+UnreadPart = tuple[UnreadKind, str]
+"""What kind of thing an unread part may be, and a description of it."""
 
 
 class SpanMessage(NamedTuple):
-    """One message. `role` is None where it holds nothing but results, or nothing that is read."""
+    """One message. `role` is None if it holds only results, or nothing that is read."""
 
     role: Role | None
     text: str
     calls: tuple[ToolCall, ...] = ()
     results: tuple[CallResult, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    unread: tuple[UnreadPart, ...] = ()
 
 
-def read_input(span: Span, messages: Iterable[Given]) -> list[SpanMessage]:
-    """The messages a model was given: instructions first. Raises InputError: a call without a name."""
+def read_input(span: Span, messages: Iterable[JsonObject]) -> list[SpanMessage]:
+    """Read the messages sent to a model, instructions first. Raises InputError: a call without a name."""
     given = get_instructions(span)
     instructions = _join_texts(items(given), "\n") or (given if isinstance(given, str) else "")
     system = [SpanMessage("system", instructions)] if instructions else []
     return [*system, *_read_messages(messages, "user", span.path)]
 
 
-def read_output(span: Span, messages: Iterable[Given]) -> list[SpanMessage]:
-    """The messages a model gave. Raises InputError: a call without a name."""
+def read_output(span: Span, messages: Iterable[JsonObject]) -> list[SpanMessage]:
+    """Read the messages that a model replied. Raises InputError: a call without a name."""
     return list(_read_messages(messages, "assistant", span.path))
 
 
-def _read_messages(given: Iterable[Given], usual: Role, path: str) -> Iterator[SpanMessage]:
+def _read_messages(given: Iterable[JsonObject], usual: Role, path: str) -> Iterator[SpanMessage]:
     for item in given:
         message = _unwrap(item)
         role = _read_role(item, message, usual)
@@ -86,8 +86,8 @@ def _read_messages(given: Iterable[Given], usual: Role, path: str) -> Iterator[S
             yield _read_message(message, role, path)
 
 
-def _unwrap(item: Given) -> Given:
-    """The message itself, within what OpenInference, choices and LangChain put around it."""
+def _unwrap(item: JsonObject) -> JsonObject:
+    """Return the message inside the wrapping of OpenInference, choices and LangChain."""
     inner = item.get("message")
     if isinstance(inner, dict):
         return _unwrap(inner)
@@ -101,27 +101,30 @@ def _unwrap(item: Given) -> Given:
     return item
 
 
-def _read_role(item: Given, message: Given, usual: Role) -> str:
+def _read_role(item: JsonObject, message: JsonObject, usual: Role) -> str:
     event = event_name(item).removeprefix("gen_ai.").removesuffix(".message")
     return str(message.get("role") or event or message.get("type") or usual).lower()
 
 
-def _read_message(message: Given, said: str, path: str) -> SpanMessage:
-    role = None if said in _TOOL_ROLES else _ROLES.get(said, "user")
-    parts = list(_list_parts(message, told=role is not None))
-    results = tuple(_results(message, parts, told=role is not None))
+def _read_message(message: JsonObject, role_name: str, path: str) -> SpanMessage:
+    role = None if role_name in _TOOL_ROLES else _ROLES.get(role_name, "user")
+    parts = list(_list_parts(message, spoken=role is not None))
+    results = tuple(_results(message, parts, spoken=role is not None))
     text = _join_texts(parts, "" if role == "assistant" else "\n") if role else ""
     calls = tuple(_calls(message, parts, path))
-    lost = tuple(_list_lost(parts)) if role == "assistant" else ()
+    unread = tuple(_list_unread_parts(parts)) if role == "assistant" else ()
     alone = bool(results) and not text and not calls
-    return SpanMessage(None if alone else role, text, calls, results, lost)
+    return SpanMessage(None if alone else role, text, calls, results, unread)
 
 
-def _list_parts(message: Given, *, told: bool) -> Iterator[Given]:
-    """The parts of a message. `told`: it is no tool's, whose content is what it returned, whatever it looks like."""
+def _list_parts(message: JsonObject, *, spoken: bool) -> Iterator[JsonObject]:
+    """Iterate over the parts of a message.
+
+    `spoken`: false for a tool's message, whose content is a result, whatever it looks like.
+    """
     content = message.get("content")
     content = "" if content == '""' else content  # OpenLLMetry writes an empty one as JSON
-    blocks = _parse_blocks(content) if isinstance(content, str) and told else []
+    blocks = _parse_blocks(content) if isinstance(content, str) and spoken else []
     listed = items(message.get("parts")) or items(message.get("contents"))
     listed = listed or blocks or (items(content) if not isinstance(content, str) else [])
     parts = [_name_block(_unwrap_part(part)) for part in listed]
@@ -130,22 +133,22 @@ def _list_parts(message: Given, *, told: bool) -> Iterator[Given]:
     yield from parts
 
 
-def _unwrap_part(part: Given) -> Given:
+def _unwrap_part(part: JsonObject) -> JsonObject:
     inner = part.get("message_content")
     return inner if isinstance(inner, dict) else part
 
 
-def _parse_blocks(text: str) -> list[Given]:
-    """The parts that the text of a message spells as JSON; none where it is a text like any other."""
+def _parse_blocks(text: str) -> list[JsonObject]:
+    """Parse the parts that a message's text spells as JSON; none if it is ordinary text."""
     if not text.startswith("[{"):
         return []
     parts = [_name_block(part) for part in items(text)]
-    known = _TEXTS | _CALLS.keys() | _RESULTS | _NOTHING
+    known = _TEXTS | _CALLS.keys() | _RESULTS | _SILENT_PARTS
     return parts if all(part.get("type") in known and len(part) > 1 for part in parts) else []
 
 
-def _name_block(part: Given) -> Given:
-    """A part with its type: Bedrock's blocks have it for a key."""
+def _name_block(part: JsonObject) -> JsonObject:
+    """Return a part with its type: Bedrock's blocks have the type as their key."""
     if "type" in part:
         return part
     if len(part) == 1:
@@ -155,13 +158,13 @@ def _name_block(part: Given) -> Given:
     return {**part, "type": "text"} if isinstance(part.get("text"), str) else part
 
 
-def _join_texts(parts: Sequence[Given], joint: str) -> str:
+def _join_texts(parts: Sequence[JsonObject], joint: str) -> str:
     texts = [part.get("content") or part.get("text") for part in parts if part.get("type") in _TEXTS]
     return joint.join([text for text in texts if isinstance(text, str) and text != HIDDEN])
 
 
-def _list_lost(parts: Sequence[Given]) -> Iterator[Lost]:
-    """The parts that are not read and no calls, each by what it may be; content that was hidden is one."""
+def _list_unread_parts(parts: Sequence[JsonObject]) -> Iterator[UnreadPart]:
+    """Iterate over unread parts that are not calls, with the kind that each may be; hidden content is one."""
     for part in parts:
         kind, text = part.get("type"), part.get("content") or part.get("text")
         if kind in _TEXTS and text == HIDDEN:
@@ -169,11 +172,11 @@ def _list_lost(parts: Sequence[Given]) -> Iterator[Lost]:
         elif kind in _READ or (kind in _TEXTS and (isinstance(text, str) or part.keys() <= _TEXT_MEMBERS)):
             continue
         elif not any(find_calls(dict(part), "part")):
-            yield kind_of(str(kind)), f"a part of the type {clip(str(kind))}"
+            yield guess_kind(str(kind)), f"a part of the type {clip(str(kind))}"
 
 
-def _calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
-    """The calls of a message, each once: LangChain lists those of its parts again."""
+def _calls(message: JsonObject, parts: Sequence[JsonObject], path: str) -> Iterator[ToolCall]:
+    """Iterate over the calls of a message, each once: LangChain lists the calls of its parts again."""
     seen: set[tuple[str, str]] = set()
     for call in _list_calls(message, parts, path):
         key = (call.id or "", spell_call(call))
@@ -183,16 +186,16 @@ def _calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCa
 
 
 def spell_call(call: ToolCall) -> str:
-    """A call's name and arguments, however they are spaced and ordered."""
+    """Spell a call's name and arguments in one canonical way."""
     return json.dumps([call.name, call.raw if call.arguments is None else call.arguments], sort_keys=True)
 
 
-def _list_calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[ToolCall]:
+def _list_calls(message: JsonObject, parts: Sequence[JsonObject], path: str) -> Iterator[ToolCall]:
     for part in parts:
         key = _CALLS.get(str(part.get("type")))
         if key is not None:
             key = "partial_json" if "partial_json" in part else key  # of a stream, whose input is empty
-            yield call_of(part.get("id") or part.get("toolUseId"), part.get("name"), part, key, path)
+            yield build_call(part.get("id") or part.get("toolUseId"), part.get("name"), part, key, path)
     listed = [*items(message.get("tool_calls")), *items(message.get("invalid_tool_calls"))]
     for item in listed or items(look_up(message, "additional_kwargs.tool_calls")):
         call = item.get("tool_call")
@@ -200,29 +203,32 @@ def _list_calls(message: Given, parts: Sequence[Given], path: str) -> Iterator[T
         function = call.get("function")
         function = function if isinstance(function, dict) else call
         key = "args" if "args" in function else "arguments"
-        yield call_of(call.get("id"), function.get("name"), function, key, path)
+        yield build_call(call.get("id"), function.get("name"), function, key, path)
     if isinstance(message.get("function_call_name"), str):
-        yield call_of(None, message["function_call_name"], message, "function_call_arguments_json", path)
+        yield build_call(None, message["function_call_name"], message, "function_call_arguments_json", path)
 
 
-def call_of(call_id: JsonValue, name: JsonValue, holder: Given, key: str, path: str) -> ToolCall:
-    """The call whose arguments stand in `holder` at `key`; not captured where nothing does, or they are hidden."""
+def build_call(call_id: JsonValue, name: JsonValue, holder: JsonObject, key: str, path: str) -> ToolCall:
+    """Build the call whose arguments stand in `holder` at `key`.
+
+    They are not captured if the key is absent or its value hidden.
+    """
     if not isinstance(name, str) or not name:
         raise InputError.at(path, "a tool call has a name")
     named_id = call_id if isinstance(call_id, str) and call_id else None
     if key not in holder or holder[key] == HIDDEN:
         return ToolCall(named_id, name, None, captured=False)
-    return tool_call(named_id, name, holder[key])
+    return build_tool_call(named_id, name, holder[key])
 
 
-def _results(message: Given, parts: Sequence[Given], *, told: bool) -> Iterator[CallResult]:
-    """What tools returned. A message of the tool's own role returned its content, unless its parts say more."""
+def _results(message: JsonObject, parts: Sequence[JsonObject], *, spoken: bool) -> Iterator[CallResult]:
+    """Iterate over tool results. A message with a tool's role returned its content, unless its parts say more."""
     answers = [part for part in parts if part.get("type") in _RESULTS]
     for part in answers:
         call_id = part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
         keys = [key for key in ("response", "result", "content") if key in part]
         yield _id(call_id), _result(part[keys[0]], part) if keys else None
-    if not (answers or told):
+    if not (answers or spoken):
         keys = [key for key in ("content", "contents") if message.get(key) is not None]
         content = message.get("content") if keys[:1] == ["content"] else _join_texts(parts, "\n")
         call_id = message.get("tool_call_id") or message.get("id")
@@ -233,29 +239,32 @@ def _id(value: JsonValue) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _result(content: JsonValue, holder: Given) -> ToolResult | None:
+def _result(content: JsonValue, holder: JsonObject) -> ToolResult | None:
     failed = holder.get("status") == "error" or holder.get("is_error") is True
-    return None if content == HIDDEN else ToolResult(content_of(content), failed)
+    return None if content == HIDDEN else ToolResult(read_content(content), failed)
 
 
-def content_of(given: JsonValue) -> JsonValue:
-    """What a tool returned. Here an empty list is one, not a message without parts; Bedrock's blocks are parts."""
+def read_content(given: JsonValue) -> JsonValue:
+    """Read what a tool returned.
+
+    An empty list is a result here, not a message without parts; Bedrock's blocks are parts.
+    """
     if not isinstance(given, list) or not given:
-        return given if given == [] else result_content(given)
+        return given if given == [] else read_result_content(given)
     blocks = [part for part in given if isinstance(part, dict) and part.keys() in ({"text"}, {"json"})]
     if len(blocks) < len(given):
-        return result_content(given)
+        return read_result_content(given)
     if len(blocks) == 1 and "json" in blocks[0]:
         return blocks[0]["json"]
-    return result_content([{"type": "text", **block} for block in blocks])
+    return read_result_content([{"type": "text", **block} for block in blocks])
 
 
 def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
-    """The tools that any span says were on offer, each name once. None where none says, or a definition cannot be read.
+    """Collect the tools that any span lists, each name once. None if no span lists any, or a definition is unreadable.
 
-    A catalogue with a gap would make a good call look like one of a tool that never was.
+    A catalogue with a gap would make a good call look like a call of an unknown tool.
     """
-    definitions: list[Given] = []
+    definitions: list[JsonObject] = []
     stated = False
     for span in spans:
         for given, read in _list_catalogues(span):
@@ -271,8 +280,8 @@ def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
     return tuple({tool.name: tool for tool in reversed(known)}[name] for name in dict.fromkeys(t.name for t in known))
 
 
-def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[Given], Given]]]:
-    """What a span says of the tools on offer, and how each of them is written."""
+def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[JsonObject], JsonObject]]]:
+    """Iterate over a span's lists of tools on offer, each with the function that normalises one entry."""
     for given, read in (
         (get_definitions(span), _keep),
         (span.get("llm.tools"), _definition),
@@ -285,35 +294,35 @@ def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[Given], 
             yield given, read
 
 
-def _parse_object(given: JsonValue) -> Given:
+def _parse_object(given: JsonValue) -> JsonObject:
     value = parse_json(given) if isinstance(given, str) else given
     return value if isinstance(value, dict) else {}
 
 
-def _keep(given: Given) -> Given:
+def _keep(given: JsonObject) -> JsonObject:
     return given
 
 
-def _parse_parameters(given: Given) -> Given:
-    """OpenLLMetry writes the schema of the parameters as JSON text."""
+def _parse_parameters(given: JsonObject) -> JsonObject:
+    """Parse the parameters' schema, which OpenLLMetry writes as JSON text."""
     return {**given, "parameters": dict(_parse_object(given.get("parameters")))}
 
 
-def _rename_parameters(given: Given) -> Given:
-    """Pydantic AI's tool."""
+def _rename_parameters(given: JsonObject) -> JsonObject:
+    """Rename the schema of Pydantic AI's tool."""
     return {**given, "parameters": given.get("parameters_json_schema")}
 
 
-def _tool(given: Given) -> ToolDef | None:
+def _tool(given: JsonObject) -> ToolDef | None:
     try:
-        found_tools = read_tools([given])
+        tools = read_tools([given])
     except InputError:
         return None
-    return found_tools[0] if found_tools else None
+    return tools[0] if tools else None
 
 
-def _definition(item: Given) -> Given:
-    """OpenInference's tool: the provider's own definition as JSON text, or the schema of its parameters beside a name."""
+def _definition(item: JsonObject) -> JsonObject:
+    """Read OpenInference's tool: the provider's own definition as JSON text, or a schema beside a name."""
     inner = item.get("tool")
     tool = inner if isinstance(inner, dict) else item
     text = tool.get("json_schema")

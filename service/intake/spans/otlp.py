@@ -1,7 +1,7 @@
-"""Spans as they come out of an exporter, in one form: OTLP's JSON, or flat objects as SDKs and trace stores write them.
+"""Read exported spans into one form: OTLP's JSON, or flat objects as SDKs and trace stores write them.
 
 Attributes become a tree: `llm.tools.0.tool.name` stands at llm, tools, "0", tool, name. Some stores write such a tree
-themselves, so all forms read alike. Whatever a span lacks is None; nothing of an attribute's value is changed.
+themselves, so all forms read alike. Whatever a span lacks is None; attribute values are never changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from service.core.json.text import UnreadableError, parse
 from service.errors import InputError
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
 _ID_NAMES = ("spanId", "span_id", "id")
 _PARENT_NAMES = ("parentSpanId", "parent_span_id", "parent_id")
@@ -23,20 +23,22 @@ _TRACE_NAMES = ("traceId", "trace_id")
 
 
 class Tree(dict[str, JsonValue]):
-    """A tree of attributes made here, and so free to be added to."""
+    """A tree of attributes built here, and therefore safe to extend."""
 
 
 class SpanEvent(NamedTuple):
-    """Something that a span says happened within it."""
+    """An event recorded within a span."""
 
     name: str
-    attributes: Given
+    attributes: JsonObject
 
 
 class Span(NamedTuple):
-    """One span. Times are nanoseconds since 1970; `path` is its place in the record, `order` its place among all by start.
+    """One span.
 
-    `timed`: whether the span itself gives both times.
+    Times are nanoseconds since 1970; `path` is its pointer in the record, `order` its rank among all spans by start.
+
+    `timed`: whether the span itself states both times.
     """
 
     path: str
@@ -48,24 +50,24 @@ class Span(NamedTuple):
     end: int
     failed: bool
     message: str | None
-    attributes: Given
+    attributes: JsonObject
     events: tuple[SpanEvent, ...] = ()
     timed: bool = False
     order: int = 0
 
     def get(self, path: str) -> JsonValue:
-        """The attribute at a dotted path; None where it is absent or null."""
+        """Return the attribute at a dotted path; None if it is absent or null."""
         return look_up(self.attributes, path)
 
 
 def get_leaf(span: Span, path: str) -> JsonValue:
-    """The attribute of that very name: what others of its name and more spell is none."""
+    """Return the attribute with exactly this name, ignoring a tree that longer names form below it."""
     value = span.get(path)
     return None if isinstance(value, Tree) else value
 
 
-def look_up(tree: Given, path: str) -> JsonValue:
-    """What stands at a dotted path of a tree; None where nothing does."""
+def look_up(tree: JsonObject, path: str) -> JsonValue:
+    """Return the value at a dotted path of a tree; None if there is none."""
     here: JsonValue = cast("JsonValue", tree)
     for part in path.split("."):
         if not isinstance(here, dict):
@@ -75,11 +77,11 @@ def look_up(tree: Given, path: str) -> JsonValue:
 
 
 MAX_DEPTH = 64
-"""Parts of a dotted key that become levels of a tree; the rest of a longer one stays a key."""
+"""Parts of a dotted key that become levels of a tree; the rest of a longer key stays one key."""
 
 
-def unflatten(given: Given) -> Given:
-    """The tree that dotted keys spell. Values are left as they are: the keys of an argument may have dots too.
+def unflatten(given: JsonObject) -> JsonObject:
+    """Build the tree that dotted keys spell. Values stay as they are: the keys of an argument may contain dots too.
 
     >>> unflatten({"tool.name": "f", "input.value": {"a.b": 1}})
     {'tool': {'name': 'f'}, 'input': {'value': {'a.b': 1}}}
@@ -97,8 +99,8 @@ def unflatten(given: Given) -> Given:
     return tree
 
 
-def items(value: JsonValue) -> list[Given]:
-    """The objects of a list, however it is written: a list, a tree with indices for keys, or either as JSON text."""
+def items(value: JsonValue) -> list[JsonObject]:
+    """Return the objects of a list in any notation: a list, a tree with indices for keys, or either as JSON text."""
     if isinstance(value, str):
         return items(parse_json(value))
     if isinstance(value, dict):
@@ -108,7 +110,7 @@ def items(value: JsonValue) -> list[Given]:
 
 
 def parse_json(text: str) -> JsonValue:
-    """What JSON text spells; None where it is none, or spells a string."""
+    """Parse JSON text; None if it is invalid or spells a string."""
     try:
         value = parse(text)
     except UnreadableError:  # cut off by an exporter's limit, perhaps
@@ -116,10 +118,10 @@ def parse_json(text: str) -> JsonValue:
     return None if isinstance(value, str) else value
 
 
-def spans_of(spans: Sequence[Given] | None, resource_spans: JsonValue) -> list[Span]:
-    """All spans by start, in the given order where that is the same. One without a start takes that of the one before.
+def read_spans(spans: Sequence[JsonObject] | None, resource_spans: JsonValue) -> list[Span]:
+    """Return all spans by start, ties in the given order. A span without a start takes that of the one before it.
 
-    Raises InputError for a part of OTLP's form that is no object or list.
+    Raises InputError: a part of OTLP's form that is not an object or list.
     """
     places = [*_list_objects(cast("JsonValue", spans), "/spans"), *list_exported(resource_spans)]
     unordered: list[Span] = []
@@ -130,7 +132,7 @@ def spans_of(spans: Sequence[Given] | None, resource_spans: JsonValue) -> list[S
 
 
 def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
-    """Each span once: an exporter that sent a batch again leaves two copies of it."""
+    """Iterate over the spans, each once: an exporter that sent a batch twice leaves two copies of each."""
     kept: dict[tuple[str | None, str], Span] = {}
     for span in spans:
         twin = kept.get((span.trace, span.id)) if span.id else None
@@ -140,37 +142,40 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
             kept[span.trace, span.id] = span
 
 
-def trace_id_of(given: Given) -> str | None:
-    """The trace that a span belongs to, without the 0x that some write before it; None where it does not say."""
+def read_trace_id(given: JsonObject) -> str | None:
+    """Return the id of a span's trace, without the 0x that some exporters prefix; None if it has none."""
     found = _text(_first(_with_context(given), *_TRACE_NAMES))
     return found and found.removeprefix("0x")
 
 
-def is_span(given: Given) -> bool:
-    """Whether an object that stands alone looks like a span: it has the ids of one, and a name.
+def is_span(given: JsonObject) -> bool:
+    """Whether an object on its own looks like a span: it has a span's ids and a name.
 
     >>> is_span({"name": "f", "context": {"trace_id": "0x1", "span_id": "0x2"}}), is_span({"name": "f", "id": "1"})
     (True, False)
     """
     ids = _with_context(given)
-    return "name" in given and trace_id_of(given) is not None and _first(ids, *_ID_NAMES) is not None
+    return "name" in given and read_trace_id(given) is not None and _first(ids, *_ID_NAMES) is not None
 
 
-def _with_context(given: Given) -> Given:
-    """Its ids stand in the span or, as the SDKs write it, in its context."""
+def _with_context(given: JsonObject) -> JsonObject:
+    """Merge a span with its context: SDKs write the ids there."""
     context = given.get("context")
     return {**context, **given} if isinstance(context, dict) else given
 
 
-def list_exported(given: JsonValue) -> Iterator[tuple[str, Given]]:
-    """The spans of OTLP's `resourceSpans`, with their pointers. InputError: a part that is no object or list."""
+def list_exported(given: JsonValue) -> Iterator[tuple[str, JsonObject]]:
+    """Iterate over the spans of OTLP's `resourceSpans` with their pointers.
+
+    Raises InputError: a part that is not an object or list.
+    """
     for path, resource in _list_objects(given, "/resourceSpans"):
         for below, scope in _list_objects(resource.get("scopeSpans"), f"{path}/scopeSpans"):
             yield from _list_objects(scope.get("spans"), f"{below}/spans")
 
 
-def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
-    """The objects of a list with their pointers; nothing where there is no list."""
+def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]:
+    """Iterate over the objects of a list with their pointers; nothing if there is no list."""
     if given is None:
         return
     if not isinstance(given, list):
@@ -181,11 +186,11 @@ def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, Given]]:
         yield f"{path}/{index}", item
 
 
-def _span(path: str, given: Given, before: int) -> Span:
+def _span(path: str, given: JsonObject, before: int) -> Span:
     ids = _with_context(given)
     tree = unflatten(_attributes(given.get("attributes")))
     status = given.get("status")
-    outcome: Given = status if isinstance(status, dict) else {"code": status}
+    outcome: JsonObject = status if isinstance(status, dict) else {"code": status}
     code = _first(outcome, "code", "status_code") or given.get("status_code")
     started = _nanos(_first(given, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
     start = before if started is None else started
@@ -195,7 +200,7 @@ def _span(path: str, given: Given, before: int) -> Span:
         name=_text(given.get("name")) or "",
         id=_text(_first(ids, *_ID_NAMES)),
         parent=_text(_first(ids, *_PARENT_NAMES)),
-        trace=trace_id_of(given),
+        trace=read_trace_id(given),
         start=start,
         end=max(start, ended or start),
         failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
@@ -212,7 +217,7 @@ def _list_events(given: JsonValue) -> Iterator[SpanEvent]:
             yield SpanEvent(_text(event.get("name")) or "", _attributes(event.get("attributes")))
 
 
-def _first(given: Given, *keys: str) -> JsonValue:
+def _first(given: JsonObject, *keys: str) -> JsonValue:
     return next((given[key] for key in keys if given.get(key) is not None), None)
 
 
@@ -221,7 +226,7 @@ def _text(value: JsonValue) -> str | None:
 
 
 def _is_error(code: JsonValue) -> bool:
-    """OTLP writes 2 or STATUS_CODE_ERROR, SDKs write ERROR or StatusCode.ERROR.
+    """Whether a status code is an error: OTLP writes 2 or STATUS_CODE_ERROR, SDKs ERROR or StatusCode.ERROR.
 
     >>> [_is_error(code) for code in (2, "STATUS_CODE_ERROR", "StatusCode.ERROR", "error", 1, "OK", None, True)]
     [True, True, True, True, False, False, False, False]
@@ -230,7 +235,9 @@ def _is_error(code: JsonValue) -> bool:
 
 
 def _nanos(value: JsonValue) -> int | None:
-    """A time in nanoseconds: a number of whichever unit gives a date of our age, digits, [seconds, nanos], or ISO 8601.
+    """Read a time as nanoseconds.
+
+    It may be a number in whichever unit gives a present-day date, digits, [seconds, nanos], or ISO 8601.
 
     >>> _nanos("1700000000000000000") == _nanos(1700000000) == _nanos(1700000000000) == _nanos([1700000000, 0])
     True
@@ -256,20 +263,20 @@ def _moment(text: str) -> int | None:
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
 
 
-def _attributes(given: JsonValue) -> Given:
+def _attributes(given: JsonValue) -> JsonObject:
     if isinstance(given, list):
         return _members(given)
     return given if isinstance(given, dict) else {}
 
 
 def _members(given: JsonValue) -> dict[str, JsonValue]:
-    """OTLP's `[{key, value: {stringValue | ...}}]`."""
+    """Read OTLP's `[{key, value: {stringValue | ...}}]`."""
     pairs = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
     return {pair["key"]: _value(pair.get("value")) for pair in pairs if isinstance(pair.get("key"), str)}  # pyright: ignore[reportReturnType] (keys are texts)
 
 
 def _value(given: JsonValue) -> JsonValue:
-    """The value in OTLP's wrapping; 64-bit integers come as text."""
+    """Unwrap OTLP's typed value; 64-bit integers come as text."""
     if not isinstance(given, dict) or len(given) != 1:
         return None
     ((kind, value),) = given.items()

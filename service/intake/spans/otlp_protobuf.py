@@ -1,7 +1,7 @@
-"""OTLP's traces in protobuf's wire format, read into the form that OTLP's JSON has.
+"""Read OTLP traces in protobuf's wire format into the form of OTLP's JSON.
 
-The messages are those of opentelemetry-proto 1.x: `ExportTraceServiceRequest` and what it holds. A library for protobuf
-would be the only one that needs it here; fields that tables do not name are skipped, as the format asks.
+The messages are those of opentelemetry-proto 1.x: `ExportTraceServiceRequest` and what it contains. A protobuf library
+would be a dependency for this one file; fields missing from the tables are skipped, as the format asks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from service.errors import MalformedError
 
 MAX_DEPTH = 64
-"""Levels of values in values."""
+"""Levels of nested values."""
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _MAX_VARINT_BYTES = 10
@@ -24,7 +24,7 @@ _SIZES = {_FIXED64: 8, _FIXED32: 4}
 
 
 class _Field(NamedTuple):
-    """How a field is called, what its value is read by, and whether there may be several."""
+    """A field's name, the reader of its value, and whether it repeats."""
 
     name: str
     read: Callable[[int | bytes, int], JsonValue]
@@ -35,15 +35,17 @@ _Table = Mapping[int, _Field]
 
 
 def read_request(data: bytes) -> dict[str, JsonValue]:
-    """An ExportTraceServiceRequest as OTLP's JSON: `{"resourceSpans": [...]}`; ids are hex digits, times digits.
+    """Read an ExportTraceServiceRequest as OTLP's JSON: `{"resourceSpans": [...]}`.
 
-    Raises MalformedError where the bytes are no such message.
+    Ids are hex digits, times decimal digits.
+
+    Raises MalformedError: the bytes are no such message.
     """
     return _read_message(data, _REQUEST, 0)
 
 
 def looks_like_request(head: bytes) -> bool:
-    """Whether a file that begins so is a request, or requests with their lengths before them: no text begins so.
+    """Whether a file with this head is a request, or several prefixed with their lengths: no text starts like that.
 
     >>> (
     ...     looks_like_request(b"\\n\\x05\\x12\\x03"),
@@ -73,7 +75,7 @@ def _read_message(data: bytes, table: _Table, depth: int) -> dict[str, JsonValue
 
 
 def _list_fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message: their numbers and raw values."""
+    """Iterate over a message's fields: their numbers and raw values."""
     at = 0
     while at < len(data):
         tag, at = _read_varint(data, at)
@@ -113,22 +115,22 @@ def _expect_number(value: int | bytes) -> int:
     return value if isinstance(value, int) else int.from_bytes(value, "little")
 
 
-def _text(value: int | bytes, _: int) -> JsonValue:
+def _read_text(value: int | bytes, _: int) -> JsonValue:
     try:
         return _expect_bytes(value).decode()
     except UnicodeDecodeError:
         raise MalformedError.at("", "not OTLP in protobuf: a text that is not UTF-8") from None
 
 
-def _hex(value: int | bytes, _: int) -> JsonValue:
+def _read_hex(value: int | bytes, _: int) -> JsonValue:
     return _expect_bytes(value).hex()
 
 
-def _number(value: int | bytes, _: int) -> JsonValue:
+def _read_number(value: int | bytes, _: int) -> JsonValue:
     return _expect_number(value)
 
 
-def _digits(value: int | bytes, _: int) -> JsonValue:
+def _read_digits(value: int | bytes, _: int) -> JsonValue:
     return str(_expect_number(value))
 
 
@@ -137,12 +139,12 @@ def _read_signed(value: int | bytes, _: int) -> JsonValue:
     return str(number - 2**64 if number >= 2**63 else number)
 
 
-def _boolean(value: int | bytes, _: int) -> JsonValue:
+def _read_boolean(value: int | bytes, _: int) -> JsonValue:
     return _expect_number(value) != 0
 
 
-def _double(value: int | bytes, _: int) -> JsonValue:
-    """JSON has no word for what is not finite: it is written as text, as in protobuf's JSON."""
+def _read_double(value: int | bytes, _: int) -> JsonValue:
+    """Read a double. JSON cannot express non-finite numbers, so they become text, as in protobuf's JSON."""
     data = _expect_bytes(value)
     if len(data) != 8:
         raise MalformedError.at("", "not OTLP in protobuf: a double of another size")
@@ -150,38 +152,38 @@ def _double(value: int | bytes, _: int) -> JsonValue:
     return number if math.isfinite(number) else str(number)
 
 
-def _message(table: Callable[[], _Table]) -> Callable[[int | bytes, int], JsonValue]:
-    """`table` is a function, for values hold values."""
+def _build_message_reader(table: Callable[[], _Table]) -> Callable[[int | bytes, int], JsonValue]:
+    """Build the reader of a nested message. `table` is a function because the tables refer to each other."""
     return lambda value, depth: _read_message(_expect_bytes(value), table(), depth)
 
 
-_KEY_VALUE: _Table = {1: _Field("key", _text), 2: _Field("value", _message(lambda: _VALUE))}
-_ARRAY: _Table = {1: _Field("values", _message(lambda: _VALUE), many=True)}
-_MEMBERS: _Table = {1: _Field("values", _message(lambda: _KEY_VALUE), many=True)}
+_KEY_VALUE: _Table = {1: _Field("key", _read_text), 2: _Field("value", _build_message_reader(lambda: _VALUE))}
+_ARRAY: _Table = {1: _Field("values", _build_message_reader(lambda: _VALUE), many=True)}
+_MEMBERS: _Table = {1: _Field("values", _build_message_reader(lambda: _KEY_VALUE), many=True)}
 _VALUE: _Table = {
-    1: _Field("stringValue", _text),
-    2: _Field("boolValue", _boolean),
+    1: _Field("stringValue", _read_text),
+    2: _Field("boolValue", _read_boolean),
     3: _Field("intValue", _read_signed),
-    4: _Field("doubleValue", _double),
-    5: _Field("arrayValue", _message(lambda: _ARRAY)),
-    6: _Field("kvlistValue", _message(lambda: _MEMBERS)),
-    7: _Field("bytesValue", _hex),
+    4: _Field("doubleValue", _read_double),
+    5: _Field("arrayValue", _build_message_reader(lambda: _ARRAY)),
+    6: _Field("kvlistValue", _build_message_reader(lambda: _MEMBERS)),
+    7: _Field("bytesValue", _read_hex),
 }
-_ATTRIBUTES = _Field("attributes", _message(lambda: _KEY_VALUE), many=True)
-_EVENT: _Table = {1: _Field("timeUnixNano", _digits), 2: _Field("name", _text), 3: _ATTRIBUTES}
-_STATUS: _Table = {2: _Field("message", _text), 3: _Field("code", _number)}
+_ATTRIBUTES = _Field("attributes", _build_message_reader(lambda: _KEY_VALUE), many=True)
+_EVENT: _Table = {1: _Field("timeUnixNano", _read_digits), 2: _Field("name", _read_text), 3: _ATTRIBUTES}
+_STATUS: _Table = {2: _Field("message", _read_text), 3: _Field("code", _read_number)}
 _SPAN: _Table = {
-    1: _Field("traceId", _hex),
-    2: _Field("spanId", _hex),
-    4: _Field("parentSpanId", _hex),
-    5: _Field("name", _text),
-    6: _Field("kind", _number),
-    7: _Field("startTimeUnixNano", _digits),
-    8: _Field("endTimeUnixNano", _digits),
+    1: _Field("traceId", _read_hex),
+    2: _Field("spanId", _read_hex),
+    4: _Field("parentSpanId", _read_hex),
+    5: _Field("name", _read_text),
+    6: _Field("kind", _read_number),
+    7: _Field("startTimeUnixNano", _read_digits),
+    8: _Field("endTimeUnixNano", _read_digits),
     9: _ATTRIBUTES,
-    11: _Field("events", _message(lambda: _EVENT), many=True),
-    15: _Field("status", _message(lambda: _STATUS)),
+    11: _Field("events", _build_message_reader(lambda: _EVENT), many=True),
+    15: _Field("status", _build_message_reader(lambda: _STATUS)),
 }
-_SCOPE: _Table = {2: _Field("spans", _message(lambda: _SPAN), many=True)}
-_RESOURCE: _Table = {2: _Field("scopeSpans", _message(lambda: _SCOPE), many=True)}
-_REQUEST: _Table = {1: _Field("resourceSpans", _message(lambda: _RESOURCE), many=True)}
+_SCOPE: _Table = {2: _Field("spans", _build_message_reader(lambda: _SPAN), many=True)}
+_RESOURCE: _Table = {2: _Field("scopeSpans", _build_message_reader(lambda: _SCOPE), many=True)}
+_REQUEST: _Table = {1: _Field("resourceSpans", _build_message_reader(lambda: _RESOURCE), many=True)}

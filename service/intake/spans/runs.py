@@ -1,4 +1,4 @@
-"""Calls as the spans of tools tell them, whichever instrumentation wrote them."""
+"""Read calls from tool spans, whichever instrumentation wrote them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pydantic import JsonValue
 
 from service.core.json.text import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
-from service.intake.build import tool_call
-from service.intake.spans.kinds import is_copy, read_tool_name, sort_span
-from service.intake.spans.messages import HIDDEN, call_of, content_of
-from service.intake.spans.otlp import Given, Span, get_leaf, parse_json
+from service.intake.build import build_tool_call
+from service.intake.spans.kinds import classify_span, is_copy, read_tool_name
+from service.intake.spans.messages import HIDDEN, build_call, read_content
+from service.intake.spans.otlp import JsonObject, Span, get_leaf, parse_json
 
 _MAX_LITERAL_CHARS = 100_000
 
@@ -27,9 +27,11 @@ _ARGUMENTS = (
     "mcp.tool.arguments",
     "mcp.request.argument",
 )
-"""Where the arguments stand as the model gave them."""
+"""Attributes with the arguments as the model wrote them."""
 _INPUTS = ("input.value", "traceloop.entity.input", "gen_ai.prompt", "input")
-"""Where they stand as the framework understood them: a text that tries to be no object there is its doing, not the model's."""
+"""Attributes with the arguments as the framework understood them. Text there that is not an object is the framework's
+doing, not the model's.
+"""
 _OUTPUTS = (
     "gen_ai.tool.call.result",
     "tool_response",
@@ -41,25 +43,25 @@ _OUTPUTS = (
     "output",
 )
 PAYLOADS = frozenset({*_ARGUMENTS, *_INPUTS, *_OUTPUTS, "gen_ai.completion"})
-"""The attributes of a tool's span that hold what it was given and returned: what looks like a call there is none."""
+"""Attributes of a tool span with its input and output: nothing in them is a call, whatever it looks like."""
 _BOUND = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
-"""The keys that smolagents, LlamaIndex and DSPy put around the arguments."""
+"""Keys that smolagents, LlamaIndex and DSPy put around the arguments."""
 
 
 class Run(NamedTuple):
-    """A call as its tool's span tells it. `output` is None where it was not captured."""
+    """A call as its tool's span records it. `output` is None if it was not captured."""
 
     span: Span
     call: ToolCall
     output: ToolResult | None
 
-    def read_result(self, said: ToolResult | None = None) -> ToolResult | None:
-        """What the tool returned; `said` is what a message says of it."""
+    def read_result(self, reported: ToolResult | None = None) -> ToolResult | None:
+        """Return what the tool returned. `reported`: what a message says it returned."""
         if self.output is not None:
-            return replace(self.output, is_error=self.output.is_error or (said is not None and said.is_error))
+            return replace(self.output, is_error=self.output.is_error or (reported is not None and reported.is_error))
         if self.span.failed:
-            return ToolResult(said.content if said else self.span.message or _find_exception(self.span), True)
-        return said
+            return ToolResult(reported.content if reported else self.span.message or _find_exception(self.span), True)
+        return reported
 
 
 def _find_exception(span: Span) -> JsonValue:
@@ -67,15 +69,15 @@ def _find_exception(span: Span) -> JsonValue:
 
 
 def read_runs(spans: Sequence[Span]) -> list[Run]:
-    """The calls that spans tell of, in their order, each once; without those that an exporter made up."""
-    runs = {span.order: _read_run(span) for span in spans if sort_span(span) == "tool" and not is_copy(span)}
+    """Return the calls that spans record, in order, each once, without those that an exporter made up."""
+    runs = {span.order: _read_run(span) for span in spans if classify_span(span) == "tool" and not is_copy(span)}
     for inner, outer in _pair_nested(spans, runs):
         runs[outer] = _merge(runs[outer], runs.pop(inner))
     return list(runs.values())
 
 
 def _pair_nested(spans: Sequence[Span], runs: dict[int, Run]) -> list[tuple[int, int]]:
-    """The runs within a run of the same tool, the innermost first: two instrumentations told of one call."""
+    """Pair each run with the run of the same tool around it, innermost first: both record one call."""
     by_id: dict[str | None, Span] = {span.id: span for span in spans if span.id}
     above: dict[int, int | None] = {}
     pairs: list[tuple[int, int]] = []
@@ -89,7 +91,7 @@ def _pair_nested(spans: Sequence[Span], runs: dict[int, Run]) -> list[tuple[int,
 def _find_above(
     span: Span, by_id: Mapping[str | None, Span], runs: dict[int, Run], above: dict[int, int | None]
 ) -> int | None:
-    """The nearest run that a span is within; `above` keeps what is known, so that all climbs together are linear."""
+    """Return the nearest run around a span. `above` caches answers, so that all climbs together take linear time."""
     path: list[int] = []
     seen: set[int] = {span.order}
     found: int | None = None
@@ -124,9 +126,9 @@ def _merge(outer: Run, inner: Run) -> Run:
 
 def _read_run(span: Span) -> Run:
     name = read_tool_name(span) or span.name
-    output, answered = _read_output(span)
+    output, call_id = _read_output(span)
     given = span.get("gen_ai.tool.call.id") or span.get("tool.id") or span.get("tool_call.id")
-    given = given or span.get("ai.toolCall.id") or answered
+    given = given or span.get("ai.toolCall.id") or call_id
     call, tool_id = _read_call(span, given if isinstance(given, str) else None, name), span.get("tool.id")
     return Run(span, call if tool_id is None else replace(call, tool_id=str(tool_id)), output)
 
@@ -135,20 +137,20 @@ def _read_call(span: Span, call_id: str | None, name: str) -> ToolCall:
     for key in _ARGUMENTS:
         given = span.get(key)
         if given is not None:
-            call = call_of(call_id, name, {"arguments": given}, "arguments", span.path)
+            call = build_call(call_id, name, {"arguments": given}, "arguments", span.path)
             unwrapped = _unwrap_input(call.arguments)
             return call if unwrapped is call.arguments else replace(call, arguments=unwrapped)
     return next(_list_inputs(span, call_id, name), ToolCall(call_id, name, None, captured=False))
 
 
 def _list_inputs(span: Span, call_id: str | None, name: str) -> Iterator[ToolCall]:
-    """The calls that the framework's own account of its input makes: one at most is read."""
-    told = [get_leaf(span, key) for key in _INPUTS]
-    told += [event.attributes.get("content") for event in span.events if event.name == "gen_ai.tool.message"]
-    for given in told:
+    """Iterate over the calls that the framework's record of its input gives; the first is used."""
+    values = [get_leaf(span, key) for key in _INPUTS]
+    values += [event.attributes.get("content") for event in span.events if event.name == "gen_ai.tool.message"]
+    for given in values:
         if given is None or given == HIDDEN:
             continue
-        call = tool_call(call_id, name, given)
+        call = build_tool_call(call_id, name, given)
         found = call.arguments if call.arguments is not None else _read_literal(given)
         if found is not None:
             yield replace(call, arguments=_unwrap_input(found), problem=None)
@@ -156,8 +158,8 @@ def _list_inputs(span: Span, call_id: str | None, name: str) -> Iterator[ToolCal
             yield call
 
 
-def _unwrap_input(given: Given | None) -> Given | None:
-    """The arguments within what a framework puts around them.
+def _unwrap_input(given: JsonObject | None) -> JsonObject | None:
+    """Return the arguments inside a framework's wrapping.
 
     >>> _unwrap_input({"args": [], "kwargs": {"a": 1}}), _unwrap_input({"input_str": "{'a': 1}", "inputs": {"a": 1}})
     ({'a': 1}, {'a': 1})
@@ -174,7 +176,7 @@ def _unwrap_input(given: Given | None) -> Given | None:
 
 
 def _read_literal(given: JsonValue) -> dict[str, JsonValue] | None:
-    """The object that a Python literal spells.
+    """Return the object that a Python literal spells.
 
     >>> _read_literal("{'a': [1, None], 'b': (True,)}"), _read_literal("{'a': b}"), _read_literal("{1}")
     ({'a': [1, None], 'b': [True]}, None, None)
@@ -192,21 +194,23 @@ def _read_literal(given: JsonValue) -> dict[str, JsonValue] | None:
 
 
 def _read_output(span: Span) -> tuple[ToolResult | None, JsonValue]:
-    """What the span says the tool returned, and the id that stands in it, where it is a message of the tool's role."""
-    told = [(get_leaf(span, key), span.get("output.mime_type") if key == "output.value" else None) for key in _OUTPUTS]
-    told += [(get_leaf(span, "gen_ai.completion"), "application/json")]
-    told += [(event.attributes.get("message"), "blocks") for event in span.events if event.name == "gen_ai.choice"]
-    for given, media in told:
+    """Return the tool's result, and the call id in it if it is a message with a tool's role."""
+    values = [
+        (get_leaf(span, key), span.get("output.mime_type") if key == "output.value" else None) for key in _OUTPUTS
+    ]
+    values += [(get_leaf(span, "gen_ai.completion"), "application/json")]
+    values += [(event.attributes.get("message"), "blocks") for event in span.events if event.name == "gen_ai.choice"]
+    for given, media in values:
         if given is None or given == HIDDEN or (span.failed and given in ("{}", "")):
             continue
-        content, failed, answered = _unwrap_output(_read_content(given, media))
+        content, failed, call_id = _unwrap_output(_read_content(given, media))
         text = given if isinstance(given, str) and content != given else None
-        return ToolResult(content, failed or span.failed, text=text), answered
+        return ToolResult(content, failed or span.failed, text=text), call_id
     return None, None
 
 
 def _unwrap_output(content: JsonValue) -> tuple[JsonValue, bool, JsonValue]:
-    """The result within what LangChain and LlamaIndex put around it, whether it says it failed, and its call's id."""
+    """Return the result inside LangChain's or LlamaIndex's wrapping, whether it says it failed, and its call's id."""
     if not isinstance(content, dict):
         return content, False, None
     if content.keys() <= {"output", "kwargs"} and isinstance(content.get("output"), dict):
@@ -215,21 +219,21 @@ def _unwrap_output(content: JsonValue) -> tuple[JsonValue, bool, JsonValue]:
     if isinstance(inner, dict):
         return _unwrap_output(inner)
     if "content" in content and "tool_call_id" in content:
-        return content_of(content["content"]), content.get("status") == "error", content["tool_call_id"]
+        return read_content(content["content"]), content.get("status") == "error", content["tool_call_id"]
     if "raw_output" in content and "tool_name" in content:
         return content["raw_output"], content.get("is_error") is True, None
     return content, False, None
 
 
 def _read_content(given: JsonValue, media: JsonValue) -> JsonValue:
-    """Text that is said to be JSON is read as such, a bare `0` or `false` too; an event's text may spell blocks."""
+    """Parse text declared as JSON, even a bare `0` or `false`; an event's text may spell blocks."""
     if not isinstance(given, str) or media is None:
-        return content_of(given)
+        return read_content(given)
     if media == "blocks":
         blocks = parse_json(given)
-        return content_of(given if blocks is None else blocks)
+        return read_content(given if blocks is None else blocks)
     if media != "application/json":
-        return content_of(given)
+        return read_content(given)
     try:
         return parse(given)
     except UnreadableError:

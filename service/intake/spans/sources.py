@@ -23,25 +23,25 @@ from itertools import takewhile
 
 from pydantic import JsonValue
 
-from service.intake.spans.otlp import Given, Span, items, look_up, parse_json, unflatten
+from service.intake.spans.otlp import JsonObject, Span, items, look_up, parse_json, unflatten
 
 _INPUTS = ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
 _OUTPUTS = ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
 _WHOLE = ("pydantic_ai.all_messages", "all_messages_events")
 _DETAILS = "gen_ai.client.inference.operation.details"
 _CHOICE = "gen_ai.choice"
-_WITHIN = ("messages", "message", "generations", "choices", "output", "outputs")
+_ENCLOSING = ("messages", "message", "generations", "choices", "output", "outputs")
 _CONTENTS = frozenset({"content", "contents", "tool_calls", "parts"})
 _SPEAKERS = frozenset({"human", "ai", "system", "tool", "function", "user", "assistant", "developer"})
-"""What the `type` of a message may be where its role stands there."""
+"""Values of a message's `type` that are roles."""
 SOURCES = (*_INPUTS, *_OUTPUTS, *_WHOLE, "events", "input", "output", "request_data", "response_data")
-"""The attributes that may hold messages."""
+"""Attributes that may hold messages."""
 _MAX_DEPTH = 8
-_NONE: list[Given] = []
+_NONE: list[JsonObject] = []
 
 
-def list_input(span: Span) -> list[Given]:
-    """The messages that a model was given, as they stand."""
+def list_input(span: Span) -> list[JsonObject]:
+    """Return the messages sent to a model, unparsed."""
     for name in _INPUTS:
         if found := find_messages(span.get(name)):
             return found
@@ -52,8 +52,8 @@ def list_input(span: Span) -> list[Given]:
     return found or find_messages(span.get("input")) or find_messages(span.get("request_data.messages")) or _whole(span)
 
 
-def list_output(span: Span) -> list[Given]:
-    """The messages that a model gave, as they stand. Of several choices for one request, the first."""
+def list_output(span: Span) -> list[JsonObject]:
+    """Return the messages that a model replied, unparsed: the first of several choices."""
     if found := find_messages(span.get("gen_ai.output.messages")):
         return _first_choice(span, found)
     for name in _OUTPUTS[1:]:
@@ -68,17 +68,17 @@ def list_output(span: Span) -> list[Given]:
 
 
 def get_instructions(span: Span) -> JsonValue:
-    """The instructions that stand beside the messages of OTel GenAI."""
+    """Return the instructions that OTel GenAI keeps beside the messages."""
     return span.get("gen_ai.system_instructions") or _get(span, _DETAILS, "gen_ai.system_instructions")
 
 
 def get_definitions(span: Span) -> JsonValue:
-    """The tools on offer by OTel GenAI."""
+    """Return the tools on offer, as OTel GenAI lists them."""
     return span.get("gen_ai.tool.definitions") or _get(span, _DETAILS, "gen_ai.tool.definitions")
 
 
-def find_messages(given: JsonValue, depth: int = 0) -> list[Given]:
-    """The messages in what a framework wrote down as its input or output: JSON text, lists in lists, objects around them.
+def find_messages(given: JsonValue, depth: int = 0) -> list[JsonObject]:
+    """Find the messages in a framework's recorded input or output: JSON text, nested lists, objects around them.
 
     >>> find_messages('{"messages": [[{"role": "user", "content": "Hi"}]]}')
     [{'role': 'user', 'content': 'Hi'}]
@@ -93,11 +93,11 @@ def find_messages(given: JsonValue, depth: int = 0) -> list[Given]:
         return [tree]
     if indexed := items(value):
         return [message for item in indexed for message in find_messages(dict(item), depth + 1)]
-    return next((found for key in _WITHIN if (found := find_messages(tree.get(key), depth + 1))), _NONE)
+    return next((found for key in _ENCLOSING if (found := find_messages(tree.get(key), depth + 1))), _NONE)
 
 
-def is_message(given: Given) -> bool:
-    """Whether an object is a message: it says whose it is, or has the parts of one."""
+def is_message(given: JsonObject) -> bool:
+    """Whether an object is a message: it names its speaker, or has a message's parts."""
     inner = given.get("message")
     if isinstance(inner, dict):
         return is_message(inner) or not inner.keys().isdisjoint(_CONTENTS)
@@ -108,29 +108,29 @@ def is_message(given: Given) -> bool:
     return given.get("type") in _SPEAKERS and ("content" in given or isinstance(given.get("data"), dict))
 
 
-def event_name(given: Given) -> str:
-    """The name of the event that a message was; "" where it was none."""
+def event_name(given: JsonObject) -> str:
+    """Return the name of the event that a message was; "" if it was none."""
     name = look_up(given, "event.name")
     return name if isinstance(name, str) else ""
 
 
-def _first_choice(span: Span, found: list[Given]) -> list[Given]:
-    """Of several choices that were asked for, the first; else all, for some write a reply's parts as messages of their own."""
+def _first_choice(span: Span, found: list[JsonObject]) -> list[JsonObject]:
+    """Return the first of several requested choices; else all, for some write one reply as several messages."""
     count = span.get("gen_ai.request.choice.count")
     return found[:1] if isinstance(count, int) and count > 1 else found
 
 
-def _list_events(span: Span) -> list[Given]:
-    """A model's events as messages: those of the attribute `events`, else those of the span."""
+def _list_events(span: Span) -> list[JsonObject]:
+    """Return a model's events as messages: those in the attribute `events`, else those of the span."""
     listed = [event for event in items(span.get("events")) if event_name(event)]
     if listed:
         return listed
-    told = [event for event in span.events if event.name.endswith(".message") or event.name == _CHOICE]
-    return [{**event.attributes, "event": {"name": event.name}} for event in told]
+    events = [event for event in span.events if event.name.endswith(".message") or event.name == _CHOICE]
+    return [{**event.attributes, "event": {"name": event.name}} for event in events]
 
 
-def _split_replies(events: Sequence[Given]) -> tuple[list[Given], list[Given]]:
-    """What was given, and what came of it: the first choice, else what the assistant says last."""
+def _split_replies(events: Sequence[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
+    """Split events into input and output: the first choice, else the assistant's last messages."""
     choices = [event for event in events if event_name(event) == _CHOICE]
     if choices:
         return [event for event in events if event_name(event) != _CHOICE], choices[:1]
@@ -142,5 +142,5 @@ def _get(span: Span, event: str, key: str) -> JsonValue:
     return next((one.attributes.get(key) for one in span.events if one.name == event), None)
 
 
-def _whole(span: Span) -> list[Given]:
+def _whole(span: Span) -> list[JsonObject]:
     return next((found for name in _WHOLE if (found := find_messages(span.get(name)))), _NONE)

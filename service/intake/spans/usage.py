@@ -1,4 +1,4 @@
-"""What spans say that a step or a trace took: time, tokens, US dollars."""
+"""Read what a step or a trace took, as its spans state it: time, tokens, US dollars."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COSTS = ("operation.cost", "llm.cost.total", "gen_ai.usage.cost", "gen_ai.usage
 
 
 def read_usage(run: Span | None, reply: Span | None) -> ResourceUsage | None:
-    """What a step took, by the span of its tool and that of the model's reply; None where neither says anything."""
+    """Return what a step took, from the spans of its tool run and the model's reply; None if neither says."""
     usage = ResourceUsage(
         None if run is None else _read_duration(run),
         None if reply is None else _read_count(reply, _INPUT_TOKENS),
@@ -25,7 +25,7 @@ def read_usage(run: Span | None, reply: Span | None) -> ResourceUsage | None:
 
 
 def sum_usage(spans: Sequence[Span], models: Sequence[Span]) -> ResourceUsage | None:
-    """What a trace took: from its first start to its last end, and what its models' spans say, each reply once."""
+    """Return what a trace took: the time from first start to last end, and what its model spans state, each once."""
     timed = [span for span in spans if span.timed]
     duration = (max(span.end for span in timed) - min(span.start for span in timed)) / 1e9 if timed else None
     usage = ResourceUsage(
@@ -43,7 +43,7 @@ def _sum_counts(spans: Sequence[Span], names: Sequence[str]) -> int | None:
 
 
 def _sum_numbers(spans: Sequence[Span], names: Sequence[str]) -> float | None:
-    """The sum where every span says; None where one does not, for a part of it would look like the whole."""
+    """Return the sum if every span states the number; otherwise None: a partial sum would look complete."""
     found = [_read_number(span, names) for span in spans]
     known = [number for number in found if number is not None]
     return math.fsum(known) if known and len(known) == len(found) else None

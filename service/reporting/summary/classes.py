@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from service.core.decisions import CallClass
+from service.core.call_decisions import CallClass
 from service.reporting.summary.samples import Sample
 from service.stats.rates import Estimate, IntervalOf, RatePart, estimate
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.json.values import format_value
 from service.core.outcome import Errored
 from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict

@@ -8,14 +8,14 @@ from typing import Literal, NamedTuple, cast
 
 from pydantic import BaseModel, JsonValue
 
-from service.core.expectation import CallPattern, Expectation, StateExpectation
+from service.core.expectations.expectation import CallPattern, Expectation, StateExpectation
+from service.core.expectations.state_changes import patch_state
+from service.core.expectations.templates import GivenMatcher
 from service.core.json.differences import DiffOptions, JsonChange, Progress, compare, diff
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
 from service.core.outcome import Errored, Finding
-from service.core.patches import patch_state
 from service.core.report import StepVerdict
-from service.core.shapes import GivenMatcher
 from service.core.trace import State, Step
 from service.errors import InputError
 from service.web.trace.links import Links, RootMarks
@@ -92,7 +92,7 @@ def list_patterns(expectation: Expectation | None) -> dict[str, CallPattern]:
     return {
         path: pattern
         for section in expectation.list_sections().sections
-        for wanted in section.wanted
+        for wanted in section.expected_calls
         for path, pattern in wanted.options
     }
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.trace import Trace
 from service.errors import InputError
 from service.request import ScoreRequest, find_expectation, read_request, read_request_trace

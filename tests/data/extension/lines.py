@@ -8,10 +8,10 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from service.core.trace import Trace
-from service.intake.accounting import account_members, members_of
-from service.intake.build import Transcript, tool_call
-from service.intake.format import Format, Given
+from service.intake.build import Transcript, build_tool_call
+from service.intake.format import Format, JsonObject
 from service.intake.shapes import OPEN
+from service.intake.unread import define_members, note_unread_members
 
 
 @with_config(OPEN)
@@ -22,7 +22,7 @@ class LinesTrace(TypedDict):
     lines: list[str]
 
 
-RECORD = members_of("the trace", "format lines")
+RECORD = define_members("the trace", "format lines")
 
 
 def read(record: LinesTrace) -> Trace:
@@ -31,15 +31,15 @@ def read(record: LinesTrace) -> Trace:
     for line in record["lines"]:
         who, _, what = line.partition(": ")
         if who == "call":
-            transcript.call(tool_call(None, what, None))
+            transcript.call(build_tool_call(None, what, None))
         else:
             transcript.say("user" if who == "user" else "assistant", what)
-    account_members(transcript, record, RECORD, "")
-    return transcript.trace(record, trace_id=None, tools=None)
+    note_unread_members(transcript, record, RECORD, "")
+    return transcript.build_trace(record, trace_id=None, tools=None)
 
 
-def _recognise(record: Given) -> bool:
+def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("lines"), list)
 
 
-FORMAT = Format(LinesTrace, read, _recognise, rank=80, marks="lines")
+FORMAT = Format(LinesTrace, read, _recognise, rank=80, hint="lines")

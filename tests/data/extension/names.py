@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from service.core.expectation import Expectation
+from service.core.expectations.expectation import Expectation
 from service.core.models.kinds import Several
 from service.core.trace import ToolDef
 from service.intake.gold.base import GoldForm

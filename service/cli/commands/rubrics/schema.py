@@ -13,7 +13,7 @@ def print_schema() -> int:
     """Print the JSON Schema of a rubric file, for editors."""
     import json
 
-    from service.core.rubric import build_rubric_schema
+    from service.core.rubric_extension import build_rubric_schema
 
     sys.stdout.write(json.dumps(build_rubric_schema(), indent=2, sort_keys=True) + "\n")
     return ExitCode.PASSED

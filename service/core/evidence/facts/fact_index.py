@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from service.core.budget import OverBudgetError
 from service.core.evidence.facts.facts import Collection, Fact, read_facts
 from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.facts.held import Holdings
@@ -16,6 +15,7 @@ from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import abbreviates, split_tokens, split_words, stem_name, stem_word
 from service.core.trace import Step
+from service.core.work_limits import OverBudgetError
 
 DROPPED = split_words("cent usd eur gbp est utc local val iso str text num of the in is at by to on or as an it")
 """Words of field names that prose leaves out."""

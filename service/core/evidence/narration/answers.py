@@ -9,7 +9,6 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.budget import OverBudgetError
 from service.core.evidence.actions.told import ToldActions
 from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.facts.facts import MAX_FACTS
@@ -26,6 +25,7 @@ from service.core.json.leaves import list_leaves
 from service.core.results.media import has_media
 from service.core.results.structure import has_inferred, iter_bodies, read_text
 from service.core.trace import Step, Trace
+from service.core.work_limits import OverBudgetError
 
 MAX_CLAIMS = 500
 """Quantities of one text that are checked."""

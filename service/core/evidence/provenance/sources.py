@@ -9,7 +9,6 @@ from datetime import date
 from decimal import Decimal
 from typing import NamedTuple
 
-from service.core.budget import Meter
 from service.core.evidence.provenance.clock import find_reference_date
 from service.core.evidence.provenance.places import Origin, SourcePlace, iter_own_places, iter_places, list_gaps
 from service.core.evidence.provenance.spelling import SpeltIndex
@@ -19,6 +18,7 @@ from service.core.evidence.reading.words import flatten_text, split_tokens, stem
 from service.core.json.leaves import list_leaves
 from service.core.models.lazy import lazy
 from service.core.trace import Step, Trace
+from service.core.work_limits import Meter
 
 MAX_CHARACTERS = 500_000
 """Of all texts and results together that are read."""

@@ -1,4 +1,4 @@
-"""The messages that a model was given, and its replies, out of whatever logs hold them in."""
+"""Extract the messages sent to a model, and its replies, from whatever wraps them in a log."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import NamedTuple, TypeGuard
 from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
-from service.intake.accounting import Members, account_members, lose_value, members_of
 from service.intake.build import Transcript
+from service.intake.message_parts import find_object
 from service.intake.shapes import pick_sample
-from service.intake.speech import find_object
+from service.intake.unread import Members, define_members, note_unread_members, note_unread_value
 
 
-class Placed(NamedTuple):
-    """A message and its pointer, and that of its content where it is no member of the message."""
+class LocatedMessage(NamedTuple):
+    """A message with its pointer, and the pointer of its content if that is not a member of the message."""
 
     value: JsonValue
     path: str
-    content_at: str | None = None
+    content_path: str | None = None
 
 
-def list_given(value: JsonValue, path: str) -> tuple[dict[str, tuple[JsonValue, str]], list[Placed]]:
-    """What stands beside the messages that a model was given, by its name, and the messages."""
+def list_input_messages(value: JsonValue, path: str) -> tuple[dict[str, tuple[JsonValue, str]], list[LocatedMessage]]:
+    """Return the members beside a model's input messages, by name, and the messages themselves."""
     if isinstance(value, str):
         return {}, [_place(value, path)]
     if _is_pair(value):
         return {}, [_place(value, path)]
     if isinstance(value, list):
         if len(value) == 1 and isinstance(value[0], list) and not _is_pair(value[0]):  # a batch of one
-            return list_given(value[0], f"{path}/0")
+            return list_input_messages(value[0], f"{path}/0")
         return {}, [_place(item, f"{path}/{index}") for index, item in enumerate(value)]
     if not isinstance(value, dict):
         return {}, []
@@ -39,19 +39,23 @@ def list_given(value: JsonValue, path: str) -> tuple[dict[str, tuple[JsonValue, 
         (key for key in ("messages", "contents", "input", "prompts") if isinstance(value.get(key), (list, str))), None
     )
     if key is None:
-        return {}, [Placed(value, path)] if "role" in value or "lc" in value else []
+        return {}, [LocatedMessage(value, path)] if "role" in value or "lc" in value else []
     rest = {
         name: (item, f"{path}/{escape_token(name)}")
         for name, item in value.items()
         if name not in (key, "format", "id", "state")
     }
-    return rest, list_given(value[key], f"{path}/{key}")[1]
+    return rest, list_input_messages(value[key], f"{path}/{key}")[1]
 
 
-def _place(item: JsonValue, path: str) -> Placed:
+def _place(item: JsonValue, path: str) -> LocatedMessage:
     if _is_pair(item):
-        return Placed({"role": _SPEAKERS.get(str(item[0]), item[0]), "content": item[1]}, path, f"{path}/1")
-    return Placed(item, path) if isinstance(item, dict) else Placed({"role": "user", "content": item}, path, path)
+        return LocatedMessage({"role": _SPEAKERS.get(str(item[0]), item[0]), "content": item[1]}, path, f"{path}/1")
+    return (
+        LocatedMessage(item, path)
+        if isinstance(item, dict)
+        else LocatedMessage({"role": "user", "content": item}, path, path)
+    )
 
 
 _SPEAKERS = {"human": "user", "ai": "assistant"}
@@ -59,11 +63,11 @@ _ROLES = frozenset({"user", "assistant", "system", "developer", *_SPEAKERS})
 
 
 def _is_pair(value: JsonValue) -> TypeGuard[list[JsonValue]]:
-    """Whether a message is a role and a content, as LangChain takes it for one."""
+    """Whether a value is a message in LangChain's short form: a list of a role and a content."""
     return isinstance(value, list) and len(value) == 2 and isinstance(value[0], str) and value[0] in _ROLES
 
 
-REPLY = members_of(
+REPLY = define_members(
     "a reply",
     "",
     "id object created created_at model usage usage_metadata system_fingerprint service_tier finish_reason index logprobs "
@@ -76,67 +80,73 @@ REPLY = members_of(
     "frequency_penalty presence_penalty output_text",
 )
 HOLDERS = ("choices", "generations", "candidates", "messages", "message", "output")
-"""Members that hold a reply or several, the outer ones first."""
+"""Members that hold one or several replies, outer ones first."""
 
 
-def list_reply(value: JsonValue, path: str, lost: Transcript, sample: int | None = None) -> Iterator[Placed]:
-    """The messages of a reply, out of whatever holds them. Further samples of it are told to `lost`, unless one is chosen."""
+def list_reply_messages(
+    value: JsonValue, path: str, notes: Transcript, sample: int | None = None
+) -> Iterator[LocatedMessage]:
+    """Iterate over the messages of a reply. Further samples are reported to `notes`, unless `sample` chooses one."""
     if isinstance(value, str):
-        yield Placed({"role": "assistant", "content": value}, path, path)
+        yield LocatedMessage({"role": "assistant", "content": value}, path, path)
     elif _is_pair(value):
         yield _place(value, path)
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from list_reply(item, f"{path}/{index}", lost)
+            yield from list_reply_messages(item, f"{path}/{index}", notes)
     elif isinstance(value, dict):
         holder = None if "role" in value or "lc" in value else next((key for key in HOLDERS if value.get(key)), None)
         if holder == "output" and isinstance(value.get("type"), str) and value["type"] != "message":
-            holder = None  # an item of the Responses API, whose output is its own
+            holder = None  # an item of the Responses API: its output belongs to the item
         if holder is None and "parts" in find_object(value, "content"):  # one of Gemini's candidates
-            account_members(lost, value, _without(REPLY, "content"), path)
-            yield Placed(find_object(value, "content"), f"{path}/content")
+            note_unread_members(notes, value, _without(REPLY, "content"), path)
+            yield LocatedMessage(find_object(value, "content"), f"{path}/content")
         elif holder is None:
-            yield from _list_message(value, path, lost)
+            yield from _list_message(value, path, notes)
         else:
-            account_members(lost, value, _without(REPLY, holder), path)
-            yield from _list_held(value[holder], f"{path}/{holder}", lost, sample, sampled=holder in HOLDERS[:3])
+            note_unread_members(notes, value, _without(REPLY, holder), path)
+            yield from _list_samples(value[holder], f"{path}/{holder}", notes, sample, sampled=holder in HOLDERS[:3])
 
 
 def _without(members: Members, name: str) -> Members:
     return replace(members, read=members.read | {name})
 
 
-def _list_message(value: dict[str, JsonValue], path: str, lost: Transcript) -> Iterator[Placed]:
+def _list_message(value: dict[str, JsonValue], path: str, notes: Transcript) -> Iterator[LocatedMessage]:
     if isinstance(value.get("text"), str) and not value.keys() & {
         "role",
         "lc",
         "content",
         "kind",
     }:  # of a model without roles
-        account_members(lost, value, REPLY, path)
-        yield Placed({"role": "assistant", "content": value["text"]}, path, f"{path}/text")
+        note_unread_members(notes, value, REPLY, path)
+        yield LocatedMessage({"role": "assistant", "content": value["text"]}, path, f"{path}/text")
     elif value.keys() & {"role", "lc", "type", "content", "kind"}:
-        yield Placed(value if value.keys() & {"role", "lc", "type", "kind"} else {"role": "assistant", **value}, path)
+        yield LocatedMessage(
+            value if value.keys() & {"role", "lc", "type", "kind"} else {"role": "assistant", **value}, path
+        )
     elif value:
-        lose_value(lost, value, path, "a reply of no known form", holds="text")
+        note_unread_value(notes, value, path, "a reply of no known form", holds="text")
 
 
-def _list_held(value: JsonValue, path: str, lost: Transcript, sample: int | None, *, sampled: bool) -> Iterator[Placed]:
+def _list_samples(
+    value: JsonValue, path: str, notes: Transcript, sample: int | None, *, sampled: bool
+) -> Iterator[LocatedMessage]:
     if not sampled or not isinstance(value, list):
-        yield from list_reply(value, path, lost)
+        yield from list_reply_messages(value, path, notes)
         return
     chosen = 0 if sample is None or not value else pick_sample(sample, len(value), path)
     for index, item in enumerate(value):
         if index != chosen and sample is None:
-            lose_value(lost, item, f"{path}/{index}", "another sample of a reply")
+            note_unread_value(notes, item, f"{path}/{index}", "another sample of a reply")
         elif index == chosen and isinstance(item, list):
-            yield from _list_held(item, f"{path}/{index}", lost, None, sampled=True)
+            yield from _list_samples(item, f"{path}/{index}", notes, None, sampled=True)
         elif index == chosen:
-            yield from list_reply(item, f"{path}/{index}", lost)
+            yield from list_reply_messages(item, f"{path}/{index}", notes)
 
 
 def strip_message(message: JsonValue) -> JsonValue:
-    """What a message says, without how it was wrapped: for comparing messages."""
+    """Return what a message says without its wrapping, for comparing messages."""
     if not isinstance(message, dict):
         return message
     inner = next((message[key] for key in ("kwargs", "data") if isinstance(message.get(key), dict)), message)

@@ -8,7 +8,7 @@ from copy import deepcopy
 
 from pydantic import JsonValue
 
-from service.core.expectation import StateChange
+from service.core.expectations.expectation import StateChange
 from service.core.json.pointers import split_pointer
 from service.errors import InputError
 

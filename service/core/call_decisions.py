@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from service.core.case import Case
-from service.core.expectation import Scope
+from service.core.expectations.expectation import Scope
 from service.core.models.light import light
 from service.core.outcome import Scored
 
@@ -44,7 +44,7 @@ def _find_due(case: Case, scope: Scope, path: str, turn: int | None) -> CallClas
     if scope.no_calls:
         return "no_call"
     # A single scope has the case's own calls, which are listed already.
-    listed = scope.list_wanted(path, turn) if case.scopes[1:] else case.wanted
+    listed = scope.list_expected_calls(path, turn) if case.scopes[1:] else case.expected_calls
     for wanted in listed:
         if wanted.required:
             return "call"
@@ -56,7 +56,7 @@ def find_unexpected(case: Case) -> frozenset[int]:
     if not case.lists_calls:
         return NONE
     steps = case.trace.steps
-    extra = case.alignment.extra if case.wanted else range(len(steps))
+    extra = case.alignment.extra if case.expected_calls else range(len(steps))
     return frozenset([n for n in extra if isinstance(case.score_unexpected(steps[n]), Scored)]) if extra else NONE
 
 

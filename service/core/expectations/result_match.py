@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from service.core.critics import Match, OpenComparison, ValueCritic
+from service.core.expectations.templates import Template, match_template
 from service.core.models.light import light
 from service.core.results.structure import read_value
-from service.core.shapes import Template, match_template
 
 
 @light

@@ -15,13 +15,13 @@ from pydantic import (
     model_validator,
 )
 
-from service.core.count_limits import Count
 from service.core.critics import Critic
+from service.core.expectations.count_limits import Count
+from service.core.expectations.templates import Template, require_values
 from service.core.json.values import SCALARS
 from service.core.models.kinds import FrozenModel, Several, Some
 from service.core.models.lazy import lazy
 from service.core.models.light import light
-from service.core.shapes import Template, require_values
 from service.core.weights import Weight
 
 ExtraArguments = Literal["count", "allow", "forbid"]
@@ -222,7 +222,7 @@ class Scope(FrozenModel):
         """Whether a call that it does not list is one too many."""
         return self.calls not in (None, "some") or bool(self.ordered or self.unordered)
 
-    def list_wanted(self, below: str, turn: int | None = None) -> list[ExpectedCall]:
+    def list_expected_calls(self, below: str, turn: int | None = None) -> list[ExpectedCall]:
         """Every call that should or may have been made, in the order of writing."""
         listed: list[ExpectedCall] = []
         for n, position in enumerate(self.calls or ()) if self.calls not in ("none", "some") else ():
@@ -308,7 +308,7 @@ class ExpectedSection:
     path: str
     scope: Scope
     turn: int | None
-    wanted: tuple[ExpectedCall, ...]
+    expected_calls: tuple[ExpectedCall, ...]
 
 
 @light
@@ -319,7 +319,7 @@ class Listing:
     """The trace as a whole, then each turn that is spoken of."""
     scopes: tuple[tuple[str, Scope, int | None], ...]
     """The same without the calls: pointer, scope, turn."""
-    wanted: tuple[ExpectedCall, ...]
+    expected_calls: tuple[ExpectedCall, ...]
     """The calls that should or may have been made."""
     lists_calls: bool
     """Whether anything says which calls are right, so that there is something to hold calls against."""
@@ -371,19 +371,21 @@ class Expectation(Scope):
 
         Whoever needs it more than once keeps it: kept here it would be a circle, which is freed late and at a cost.
         """
-        wanted = tuple(self.list_wanted("/expected"))
-        whole = ExpectedSection("/expected", self, None, wanted)
+        expected_calls = tuple(self.list_expected_calls("/expected"))
+        whole = ExpectedSection("/expected", self, None, expected_calls)
         if not self.turns:
-            return Listing((whole,), (("/expected", self, None),), wanted, bool(wanted) or self.lists_calls)
+            return Listing(
+                (whole,), (("/expected", self, None),), expected_calls, bool(expected_calls) or self.lists_calls
+            )
         paths = [f"/expected/turns/{n}" for n in range(len(self.turns))]
         turns = [
-            ExpectedSection(path, scope, scope.turn, tuple(scope.list_wanted(path, scope.turn)))
+            ExpectedSection(path, scope, scope.turn, tuple(scope.list_expected_calls(path, scope.turn)))
             for path, scope in zip(paths, self.turns, strict=True)
         ]
         sections = (whole, *turns)
         return Listing(
             sections,
             scopes=tuple([(one.path, one.scope, one.turn) for one in sections]),
-            wanted=tuple([call for one in sections for call in one.wanted]),
-            lists_calls=any(one.wanted or one.scope.lists_calls for one in sections),
+            expected_calls=tuple([call for one in sections for call in one.expected_calls]),
+            lists_calls=any(one.expected_calls or one.scope.lists_calls for one in sections),
         )

@@ -1,4 +1,4 @@
-"""Which run of a tool is which call of a message."""
+"""Match tool runs with the calls that messages made."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from service.core.trace import ToolCall
 from service.intake.spans.runs import Run
 
 _MAX_TRIES = 64
-"""Calls of one key that are held against a run: only hostile exports have more that differ from it."""
+"""Calls of one key compared with a run. Only hostile exports have more that differ from it."""
 
 
-def claim_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
-    """The run of each call that a message made, by the call's place, and the runs that stand for themselves.
+def match_runs(calls: Sequence[ToolCall], runs: Sequence[Run]) -> tuple[dict[int, Run], list[Run]]:
+    """Match each call with its run; return runs by call index, and the runs that match no call.
 
-    Two ids, names or arguments that differ are two calls; an id on one side alone settles nothing. A tool may be given more
-    arguments than the model wrote, and others of their types.
+    Calls with different ids, names or arguments are different calls; an id on one side only decides nothing. A tool
+    may receive more arguments than the model wrote, and arguments of other types.
     """
-    claims: dict[int, Run] = {}
-    left = list(runs)
-    for key_of, with_id in _LIKENESS:
+    matches: dict[int, Run] = {}
+    remaining = list(runs)
+    for key_of, with_id in _MATCH_RULES:
         waiting: defaultdict[str | None, deque[int]] = defaultdict(deque)
         for index, call in enumerate(calls):
-            if index not in claims and not (with_id and call.id and key_of not in _BY_ID):
+            if index not in matches and not (with_id and call.id and key_of not in _BY_ID):
                 waiting[key_of(call)].append(index)
         unclaimed: list[Run] = []
-        for run in left:
+        for run in remaining:
             key = key_of(run.call) if bool(run.call.id) == with_id else None
-            place = None if key is None else _take(waiting[key], run.call, calls)
-            if place is None:
+            index = None if key is None else _take(waiting[key], run.call, calls)
+            if index is None:
                 unclaimed.append(run)
             else:
-                claims[place] = run
-        left = unclaimed
-    return claims, left
+                matches[index] = run
+        remaining = unclaimed
+    return matches, remaining
 
 
 def _take(waiting: deque[int], run: ToolCall, calls: Sequence[ToolCall]) -> int | None:
-    """The first of the calls that the run does not contradict."""
-    for at, place in enumerate(islice(waiting, _MAX_TRIES)):
-        if not _contradicts(calls[place], run):
-            del waiting[at]
-            return place
+    """Take the first waiting call that the run does not contradict; return its index."""
+    for offset, index in enumerate(islice(waiting, _MAX_TRIES)):
+        if not _contradicts(calls[index], run):
+            del waiting[offset]
+            return index
     return None
 
 
 def _contradicts(call: ToolCall, run: ToolCall) -> bool:
-    """Whether both tell a plain argument, and not the same.
+    """Whether call and run have different plain values for an argument.
 
     >>> made = ToolCall("1", "f", {"n": "5", "q": "a"})
     >>> [_contradicts(made, ToolCall("1", "f", given)) for given in ({"n": 5, "limit": 9}, {"n": 6}, None)]
@@ -85,7 +85,7 @@ def _name(call: ToolCall) -> str | None:
 
 
 _BY_ID: tuple[Callable[[ToolCall], str | None], ...] = (_id_with_arguments, _id_with_name)
-_LIKENESS = (
+_MATCH_RULES = (
     (_id_with_arguments, True),
     (_id_with_name, True),
     (_name_with_arguments, False),
@@ -93,4 +93,4 @@ _LIKENESS = (
     (_name, False),
     (_name, True),
 )
-"""What tells that a run is a call, best first, and whether it is asked of the runs with an id or of those without."""
+"""What identifies a run as a call, best first, and whether that applies to runs with an id or to those without."""

@@ -1,7 +1,8 @@
-"""Calls that a source has twice: an exact repetition of a call that was read is not another call.
+"""Calls that a source contains twice: an exact repetition of a call that was read is not another call.
 
-Two are the same where their tools and arguments are and their ids do not differ. Of calls found together each one that was
-read counts once: two equal entries in a log repeat two equal calls, and beside one such call one of them is another.
+Two calls are the same if their tools and arguments are equal and their ids do not differ. Among calls found together,
+each call that was read accounts for one: two equal entries repeat two equal calls, but beside a single such call one
+of them is new.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from service.core.trace import ToolCall
 Key = tuple[Hashable, ...]
 
 
-class FoundCall(NamedTuple):
+class PossibleCall(NamedTuple):
     """What looks like a call, and its pointer."""
 
     call: ToolCall
     path: str
 
 
-class ReadCalls:
-    """The calls that were read.
+class TraceCalls:
+    """The calls of a trace.
 
-    >>> known = ReadCalls([ToolCall("a", "f", {"x": 1})])
-    >>> twice = [FoundCall(ToolCall(None, "f", {"x": 1.0}), "/0"), FoundCall(ToolCall("a", "f", {"x": 1}), "/1")]
+    >>> known = TraceCalls([ToolCall("a", "f", {"x": 1})])
+    >>> twice = [PossibleCall(ToolCall(None, "f", {"x": 1.0}), "/0"), PossibleCall(ToolCall("a", "f", {"x": 1}), "/1")]
     >>> [found.path for found in known.drop_repeated(twice)], [found.path for found in known.drop_repeated(twice[1:])]
     (['/1'], [])
     >>> [found.path for found in known.drop_repeated(twice, by_id=True)]
@@ -45,8 +46,11 @@ class ReadCalls:
     def _counts(self) -> Counter[Key]:
         return Counter([key for call in self._calls for key in self._list_keys(call)])
 
-    def drop_repeated(self, found: Iterable[FoundCall], *, by_id: bool = False) -> Sequence[FoundCall]:
-        """Of calls found together those that repeat none. `by_id`: only what has the id of a call may be that call again."""
+    def drop_repeated(self, found: Iterable[PossibleCall], *, by_id: bool = False) -> Sequence[PossibleCall]:
+        """Return those of the calls found together that repeat no call.
+
+        `by_id`: only one with a call's id may be its repetition.
+        """
         used: Counter[Key] = Counter()
         return [one for one in found if not self._take(used, one.call, by_id=by_id)]
 
@@ -60,7 +64,7 @@ class ReadCalls:
         return True
 
     def _list_keys(self, call: ToolCall) -> tuple[Key, Key]:
-        """What a call is, without its id and with it."""
+        """Return the keys that identify a call, without its id and with it."""
         given: JsonValue | Mapping[str, JsonValue] = call.raw if call.arguments is None else call.arguments
         every = (call.name, self._contents.number(given))
         return every, (*every, call.id)

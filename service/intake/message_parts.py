@@ -1,4 +1,4 @@
-"""Parts of messages, for the formats whose messages are lists of parts that differ in kind."""
+"""Read parts of messages, for formats whose messages are lists of parts of different kinds."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from functools import partial
 from pydantic import JsonValue
 
 from service.core.trace import ToolCall, ToolResult
-from service.intake.accounting import account_unknown, clip, kind_of, lose_value
 from service.intake.build import Transcript
+from service.intake.unread import clip, guess_kind, note_unread_of_kind, note_unread_value
 
-Given = Mapping[str, JsonValue]
+JsonObject = Mapping[str, JsonValue]
 
 
 def list_items(value: JsonValue) -> list[JsonValue]:
-    """The items of a list; none where it is no list."""
+    """Return the items of a list; an empty list for any other value."""
     return value if isinstance(value, list) else []
 
 
-def list_objects(value: JsonValue) -> Iterator[Given]:
-    """The objects in a list."""
+def list_objects(value: JsonValue) -> Iterator[JsonObject]:
+    """Iterate over the objects in a list."""
     return (item for item in list_items(value) if isinstance(item, dict))
 
 
-def find_text(given: Given, *names: str) -> str | None:
-    """The first of these members that is a text with anything in it."""
+def find_text(given: JsonObject, *names: str) -> str | None:
+    """Return the first of these members that is a non-empty text."""
     return next((value for name in names if isinstance(value := given.get(name), str) and value), None)
 
 
-def find_object(given: Given, *names: str) -> dict[str, JsonValue]:
-    """The first of these members that is an object; {} where none is."""
+def find_object(given: JsonObject, *names: str) -> dict[str, JsonValue]:
+    """Return the first of these members that is an object; {} if none is."""
     for name in names:
         value = given.get(name)
         if isinstance(value, dict):
@@ -39,18 +39,18 @@ def find_object(given: Given, *names: str) -> dict[str, JsonValue]:
 
 
 def list_content(transcript: Transcript, content: JsonValue, path: str) -> list[JsonValue]:
-    """The parts of a message's content; a bare text is one part. What is neither is told as unread."""
+    """Return the parts of a message's content; a bare text is one part. Anything else is reported as unread."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if content is not None and not isinstance(content, list):
-        lose_value(transcript, content, path, "a content that is no list", holds="text")
+        note_unread_value(transcript, content, path, "a content that is no list", holds="text")
     return list_items(content)
 
 
-class Speech:
-    """A message of the assistant while its parts are read: its texts are joined, then come its calls, then their results.
+class ReplyBuilder:
+    """Builds an assistant message from its parts: the joined texts, then its calls, then their results.
 
-    What is said or called after a result that stands in the same message is a message of its own.
+    Text or calls after a result in the same message start a new message.
     """
 
     __slots__ = ("_calls", "_results", "_returned", "_said", "_texts", "_transcript")
@@ -64,27 +64,30 @@ class Speech:
         self._said = False
 
     def say(self, text: str) -> None:
-        """A piece of the message's text; behind a call that has returned, of the next message's."""
+        """Add a piece of text to the message, or to a new one if a call has returned."""
         if text and self._returned:
             self.cut()
         self._texts.append(text)
 
     def call(self, call: ToolCall, result: ToolResult | None = None) -> None:
-        """A call, with what it returned where that stands beside it."""
+        """Add a call, with its result if that stands beside it."""
         self._calls.append((call, result))
         self._returned += result is not None
 
-    def result(
+    def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
     ) -> None:
-        """What a call returned, as `Transcript.result` takes it. The message ends once all its calls have returned."""
-        self._results.append(partial(self._transcript.result, call_id, result, path=path, tool=tool))
+        """Add what a call returned, as `Transcript.add_result` takes it.
+
+        The message ends once all its calls have returned.
+        """
+        self._results.append(partial(self._transcript.add_result, call_id, result, path=path, tool=tool))
         self._returned += 1
         if self._returned >= len(self._calls):
             self.cut()
 
     def cut(self) -> None:
-        """What follows is a message of its own, if anything does."""
+        """End the current message; whatever follows starts a new one."""
         if self._texts or self._calls:
             self._transcript.say("assistant", "".join(self._texts))
             self._said = True
@@ -92,17 +95,17 @@ class Speech:
             self._transcript.call(call, parallel=index > 0)
             if result is not None:
                 self._transcript.answer(result)
-        for tell in self._results:
-            tell()
+        for add_result in self._results:
+            add_result()
         self._texts, self._calls, self._results, self._returned = [], [], [], 0
 
     def end(self) -> None:
-        """The end of the message. One without any text or call is an empty one."""
+        """End the reply. One without any text or call becomes an empty message."""
         self.cut()
         if not self._said:
             self._transcript.say("assistant", "")
 
 
-def lose_part(transcript: Transcript, part: JsonValue, name: str, path: str, *, of_user: bool = False) -> None:
-    """Tells the transcript of a part of the type `name` that is not read; what a user shows leaves nothing open."""
-    account_unknown(transcript, part, f"a part of the type {clip(name)}", path, kind=kind_of(name), idle=of_user)
+def note_unread_part(transcript: Transcript, part: JsonValue, name: str, path: str, *, of_user: bool = False) -> None:
+    """Report a part of the type `name` as unread; what a user shows leaves nothing open."""
+    note_unread_of_kind(transcript, part, f"a part of the type {clip(name)}", path, kind=guess_kind(name), idle=of_user)

@@ -1,0 +1,128 @@
+"""A rubric that starts from another one and changes some of it; and what a rubric file may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter
+
+from service.core.expectations.expectation import Expectation
+from service.core.expectations.merging import merge_expectations
+from service.core.judging.judges import Judge, JudgeCheck
+from service.core.models.kinds import DEFERRED, FrozenModel, Several
+from service.core.results.failures.patterns import Patterns
+from service.core.rubric import Criterion, Rubric, Stage, Thresholds, change_rubric, limit_criteria, list_duplicates
+from service.core.weights import Weight
+from service.errors import RubricError
+
+
+class Extension(FrozenModel):
+    """Another rubric with some of it changed: `{"extends": "arcade", "compat": true}`."""
+
+    extends: str
+    """The id of the rubric to start from."""
+    id: str = Field(default="", pattern=r"^([a-z][a-z0-9_]*)?$")
+    """Its own id; absent: that of the other."""
+    version: int | None = Field(default=None, ge=1)
+    """Its own version; absent: that of the other."""
+    title: str | None = None
+    description: str | None = None
+    thresholds: Thresholds | None = None
+    """Those that are named change; the others stay."""
+    stages: dict[Stage, Weight] | None = None
+    """Likewise."""
+    weights: dict[str, Weight] = Field(default_factory=dict[str, Weight])
+    """Weights of criteria that stay as they are otherwise, by id."""
+    expected: Expectation | None = None
+    """What is expected of every trace; it goes before what the other rubric expects, as a trace's own does."""
+    verdict: Literal["score", "worst_stage"] | None = None
+    fold_names: bool | None = None
+    extra_calls: Literal["count", "allow"] | None = None
+    compat: bool | None = None
+    require_calibration: bool | None = None
+    criteria: Annotated[Several[Criterion], BeforeValidator(limit_criteria)] = ()
+    """Criteria to add; one with the id of another takes its place."""
+    without: Several[str] = ()
+    """Ids of criteria to leave out."""
+    judges: Several[Judge] = ()
+    errors: Patterns | None = None
+    families: dict[str, Several[str]] | None = None
+
+
+def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
+    """The base with the extension's changes. ValueError or RubricError for an id in `without` or `weights` that it lacks."""
+    own = {criterion.id for criterion in base.criteria}
+    unknown = sorted(set(extension.without) - own)
+    if unknown:
+        raise ValueError(f"{base.id} has no criterion {', '.join(unknown)}")
+    unweighed = sorted(extension.weights.keys() - own - {criterion.id for criterion in extension.criteria})
+    if unweighed:
+        raise RubricError.at("/rubric/weights", f"{base.id} has no criterion {', '.join(unweighed)}")
+    gone = frozenset(extension.without)
+    _require_each_once(extension, gone)
+    criteria = {c.id: _free_criterion(c, gone) for c in (*base.criteria, *extension.criteria) if c.id not in gone}
+    criteria = {name: _weigh_criterion(one, extension.weights.get(name)) for name, one in criteria.items()}
+    judges = {judge.id: judge for judge in (*base.judges, *extension.judges)}
+    plain = (
+        "version",
+        "title",
+        "description",
+        "verdict",
+        "fold_names",
+        "extra_calls",
+        "compat",
+        "require_calibration",
+        "errors",
+        "families",
+    )
+    changed = {name: value for name in plain if (value := getattr(extension, name)) is not None}
+    return change_rubric(
+        base,
+        **changed,
+        thresholds=_change_thresholds(base.thresholds, extension.thresholds),
+        stages=base.stages if extension.stages is None else {**(base.stages or {}), **extension.stages},
+        expected=merge_expectations(extension.expected, base.expected),
+        id=extension.id or base.id,
+        criteria=tuple(criteria.values()),
+        judges=tuple(judges.values()),
+    )
+
+
+def _require_each_once(extension: Extension, gone: Set[str]) -> None:
+    """Raises RubricError for criteria and judges of an extension of which another would take the place without a word."""
+    for member, given in (("criteria", extension.criteria), ("judges", extension.judges)):
+        twice = list_duplicates(one.id for one in given)
+        if twice:
+            raise RubricError.at(f"/rubric/{member}", f"ids are unique; twice: {', '.join(twice)}")
+    for n, criterion in enumerate(extension.criteria):
+        if criterion.id in gone:
+            said = f"{criterion.id} is left out by `without`, which is for criteria that nothing takes the place of"
+            raise RubricError.at(f"/rubric/criteria/{n}", said)
+
+
+def _change_thresholds(base: Thresholds, changed: Thresholds | None) -> Thresholds:
+    said = {} if changed is None else {name: getattr(changed, name) for name in changed.model_fields_set}
+    return base.model_copy(update=said)
+
+
+def _weigh_criterion(criterion: Criterion, weight: Weight | None) -> Criterion:
+    return criterion if weight is None else criterion.model_copy(update={"weight": weight})
+
+
+def _free_criterion(criterion: Criterion, gone: frozenset[str]) -> Criterion:
+    """The criterion; a judge that waits for one that is left out waits for none."""
+    check = criterion.check
+    if not isinstance(check, JudgeCheck) or check.unless not in gone:
+        return criterion
+    return criterion.model_copy(update={"check": check.model_copy(update={"unless": None})})
+
+
+RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension, config=DEFERRED)
+"""What a rubric file may hold. Building this closes every union of kinds."""
+
+
+def build_rubric_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of a rubric file, for editors."""
+    described = RUBRIC.json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A callgrade rubric", **described}

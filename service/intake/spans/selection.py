@@ -1,0 +1,198 @@
+"""Select the spans whose messages are read, and find model replies that no span records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from service.intake.endings import ENDINGS, list_missing
+from service.intake.message_parts import find_text
+from service.intake.spans.kinds import classify_span, is_copy, read_kind
+from service.intake.spans.messages import UnreadPart, read_output
+from service.intake.spans.otlp import JsonObject, Span
+from service.intake.spans.sources import event_name, list_input, list_output
+
+_ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
+"""Finish reasons of replies that call nothing."""
+
+
+class MessageCarrier(NamedTuple):
+    """A span and the messages it carries, unparsed."""
+
+    span: Span
+    input: Sequence[JsonObject]
+    output: Sequence[JsonObject]
+
+
+class MissingReply(NamedTuple):
+    """A model span whose reply is not recorded, and what that may have been."""
+
+    span: Span
+    unread: tuple[UnreadPart, ...]
+
+
+class SpanSelection(NamedTuple):
+    """The spans whose messages are read, the replies that none records, and all model spans, one for each reply."""
+
+    carriers: Sequence[MessageCarrier]
+    missing: Sequence[MissingReply]
+    models: Sequence[Span]
+
+
+def select_spans(spans: Sequence[Span], run_starts: Sequence[int]) -> SpanSelection:
+    """Select the spans to read. `run_starts`: start times of tool runs, sorted.
+
+    If nested spans both carry messages, the inner one is read; spans of agents and chains are read only if no model
+    span has messages.
+    """
+    classes = {span.order: classify_span(span) for span in spans if not is_copy(span)}
+    candidates = [
+        MessageCarrier(span, list_input(span), list_output(span))
+        for span in spans
+        if classes.get(span.order, "tool") != "tool"
+    ]
+    candidates = [carrier for carrier in candidates if carrier.input or carrier.output]
+    parents: dict[str | None, str | None] = {
+        span.id: span.parent for span in spans if span.id and classes.get(span.order) != "tool"
+    }
+    containers = _find_above([carrier.span for carrier in candidates], parents)
+    inner = [carrier for carrier in candidates if carrier.span.id not in containers]
+    # All candidates contain one another only where parents form a circle.
+    carriers = [carrier for carrier in inner if classes[carrier.span.order] == "model"] or inner or candidates
+    models = [span for span in spans if classes.get(span.order) == "model"]
+    outer = _find_above(models, parents)
+    models = [span for span in models if span.id not in outer] or models
+    unknown = [span for span in spans if classes.get(span.order) == "unknown"]
+    silent = [*_find_silent(models, carriers, containers, parents), *_find_unanswered(carriers, models)]
+    starts = [span.start for span in models]
+    missing = [MissingReply(span, _guess_reply(span, starts, run_starts)) for span in silent]
+    last = max(carriers, key=lambda carrier: (carrier.span.end, carrier.span.order), default=None)
+    if last is not None and last.output and classes[last.span.order] == "model":
+        missing += _find_broken_reply(last, starts, run_starts)
+    carrying = {carrier.span.order for carrier in candidates}
+    missing += [
+        MissingReply(span, (("call", f"a span of the kind {read_kind(span)}"),))
+        for span in unknown
+        if span.order not in carrying
+    ]
+    return SpanSelection(carriers, missing, models)
+
+
+def has_content(spans: Iterable[Span]) -> bool:
+    """Whether any of these spans is a model's or a tool's, is of an unknown kind, or carries messages."""
+    return any(
+        classify_span(span) in ("model", "tool", "unknown") or bool(list_input(span) or list_output(span))
+        for span in spans
+    )
+
+
+def _find_above(spans: Iterable[Span], parents: dict[str | None, str | None]) -> set[str]:
+    """Return the ids of all spans that contain one of these."""
+    above: set[str] = set()
+    for span in spans:
+        here = span.parent
+        while here is not None and here not in above:
+            above.add(here)
+            here = parents.get(here)
+    return above
+
+
+def _find_silent(
+    models: Sequence[Span],
+    carriers: Sequence[MessageCarrier],
+    containers: set[str],
+    parents: dict[str | None, str | None],
+) -> Iterator[Span]:
+    """Iterate over model spans without messages, if neither a span inside nor one around them has any."""
+    read_orders = {carrier.span.order for carrier in carriers}
+    carrying_ids = {carrier.span.id for carrier in carriers if carrier.span.id}
+    known_answers: dict[str | None, bool] = {}
+    for span in models:
+        if span.order in read_orders or span.id in containers or span.failed:
+            continue
+        if not _is_within(span.parent, carrying_ids, parents, known_answers):
+            yield span
+
+
+def _is_within(
+    span_id: str | None, carrying_ids: set[str], parents: dict[str | None, str | None], known: dict[str | None, bool]
+) -> bool:
+    path: list[str | None] = []
+    here = span_id
+    while here is not None and here not in known and here not in carrying_ids:
+        known[here] = False
+        path.append(here)
+        here = parents.get(here)
+    found = here is not None and (here in carrying_ids or known[here])
+    known.update(dict.fromkeys(path, found))
+    return found
+
+
+def _find_unanswered(carriers: Sequence[MessageCarrier], models: Sequence[Span]) -> Iterator[Span]:
+    """Iterate over model spans that record a request but no reply, unless a later request repeats it."""
+    orders = {span.order for span in models}
+    most = -1
+    for carrier in reversed(carriers):
+        replies = _count_replies(carrier.input)
+        # A failed request is retried with the same messages.
+        repeated = replies <= most if carrier.span.failed else replies < most
+        if carrier.span.order in orders and not carrier.output and not repeated:
+            yield carrier.span
+        most = max(most, replies)
+
+
+def _find_broken_reply(
+    carrier: MessageCarrier, starts: Sequence[int], run_starts: Sequence[int]
+) -> Iterator[MissingReply]:
+    """Report the last reply if it failed or lacks the calls that it ended with."""
+    messages = read_output(carrier.span, carrier.output)
+    said = any(message.text for message in messages)
+    called = any(message.calls or message.unread for message in messages)
+    reasons = [
+        *_list_ends(carrier.span),
+        *[reason for item in carrier.output if (reason := find_text(item, *ENDINGS))],
+    ]
+    unread = next((found for reason in reasons if (found := list_missing(reason, said=said, called=called))), ())
+    guessed = [one for one in _guess_reply(carrier.span, starts, run_starts, ended=False) if one[0] in unread]
+    if guessed:
+        yield MissingReply(carrier.span, tuple(guessed))
+
+
+def _count_replies(messages: Sequence[JsonObject]) -> int:
+    return sum(map(_is_reply, messages))
+
+
+def _is_reply(message: JsonObject) -> bool:
+    inner = message.get("message")
+    reply = inner if isinstance(inner, dict) else message
+    said = (reply.get("role"), reply.get("type"), event_name(message))
+    return not {"assistant", "ai", "model", "gen_ai.assistant.message"}.isdisjoint(map(str, said))
+
+
+def _list_ends(span: Span) -> list[str]:
+    """Return how a span's replies ended, as the span states it."""
+    reasons = span.get("gen_ai.response.finish_reasons") or span.get("llm.finish_reason")
+    listed = reasons if isinstance(reasons, list) else [reasons]
+    return [reason for reason in listed if isinstance(reason, str)]
+
+
+def _guess_reply(
+    span: Span, starts: Sequence[int], run_starts: Sequence[int], *, ended: bool = True
+) -> tuple[UnreadPart, ...]:
+    """Describe what an unrecorded reply may have been.
+
+    It may be a text, and also a call unless it ended otherwise or a tool ran next. `starts`: start times of the model
+    spans. `ended`: whether to consider how it ended.
+    """
+    what = f"what the model said in the span {span.name!r} ({span.id or span.path})"
+    reasons = _list_ends(span) if ended else []
+    following = bisect_right(starts, span.start)
+    before = starts[following] if following < len(starts) else None
+    run = bisect_left(run_starts, span.start)
+    ran = run < len(run_starts) and (before is None or run_starts[run] < before)
+    if ran or (reasons and all(reason in _ENDS for reason in reasons)):
+        return (("text", what),)
+    return (("text", what), ("call", f"a call that the model may have made in the span {span.name!r}"))

@@ -1,0 +1,96 @@
+"""Find calls in what spans hold besides the messages that are read. Each is a call of the trace, or unread.
+
+They stand in further sources and choices, in spans around model spans, and in any other attribute or event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
+
+from service.core.json.text import UnreadableError, parse
+from service.intake.known_calls import CallMention, KnownCalls, list_packed_mentions
+from service.intake.spans.dialogue import DialogueEntry
+from service.intake.spans.kinds import classify_span, is_copy
+from service.intake.spans.messages import SpanMessage, UnreadPart
+from service.intake.spans.otlp import JsonObject, Span, get_leaf
+from service.intake.spans.runs import PAYLOADS
+from service.intake.spans.sources import SOURCES
+from service.intake.unread import clip, looks_like_call
+
+_MAX_LEVELS = 3
+"""Levels of attributes that only group others, as in `gen_ai.input.messages`."""
+_CALL_HINT = re.compile(
+    r"(?:^|[\"'])(?:tool_?calls?|tool_?use|function_?call|arguments|args)(?:[\"']|$)", re.IGNORECASE
+)
+"""Matches what has calls or is part of one, by name or in truncated JSON."""
+
+
+def list_unread_calls(spans: Sequence[Span], known: KnownCalls, read_orders: set[int]) -> Iterator[DialogueEntry]:
+    """Iterate over possible calls that are not read.
+
+    `read_orders`: the order of each span whose messages are read, or should be.
+    """
+    for span in spans:
+        if is_copy(span):
+            continue
+        mentions = [
+            call for value in _list_values(span) for call in known.list_unknown(list_packed_mentions(value, span.path))
+        ]
+        unread = [_describe(call, span) for call in mentions]
+        unread += _list_truncated(span) if span.order in read_orders else []
+        if unread:
+            yield DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", unread=tuple(unread)))
+
+
+def _describe(call: CallMention, span: Span) -> UnreadPart:
+    return "call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}"
+
+
+def _list_values(span: Span) -> Iterator[JsonValue]:
+    """Iterate over attributes and events that may mention calls, without a tool's input and output."""
+    is_tool = classify_span(span) == "tool"
+    for path, value in _list_attributes(span.attributes, ""):
+        if not (is_tool and path in PAYLOADS):
+            yield value
+    for event in () if is_tool else span.events:
+        of_tool = {"role": "tool"} if event.name == "gen_ai.tool.message" else {}
+        yield {**of_tool, **event.attributes}
+
+
+def _list_attributes(given: JsonObject, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
+    for name, value in given.items():
+        path = f"{above}{name}"
+        inner = value if isinstance(value, dict) and level < _MAX_LEVELS and path not in PAYLOADS else None
+        if inner and not looks_like_call(inner) and not any(map(str.isdecimal, inner)):
+            yield from _list_attributes(inner, f"{path}.", level + 1)
+        else:
+            yield path, value
+
+
+def _list_truncated(span: Span) -> Iterator[UnreadPart]:
+    """Iterate over message sources that an exporter's size limit truncated where they mentioned calls."""
+    for source in SOURCES:
+        pending = [("", get_leaf(span, source) if source in ("input", "output") else span.get(source))]
+        while pending:
+            name, value = pending.pop()
+            if isinstance(value, dict):
+                pending += value.items()
+            elif (
+                isinstance(value, str)
+                and _is_truncated(value)
+                and (_CALL_HINT.search(name) or _CALL_HINT.search(value))
+            ):
+                yield "call", f"what {source} told of calls before it was cut off"
+
+
+def _is_truncated(text: str) -> bool:
+    if not text.startswith(("[", "{")):
+        return False
+    try:
+        parse(text)
+    except UnreadableError:
+        return True
+    return False
