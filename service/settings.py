@@ -72,49 +72,52 @@ class Settings:
     max_concurrency: int = _define_setting(
         "200",
         build_whole(1, 100_000),
-        "Requests worked on at once. A tenant has as many as it leaves free; what it sends beyond is answered with 429.",
+        "Requests processed at once. A tenant gets as many as it leaves free for others; more are answered with 429.",
     )
     max_streams: int = _define_setting(
-        "200", build_whole(1, 100_000), "Batches sent or fetched at once, and as many watched; shared out likewise."
+        "200",
+        build_whole(1, 100_000),
+        "Batches sent or fetched at once, and as many watched; shared among tenants in the same way.",
     )
     max_bodies_bytes: int = _define_setting(
-        "268435456", build_whole(1_024, 2**40), "Bytes of request bodies in memory at once; shared out likewise."
+        "268435456",
+        build_whole(1_024, 2**40),
+        "Bytes of request bodies in memory at once; shared among tenants in the same way.",
     )
     allowed_hosts: tuple[str, ...] = _define_setting(
         "",
         AUTHORITIES,
-        "Hosts, or host:port, by which the service is called where it asks for no key, besides localhost; with commas between.",
+        "Hosts, or host:port, under which the service may be called while it requires no key, besides localhost; "
+        "separated by commas.",
     )
     graceful_seconds: int = _define_setting(
         "20", build_whole(0, 3_600), "Time for running requests to end at shutdown, in seconds."
     )
     log_level: str = _define_setting("INFO", LEVEL, f"Least severe log record written: {', '.join(LEVELS)}.")
     home: Path = _define_setting("~/.callgrade", PATH, "Folder of the user's own rubrics, fits, cache and store.")  # noqa: RUF009 (it is field())
-    rubric_dirs: tuple[Path, ...] = _define_setting(
-        "", PATHS, "More folders to look for rubrics in, separated as in PATH."
-    )
+    rubric_dirs: tuple[Path, ...] = _define_setting("", PATHS, "More folders with rubrics, separated as in PATH.")
     fit_max_age_days: int = _define_setting(
         "90", build_whole(0, 36_500), "Age beyond which a fit is stale, in days; 0: never."
     )
     store_scores: bool = _define_setting(
-        "false", FLAG, "Whether traces of /v1/score are kept with their reports where a request does not say (`store`)."
+        "false", FLAG, "Whether traces of /v1/score are kept with their reports if a request does not say (`store`)."
     )
     session_hours: int = _define_setting(
-        "12", build_whole(1, 8_760), "Time for which somebody stays signed in to the pages, in hours."
+        "12", build_whole(1, 8_760), "How long a sign-in to the pages lasts, in hours."
     )
     sandbox_hosts: tuple[str, ...] = _define_setting(
-        "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, with commas between them."
+        "", AUTHORITIES, "Hosts, or host:port, of the sandboxes that requests may name, separated by commas."
     )
     sandbox_allow_private: bool = _define_setting(
-        "false", FLAG, "Whether a sandbox may stand at a private or loopback address."
+        "false", FLAG, "Whether a sandbox may have a private or loopback address."
     )
     sandbox_timeout: int = _define_setting(
-        "10", build_whole(1, 600), "Time for a sandbox to make the calls of a trace, in seconds."
+        "10", build_whole(1, 600), "Time for a sandbox to execute the calls of a trace, in seconds."
     )
     cache_url: str = _define_setting(
         "",
         STORE,
-        "Redis that keeps judgements for several machines; empty keeps them on disk, below the home.",
+        "Redis that stores judgements for several machines; empty: on disk, below the home.",
         secret=True,
     )
     cache_ttl_days: int = _define_setting("30", build_whole(1, 3_650), "How long a judgement is kept, in days.")
@@ -124,18 +127,16 @@ class Settings:
     judges: JudgeMode | None = _define_setting(  # noqa: RUF009 (likewise)
         "",
         JUDGES,
-        "How judges are asked where nobody says: off (what only they can say is left out), cached, live or fresh; empty: "
-        "live where a model is set, else what only they can say is open.",
+        "How judges are asked if nobody says: off (leave out what only they can answer), cached, live or fresh; "
+        "empty: live if a model is set, else what only they can answer is open.",
     )
     judge_model: str = _define_setting(
-        "", WORD, "The model that judges, as litellm names it (openai/gpt-5-mini); empty: no judge is asked."
+        "", WORD, "Model that judges, as litellm names it (openai/gpt-5-mini); empty: no judge is asked."
     )
     judge_models: tuple[str, ...] = _define_setting(
-        "", NAMES, "Further models that requests may name, with commas between them."
+        "", NAMES, "Further models that requests may name, separated by commas."
     )
-    judge_fallback: str = _define_setting(
-        "", WORD, "Model that is asked where the one that judges cannot be reached; empty: none."
-    )
+    judge_fallback: str = _define_setting("", WORD, "Model to ask if the judging model is unreachable; empty: none.")
     judge_api_base: str = _define_setting(
         "", WORD, "Address of an OpenAI-compatible server; empty: the provider's own."
     )
@@ -146,119 +147,119 @@ class Settings:
         "auto", REPLY, "How a model is made to reply with an object: auto, schema, tool or text."
     )
     judge_mask: tuple[What, ...] = _define_setting(
-        "", MASKS, "What no judge is shown, with commas between: secrets, identifiers, contacts; stand-ins are."
+        "", MASKS, "What to hide from judges behind stand-ins, separated by commas: secrets, identifiers, contacts."
     )
     judge_attempts: int = _define_setting(
-        "3", build_whole(1, 10), "Requests for one question at most, the first included."
+        "3", build_whole(1, 10), "Most requests for one question, including the first."
     )
     judge_deadline: int = _define_setting("60", build_whole(1, 3_600), "Time for one reply of a model, in seconds.")
     judge_total: int = _define_setting(
-        "180", build_whole(1, 3_600), "Time in which retries for one question begin, in seconds."
+        "180", build_whole(1, 3_600), "Time within which retries of one question may start, in seconds."
     )
     judge_connect: int = _define_setting(
-        "5", build_whole(1, 3_600), "Time for a connection to a model's provider, in seconds."
+        "5", build_whole(1, 3_600), "Time to connect to a model's provider, in seconds."
     )
     judge_first_byte: int = _define_setting(
-        "0", build_whole(0, 3_600), "Time for a model's reply to begin, in seconds; 0: as long as for all of it."
+        "0", build_whole(0, 3_600), "Time for a model's reply to start, in seconds; 0: as long as for the whole reply."
     )
     judge_max_bytes: int = _define_setting(
-        "8388608", build_whole(1_024, 2**30), "Largest reply of a model, unpacked, in bytes."
+        "8388608", build_whole(1_024, 2**30), "Largest reply of a model, decompressed, in bytes."
     )
     judge_longest_pause: int = _define_setting(
         "60",
         build_whole(1, 3_600),
-        "Longest time for which a provider's Retry-After, or a key it refuses, keeps us from asking it again, in seconds.",
+        "Longest pause that a provider's Retry-After, or a refused key, imposes, in seconds.",
     )
     judge_in_flight: int = _define_setting(
         "64",
         build_whole(1, 10_000),
-        "Most calls under way at once at one provider, over all processes that share a Redis.",
+        "Most concurrent calls to one provider, across all processes that share a Redis.",
     )
     request_max_questions: int = _define_setting(
         "1000",
         build_whole(1, 10**6),
-        "Most requests to judges for one request, or item of a batch: every vote of every model counts.",
+        "Most requests to judges for one request or batch item; every vote of every model counts.",
     )
     request_max_usd: float | None = _define_setting(
-        "20", DOLLARS, "Most that judges may cost for one request, or item of a batch, in US dollars; 0: no limit."
+        "20", DOLLARS, "Most that judges may cost for one request or batch item, in US dollars; 0: no limit."
     )
     database_url: str = _define_setting(
         "",
         DATABASE,
-        "PostgreSQL that keeps batches and keys for several machines; empty: SQLite, the file `store.db` in the home.",
+        "PostgreSQL that stores batches and keys for several machines; empty: SQLite, the file `store.db` in the home.",
         secret=True,
     )
     worker: bool = _define_setting("true", FLAG, "Whether `callgrade serve` starts a worker for batches.")
-    batch_in_flight: int = _define_setting(
-        "64", build_whole(1, 10_000), "Items of batches under way at once in one worker."
-    )
+    batch_in_flight: int = _define_setting("64", build_whole(1, 10_000), "Batch items processed at once in one worker.")
     batch_chunk: int = _define_setting(
         "250",
         build_whole(1, 10_000),
-        "Items of a batch that are handed to a worker together; of those up to 4 KiB that ask no judge, four times as many.",
+        "Batch items given to a worker at a time; four times as many of those up to 4 KiB that ask no judge.",
     )
     batch_max_items: int = _define_setting("100000", build_whole(1, 10_000_000), "Most items in one batch.")
     batch_max_bytes: int = _define_setting(
-        "1073741824", build_whole(1_024, 2**40), "Largest body of a batch, unpacked, in bytes."
+        "1073741824", build_whole(1_024, 2**40), "Largest body of a batch, decompressed, in bytes."
     )
     batch_max_queued: int = _define_setting(
         "1000000",
         build_whole(1, 10**12),
-        "Items that may wait in all; a batch that does not fit is answered with 429.",
+        "Most items that may wait in total; a batch that does not fit is answered with 429.",
     )
     batch_max_usd: float | None = _define_setting(
         "0",
         DOLLARS,
-        "Most that judges may cost for one batch, in US dollars; one that names no budget has this one; 0: no limit.",
+        "Most that judges may cost for one batch, in US dollars, and the default for batches without a budget; 0: "
+        "no limit.",
     )
     batch_max_questions: int = _define_setting(
         "0",
         build_whole(0, 10**12),
-        "Most requests to judges for one batch; one that names no limit has this one; 0: no limit.",
+        "Most requests to judges for one batch, and the default for batches without a limit; 0: no limit.",
     )
     batch_hours: int = _define_setting(
-        "24", build_whole(1, 8_760), "Time for a batch to end that names none, in hours."
+        "24", build_whole(1, 8_760), "Time for a batch to end if it sets no deadline, in hours."
     )
     batch_days: int = _define_setting(
         "30",
         build_whole(1, 3_650),
-        "How long a batch with its results and labels is kept after its end, in days; likewise scores and imported items.",
+        "How long a batch, with its results and labels, is kept after its end, in days; the same for scores and "
+        "imported items.",
     )
     webhook_hosts: tuple[str, ...] = _define_setting(
-        "", AUTHORITIES, "Hosts, or host:port, that batches may have notified, with commas between them."
+        "", AUTHORITIES, "Hosts, or host:port, that batches may notify, separated by commas."
     )
     webhook_allow_private: bool = _define_setting(
-        "false", FLAG, "Whether a webhook may stand at a private or loopback address."
+        "false", FLAG, "Whether a webhook may have a private or loopback address."
     )
     webhook_secret: str = _define_setting(
-        "", WORD, "What webhooks are signed with; needed where webhook hosts are set.", secret=True
+        "", WORD, "Secret that signs webhooks; required if webhook hosts are set.", secret=True
     )
     first_key: bool = _define_setting(
         "false",
         FLAG,
-        "Whether `callgrade serve` makes a key where there is none, and prints it once on standard error.",
+        "Whether `callgrade serve` creates a key if there is none, and prints it once on standard error.",
     )
     audit_days: int = _define_setting("365", build_whole(1, 3_650), "How long the audit log is kept, in days.")
     tenant_requests_per_minute: int = _define_setting(
-        "0", build_whole(0, 10**9), "Requests of one tenant that each process answers in a minute; 0: as many as come."
+        "0", build_whole(0, 10**9), "Requests of one tenant that each process answers per minute; 0: no limit."
     )
     tenant_max_concurrency: int = _define_setting(
         "0",
         build_whole(0, 100_000),
-        "Requests of one tenant worked on at once; 0: as many as it leaves free for others.",
+        "Requests of one tenant processed at once; 0: as many as it leaves free for others.",
     )
     tenant_max_queued: int = _define_setting(
-        "0", build_whole(0, 10**12), "Items of batches of one tenant that may wait; 0: as many as there is room for."
+        "0", build_whole(0, 10**12), "Batch items of one tenant that may wait; 0: as many as there is room for."
     )
     tenant_day_max_questions: int = _define_setting(
         "1000000",
         build_whole(0, 10**12),
-        "Requests to judges for one tenant in a day (UTC), over all processes; 0: as many as come.",
+        "Requests to judges for one tenant per day (UTC), across all processes; 0: no limit.",
     )
     tenant_day_max_usd: float | None = _define_setting(
         "1000",
         DOLLARS,
-        "Most that judges may cost for one tenant in a day (UTC), over all processes, in US dollars; 0: no limit.",
+        "Most that judges may cost one tenant per day (UTC), across all processes, in US dollars; 0: no limit.",
     )
     unknown: tuple[str, ...] = ()
     """Variables with our prefix that no setting has: most likely misspelt, so worth a warning."""

@@ -41,7 +41,7 @@ from service.api.score_keeping import ScoreKeeper
 from service.api.stopping import watch_stop_signals
 from service.engine import Engine
 from service.errors import CallgradeError
-from service.fits.in_place import FitDesk
+from service.fits.manager import FitManager
 from service.jobs.admission import JobBounds
 from service.labelling import LabelDesk
 from service.scoring_process import ScoringProcess
@@ -203,7 +203,7 @@ def _build_label_routes(
     if database is None:
         return LabelRoutes(None, limits), FitRoutes(None, None, limits)
     kept = cast("Calibrations", calibrations.store.jobs)
-    fits = FitRoutes(FitDesk(database, engine, settings.home / "fits"), kept, limits)
+    fits = FitRoutes(FitManager(database, engine, settings.home / "fits"), kept, limits)
     return LabelRoutes(LabelDesk(database, engine), limits), fits
 
 

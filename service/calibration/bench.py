@@ -1,4 +1,4 @@
-"""One judge on one criterion: a map fitted to all its labels, and for each item one that has not seen it."""
+"""One judge on one criterion: a map fitted to all its labels, and for each item a map that has not seen it."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from service.calibration.fitting import (
     explain_too_few,
     fit_map,
 )
+from service.calibration.guarantees import VerdictItem, find_guarantees
 from service.calibration.labels import Key, LabelledItem, LabelledSet, find_origin
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions
-from service.calibration.promising import VerdictItem, find_guarantees
 from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits import Binding, Calibrator, Fit, Guarantee, Method, Origin
-from service.stats.tallies import LabelTally, auroc, tally
+from service.stats.tallies import LabelTally, auroc, build_tally
 
 RawValues = Mapping[Key, tuple[float, ...]]
 INNER_FOLDS = 3
-"""Of fitted items, so that a jury's promise is tested on none that has a part in its weights."""
+"""Folds of the fitted items, so that a jury's guarantee is tested on items that had no part in its weights."""
 Rescore = Callable[[Sequence[LabelledItem]], RawValues]
-"""The raw values of all items, by what was learned from these: a jury learns its weights."""
+"""Computes the raw values of all items from what is learned on these items: a jury learns its weights."""
 
 
 class FittedMap(NamedTuple):
-    """What labels make of a judge."""
+    """The map, threshold, band and guarantees fitted to a judge's labels."""
 
     calibrator: Calibrator
     threshold: float
     """The least calibrated value that passes."""
     band: tuple[float, float] | None
-    """The calibrated values that go to a human, where nothing is promised."""
+    """The calibrated values that go to a human, where nothing is guaranteed."""
     promises: Mapping[float, Guarantee]
-    """By share: what of its verdicts is accepted where that share is to agree."""
+    """By share of agreement: which verdicts are accepted so that this share of them agrees."""
 
     def map_value(self, raw: float) -> float:
-        """The calibrated value of a raw one."""
+        """Return the calibrated value of a raw one."""
         return self.calibrator.apply(raw).value
 
     def decides(self, value: float) -> bool:
@@ -61,12 +61,12 @@ class HeldOutFold(NamedTuple):
     raw: RawValues
 
     def list_held_out(self) -> list[tuple[Key, tuple[float, ...]]]:
-        """The raw values of its items."""
+        """List the raw values of its items."""
         return [(item.key, self.raw[item.key]) for item in self.items]
 
 
 class HeldOutValue(NamedTuple):
-    """What the map that has not seen an item makes of it."""
+    """A held-out item under the map that has not seen it."""
 
     raw: float
     value: float
@@ -76,85 +76,85 @@ class HeldOutValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A judge with its items, the map that is served, and what each held-out item got."""
+    """A judge with its items, the map that is served, and the value of each held-out item."""
 
     name: str
     binding: Binding
     criterion: str
     labels: LabelledSet
     items: tuple[LabelledItem, ...]
-    """Those of the criterion that it said something about."""
+    """The items of the criterion that the judge gave an answer for."""
     raw: RawValues
     fitted: tuple[LabelledItem, ...]
-    """Those that the served map was fitted to."""
+    """The items that the served map was fitted to."""
     method: Method
     served: FittedMap
     folds: tuple[HeldOutFold, ...]
     given: bool
-    """Whether the items themselves said which are held out."""
+    """Whether the items themselves say which are held out."""
     values: Mapping[Key, HeldOutValue]
-    """Of the held-out items."""
+    """The values of the held-out items."""
     reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
     costs: Mapping[Key, float] = field(default_factory=dict[Key, float])
-    """What answers cost in dollars, where that is known."""
+    """The cost of answers in dollars, where known."""
     recorded: JudgePredictions | None = None
-    """What it was built from, with `rescore`."""
+    """The predictions it was built from, along with `rescore`."""
     rescore: Rescore | None = None
 
     @property
     def held_out(self) -> list[LabelledItem]:
-        """The items that figures are of: all, but where the items say which."""
+        """The items that figures are computed on: all of them, unless the items say which are held out."""
         return [item for item in self.items if item.key in self.values]
 
     def value(self, item: LabelledItem) -> float:
-        """The calibrated value of the first answer on a held-out item."""
+        """Return the calibrated value of the first answer on a held-out item."""
         return self.values[item.key].value
 
     def rows(self, *, among: Collection[Key] | None = None) -> list[FigureRow]:
-        """The held-out items, all or those among some, with calibrated values."""
+        """Build figure rows of the held-out items, all or those with a key in `among`, with calibrated values."""
         return [
-            FigureRow(item.group, item.stratum, found.value, item.passes, found.passed)
+            FigureRow(item.group, item.stratum, held_out_value.value, item.passes, held_out_value.passed)
             for item in self.held_out
-            if (among is None or item.key in among) and (found := self.values[item.key])
+            if (among is None or item.key in among) and (held_out_value := self.values[item.key])
         ]
 
     def raw_rows(self, threshold: float) -> list[FigureRow]:
-        """The held-out items with raw values, which pass from the threshold upwards."""
-        found = [(item, self.values[item.key].raw) for item in self.held_out]
-        return [FigureRow(item.group, item.stratum, raw, item.passes, raw >= threshold) for item, raw in found]
+        """Build figure rows of the held-out items with raw values, which pass from `threshold` upwards."""
+        raw_values = [(item, self.values[item.key].raw) for item in self.held_out]
+        return [FigureRow(item.group, item.stratum, raw, item.passes, raw >= threshold) for item, raw in raw_values]
 
     def list_accepted(self, share: float) -> frozenset[Key]:
-        """The held-out items whose verdicts are accepted where this share is to agree, by what has not seen them."""
+        """List the held-out items whose verdicts are accepted for this share of agreement, by maps that have not seen them."""
         accepted = [(fold.fitted.promises[share], fold) for fold in self.folds]
         return frozenset(
             [item.key for one, fold in accepted for item in fold.items if one.accepts(fold.raw[item.key][0])]
         )
 
     def list_left(self, share: float) -> frozenset[Key]:
-        """The items that it leaves to others, those that are only fitted too: by the map that is served."""
-        held, served = self.list_accepted(share), self.served.promises[share]
+        """List the items whose verdicts are not accepted, by the served map for items that are only fitted."""
+        accepted, served = self.list_accepted(share), self.served.promises[share]
         fitted = {item.key for item in self.items if item.key not in self.values}
-        own = {key for key in fitted if served.accepts(self.raw[key][0])}
-        return frozenset({item.key for item in self.items} - held - own)
+        accepted_fitted = {key for key in fitted if served.accepts(self.raw[key][0])}
+        return frozenset({item.key for item in self.items} - accepted - accepted_fitted)
 
     def agrees(self, item: LabelledItem) -> bool:
-        """Whether the verdict on a held-out item is the label's."""
+        """Whether the verdict on a held-out item matches the label."""
         return self.values[item.key].passed is item.passes
 
     @property
     def price(self) -> float | None:
-        """What an answer costs on average, in dollars; None where it is not known of every item."""
-        known = [self.costs[item.key] for item in self.items if item.key in self.costs]
-        return sum(known) / len(known) if len(known) == len(self.items) else None
+        """The mean cost of an answer in dollars; None unless it is known for every item."""
+        prices = [self.costs[item.key] for item in self.items if item.key in self.costs]
+        return sum(prices) / len(prices) if len(prices) == len(self.items) else None
 
     @property
     def skill(self) -> float:
-        """How well it ranks the fitted items; what the best judge is chosen by."""
+        """The AUROC on the fitted items, by which the best judge is chosen."""
         return auroc(tally_items(self.fitted, self.raw)) or 0.0
 
     @property
     def origin(self) -> Origin:
-        """What its labels are at worst."""
+        """The least trustworthy origin among its labels."""
         return find_origin(self.items)
 
     @property
@@ -164,7 +164,7 @@ class Bench:
 
     @property
     def why(self) -> str:
-        """Why they may not; empty where they may."""
+        """Why its values may not be called calibrated; empty where they may."""
         if few := explain_too_few(self.fitted):
             return few
         if self.origin == "constructed":
@@ -173,8 +173,8 @@ class Bench:
 
 
 def tally_items(items: Sequence[LabelledItem], raw: RawValues) -> LabelTally:
-    """The tally of first answers."""
-    return tally([raw[item.key][0] for item in items], [item.passes for item in items])
+    """Tally the first answers."""
+    return build_tally([raw[item.key][0] for item in items], [item.passes for item in items])
 
 
 def build_bench(
@@ -186,17 +186,17 @@ def build_bench(
     left: Collection[Key] | None = None,
     stages: int = 1,
 ) -> Bench | None:
-    """The judge with its maps; None where it has no item to fit or none to be tried on.
+    """Fit the judge's maps; None where it has no items to fit or none to hold out.
 
-    `left`: what the judges before it in a cascade leave to it: there its promises are tested. None: everything. `stages`: how
-    many judges the cascade has, whose promises are to hold together.
+    `left`: the items that earlier judges of a cascade leave to this one, on which its guarantees are tested; None: all.
+    `stages`: the number of judges in the cascade, whose guarantees must hold together.
     """
-    own = [item for item in labels.items if item.criterion == recorded.criterion]
-    items = tuple([item for item in own if item.key in recorded.raw])
+    labelled = [item for item in labels.items if item.criterion == recorded.criterion]
+    items = tuple([item for item in labelled if item.key in recorded.raw])
     fitting = _Fitting(options, recorded.raw, rescore, left, stages)
-    # Sides are those of all labelled items, so that judges with gaps are tried on the same ones.
-    given = names_split(own)
-    parts = _list_given(own, items) if given else _list_folds(own, items, options.seed, options.folds)
+    # All labelled items are split, so that judges with missing answers are held out on the same ones.
+    given = names_split(labelled)
+    parts = _list_given(labelled, items) if given else _list_folds(labelled, items, options.seed, options.folds)
     if not parts:
         return None
     fitted = parts[0][0] if given else items
@@ -224,7 +224,7 @@ def build_bench(
 
 
 def rebuild_bench(bench: Bench, options: ReportOptions, left: Collection[Key] | None, stages: int) -> Bench:
-    """The same judge as one of a cascade, as for `build_bench`."""
+    """Fit the same judge again as a stage of a cascade; `left` and `stages` as in `build_bench`."""
     if bench.recorded is None:
         return bench
     return build_bench(bench.labels, bench.recorded, options, bench.rescore, left=left, stages=stages) or bench
@@ -240,29 +240,34 @@ class _Fitting(NamedTuple):
     stages: int = 1
 
     def learn(self, items: Sequence[LabelledItem]) -> RawValues:
-        """The raw values of all items, by what is learned from these."""
+        """Compute the raw values of all items from what is learned on these."""
         return self.raw if self.rescore is None else self.rescore(items)
 
     def hold_out(self, items: Sequence[LabelledItem]) -> RawValues:
-        """The raw values of these items, each by what is learned from the others."""
+        """Compute the raw values of these items, each from what is learned on the others."""
         if self.rescore is None:
             return self.raw
         parts = _list_folds(items, items, self.options.seed, INNER_FOLDS)
-        return {item.key: raw[item.key] for fitted, held in parts for raw in (self.rescore(fitted),) for item in held}
+        return {
+            item.key: raw[item.key]
+            for fitted, held_out in parts
+            for raw in (self.rescore(fitted),)
+            for item in held_out
+        }
 
 
 Sides = tuple[tuple[LabelledItem, ...], tuple[LabelledItem, ...]]
-"""What is fitted, and what is held out from that."""
+"""The fitted items, and the held-out ones."""
 
 
-def _list_given(own: Sequence[LabelledItem], items: Sequence[LabelledItem]) -> list[Sides]:
-    split = read_split(own)
+def _list_given(labelled: Sequence[LabelledItem], items: Sequence[LabelledItem]) -> list[Sides]:
+    split = read_split(labelled)
     sides = tuple([tuple([item for item in items if split[item.group] == side]) for side in ("fit", "test")])
     return [(sides[0], sides[1])] if all(sides) else []
 
 
-def _list_folds(own: Sequence[LabelledItem], items: Sequence[LabelledItem], seed: str, folds: int) -> list[Sides]:
-    fold = assign_folds(own, seed=seed, folds=folds)
+def _list_folds(labelled: Sequence[LabelledItem], items: Sequence[LabelledItem], seed: str, folds: int) -> list[Sides]:
+    fold = assign_folds(labelled, seed=seed, folds=folds)
     numbers = sorted({fold[item.group] for item in items})
     if len(numbers) < 2:
         return []
@@ -284,49 +289,50 @@ def _fit_fold(method: Method, sides: Sides, fitting: _Fitting) -> HeldOutFold:
 def _fit(
     method: Method, items: Sequence[LabelledItem], raw: RawValues, fitting: _Fitting, tested: RawValues
 ) -> FittedMap:
-    """The map of raw values, and what is promised by those that it is tested on."""
-    found = tally_items(items, raw)
-    calibrator = fit_map(method, found)
-    mapped = calibrate_tally(found, calibrator)
-    threshold = choose_threshold(mapped)
+    """Fit the map to raw values, and find what it can guarantee on the `tested` ones."""
+    tally = tally_items(items, raw)
+    calibrator = fit_map(method, tally)
+    calibrated = calibrate_tally(tally, calibrator)
+    threshold = choose_threshold(calibrated)
     raws = [
         (item, tested[item.key][0])
         for item in items
         if item.key in tested and (fitting.left is None or item.key in fitting.left)
     ]
     values = {raw: calibrator.apply(raw).value for raw in {raw for _, raw in raws}}
-    told = [VerdictItem(raw, values[raw], values[raw] >= threshold, item.passes, item.group) for item, raw in raws]
+    verdicts = [VerdictItem(raw, values[raw], values[raw] >= threshold, item.passes, item.group) for item, raw in raws]
     return FittedMap(
         calibrator,
         threshold,
-        choose_band(mapped, threshold, least=fitting.options.decided),
-        find_guarantees(told, fitting.options.shares, stages=fitting.stages),
+        choose_band(calibrated, threshold, least=fitting.options.min_decided),
+        find_guarantees(verdicts, fitting.options.shares, stages=fitting.stages),
     )
 
 
 def _hold_out(fold: HeldOutFold) -> list[tuple[Key, HeldOutValue]]:
     fitted = fold.fitted
     values = [(item.key, fold.raw[item.key][0]) for item in fold.items]
-    mapped = [(key, raw, fitted.map_value(raw)) for key, raw in values]
+    calibrated = [(key, raw, fitted.map_value(raw)) for key, raw in values]
     return [
-        (key, HeldOutValue(raw, value, value >= fitted.threshold, fitted.decides(value))) for key, raw, value in mapped
+        (key, HeldOutValue(raw, value, value >= fitted.threshold, fitted.decides(value)))
+        for key, raw, value in calibrated
     ]
 
 
 def refold(bench: Bench, options: ReportOptions, *, seed: str) -> list[HeldOutValue]:
-    """What its items get where groups are dealt out by another seed."""
-    fitting = _Fitting(replace(options, guarantee=None, levels=()), bench.raw, bench.rescore, None)
+    """Return what its items get when groups are dealt into folds by another seed."""
+    fitting = _Fitting(replace(options, guarantee=None, reported_shares=()), bench.raw, bench.rescore, None)
     folds = [
         _fit_fold(bench.method, part, fitting) for part in _list_folds(bench.items, bench.items, seed, options.folds)
     ]
-    found = {key: value for fold in folds for key, value in _hold_out(fold)}
-    return [found[item.key] for item in bench.items]
+    values = {key: value for fold in folds for key, value in _hold_out(fold)}
+    return [values[item.key] for item in bench.items]
 
 
 def build_fit(
     bench: Bench, options: ReportOptions, *, after: Figures, humans: Figures | None, guarantee: Guarantee | None = None
 ) -> Fit:
-    """The fit that is served, with what the held-out items say of it, and what it promises."""
+    """Build the fit that is served, with its figures on held-out items and its guarantee."""
     raw = [bench.raw[item.key][0] for item in bench.fitted]
     return Fit(
         judge=bench.binding.judge,
@@ -359,16 +365,16 @@ def build_fit(
 
 
 def _list_strata(items: Sequence[LabelledItem]) -> tuple[str, ...]:
-    found = {item.stratum for item in items}
-    return () if "" in found else tuple(sorted(found))
+    strata = {item.stratum for item in items}
+    return () if "" in strata else tuple(sorted(strata))
 
 
 def list_libraries() -> dict[str, str]:
-    """The versions that figures and fits were made with."""
+    """Return the versions of the libraries that figures and fits were made with."""
     return {name: version(name) for name in ("numpy", "scipy")}
 
 
 def _compute_digest(bench: Bench) -> str:
-    """sha256 of the items and of what was said of them, in the order of their keys."""
+    """Return the sha256 of the items and the judge's answers, in the order of their keys."""
     rows = [[item.model_dump(mode="json"), list(bench.raw[item.key])] for item in bench.items]
     return sha256(json.dumps(rows, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Signs of trouble: verdicts that flip when asked again, a taste for length, and where judge and labels differ most."""
+"""Warning signs about a judge: verdicts that flip on retest, length bias, and the largest disagreements with the labels."""
 
 from __future__ import annotations
 
@@ -17,82 +17,81 @@ from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
 from service.stats.tallies import Floats
 
-SEVERAL = 6
-"""Annotators of an item that are shown."""
+MAX_ANNOTATORS_SHOWN = 6
+"""How many annotators of an item are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retest:
-    """Items that were asked several times: how often two answers to the same question differ."""
+    """Items that were asked more than once: how often two answers to the same question differ."""
 
     items: int
     samples: int
-    """The most answers that an item has."""
+    """The most answers that any item has."""
     flip_rate: Measure
-    """The noise floor: the share of items whose verdict differs between two of their answers, over all pairs of answers; its
-    interval by drawing whole groups."""
+    """The noise floor: the mean share of pairs of answers to an item whose verdicts differ. Its interval draws whole groups."""
     spread: float
-    """The mean distance of the highest and the lowest value of an item."""
+    """The mean distance between the highest and the lowest value of an item."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthBias:
-    """Rank correlations of the length of the answer, each in [-1, 1]; None where it is undefined."""
+    """Rank correlations with the length of the answer, each in [-1, 1]; None where undefined."""
 
     score: float | None
-    """With the judge's value."""
+    """The correlation with the judge's value."""
     label: float | None
-    """With the label: what humans make of long answers."""
+    """The correlation with the label: how humans rate long answers."""
     within: float | None
-    """With the judge's value among items of one label: a judge that only measures quality has about 0."""
+    """The correlation with the judge's value among items with the same label: about 0 for a judge that measures only quality."""
     n: int
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """An item on which judge and labels differ."""
+    """An item on which judge and labels disagree."""
 
     id: str
     line: int
-    """Where it stands in the labelled set."""
+    """Its line in the labelled set."""
     label: bool
     labels: tuple[str, ...]
-    """What each annotator said, with their notes."""
+    """Each annotator's label, with their notes."""
     raw: float
     value: float
     distance: float
     reason: str
-    """Why, in the judge's words; empty where it is not recorded."""
+    """The judge's reason in its own words; empty where none is recorded."""
     excerpt: Excerpt
 
 
-class AskedItem(NamedTuple):
+class RetestItem(NamedTuple):
     """An item that was asked: its group, and the value of each answer."""
 
     group: str
     values: tuple[float, ...]
 
 
-def measure_retest(asked: Iterable[AskedItem], threshold: float, *, interval: bool = True) -> Retest | None:
-    """The figures of items with two or more answers; None where there are none. Values from `threshold` upwards pass.
+def measure_retest(asked: Iterable[RetestItem], threshold: float, *, interval: bool = True) -> Retest | None:
+    """Measure items with two or more answers; None where there are none. Values from `threshold` upwards pass.
 
-    Labels have no part in it, so items that were fitted count as well.
+    Labels play no part, so items that were fitted count as well.
     """
-    several = [one for one in asked if len(one.values) > 1]
-    if not several:
+    repeated = [one for one in asked if len(one.values) > 1]
+    if not repeated:
         return None
-    flips = [RatePart(one.group, _count_flips([value >= threshold for value in one.values])) for one in several]
+    flips = [RatePart(one.group, _count_flips([value >= threshold for value in one.values])) for one in repeated]
     rate = fsum(part.hits for part in flips) / len(flips)
     return Retest(
-        items=len(several),
-        samples=max(len(one.values) for one in several),
+        items=len(repeated),
+        samples=max(len(one.values) for one in repeated),
         flip_rate=Measure(rate, *bootstrap(flips)) if interval else Measure(rate),
-        spread=fsum(max(one.values) - min(one.values) for one in several) / len(several),
+        spread=fsum(max(one.values) - min(one.values) for one in repeated) / len(repeated),
     )
 
 
 def _count_flips(passed: Sequence[bool]) -> float:
-    """The share of pairs of answers that differ.
+    """Return the share of pairs of answers whose verdicts differ.
 
     >>> _count_flips([True, True, False]), _count_flips([True, False])
     (0.6666666666666666, 1.0)
@@ -102,14 +101,17 @@ def _count_flips(passed: Sequence[bool]) -> float:
 
 
 def measure_length_bias(lengths: Sequence[int], values: Sequence[float], labels: Sequence[bool]) -> LengthBias | None:
-    """Spearman's correlations with length; None where fewer than three items have an answer."""
+    """Compute Spearman's correlations with length; None where fewer than three items have an answer."""
     if len(lengths) < 3:
         return None
-    long, said, so = (np.asarray(column, dtype=np.float64) for column in (lengths, values, labels))
-    parts = [(_correlate_ranks(long[so == side], said[so == side]), int((so == side).sum())) for side in (0.0, 1.0)]
+    length, value, label = (np.asarray(column, dtype=np.float64) for column in (lengths, values, labels))
+    parts = [
+        (_correlate_ranks(length[label == side], value[label == side]), int((label == side).sum()))
+        for side in (0.0, 1.0)
+    ]
     known = [(rho, n) for rho, n in parts if rho is not None]
     within = fsum(rho * n for rho, n in known) / sum(n for _, n in known) if known else None
-    return LengthBias(_correlate_ranks(long, said), _correlate_ranks(long, so), within, len(lengths))
+    return LengthBias(_correlate_ranks(length, value), _correlate_ranks(length, label), within, len(lengths))
 
 
 def _correlate_ranks(a: Floats, b: Floats) -> float | None:
@@ -119,12 +121,12 @@ def _correlate_ranks(a: Floats, b: Floats) -> float | None:
 
 
 def build_disagreement(item: LabelledItem, line: int, *, raw: float, value: float, reason: str = "") -> Disagreement:
-    """How far apart judge and labels are on one item."""
+    """Describe one item on which judge and labels disagree."""
     return Disagreement(
         id=item.id,
         line=line,
         label=item.passes,
-        labels=tuple(map(_describe_label, item.labels[:SEVERAL])),
+        labels=tuple(map(_describe_label, item.labels[:MAX_ANNOTATORS_SHOWN])),
         raw=raw,
         value=value,
         distance=abs(value - item.passes),
@@ -138,7 +140,7 @@ def _describe_label(label: AnnotatorLabel) -> str:
     return f"{verdict} ({shorten(label.note, 200)})" if label.note else verdict
 
 
-def find_furthest(found: Iterable[tuple[LabelledItem, float]], count: int) -> list[LabelledItem]:
-    """The items with the largest distance of value and label. `found`: each item with its value."""
-    ranked = sorted(found, key=lambda pair: (-abs(pair[1] - pair[0].passes), pair[0].id))
+def find_largest_disagreements(values: Iterable[tuple[LabelledItem, float]], count: int) -> list[LabelledItem]:
+    """Return the items with the largest distance between value and label. `values`: each item with its value."""
+    ranked = sorted(values, key=lambda pair: (-abs(pair[1] - pair[0].passes), pair[0].id))
     return [item for item, _ in ranked[:count]]

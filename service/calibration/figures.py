@@ -1,4 +1,4 @@
-"""The figures of a judge beside labels, and of one human beside another, each with its interval by groups."""
+"""The figures of a judge against labels, and of one human against another, each with its interval by groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONFUSION_FIGURES = (
 
 
 class FigureRow(NamedTuple):
-    """One item as the figures need it: its group and stratum, a value in [0, 1], and whether labels and judge pass it."""
+    """One item as the figures need it: its group and stratum, a value in [0, 1], and whether label and judge pass it."""
 
     group: str
     stratum: str
@@ -34,7 +34,7 @@ class FigureRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure with its 95 % interval; None where it is undefined."""
+    """A figure with its 95 % interval; None where undefined."""
 
     value: float | None
     low: float | None = None
@@ -43,29 +43,29 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured on `n` items of so many groups."""
+    """What was measured on `n` items of `groups` groups."""
 
     n: int
     groups: int
     confusion: ConfusionTable
-    """Of verdicts at the threshold; of humans, the mean over ordered pairs of annotators of an item."""
+    """For a judge, its verdicts at the threshold; for humans, the mean over ordered pairs of annotators of an item."""
     measures: Mapping[str, Measure] = field(default_factory=dict[str, Measure])
 
     def of(self, name: str) -> Measure:
-        """A figure by name; undefined where there is none of that name."""
+        """Return a figure by name; an undefined one for an unknown name."""
         return self.measures.get(name, Measure(None))
 
 
 @dataclass(frozen=True, slots=True)
 class Resampling:
-    """How often whole groups are drawn for the intervals, and from which seed. No draws: no intervals."""
+    """How many times whole groups are drawn for the intervals, and the seed. No draws: no intervals."""
 
     draws: int = 1000
     seed: int = 20_240_229
 
 
 def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> Figures:
-    """Values and verdicts against labels. Their order changes no digit."""
+    """Compute the figures of values and verdicts against labels. The order of the rows changes no digit."""
     labels = [row.label for row in rows]
     table, verdicts = TallyRows([row.value for row in rows], labels), TallyRows([row.passed for row in rows], labels)
     places = _group_places([row.stratum for row in rows])
@@ -86,8 +86,8 @@ def _read_table(table: ConfusionTable) -> dict[str, float | None]:
     return {name: getattr(table, name) for name in CONFUSION_FIGURES}
 
 
-def _read_tally(found: LabelTally) -> dict[str, float | None]:
-    return {"auroc": auroc(found), "brier": brier(found), "ece": ece(found)}
+def _read_tally(tally: LabelTally) -> dict[str, float | None]:
+    return {"auroc": auroc(tally), "brier": brier(tally), "ece": ece(tally)}
 
 
 def _group_places(names: Sequence[str]) -> list[list[int]]:
@@ -98,55 +98,56 @@ def _group_places(names: Sequence[str]) -> list[list[int]]:
 
 
 def compute_human_figures(items: Sequence[LabelledItem], resampling: Resampling) -> Figures | None:
-    """One human in place of the judge, another in place of the label; None where nobody labelled an item twice.
+    """Compute the figures of one human in place of the judge against another in place of the label.
 
-    Only labels of people count. Each pair of annotators stands for itself and turned around, so precision and recall are
-    alike; a second human's word is 0 or 1, so its AUROC is balanced accuracy and its Brier score and ECE are what they differ in.
+    None where nobody labelled an item twice. Only human labels count. Each pair of annotators counts in both orders, so
+    precision equals recall; a second human's value is 0 or 1, so its AUROC is the balanced accuracy, and its Brier score and
+    ECE are the share of disagreement.
     """
-    twice = [item for item in items if item.origin == "human" and len(item.opinions) > 1]
-    if not twice:
+    double_labelled = [item for item in items if item.origin == "human" and len(item.opinions) > 1]
+    if not double_labelled:
         return None
-    ordered = sorted(twice, key=lambda item: item.key)
+    ordered = sorted(double_labelled, key=lambda item: item.key)
     counts = [item.counts for item in ordered]
     cells = np.array([compare_annotators([count]) for count in counts])
     sides = np.array([[count[True], count[False]] for count in counts], dtype=np.float64)
 
     def statistics(weights: Floats) -> dict[str, float | None]:
         table = ConfusionTable(*(weights @ cells).tolist())
-        differ = None if table.accuracy is None else 1 - table.accuracy
-        alike = {"auroc": table.balanced_accuracy, "brier": differ, "ece": differ}
+        disagreement = None if table.accuracy is None else 1 - table.accuracy
+        alike = {"auroc": table.balanced_accuracy, "brier": disagreement, "ece": disagreement}
         return {**_read_table(table), **alike, "alpha": compute_weighted_alpha(sides, weights)}
 
-    found = _build_figures(statistics, [item.group for item in ordered], resampling, compare_annotators(counts))
-    alpha = found.of("alpha")
+    figures = _build_figures(statistics, [item.group for item in ordered], resampling, compare_annotators(counts))
+    alpha = figures.of("alpha")
     return Figures(
-        found.n,
-        found.groups,
-        found.confusion,
+        figures.n,
+        figures.groups,
+        figures.confusion,
         {
-            name: _open_interval(name, one, found.n)
-            for name, one in {
-                **found.measures,
+            name: _ensure_width(name, measure, figures.n)
+            for name, measure in {
+                **figures.measures,
                 "alpha": Measure(compute_alpha_of_counts(counts), alpha.low, alpha.high),
             }.items()
         },
     )
 
 
-def _open_interval(name: str, found: Measure, n: int) -> Measure:
-    """The figure with an interval that has a width: draws of items that are all alike tell none.
+def _ensure_width(name: str, measure: Measure, n: int) -> Measure:
+    """Return the figure with an interval that has a width, because draws of items that are all alike have none.
 
-    Of a share of items it is that of Wilson; others have none then.
+    For a share of items this is Wilson's interval; other figures then have none.
     """
-    if found.value is None or found.low is None or found.low != found.high:
-        return found
-    return Measure(found.value, *wilson(found.value * n, n)) if name == "accuracy" else Measure(found.value)
+    if measure.value is None or measure.low is None or measure.low != measure.high:
+        return measure
+    return Measure(measure.value, *wilson(measure.value * n, n)) if name == "accuracy" else Measure(measure.value)
 
 
 def compute_weighted_alpha(sides: Floats, weights: Floats) -> float | None:
-    """Krippendorff's alpha of counts by label, of shape (items, 2), each item as often as its weight says.
+    """Compute Krippendorff's alpha of label counts of shape (items, 2), each item weighted.
 
-    The same as `compute_alpha_of_counts` of so many copies; at once, for resampling.
+    Equals `compute_alpha_of_counts` of that many copies; vectorized for resampling.
     """
     sizes = sides.sum(axis=1)
     kept = weights * (sizes > 1)
@@ -161,10 +162,10 @@ def _build_figures(
     statistics: Statistics, groups: Sequence[str], resampling: Resampling, confusion: ConfusionTable
 ) -> Figures:
     values = statistics(np.ones(len(groups)))
-    found: dict[str, Interval | None] = {}
+    intervals: dict[str, Interval | None] = {}
     if resampling.draws:
-        found = compute_intervals(statistics, groups, count=resampling.draws, seed=resampling.seed)
-    measures = {name: _build_measure(value, found.get(name)) for name, value in values.items()}
+        intervals = compute_intervals(statistics, groups, count=resampling.draws, seed=resampling.seed)
+    measures = {name: _build_measure(value, intervals.get(name)) for name, value in values.items()}
     return Figures(len(groups), len(set(groups)), confusion, measures)
 
 
@@ -175,12 +176,12 @@ def _build_measure(value: float | None, interval: Interval | None) -> Measure:
 
 
 def select_agreed(items: Sequence[LabelledItem]) -> list[LabelledItem]:
-    """The items on which two or more people said the same."""
+    """Select the items on which two or more people all gave the same label."""
     return [item for item in items if item.origin == "human" and len(item.opinions) > 1 and len(item.counts) == 1]
 
 
 def read_metrics(figures: Figures | None) -> dict[str, Metric]:
-    """The figures as a fit keeps them, rounded to what their intervals could ever tell."""
+    """Return the figures as a fit stores them, rounded to six digits: finer than any interval can resolve."""
     if figures is None:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Labels that people give here as labelled sets, and back; and how far people agree."""
+"""Convert labels given here to and from labelled sets, and measure how far people agree."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.calibration.figures import Figures, Resampling, compute_human_figur
 from service.calibration.importers.published import ImportedSet, import_labels
 from service.calibration.labels import AnnotatorLabel, LabelledItem
 from service.calibration.predictions import Prediction
-from service.calibration.subjects import cut_behind, read_subject_trace
+from service.calibration.subjects import cut_after, read_subject_trace
 from service.errors import InputError
 from service.intake.own_form import write_record
 from service.store.labelling.drafts import LabelDraft, LabelItem
@@ -21,14 +21,14 @@ from service.store.labelling.items import LabelSubject
 from service.store.labelling.labels import HumanLabel
 from service.store.labelling.opinions import LabelledCase
 
-THRESHOLD = 0.5
-"""The least value that passes where a set brings values and no verdicts."""
+DEFAULT_THRESHOLD = 0.5
+"""The least value that passes where an imported set has values but no verdicts."""
 
 
 def export_case(case: LabelledCase, subject: LabelSubject) -> Iterator[bytes]:
-    """The lines of a labelled item: itself, what judges said of it, and its labelled steps, each as an item of its own.
+    """Yield the lines of a labelled item: the item itself, the judges' predictions, and each labelled step as an item of its own.
 
-    None where nobody is on a side, or nothing is left.
+    Yields nothing where the item has no document. The item itself is left out where nobody passes or fails it.
     """
     document = subject.document or _build_document(case, subject)
     if document is None:
@@ -41,27 +41,27 @@ def export_case(case: LabelledCase, subject: LabelSubject) -> Iterator[bytes]:
 
 def _export_whole(case: LabelledCase, document: Mapping[str, JsonValue]) -> Iterator[bytes]:
     yield _write_line(document, [*case.counted, *([case.decision] if case.decision else [])])
-    for said in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
-        yield json.dumps({**said, "id": case.item}, ensure_ascii=False).encode() + b"\n"
+    for prediction in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
+        yield json.dumps({**prediction, "id": case.item}, ensure_ascii=False).encode() + b"\n"
 
 
 def _export_steps(case: LabelledCase, subject: LabelSubject, document: Mapping[str, JsonValue]) -> Iterator[bytes]:
-    """Each labelled step as calibration takes it: the trace up to it, with the run and the place that it has there."""
+    """Yield each labelled step as calibration takes it: the trace up to the step, with its run and its position there."""
     trace = None
     with suppress(InputError):
         trace = read_subject_trace(cast("JsonValue", subject.request), subject.document)
     for step in sorted({one.step for one in case.labels if one.step is not None}):
         labels = [one for one in case.labels if one.step == step and one.label != "unsure"]
-        settled = [one for one in labels if one.source == "adjudication"][:1]
-        told = [*[one for one in labels if one.source != "adjudication"], *settled]
-        if trace is None or step >= len(trace.steps) or not told:
+        adjudication = [one for one in labels if one.source == "adjudication"][:1]
+        kept = [*[one for one in labels if one.source != "adjudication"], *adjudication]
+        if trace is None or step >= len(trace.steps) or not kept:
             continue
         place = {"id": f"{case.item}#{step}", "run": case.item, "position": step}
-        cut = write_record(cut_behind(trace, step))
-        yield _write_line({**document, **place, "trace": cut}, told)
+        cut = write_record(cut_after(trace, step))
+        yield _write_line({**document, **place, "trace": cut}, kept)
 
 
-def _write_line(document: Mapping[str, JsonValue], told: Sequence[HumanLabel]) -> bytes:
+def _write_line(document: Mapping[str, JsonValue], human_labels: Sequence[HumanLabel]) -> bytes:
     labels = [
         AnnotatorLabel(
             annotator=one.annotator,
@@ -69,7 +69,7 @@ def _write_line(document: Mapping[str, JsonValue], told: Sequence[HumanLabel]) -
             note=one.note,
             decides=one.source == "adjudication",
         )
-        for one in told
+        for one in human_labels
     ]
     written = [one.model_dump(mode="json", exclude_defaults=True) for one in labels]
     return json.dumps({**document, "labels": written}, ensure_ascii=False).encode() + b"\n"
@@ -89,35 +89,35 @@ def _build_document(case: LabelledCase, subject: LabelSubject) -> dict[str, Json
 
 
 def read_labelled_set(body: bytes) -> ImportedSet:
-    """A set as it is exported; InputError names each line, the place in it and what was expected."""
+    """Read a set in the form it is exported; InputError names each line, the place in it and what was expected."""
     return import_labels(body.decode("utf-8", "replace").split("\n"), source="labels", shape="callgrade")
 
 
 def build_imported(
-    found: ImportedSet,
+    imported: ImportedSet,
 ) -> tuple[dict[tuple[str, str], tuple[LabelItem, str]], list[LabelDraft]]:
-    """Items with their documents, by id and criterion, and labels, each in the order of the lines."""
-    said: dict[tuple[str, str], list[Prediction]] = {}
-    for one in found.predictions:
-        said.setdefault((one.id, one.criterion), []).append(one)
-    ordered = sorted(found.labels.items, key=lambda item: found.labels.lines[item.key])
-    items = {item.key: _build_imported_item(item, said.get(item.key, ())) for item in ordered}
+    """Build items with their documents, by id and criterion, and label drafts, both in the order of the lines."""
+    by_item: dict[tuple[str, str], list[Prediction]] = {}
+    for one in imported.predictions:
+        by_item.setdefault((one.id, one.criterion), []).append(one)
+    ordered = sorted(imported.labels.items, key=lambda item: imported.labels.lines[item.key])
+    items = {item.key: _build_imported_item(item, by_item.get(item.key, ())) for item in ordered}
     return items, [_build_draft(item, label) for item in ordered for label in item.labels]
 
 
-def _build_imported_item(item: LabelledItem, said: Sequence[Prediction]) -> tuple[LabelItem, str]:
-    written = [one.model_dump(mode="json", exclude_unset=True) for one in said]
+def _build_imported_item(item: LabelledItem, recorded: Sequence[Prediction]) -> tuple[LabelItem, str]:
+    written = [one.model_dump(mode="json", exclude_unset=True) for one in recorded]
     document = json.dumps(item.model_dump(mode="json", exclude_unset=True, exclude={"labels"}), ensure_ascii=False)
-    raw = said[0].raw if said else None
-    passed = None if raw is None else raw >= THRESHOLD
-    predictions = json.dumps(written) if said else None
-    found = LabelItem(item.criterion, item.step or "", raw=raw, passed=passed, predictions=predictions)
-    return found, document
+    raw = recorded[0].raw if recorded else None
+    passed = None if raw is None else raw >= DEFAULT_THRESHOLD
+    predictions = json.dumps(written) if recorded else None
+    label_item = LabelItem(item.criterion, item.step or "", raw=raw, passed=passed, predictions=predictions)
+    return label_item, document
 
 
-def list_step_places(found: ImportedSet) -> dict[tuple[str, str], tuple[str, int]]:
-    """Of items that are steps, by id and criterion: the run, and which step of it."""
-    steps = [item for item in found.labels.items if item.run and item.id == f"{item.run}#{item.position}"]
+def list_step_places(imported: ImportedSet) -> dict[tuple[str, str], tuple[str, int]]:
+    """For items that are steps, return run and step number by id and criterion."""
+    steps = [item for item in imported.labels.items if item.run and item.id == f"{item.run}#{item.position}"]
     return {item.key: (item.run, item.position) for item in steps}
 
 
@@ -128,7 +128,7 @@ def _build_draft(item: LabelledItem, label: AnnotatorLabel) -> LabelDraft:
 
 
 def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> Figures | None:
-    """One annotator beside another, over what two or more have labelled; None where nobody has."""
+    """Measure how far annotators agree on items that two or more have labelled; None where there are none."""
     items = [
         LabelledItem(
             id=case.item,

@@ -1,4 +1,4 @@
-"""Labelled sets: what people (or a known right answer) said of items, read from JSON Lines or CSV with line numbers."""
+"""Labelled sets: what people (or a known right answer) say about items, read from JSON Lines or CSV with line numbers."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ Key = tuple[str, str]
 """The id and the criterion of an item."""
 
 MAX_PROBLEMS = 50
-"""Reading stops where so many things are wrong."""
+"""Reading stops after this many problems."""
 
-_WORDS = {"pass": True, "fail": False, "true": True, "false": False, "1": True, "0": False}
+_VERDICTS = {"pass": True, "fail": False, "true": True, "false": False, "1": True, "0": False}
 
 
 def _read_verdict(given: object) -> object:
-    """1 and 0, "pass" and "fail" as they are often written."""
+    """Accept 1 and 0, "pass" and "fail" in their usual spellings."""
     if isinstance(given, str):
-        return _WORDS.get(given.strip().casefold(), given)
+        return _VERDICTS.get(given.strip().casefold(), given)
     return bool(given) if type(given) is int and given in (0, 1) else given
 
 
-def _is_unsaid(decides: object) -> bool:
-    """Digests of sets in which no label decides are what they always were."""
+def _is_false(decides: object) -> bool:
+    """Leave `decides` out where false, so that digests of sets without deciding labels stay as they always were."""
     return not decides
 
 
 class AnnotatorLabel(FrozenModel):
-    """What one annotator said of an item."""
+    """One annotator's label of an item."""
 
     annotator: str = Field(min_length=1)
     label: Annotated[bool, BeforeValidator(_read_verdict)]
     """Whether the item passes; also 1 and 0, "pass" and "fail"."""
     note: str = ""
-    decides: bool = Field(default=False, exclude_if=_is_unsaid)
-    """Whether it settles what annotators differ on: then it is the item's label, and no opinion beside theirs."""
+    decides: bool = Field(default=False, exclude_if=_is_false)
+    """Whether it settles a disagreement between annotators: it is then the item's label, and does not count as another
+    opinion."""
 
 
 class LabelledItem(FrozenModel):
@@ -59,30 +60,31 @@ class LabelledItem(FrozenModel):
     criterion: str = Field(min_length=1)
     step: Stage | None = None
     trace: dict[str, JsonValue] | None = None
-    """A trace as POST /v1/score takes it; or else `payload` (what the tool returned) and `answer` (what the model said)."""
+    """A trace as POST /v1/score takes it; instead of it `payload` (what the tool returned) and `answer` (what the model
+    said)."""
     payload: JsonValue = None
     answer: str | None = None
     labels: Some[AnnotatorLabel]
     source: str = ""
     group: str = Field(min_length=1)
-    """Items of one payload or conversation: they are never on both sides of a split."""
+    """Its payload or conversation. Items of one group are never on both sides of a split."""
     split: Split | None = None
-    """Where it must go; absent: chance decides, group by group."""
+    """The side of the split it must be on; absent: chance decides, group by group."""
     origin: Origin = "human"
     stratum: str = ""
-    """Who wrote it, or another thing that would explain labels by itself: ranking is also measured within strata."""
+    """Who wrote it, or anything else that could explain labels by itself: ranking is also measured within strata."""
     family: str = ""
     """The family of tools it is about."""
     period: str = ""
-    """When it was sampled, in any words that sort: a month, a release."""
+    """When it was sampled, in any form that sorts: a month, a release."""
     run: str = ""
-    """The run whose step it is; where set, the calls of the last message of its trace are meant, and it is also told
-    which step of a run was the first wrong one."""
+    """The run that it is a step of. If set, the item is about the calls of the last message of its trace, and reports also
+    say whether the first wrong step of the run was found."""
     position: int = Field(default=0, ge=0)
-    """Where in that run it stands."""
+    """Its position in that run."""
 
     @model_validator(mode="after")
-    def _once_each(self) -> LabelledItem:
+    def _check_annotators(self) -> LabelledItem:
         if sum(label.decides for label in self.labels) > 1:
             raise ValueError("two labels decide; one does")
         twice = [name for name, n in Counter(label.annotator for label in self.opinions).items() if n > 1]
@@ -92,22 +94,22 @@ class LabelledItem(FrozenModel):
 
     @property
     def key(self) -> Key:
-        """What predictions are matched by."""
+        """The key that predictions are matched by."""
         return self.id, self.criterion
 
     @property
     def opinions(self) -> tuple[AnnotatorLabel, ...]:
-        """What annotators say by themselves: all labels but one that decides."""
+        """The labels of the annotators themselves: all but one that decides."""
         return tuple([label for label in self.labels if not label.decides])
 
     @property
     def counts(self) -> Counter[bool]:
-        """How many annotators pass and fail it."""
+        """How many annotators pass it, and how many fail it."""
         return Counter(label.label for label in self.opinions)
 
     @lazy
     def passes(self) -> bool:
-        """What was decided, else what most annotators say; where they are even, what the first one says."""
+        """The deciding label, else the majority; the first label on a tie."""
         for label in self.labels:
             if label.decides:
                 return label.label
@@ -117,7 +119,7 @@ class LabelledItem(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """Items in the order of their keys, and the line of each in its source."""
+    """Items in the order of their keys, and each item's line in its source."""
 
     items: tuple[LabelledItem, ...]
     lines: Mapping[Key, int]
@@ -125,16 +127,16 @@ class LabelledSet:
 
 
 def find_origin(items: Iterable[LabelledItem]) -> Origin:
-    """What the labels of these items are at worst."""
-    found = {item.origin for item in items}
-    return "constructed" if "constructed" in found else "gold" if "gold" in found else "human"
+    """Return the least trustworthy origin of these items' labels."""
+    origins = {item.origin for item in items}
+    return "constructed" if "constructed" in origins else "gold" if "gold" in origins else "human"
 
 
-def build_labelled_set(found: Iterable[tuple[int, LabelledItem]], *, source: str) -> LabelledSet:
-    """The set of items with their lines; InputError for none, and for an item that stands there twice."""
+def build_labelled_set(numbered: Iterable[tuple[int, LabelledItem]], *, source: str) -> LabelledSet:
+    """Build the set of items with their lines; InputError for no items, and for an item that appears twice."""
     items: dict[Key, LabelledItem] = {}
     lines: dict[Key, int] = {}
-    for line, item in found:
+    for line, item in numbered:
         if item.key in items:
             raise InputError([_build_repeat_problem(line, item, lines[item.key])])
         items[item.key], lines[item.key] = item, line
@@ -144,7 +146,7 @@ def build_labelled_set(found: Iterable[tuple[int, LabelledItem]], *, source: str
 
 
 def join_held_out(fitted: LabelledSet, held_out: LabelledSet) -> LabelledSet:
-    """One set in which all items of the first are fitted and all of the second are held out, whatever they say of it.
+    """Join two sets: all items of the first are fitted and all of the second held out, whatever their own `split` says.
 
     InputError for an item or a group that is in both.
     """
@@ -170,12 +172,12 @@ def _build_repeat_problem(line: int, item: LabelledItem, first: int) -> Problem:
 
 
 def read_labels(lines: Iterable[str], *, source: str = "labels") -> LabelledSet:
-    """The set that JSON Lines hold. InputError names each line, the place in it and what was expected."""
+    """Read a set from JSON Lines. InputError names each line, the place in it and what was expected."""
     return build_labelled_set(read_models(parse_lines(lines), _ITEM), source=source)
 
 
 def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The object of each line that is not empty, with its number from 1; InputError for a line that holds none."""
+    """Yield the object of each non-empty line with its number from 1; InputError for a line that holds none."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -189,12 +191,15 @@ def parse_lines(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def read_models(rows: Iterable[tuple[int, dict[str, Any]]], adapter: TypeAdapter[Any]) -> list[tuple[int, Any]]:
-    """The model of each row with its line; InputError with the problems of all rows, up to `MAX_PROBLEMS`."""
-    read: list[tuple[int, Any]] = []
+    """Validate each row and return the models with their lines; InputError lists the problems of all rows.
+
+    Reading stops after `MAX_PROBLEMS`.
+    """
+    models: list[tuple[int, Any]] = []
     problems: list[Problem] = []
     for line, row in rows:
         try:
-            read.append((line, adapter.validate_python(row)))
+            models.append((line, adapter.validate_python(row)))
         except ValidationError as error:
             problems += [
                 Problem(f"line {line}: {p.path}".removesuffix(": "), p.message) for p in list_problems(error, row)
@@ -203,7 +208,7 @@ def read_models(rows: Iterable[tuple[int, dict[str, Any]]], adapter: TypeAdapter
             break
     if problems:
         raise InputError(problems)
-    return read
+    return models
 
 
 _ITEM: TypeAdapter[LabelledItem] = TypeAdapter(LabelledItem)
@@ -225,13 +230,13 @@ ITEM_COLUMNS = (
     "position",
 )
 LABEL_COLUMNS = ("annotator", "label", "note")
-NEEDED = ("id", "criterion", "group", "annotator", "label")
+REQUIRED_COLUMNS = ("id", "criterion", "group", "annotator", "label")
 
 
 def read_csv(text: str, *, source: str = "labels") -> LabelledSet:
-    """The set of a CSV table with a head: a line for each label; lines of one id and criterion are one item.
+    """Read a set from a CSV table with a header: one line per label; lines with the same id and criterion are one item.
 
-    InputError for columns that are missing or unknown (line 1), and for the line of an item that contradicts its first one.
+    InputError for missing or unknown columns (line 1), and for a line that contradicts the first line of its item.
     """
     table = csv.reader(StringIO(text, newline=""), strict=True)
     try:
@@ -247,7 +252,7 @@ def read_csv(text: str, *, source: str = "labels") -> LabelledSet:
 
 def _read_head(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
     head = [name.strip() for name in rows[0][1]] if rows else []
-    missing = [name for name in NEEDED if name not in head]
+    missing = [name for name in REQUIRED_COLUMNS if name not in head]
     unknown = [name for name in head if name not in (*ITEM_COLUMNS, *LABEL_COLUMNS)]
     if missing:
         raise InputError.at("line 1", f"no column {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""Two judges on the same items: by how much a figure differs, with an interval that keeps each item's two values together."""
+"""Paired differences of two judges on the same items: an interval that keeps the two values of each item together."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Figure = Callable[[LabelTally], float | None]
 def compute_differences(
     a: Sequence[FigureRow], b: Sequence[FigureRow], figures: Mapping[str, tuple[Figure, Figure]], resampling: Resampling
 ) -> dict[str, Measure]:
-    """Each figure of b minus that of a. The rows are of the same items in the same order, which changes nothing.
+    """Compute each figure of b minus that of a. The rows are of the same items in the same order; which order does not matter.
 
-    `figures`: how each is worked out for a and for b (they may have thresholds of their own). Whole groups are drawn, both
-    sides the same ones. None where a figure is undefined on a side.
+    `figures`: the functions that compute each figure for a and for b (the two may use different thresholds). Whole groups are
+    drawn, the same ones for both sides. None where a figure is undefined on one side.
     """
     pairs = sorted(zip(a, b, strict=True))
     left, right = (TallyRows([pair[at].value for pair in pairs], [pair[at].label for pair in pairs]) for at in (0, 1))
@@ -31,9 +31,11 @@ def compute_differences(
     values = statistics(np.ones(len(pairs)))
     if not resampling.draws:
         return {name: Measure(value) for name, value in values.items()}
-    found = compute_intervals(statistics, [one.group for one, _ in pairs], count=resampling.draws, seed=resampling.seed)
-    return {name: Measure(value, *(found[name] or (None, None))) for name, value in values.items()}
+    intervals = compute_intervals(
+        statistics, [one.group for one, _ in pairs], count=resampling.draws, seed=resampling.seed
+    )
+    return {name: Measure(value, *(intervals[name] or (None, None))) for name, value in values.items()}
 
 
-def _subtract(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def _subtract(minuend: float | None, subtrahend: float | None) -> float | None:
+    return None if minuend is None or subtrahend is None else minuend - subtrahend

@@ -1,7 +1,7 @@
-"""The file that predictions are written to as they come, and that a later start goes on with.
+"""The file that predictions are written to as they arrive, and that a later start resumes.
 
-Beside it stands a small file that says what they were made from. What differs from it begins a file of its own: one file
-holds the answers to one set of questions.
+A small file beside it records what the predictions are made from. Anything made from something else needs a file of its own:
+one file holds the answers to one set of questions.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class PredictionBasis(FrozenModel):
     labels: str
     """sha256 of the labelled items, in the order of their keys."""
     rubric: str
-    """Its id, and sha256 of all in it that scores."""
+    """The rubric's id, and sha256 of everything in it that affects scores."""
     judges: dict[str, str]
-    """sha256 of the file of each judge."""
+    """sha256 of each judge's file, by judge id."""
     model: str
-    """As it is set, or as the judges name it."""
+    """The model as configured, or as the judges name it."""
     api_base: str | None = None
     assembly: int = ASSEMBLY
 
 
-_WORDS = {
+_CHANGES = {
     "labels": "the labelled set has changed",
     "rubric": "the rubric is another",
     "judges": "a judge has changed",
@@ -54,7 +54,7 @@ _WORDS = {
 def build_basis(
     items: Iterable[LabelledItem], rubric: Rubric, *, model: str, api_base: str | None = None
 ) -> PredictionBasis:
-    """What the predictions of these items by this rubric are made from."""
+    """Describe what the predictions of these items by this rubric are made from."""
     text = json.dumps([item.model_dump(mode="json") for item in items], sort_keys=True, separators=(",", ":"))
     return PredictionBasis(
         labels=sha256(text.encode()).hexdigest(),
@@ -67,60 +67,60 @@ def build_basis(
 
 @dataclass(frozen=True, slots=True)
 class PredictionFile:
-    """A file of predictions that is open: those that were there, and a way to add to them."""
+    """An open file of predictions: those it already holds, and a way to add more."""
 
     known: tuple[Prediction, ...]
     _file: IO[bytes]
 
     def add(self, one: Prediction) -> None:
-        """Writes one prediction; it is there even if this process is killed right after."""
+        """Write one prediction; it survives even if this process is killed right after."""
         self._file.write(one.model_dump_json().encode() + b"\n")
         self._file.flush()
 
 
 @contextmanager
-def open_predictions(out: Path, begun: PredictionBasis) -> Generator[PredictionFile]:
-    """The file at `out`, begun or gone on with. A last line that was cut off is taken away: it is asked for again.
+def open_predictions(out: Path, basis: PredictionBasis) -> Generator[PredictionFile]:
+    """Open the file at `out`, new or to resume. A truncated last line is removed, and its question asked again.
 
-    InputError where it holds what was made from something else, where no such file stands beside it, where another process
-    writes it, and with the line of what cannot be read. OSError where it cannot be written.
+    InputError where the file was made from something else, where its basis file is missing, where another process is writing
+    to it, and for a line that cannot be read. OSError where it cannot be written.
     """
     with out.open("a+b") as file:
         _lock_file(out, file)
-        _admit(out, begun, empty=not file.tell())
+        _check_basis(out, basis, empty=not file.tell())
         yield PredictionFile(_read_whole_lines(out, file), file)
         os.fsync(file.fileno())
 
 
-def build_note_path(out: Path) -> Path:
-    """The file that says what the predictions at `out` were made from."""
+def build_basis_path(out: Path) -> Path:
+    """Return the path of the file that records what the predictions at `out` are made from."""
     return out.with_name(f"{out.name}.begun")
 
 
-def _admit(out: Path, begun: PredictionBasis, *, empty: bool) -> None:
-    note = build_note_path(out)
+def _check_basis(out: Path, basis: PredictionBasis, *, empty: bool) -> None:
+    basis_path = build_basis_path(out)
     if empty:
-        _write_note(note, begun)
+        _write_basis(basis_path, basis)
         return
-    if not note.exists():
+    if not basis_path.exists():
         raise InputError.at(str(out), "stands there already and was not begun by this command; name another file")
     try:
-        before = PredictionBasis.model_validate_json(note.read_bytes())
+        before = PredictionBasis.model_validate_json(basis_path.read_bytes())
     except ValidationError:
-        raise InputError.at(str(note), f"cannot be read; name another file than {out}, or remove both") from None
-    changed = [words for name, words in _WORDS.items() if getattr(before, name) != getattr(begun, name)]
+        raise InputError.at(str(basis_path), f"cannot be read; name another file than {out}, or remove both") from None
+    changed = [words for name, words in _CHANGES.items() if getattr(before, name) != getattr(basis, name)]
     if changed:
         raise InputError.at(
             str(out),
-            f"was begun otherwise, and cannot go on: {', '.join(changed)}. Name another file, or remove it and {note.name}",
+            f"was begun otherwise, and cannot go on: {', '.join(changed)}. Name another file, or remove it and {basis_path.name}",
         )
 
 
-def _write_note(note: Path, begun: PredictionBasis) -> None:
-    """All of it or nothing."""
-    draft = note.with_name(f"{note.name}.{os.getpid()}")
-    draft.write_text(begun.model_dump_json(indent=1) + "\n", "utf-8")
-    draft.replace(note)
+def _write_basis(path: Path, basis: PredictionBasis) -> None:
+    """Write all of it or nothing."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(basis.model_dump_json(indent=1) + "\n", "utf-8")
+    draft.replace(path)
 
 
 def _lock_file(out: Path, file: IO[bytes]) -> None:

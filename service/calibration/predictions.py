@@ -1,4 +1,4 @@
-"""What judges said of labelled items, recorded earlier or just now."""
+"""Judges' answers about labelled items, recorded earlier or just now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
 
 RECORDED = "recorded"
-"""The judge of predictions that name none."""
+"""The judge name of predictions that give none."""
 
 
 class AnswerId(NamedTuple):
@@ -29,7 +29,7 @@ class AnswerId(NamedTuple):
 
 
 class MemberAnswer(FrozenModel):
-    """What one model of a jury said: all its votes on a question together."""
+    """The answer of one model of a jury: the mean of its votes on a question."""
 
     model: str
     raw: Share
@@ -38,9 +38,9 @@ class MemberAnswer(FrozenModel):
 
 
 class Prediction(FrozenModel):
-    """One answer of a judge: its own value in [0, 1], 1 where all is well.
+    """One answer of a judge: its raw value in [0, 1], where 1 means all is well.
 
-    Of an item about which several questions are asked it is what the criterion comes to: the value of the worst.
+    For an item about which several questions are asked it is the criterion's result: the lowest value.
     """
 
     id: str = Field(min_length=1)
@@ -48,65 +48,65 @@ class Prediction(FrozenModel):
     raw: Share
     judge: str = RECORDED
     judge_digest: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
-    """sha256 of the judge file. Absent: that of the judge's name, and a fit binds to no judge file."""
+    """sha256 of the judge file. Absent: the sha256 of the judge's name, and a fit binds to no judge file."""
     model: str = "unknown"
-    """As the provider names it."""
+    """The model's name as the provider gives it."""
     assembly: int = 1
     evidence: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
-    """sha256 of how code looked before the judge was asked; empty where it was shown no evidence."""
+    """sha256 of how code gathered evidence for the judge; empty where it was shown none."""
     route: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
-    """sha256 of the way to the model: its address, what was masked; empty: as it is from the start."""
+    """sha256 of the route to the model: its address and what was masked; empty for the default route."""
     sample: int = Field(default=0, ge=0)
-    """Which of several answers to the same question."""
+    """Which of several answers to the same question, from 0."""
     reason: str = ""
-    """Why, in the judge's own words."""
+    """The judge's reason, in its own words."""
     cost_usd: float | None = Field(default=None, ge=0)
-    """What it cost in dollars, all votes together; None: nobody knows."""
+    """The cost in dollars of all votes together; None: unknown."""
     latency_ms: float | None = Field(default=None, ge=0)
-    """How long it took, in milliseconds; None: nobody knows, say because it came from a cache."""
+    """The time it took, in milliseconds; None: unknown, for example because it came from a cache."""
     members: Several[MemberAnswer] = ()
-    """Of a jury, what each of its models said; `raw` is then their mean."""
+    """For a jury, the answer of each of its models; `raw` is then their mean."""
     group: str | None = Field(default=None, min_length=1)
-    """The payload or conversation of an item that has no label; a labelled one says so itself."""
+    """The payload or conversation of an item that has no label; a labelled item names its own."""
 
     @property
-    def said(self) -> AnswerId:
-        """Which answer it is."""
+    def answer_id(self) -> AnswerId:
+        """Which answer this is."""
         return AnswerId(self.id, self.criterion, self.sample, self.judge)
 
     def weigh_by(self, fit: Fit) -> float:
-        """The raw value that the map of a fit takes: of a jury, by its weights."""
+        """Return the raw value that a fit's map takes: for a jury, weighted by the fit."""
         return fit.weigh(self.raw, {member.model: member.raw for member in self.members})
 
     @property
     def binding(self) -> Binding:
-        """The very judge that spoke."""
+        """The exact judge that answered."""
         digest = self.judge_digest or sha256(self.judge.encode()).hexdigest()
         return Binding(self.judge, digest, self.model, self.assembly, self.evidence, self.route)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePredictions:
-    """All that one judge said about one criterion: item -> its values, by sample."""
+    """All answers of one judge on one criterion: for each item its values, by sample."""
 
     binding: Binding
     criterion: str
     raw: Mapping[Key, tuple[float, ...]]
     title: str = ""
     reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
-    """Why it said what it said first, where it told."""
+    """The reason for the first answer, where given."""
     groups: Mapping[Key, str] = field(default_factory=dict[Key, str])
-    """Those of its items, where its predictions name them."""
+    """The groups of items whose predictions name them."""
     costs: Mapping[Key, float] = field(default_factory=dict[Key, float])
-    """What its first answers cost in dollars, where that is known."""
+    """The cost of the first answers in dollars, where known."""
     latencies: Mapping[Key, float] = field(default_factory=dict[Key, float])
-    """How long they took in milliseconds, likewise."""
+    """The time of the first answers in milliseconds, where known."""
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Of a jury, how much each model counts."""
+    """For a jury, the weight of each model."""
 
     @property
     def name(self) -> str:
-        """What a report calls it."""
+        """The name it goes by in reports."""
         judge, model = self.binding.judge, self.binding.model
         if self.title:
             return self.title
@@ -117,15 +117,15 @@ _PREDICTION: TypeAdapter[Prediction] = TypeAdapter(Prediction)
 
 
 def read_predictions(lines: Iterable[str]) -> tuple[Prediction, ...]:
-    """The predictions of JSON Lines; InputError names each line, the place in it and what was expected."""
-    found = read_models(parse_lines(lines), _PREDICTION)
+    """Read predictions from JSON Lines; InputError names each line, the place in it and what was expected."""
+    predictions = read_models(parse_lines(lines), _PREDICTION)
     seen: dict[tuple[object, ...], int] = {}
-    for line, one in found:
+    for line, one in predictions:
         key = (one.id, one.criterion, one.binding, one.sample)
         if key in seen:
             raise InputError.at(f"line {line}", f"{one.id!r} has sample {one.sample} of this judge in line {seen[key]}")
         seen[key] = line
-    return tuple([one for _, one in found])
+    return tuple([one for _, one in predictions])
 
 
 class JuryId(NamedTuple):
@@ -133,42 +133,42 @@ class JuryId(NamedTuple):
 
     criterion: str
     binding: Binding
-    """With all of its models."""
+    """The judge with all of its models."""
 
 
 def split_juries(predictions: Iterable[Prediction]) -> tuple[list[Prediction], frozenset[JuryId]]:
-    """Each answer of a jury as those of its models, beside all that one model said; and which juries there are.
+    """Split each jury's answer into those of its models, and return all answers and the juries they came from.
 
-    What a model said as a member and by itself too counts once.
+    An answer that a model gave both as a member and alone counts once.
     """
-    found: dict[tuple[AnswerId, Binding], Prediction] = {}
+    answers: dict[tuple[AnswerId, Binding], Prediction] = {}
     juries: set[JuryId] = set()
     for one in predictions:
         if one.members:
             models = join_models([member.model for member in one.members])
             juries.add(JuryId(one.criterion, replace(one.binding, model=models)))
         for alone in [one.model_copy(update={**dict(member), "members": ()}) for member in one.members] or [one]:
-            found.setdefault((alone.said, alone.binding), alone)
-    return list(found.values()), frozenset(juries)
+            answers.setdefault((alone.answer_id, alone.binding), alone)
+    return list(answers.values()), frozenset(juries)
 
 
 def group_by_judge(predictions: Iterable[Prediction]) -> tuple[JudgePredictions, ...]:
-    """The predictions of each judge and criterion, in the order of their names."""
-    found: dict[tuple[str, Binding], list[Prediction]] = defaultdict(list)
-    for one in sorted(predictions, key=lambda one: one.said):
-        found[one.criterion, one.binding].append(one)
-    recorded = [_build_recorded(criterion, binding, said) for (criterion, binding), said in found.items()]
+    """Group the predictions by judge and criterion, sorted by name."""
+    by_judge: dict[tuple[str, Binding], list[Prediction]] = defaultdict(list)
+    for one in sorted(predictions, key=lambda one: one.answer_id):
+        by_judge[one.criterion, one.binding].append(one)
+    recorded = [_build_recorded(criterion, binding, said) for (criterion, binding), said in by_judge.items()]
     return tuple(sorted(recorded, key=lambda one: (one.criterion, one.name, one.binding.fingerprint)))
 
 
-def _build_recorded(criterion: str, binding: Binding, said: Iterable[Prediction]) -> JudgePredictions:
-    """One judge's predictions; those of an item are in the order of their samples."""
+def _build_recorded(criterion: str, binding: Binding, predictions: Iterable[Prediction]) -> JudgePredictions:
+    """Collect one judge's predictions; the values of an item are in the order of their samples."""
     raw: dict[Key, tuple[float, ...]] = {}
     reasons: dict[Key, str] = {}
     groups: dict[Key, str] = {}
     costs: dict[Key, float] = {}
     latencies: dict[Key, float] = {}
-    for one in said:
+    for one in predictions:
         key = (one.id, one.criterion)
         raw[key] = (*raw.get(key, ()), one.raw)
         reasons.setdefault(key, one.reason)
@@ -178,5 +178,7 @@ def _build_recorded(criterion: str, binding: Binding, said: Iterable[Prediction]
             costs.setdefault(key, one.cost_usd)
         if one.latency_ms is not None:
             latencies.setdefault(key, one.latency_ms)
-    told = {key: reason for key, reason in reasons.items() if reason}
-    return JudgePredictions(binding, criterion, raw, reasons=told, groups=groups, costs=costs, latencies=latencies)
+    given_reasons = {key: reason for key, reason in reasons.items() if reason}
+    return JudgePredictions(
+        binding, criterion, raw, reasons=given_reasons, groups=groups, costs=costs, latencies=latencies
+    )

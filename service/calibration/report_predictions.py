@@ -1,4 +1,4 @@
-"""What a report says of the judges of one criterion, as predictions that are held against labels."""
+"""Read a report's outcomes of one criterion as predictions, to be compared with labels."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from service.core.report import Report, ReportOutcome
 from service.core.rubric import CompiledCriterion, Criterion, Rubric
 from service.errors import NOBODY_THERE, InputError
 
-DECIDED = "code decides it, and nobody is asked"
+DECIDED_BY_CODE = "code decides it, and nobody is asked"
 
 
 @dataclass(frozen=True, slots=True)
 class UnansweredItem:
-    """An item that no judge gave an answer for."""
+    """An item that no judge answered."""
 
-    said: AnswerId
+    answer_id: AnswerId
     reason: str
-    nobody: str | None = None
-    """The cause, where no question has to do with it: then it is so of all the others."""
-    decided: bool = False
-    """Whether there is nothing to ask, here as in scoring: code decides it, or nothing of the kind was done."""
+    shared_cause: str | None = None
+    """The cause, where it lies in no single question and so affects all others too."""
+    nothing_to_ask: bool = False
+    """Whether there is nothing to ask, here as in scoring: code decides it, or the item contains nothing to judge."""
 
     def __str__(self) -> str:
-        return f"{self.said.id}: {self.reason}"
+        return f"{self.answer_id.id}: {self.reason}"
 
 
 def find_criterion(rubric: Rubric, criterion: str) -> Criterion:
-    """The criterion of that id, which a judge decides; InputError where there is none."""
+    """Return the judged criterion of that id; InputError where there is none."""
     for one in rubric.criteria:
         if one.id == criterion and isinstance(one.check, JudgeCheck):
             return one
@@ -48,62 +48,64 @@ def find_criterion(rubric: Rubric, criterion: str) -> Criterion:
 
 
 def list_judges(rubric: Rubric, criterion: str) -> tuple[str, ...]:
-    """The ids of the judges that decide a criterion, of a cascade all in their order; InputError where none does."""
+    """List the ids of the judges that decide a criterion, those of a cascade in order; InputError where none does."""
     check = find_criterion(rubric, criterion).check
     return (check.judge, *check.then) if isinstance(check, JudgeCheck) else ()
 
 
 def find_evidence(rubric: Rubric, criterion: str) -> str:
-    """sha256 of how code looks before the judge of a criterion; empty where it does not."""
+    """Return the sha256 of how code gathers evidence for the judge of a criterion; empty where it gathers none."""
     check = find_criterion(rubric, criterion).check
     return check.looks if isinstance(check, JudgeCheck) else ""
 
 
 def read_prediction(
-    said: AnswerId, report: Report, rubric: Rubric, *, steps: Collection[int] | None = None
+    answer_id: AnswerId, report: Report, rubric: Rubric, *, steps: Collection[int] | None = None
 ) -> Prediction | UnansweredItem:
-    """What a judge of a rubric said of an item, by the report on it: what its fit would decide.
+    """Read a judge's prediction about an item from the report on it: the value that its fit would decide on.
 
-    Of several questions that is the lowest value where the criterion takes the worst: by a map that never falls it passes, or
-    is left open, just where the criterion does. Where it takes the mean, a label of the whole says nothing of any of them.
-    `steps`: the indexes of the steps that the item is about; None: all.
+    Where the criterion takes the worst of several questions, that is the lowest value: under a map that never decreases it
+    passes, or is left open, exactly when the criterion does. Where the criterion takes the mean, a label of the whole says
+    nothing about any single question. `steps`: the indexes of the steps that the item is about; None: all.
     """
-    criterion = find_criterion(rubric, said.criterion)
+    criterion = find_criterion(rubric, answer_id.criterion)
     if steps is not None:
         report = replace(report, steps=tuple([one for one in report.steps if one.index in steps]))
-    outcomes = list_outcomes(report, said.criterion)
+    outcomes = list_outcomes(report, answer_id.criterion)
     if not outcomes and steps is not None and not steps:
-        return UnansweredItem(said, "its last message makes no call, and the judge is asked of calls", decided=True)
+        return UnansweredItem(
+            answer_id, "its last message makes no call, and the judge is asked of calls", nothing_to_ask=True
+        )
     judged = [one for one in outcomes if isinstance(one, JudgedScore | WithheldJudgement)]
-    open_ones = [one for one in outcomes if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)]
-    lacking = [one for one in open_ones if not isinstance(one, WithheldJudgement)]
+    open_outcomes = [one for one in outcomes if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)]
+    unanswered = [one for one in open_outcomes if not isinstance(one, WithheldJudgement)]
     if judged and _is_refuted(outcomes, criterion):
-        return UnansweredItem(said, DECIDED, decided=True)
-    if not judged or lacking:
+        return UnansweredItem(answer_id, DECIDED_BY_CODE, nothing_to_ask=True)
+    if not judged or unanswered:
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
         causes = [
             outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in NOBODY_THERE
         ]
         if not reasons and outcomes:
-            return UnansweredItem(said, DECIDED, decided=True)
-        return UnansweredItem(said, reasons[0] if reasons else "the judge was not asked", next(iter(causes), None))
+            return UnansweredItem(answer_id, DECIDED_BY_CODE, nothing_to_ask=True)
+        return UnansweredItem(answer_id, reasons[0] if reasons else "the judge was not asked", next(iter(causes), None))
     chosen = choose_deciding(judged, criterion)
     if chosen is None:
         reason = f"{len(judged)} questions, of which the criterion takes the mean: label steps of a run, or traces of one each"
-        return UnansweredItem(said, reason)
-    return build_prediction(said, chosen, rubric)
+        return UnansweredItem(answer_id, reason)
+    return build_prediction(answer_id, chosen, rubric)
 
 
 def choose_deciding(
     judged: Sequence[JudgedScore | WithheldJudgement], criterion: Criterion
 ) -> JudgedScore | WithheldJudgement | None:
-    """The judgement that decides a criterion: its only one, or the lowest where it takes the worst; None where none does."""
+    """Choose the judgement that decides a criterion: its only one, or the lowest where it takes the worst; None if neither."""
     alone = len(judged) == 1 or CompiledCriterion.of(criterion).takes_worst
     return min(judged, key=lambda outcome: outcome.raw) if judged and alone else None
 
 
 def _is_refuted(outcomes: Sequence[ReportOutcome], criterion: Criterion) -> bool:
-    """Whether code has failed it already, whatever a judge says of the rest."""
+    """Whether code has already failed the criterion, whatever a judge says about the rest."""
     failed = [
         one for one in outcomes if isinstance(one, Scored) and not isinstance(one, JudgedScore) and not one.passed
     ]
@@ -111,34 +113,34 @@ def _is_refuted(outcomes: Sequence[ReportOutcome], criterion: Criterion) -> bool
 
 
 def list_judged(report: Report, criterion: str) -> list[JudgedScore | WithheldJudgement]:
-    """What judges said in a report of one criterion, whether it counts there or not."""
+    """List what judges said about one criterion in a report, whether it counts there or not."""
     return [
         outcome for outcome in list_outcomes(report, criterion) if isinstance(outcome, JudgedScore | WithheldJudgement)
     ]
 
 
 def list_outcomes(report: Report, criterion: str) -> list[ReportOutcome]:
-    """The outcomes of one criterion in a report."""
+    """List the outcomes of one criterion in a report."""
     loose = [each.outcome for one in report.criteria if one.id == criterion for each in one.outcomes]
     return [*loose, *[step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]]
 
 
-def build_prediction(said: AnswerId, outcome: JudgedScore | WithheldJudgement, rubric: Rubric) -> Prediction:
-    """A judge's outcome as a prediction. Of a jury, `model` is all of its models, as fits are bound to them."""
+def build_prediction(answer_id: AnswerId, outcome: JudgedScore | WithheldJudgement, rubric: Rubric) -> Prediction:
+    """Turn a judge's outcome into a prediction. For a jury, `model` names all of its models, because fits are bound to them."""
     judge, note = rubric.judges_by_id[outcome.judge.id], outcome.judge
     members = _list_members(note) if judge.models else ()
     asked = note.cache == "miss"
     return Prediction(
-        id=said.id,
-        criterion=said.criterion,
+        id=answer_id.id,
+        criterion=answer_id.criterion,
         raw=outcome.raw,
         judge=judge.id,
         judge_digest=judge.digest,
         model=join_models([member.model for member in members] or [vote.model for vote in note.votes] or [note.model]),
         assembly=ASSEMBLY,
-        evidence=find_evidence(rubric, said.criterion),
+        evidence=find_evidence(rubric, answer_id.criterion),
         route=note.route,
-        sample=said.sample,
+        sample=answer_id.sample,
         reason=note.reason,
         cost_usd=note.cost_usd if asked else None,
         latency_ms=note.latency_ms if asked else None,
@@ -147,13 +149,13 @@ def build_prediction(said: AnswerId, outcome: JudgedScore | WithheldJudgement, r
 
 
 def _list_members(note: JudgeNote) -> tuple[MemberAnswer, ...]:
-    """What each model of a jury said, as votes tell it; none where one of them could not tell."""
+    """List the answer of each model of a jury from its votes; none where one of them has no value."""
     by_model: dict[str, list[JudgeVote]] = {}
     for vote in note.votes:
         by_model.setdefault(vote.model, []).append(vote)
     members = [_build_member(model, votes) for model, votes in by_model.items()]
-    told = [member for member in members if member is not None]
-    return tuple(told) if len(told) == len(members) > 1 else ()
+    answered = [member for member in members if member is not None]
+    return tuple(answered) if len(answered) == len(members) > 1 else ()
 
 
 def _build_member(model: str, votes: Sequence[JudgeVote]) -> MemberAnswer | None:

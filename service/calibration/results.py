@@ -1,4 +1,4 @@
-"""What a calibration run found, as data: the report that JSON, Markdown and HTML show."""
+"""The results of a calibration run as data: the report that JSON, Markdown and HTML show."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ UNDEFINED = Measure(None)
 
 @dataclass(frozen=True, slots=True)
 class LabelFacts:
-    """What the labelled items of one criterion are. `alpha` and the like are in `humans`."""
+    """Facts about the labelled items of one criterion. Alpha and the like are in `humans`."""
 
     criterion: str
     origin: Origin
-    """constructed where any item is, else gold where any is."""
+    """constructed where any item is, else gold where any is, else human."""
     items: int
     groups: int
     annotators: int
@@ -33,9 +33,9 @@ class LabelFacts:
     twice: int
     """Items that two or more annotators labelled."""
     passing: int
-    """Items that pass by the word of most annotators."""
+    """Items that pass by majority of their annotators."""
     humans: Figures | None
-    """One human beside another on all items that people labelled twice."""
+    """One human against another, on all items that people labelled twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class HeldOutSlice:
     figures: Figures
     humans: Figures | None
     first_error: Measure | None = None
-    """As of the judge's report."""
+    """As in the judge's report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,89 +72,89 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class AbstentionBand:
-    """The band of calibrated values in which a human is asked, and what such bands do to items they were not chosen on."""
+    """The band of calibrated values in which a human decides, and the effect of such bands on items they were not chosen on."""
 
     band: tuple[float, float]
     coverage: float
     """The share of held-out items that are decided."""
     accuracy: float | None
-    """Among them."""
+    """The accuracy among the decided items."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What is accepted where a share of accepted verdicts is to agree with humans, and what became of that.
+    """Which verdicts are accepted so that a share of them agrees with humans, and how that turned out.
 
     `guarantee` is the one that is served; the figures are of held-out items under thresholds that have not seen them.
     """
 
     guarantee: Guarantee
     coverage: Measure
-    """The share of items that is accepted. With nothing accepted there is no threshold that keeps the promise."""
+    """The share of items accepted; where nothing is accepted, no threshold keeps the promise."""
     agreement: Measure
-    """Among them."""
+    """The agreement among the accepted items."""
     n: int
     passing: Measure = UNDEFINED
-    """The agreement of the passes among them: what is promised is that of all together."""
+    """The agreement of the accepted passes; the promise covers passes and failures together."""
     failing: Measure = UNDEFINED
-    """That of the failures."""
+    """The agreement of the accepted failures."""
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeStage:
-    """A judge of a cascade: what comes to it, what it decides, and what it leaves."""
+    """A judge of a cascade: what reaches it, what it decides, and what it leaves."""
 
     judge: str
     reached: float
-    """The share of all items that comes to it."""
+    """The share of all items that reaches it."""
     decided: float
     """The share of all items that it decides."""
     agreement: Measure
-    """With labels, among what it decides."""
+    """The agreement with labels among what it decides."""
     guarantee: Guarantee | None
-    """What is served."""
+    """The guarantee that is served."""
     cost_usd: float | None
-    """What asking it of one item costs; None: nobody knows."""
+    """The cost of asking it about one item; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class CascadeReport:
-    """Judges one after the other, each asked only of what the one before leaves to it; the rest is for humans."""
+    """Judges in sequence, each asked only about what the previous one leaves; the rest goes to humans."""
 
     criterion: str
     share: float
-    """Of accepted verdicts, that is to agree with labels."""
+    """The share of accepted verdicts that must agree with labels."""
     stages: tuple[CascadeStage, ...]
     coverage: Measure
     """The share of all items that any stage decides."""
     agreement: Measure
     cost_usd: float | None
-    """What an item costs on average, all stages together."""
+    """The mean cost of an item, all stages together."""
     asked_for: bool
-    """Whether its fits are written. Else it only shows what a cascade would do."""
+    """Whether its fits are written; otherwise it only shows what a cascade would do."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutItem:
-    """A held-out item under the judge: what it can be compared by later."""
+    """A held-out item under the judge, kept so that it can be compared later."""
 
     id: str
     group: str
     label: bool
     raw: float
     value: float
-    """The calibrated one, by a map that has not seen it."""
+    """The calibrated value, by a map that has not seen the item."""
     passed: bool | None = None
-    """By that map's own threshold; None in reports of before, whose judges had one threshold."""
+    """The verdict by that map's own threshold; None in older reports, whose judges had a single threshold."""
 
     def passes_from(self, threshold: float) -> bool:
-        """The verdict; by this threshold where none was kept."""
+        """Return the verdict, by this threshold where none was stored."""
         return self.value >= threshold if self.passed is None else self.passed
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
-    """One judge on one criterion. All figures are of held-out items: each scored once, by a map that has not seen it."""
+    """One judge on one criterion. All figures are of held-out items, each scored once by a map that has not seen it."""
 
     name: str
     criterion: str
@@ -164,23 +164,23 @@ class JudgeReport:
     model: str
     fit_id: str
     calibrated: bool
-    """Whether the labels were enough, and of a kind, to call its values calibrated."""
+    """Whether the labels were enough, and of the right kind, to call its values calibrated."""
     method: Method
     fitted: int
     held_out: int
     fitted_groups: int
     held_out_groups: int
     missing: int
-    """Labelled items that it said nothing about."""
+    """Labelled items that it gave no answer for."""
     threshold: float
-    """Of the map that is served, as all that says what is served."""
+    """The threshold of the served map."""
     own_threshold: float
     own: Figures
-    """Its raw value taken for a probability, with verdicts at its own threshold."""
+    """Its raw value taken as a probability, with verdicts at its own threshold."""
     after: Figures
-    """Its calibrated value, with verdicts at the threshold that was chosen on other items."""
+    """Its calibrated value, with verdicts at a threshold chosen on other items."""
     humans: Figures | None
-    """One human beside another on the same items, where people labelled them twice."""
+    """One human against another on the same items, where people labelled them twice."""
     where_humans_agree: Figures | None
     """Its calibrated value on the items that two or more people labelled alike."""
     slices: tuple[HeldOutSlice, ...]
@@ -193,7 +193,7 @@ class JudgeReport:
     length: LengthBias | None
     worst: tuple[Disagreement, ...]
     ece_by_chance: float | None
-    """The ECE that its calibrated values would show by chance alone, were they exactly right."""
+    """The ECE that its calibrated values would show by chance alone if they were exactly right."""
     ece_over_splits: Spread | None
     items: tuple[HeldOutItem, ...]
     least_decided: float = 0.8
@@ -201,33 +201,33 @@ class JudgeReport:
     promises: tuple[Promise, ...] = ()
     """By share, ascending."""
     guarantee: float | None = None
-    """The share that its fit promises; None: nothing."""
+    """The share that its fit guarantees; None: nothing."""
     cost_usd: float | None = None
-    """What an answer costs on average; None where it is not known of every item."""
+    """The mean cost of an answer; None unless it is known for every item."""
     why: str = ""
     """Why its values may not be called calibrated; empty where they may."""
     first_error: Measure | None = None
-    """Of items that are steps of runs: the share of runs of which it names the first wrong step, or none where there is none."""
+    """For items that are steps of runs: the share of runs in which judge and labels name the same first wrong step, or none."""
 
 
 @dataclass(frozen=True, slots=True)
 class JuryMember:
-    """One judge of a jury; what is not known is None."""
+    """One judge of a jury; None where a figure is unknown."""
 
     name: str
     weight: float
     price: float | None
-    """What an answer costs on average, in dollars."""
+    """The mean cost of an answer, in dollars."""
     latency_ms: float | None
     """The median time of an answer, in milliseconds."""
     agreement: float | None
-    """The share of held-out items on which it says what the labels say."""
+    """The share of held-out items on which it agrees with the labels."""
     gain: Measure
-    """By how much the jury's Brier score is lower with it than without, the others weighed anew."""
+    """How much lower the jury's Brier score is with it than without it, the others reweighted."""
 
     @property
     def pays(self) -> bool | None:
-        """Whether the jury is better for having it; None where the interval holds both, or there is none."""
+        """Whether the jury is better for having it; None where the interval contains 0, or there is none."""
         if self.gain.low is None or self.gain.high is None:
             return None
         return True if self.gain.low > 0 else False if self.gain.high < 0 else None
@@ -235,33 +235,33 @@ class JuryMember:
 
 @dataclass(frozen=True, slots=True)
 class JuryReport:
-    """Several judges as one, beside the best of them, on the same held-out items."""
+    """Several judges as one, against the best of them, on the same held-out items."""
 
     criterion: str
     weights: Mapping[str, float]
     best: str
     advantage: Advantage
     kept: bool | None
-    """Whether it is worth its price; None where no intervals say so."""
+    """Whether it is worth its price; None where there are no intervals to tell."""
     report: JudgeReport
     asked: bool = False
-    """Whether a judge lists these models: then its fit is written in any case."""
+    """Whether a judge lists these models: its fit is then written in any case."""
     members: tuple[JuryMember, ...] = ()
     price: float | None = None
-    """What an answer of all of them costs on average, in dollars; None where it is not known."""
+    """The mean cost of an answer of all members together, in dollars; None where unknown."""
     latency_ms: float | None = None
-    """The median time until the last of them has answered, in milliseconds; None where it is not known."""
+    """The median time until the last member has answered, in milliseconds; None where unknown."""
     agreement: float | None = None
-    """The share of held-out items on which it says what the labels say."""
+    """The share of held-out items on which it agrees with the labels."""
     unanimous: float | None = None
-    """The share of them on which all members say the same."""
+    """The share of them on which all members agree."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackReport:
-    """Many recorded judges as one logistic sum, beside the best of them by kappa, on the same items, held out. Not served.
+    """Many recorded judges in one logistic regression, against the best of them by kappa, on the same held-out items. Not served.
 
-    The best judge by its own word (0.5 and more passes), the stack from a threshold that was chosen on other items.
+    The best judge passes by its raw value (0.5 and more), the stack from a threshold chosen on other items.
     """
 
     criterion: str
@@ -274,7 +274,7 @@ class StackReport:
     first_error: Measure | None
     best_first_error: Measure | None
     first_error_gain: Measure | None
-    """How much higher its share of runs with the right first wrong step is; None where items are no steps."""
+    """How much higher its share of runs with the right first wrong step is; None where items are not steps."""
     families: tuple[HeldOutSlice, ...]
 
 
@@ -286,7 +286,7 @@ class CalibrationReport:
     source: str
     seed: str
     share: float
-    """The share of groups that each map of held-out items was fitted with."""
+    """The share of groups that each map of held-out items was fitted on."""
     draws: int
     labels: tuple[LabelFacts, ...]
     judges: tuple[JudgeReport, ...]
@@ -294,16 +294,16 @@ class CalibrationReport:
     remarks: tuple[str, ...]
     libraries: Mapping[str, str]
     folds: int = 0
-    """Into how many parts groups were dealt, each held out once. 0: there was one split."""
+    """How many parts groups were dealt into, each held out once. 0: there was a single split."""
     given: tuple[str, ...] = ()
-    """The criteria whose items said themselves which are held out."""
+    """The criteria whose items say themselves which are held out."""
     cascades: tuple[CascadeReport, ...] = ()
     stacks: tuple[StackReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRun:
-    """A report with the fits it made."""
+    """A report and the fits it made."""
 
     report: CalibrationReport
     fits: tuple[Fit, ...]
@@ -314,10 +314,10 @@ _REPORT: TypeAdapter[CalibrationReport] = TypeAdapter(CalibrationReport)
 
 
 def render_json(value: object) -> bytes:
-    """A report, fits or rates as JSON with a last newline: the same bytes for the same one."""
+    """Render a report, fits or rates as JSON with a final newline; equal values give the same bytes."""
     return _JSON.dump_json(value, indent=1) + b"\n"
 
 
 def read_report(text: str | bytes) -> CalibrationReport:
-    """The report that JSON holds; pydantic's ValidationError where it holds none."""
+    """Read a report from JSON; raises pydantic's ValidationError for anything else."""
     return _REPORT.validate_json(text)

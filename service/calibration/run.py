@@ -8,7 +8,7 @@ from typing import NamedTuple
 from service.calibration.bench import Bench, build_bench, list_libraries, rebuild_bench
 from service.calibration.ensembles.cascades import build_cascade
 from service.calibration.ensembles.juries import JuryRun, build_juries
-from service.calibration.ensembles.stacking import build_stack
+from service.calibration.ensembles.stack_report import build_stack
 from service.calibration.figures import compute_human_figures
 from service.calibration.labels import LabelledSet, find_origin
 from service.calibration.options import ReportOptions
@@ -29,18 +29,18 @@ from service.errors import InputError
 def calibrate(
     labels: LabelledSet, predictions: Iterable[Prediction], options: ReportOptions | None = None
 ) -> CalibrationRun:
-    """The report and the fits of all judges that said something of the labelled items.
+    """Build the report and the fits of all judges that answered about the labelled items.
 
-    InputError where none did, and where items of a group are wanted on both sides of the split.
+    InputError where no judge did, and where items of one group are to be on both sides of the split.
     """
     options = options or ReportOptions()
-    said, asked = split_juries(predictions)
-    recorded = group_by_judge(said)
+    answers, juries_listed = split_juries(predictions)
+    recorded = group_by_judge(answers)
     benches = [bench for one in recorded if (bench := build_bench(labels, one, options)) is not None]
     if not benches:
         raise InputError.at(labels.source, "no prediction is of an item and criterion of this set")
-    made = [build_judge_report(bench, options) for bench in benches]
-    juries = build_juries(benches, asked, options) if options.jury else []
+    judge_reports = [build_judge_report(bench, options) for bench in benches]
+    juries = build_juries(benches, juries_listed, options) if options.jury else []
     cascades = _build_cascades(benches, juries, options)
     report = CalibrationReport(
         version=REPORT_VERSION,
@@ -51,7 +51,7 @@ def calibrate(
         labels=tuple(
             [_build_facts(labels, name, options) for name in sorted({item.criterion for item in labels.items})]
         ),
-        judges=tuple([report for report, _ in made]),
+        judges=tuple([report for report, _ in judge_reports]),
         juries=tuple([one.jury for one in juries]),
         remarks=tuple(_list_remarks(labels, recorded, benches)),
         libraries=list_libraries(),
@@ -60,7 +60,7 @@ def calibrate(
         cascades=tuple([one.report for one in cascades]),
         stacks=tuple(_build_stacks(benches, options)) if options.stack else (),
     )
-    fits = [fit for _, fit in made] + [one.fit for one in juries if one.jury.kept]
+    fits = [fit for _, fit in judge_reports] + [one.fit for one in juries if one.jury.kept]
     known = {fit.fingerprint: fit for fit in [*fits, *[fit for one in cascades for fit in one.fits]]}
     return CalibrationRun(report, tuple(known.values()))
 
@@ -75,28 +75,28 @@ def _build_stacks(benches: Sequence[Bench], options: ReportOptions) -> Iterator[
 class _CascadeRun(NamedTuple):
     report: CascadeReport
     fits: tuple[Fit, ...]
-    """Of its judges; none where it only shows what a cascade would do."""
+    """The fits of its judges; none where it only shows what a cascade would do."""
 
 
 def _build_cascades(benches: Sequence[Bench], juries: Sequence[JuryRun], options: ReportOptions) -> list[_CascadeRun]:
-    """The cascade that is asked for, on each criterion; else the best judge before the jury, where there is one."""
+    """Build the requested cascade on each criterion; otherwise, where there is a jury, the best judge followed by the jury."""
     share = options.guarantee
     if share is None:
         return []
-    wanted = {one.jury.criterion: (one.jury.best, one.bench.name) for one in juries}
+    stages_by_criterion = {one.jury.criterion: (one.jury.best, one.bench.name) for one in juries}
     if options.cascade:
-        wanted = {bench.criterion: options.cascade for bench in benches}
+        stages_by_criterion = {bench.criterion: options.cascade for bench in benches}
     known = {(bench.criterion, bench.name): bench for bench in [*benches, *[one.bench for one in juries]]}
     return [
         _build_cascade([_find_bench(known, criterion, name) for name in names], share, options)
-        for criterion, names in sorted(wanted.items())
+        for criterion, names in sorted(stages_by_criterion.items())
     ]
 
 
 def _find_bench(known: Mapping[tuple[str, str], Bench], criterion: str, name: str) -> Bench:
     if (criterion, name) in known:
         return known[criterion, name]
-    names = ", ".join(sorted(each for of, each in known if of == criterion))
+    names = ", ".join(sorted(each for on, each in known if on == criterion))
     raise InputError.at("cascade", f"no judge {name!r} on {criterion!r}; known: {names}")
 
 
@@ -133,9 +133,9 @@ def _build_facts(labels: LabelledSet, criterion: str, options: ReportOptions) ->
 def _list_remarks(labels: LabelledSet, recorded: Sequence[JudgePredictions], benches: Sequence[Bench]) -> Iterable[str]:
     known = {item.key for item in labels.items}
     for one in recorded:
-        strange = len(one.raw.keys() - known)
-        if strange:
-            yield f"{one.name}: {strange} predictions are of no labelled item of {one.criterion!r} and were left out"
+        unmatched = len(one.raw.keys() - known)
+        if unmatched:
+            yield f"{one.name}: {unmatched} predictions are of no labelled item of {one.criterion!r} and were left out"
     seen = {(bench.criterion, bench.binding) for bench in benches}
     for one in recorded:
         if (one.criterion, one.binding) not in seen and known & one.raw.keys():

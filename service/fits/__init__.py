@@ -1,1 +1,1 @@
-"""The fits that decide here: where they are kept, which is in place, and how each has held since."""
+"""The fits that decide here: where they are kept, which are in place, and how each has held up since it was made."""

@@ -1,4 +1,4 @@
-"""How fits have held since they were made: a line for each check of a fit that is in place, in a file beside the fits."""
+"""How fits have held up since they were made: a JSON Lines file beside the fits, with a line for each check."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ FILE = "checks.jsonl"
 
 
 class FitCheck(FrozenModel):
-    """What a pinned sample, judged again, came to."""
+    """The result of judging a pinned sample again."""
 
     fit: str
-    """Its id."""
+    """The id of the fit."""
     day: date
     items: int = Field(ge=0)
     kappa: float | None
     then: float | None
-    """On the same items, when it was made."""
+    """Kappa on the same items when the fit was made."""
     drifted: Several[str] = ()
-    """The figures that fell out of the interval they had, and to which side."""
+    """The figures that fell outside their earlier interval, and on which side."""
 
 
-def note_checks(folder: Path, checks: Iterable[FitCheck]) -> None:
-    """Appends to the file in the folder of fits. OSError where it cannot be written."""
-    lines = "".join([f"{one.model_dump_json()}\n" for one in checks])
+def append_checks(folder: Path, checks: Iterable[FitCheck]) -> None:
+    """Append checks to the file in the folder of fits. OSError where it cannot be written."""
+    lines = "".join([f"{check.model_dump_json()}\n" for check in checks])
     if lines:
         with (folder / FILE).open("a", encoding="utf-8") as file:
             file.write(lines)
 
 
 def read_checks(folder: Path) -> dict[str, list[FitCheck]]:
-    """The checks of each fit, first to last; a line that cannot be read is left out."""
+    """Read the checks of each fit, oldest first; skip a line that cannot be read."""
     found: dict[str, list[FitCheck]] = {}
     file = folder / FILE
     for line in file.read_text("utf-8").splitlines() if file.is_file() else ():
         try:
-            one = FitCheck.model_validate_json(line)
+            check = FitCheck.model_validate_json(line)
         except ValidationError:
             continue
-        found.setdefault(one.fit, []).append(one)
+        found.setdefault(check.fit, []).append(check)
     return found

@@ -1,4 +1,4 @@
-"""The fits at hand: calibrations of judges, one file of JSON for each."""
+"""The fits at hand: calibrations of judges, one JSON file each."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from service.core.judging.unfitted import is_of
 from service.core.models.invalid import find_problems
 from service.errors import Problem, SettingsError
 
-APPLIES = "in use"
+IN_USE = "in use"
 """The state of a fit that decides."""
 
 
 def read_fits(folders: Iterable[Path]) -> tuple[Fit, ...]:
-    """Every fit of the folders that are there, in order of their names.
+    """Read every fit in the folders that exist, in order of file names.
 
-    SettingsError for a file that is none, and for two of the very same judge and criterion: which one decides is not ours to say.
+    SettingsError for a file that holds no fit, and for two fits of the very same judge and criterion: callgrade must not
+    choose which one decides.
     """
-    found: dict[str, tuple[Path, Fit]] = {}
+    fits: dict[str, tuple[Path, Fit]] = {}
     for file in [file for folder in folders for file in sorted(folder.glob("*.json"))]:
         fit = _read_fit(file)
-        first, _ = found.setdefault(fit.fingerprint, (file, fit))
+        first, _ = fits.setdefault(fit.fingerprint, (file, fit))
         if first is not file:
             raise SettingsError.at(
                 file.name, f"a fit of {fit.judge} on {fit.criterion} for {fit.model}, as {first.name} is"
             )
-    return tuple([fit for _, fit in found.values()])
+    return tuple([fit for _, fit in fits.values()])
 
 
 def _read_fit(file: Path) -> Fit:
@@ -44,17 +45,18 @@ def _read_fit(file: Path) -> Fit:
         raise SettingsError([Problem(f"{file.name}: {first.path}".removesuffix(": "), first.message)]) from None
 
 
-def name_file(fit: Fit) -> str:
-    """The file of a fit: one for each judge and criterion, so that a new fit takes the place of the old one."""
+def build_file_name(fit: Fit) -> str:
+    """Return the file name of a fit. It depends on judge and criterion alone, so that a new fit replaces the old one."""
     return f"{fit.fingerprint[:16]}.json"
 
 
 def describe_state(
     fit: Fit, judges: Mapping[str, Judge], *, models: Sequence[str] = (), route: str | None = None
 ) -> str:
-    """Whether a fit decides, or why not: judges of requests' own rubrics are not known here.
+    """Say whether a fit decides, or why not. Judges that requests bring in their own rubrics are not known here.
 
-    `models`: those that may answer where a judge names none; `route`: the way to them. Without them nobody answers here.
+    `models`: the models that may answer where a judge names none; `route`: the route to them. Without these, no judge answers
+    here.
     """
     if not fit.usable:
         return "may not be used"
@@ -66,22 +68,22 @@ def describe_state(
     if judge is None:
         return "no judge of that name is packaged or yours"
     if models and not any(
-        is_of(fit, jury) for jury in ([judge.models] if judge.models else [(one,) for one in models])
+        is_of(fit, jury) for jury in ([judge.models] if judge.models else [(model,) for model in models])
     ):
         return "of another model"
-    return APPLIES if route in (None, fit.route) else "made by another way to the model"
+    return IN_USE if route in (None, fit.route) else "made by another way to the model"
 
 
 def get_today() -> date:
-    """The day in UTC."""
+    """Return today's date in UTC."""
     return datetime.now(UTC).date()
 
 
 class AgingFits(Collection[Fit]):
-    """Fits that become stale with age while a process runs: each look at them is by the day it is taken on."""
+    """Fits that grow stale with age while a process runs: each access judges their age by the current day."""
 
     def __init__(self, fits: Iterable[Fit], *, max_age_days: int, today: Callable[[], date] = get_today) -> None:
-        """`max_age_days`: how old a fit may be; 0: any age."""
+        """Hold `fits`; one older than `max_age_days` is stale (0: no limit)."""
         self._fits = tuple(fits)
         self._age = timedelta(days=max_age_days)
         self._today = today

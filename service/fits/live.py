@@ -1,4 +1,4 @@
-"""The fits of a process that serves: the files of its start, and over them what was installed over HTTP since."""
+"""The fits of a serving process: the files it started with, overridden by what has been installed over HTTP since."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from service.fits.files import AgingFits
 
 LOG = logging.getLogger("callgrade.fits")
 
-LOOK_S = 1.0
-"""Seconds between two looks at what is installed: within these every process has it."""
+RELOAD_INTERVAL_S = 1.0
+"""Seconds between two checks for newly installed fits; every process picks them up within this time."""
 
 
 class FitSource(Protocol):
-    """Where fits are installed."""
+    """Where installed fits are kept."""
 
     def read_version(self) -> object:
-        """What changes with every change."""
+        """Return a value that changes with every change of the installed fits."""
         ...
 
     def list_fits(self) -> Iterable[Fit]:
-        """Those in place."""
+        """List the fits in place."""
         ...
 
 
 class LiveFits(Collection[Fit]):
     """Fits that change while a process runs. Safe to share between threads.
 
-    A source that cannot be reached leaves what was known: no verdict waits for it, and none changes for it.
+    When the source cannot be reached, the fits stay as they were last read: no verdict waits for it, and none changes because
+    of it.
     """
 
     def __init__(
@@ -50,12 +51,12 @@ class LiveFits(Collection[Fit]):
         self._clock = clock
         self._lock = Lock()
         self._version: object = None
-        self._looked: float | None = None
+        self._last_reload: float | None = None
         self._fits = AgingFits(self._files, max_age_days=max_age_days)
 
     def __iter__(self) -> Iterator[Fit]:
-        if self._looked is None:
-            self.look()
+        if self._last_reload is None:
+            self.reload()
         return iter(self._fits)
 
     def __len__(self) -> int:
@@ -65,12 +66,12 @@ class LiveFits(Collection[Fit]):
         return any(one == fit for one in self)
 
     async def refresh(self) -> None:
-        """Looks for what was installed, unless somebody has just done so. In a thread: it waits for the database."""
-        if self._looked is None or self._clock() - self._looked >= LOOK_S:
-            await asyncio.to_thread(self.look)
+        """Reload the installed fits, unless that was done within the last second. In a thread, because the database blocks."""
+        if self._last_reload is None or self._clock() - self._last_reload >= RELOAD_INTERVAL_S:
+            await asyncio.to_thread(self.reload)
 
-    def look(self) -> None:
-        """Looks for what was installed now; for a thread."""
+    def reload(self) -> None:
+        """Reload the installed fits now. Blocks: call it in a thread."""
         with self._lock:
             try:
                 version = self._source.read_version()
@@ -78,9 +79,9 @@ class LiveFits(Collection[Fit]):
                     self._fits = AgingFits(self._merge(self._source.list_fits()), max_age_days=self._age_days)
                     self._version = version
             except Exception as error:  # noqa: BLE001 (whatever the database says)
-                LOG.warning("installed fits were not looked at", extra={"fields": {"why": type(error).__name__}})
-            self._looked = self._clock()
+                LOG.warning("installed fits could not be read", extra={"fields": {"why": type(error).__name__}})
+            self._last_reload = self._clock()
 
     def _merge(self, installed: Iterable[Fit]) -> list[Fit]:
-        """What is installed goes before a file of the same judge and criterion."""
+        """Merge files and installed fits; an installed fit overrides a file of the same judge and criterion."""
         return list(({fit.fingerprint: fit for fit in (*self._files, *installed)}).values())

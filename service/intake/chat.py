@@ -151,7 +151,7 @@ def _read_call(given: CallShape, path: str) -> ToolCall:
     custom = given.get("custom")
     if custom is not None:
         return build_custom_call(given.get("id"), custom["name"], custom.get("input"))
-    raise InputError.at(path, 'a tool call has "function": {"name", "arguments"} or "custom": {"name", "input"}')
+    raise InputError.at(path, 'a tool call needs "function": {"name", "arguments"} or "custom": {"name", "input"}')
 
 
 def _read_result(message: ChatMessage, error_prefix: str | None) -> ToolResult | None:

@@ -121,7 +121,7 @@ def read_mcp_call(transcript: Transcript, item: JsonObject, path: str) -> None:
         return
     name = item.get("name")
     if not name:
-        raise InputError.at(path, "a call has a name")
+        raise InputError.at(path, "a call needs a name")
     transcript.offer(ToolDef(name))
     transcript.call(build_tool_call(item.get("id"), name, item.get("arguments")))
     if error is not None or "output" in item:

@@ -60,7 +60,9 @@ def require_format(record: JsonObject, *, way_out: str | None = None) -> str:
     if wrapping is not None:
         raise ValueError(explain_wrapping(wrapping))
     keys = ", ".join([clip(key) for key in list(record)[:8]]) or "none"
-    way_out = way_out or f"formats are told so: {'; '.join(f'{entry.name} by {entry.hint}' for entry in _ALL)}"
+    way_out = (
+        way_out or f"formats are recognised as follows: {'; '.join(f'{entry.name} by {entry.hint}' for entry in _ALL)}"
+    )
     raise ValueError(f"cannot tell the format of this trace by its members ({keys}); {way_out}")
 
 
@@ -71,7 +73,7 @@ def find_wrapping(record: Mapping[str, object]) -> str | None:
 
 def explain_wrapping(name: str) -> str:
     """Tell the sender to remove the wrapping."""
-    return f"the trace or request stands below {clip(name)!r}; expected it here, without that around it"
+    return f"the trace or request stands below {clip(name)!r}; send it without that wrapping"
 
 
 def _holds_trace(value: object) -> bool:
@@ -102,7 +104,7 @@ def _read_any(given: JsonObject) -> Trace:
     """Read a record that is not validated and names no format."""
     name = guess_format(given)
     if name is None:
-        raise InputError.at("", "the messages are in no format that is known")
+        raise InputError.at("", "the messages are in no known format")
     try:
         return read_trace(_build_reader(name).validate_python({**given, "format": name}))
     except ValidationError as error:

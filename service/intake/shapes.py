@@ -116,7 +116,7 @@ def pick_sample(chosen: int | None, count: int, name: str) -> int:
     Raises InputError: several replies and none chosen, or an index out of range.
     """
     if chosen is None and count > 1:
-        raise InputError.at(f"/{name}", f'{count} replies are {count} traces; say which is read with "sample", from 0')
+        raise InputError.at(f"/{name}", f'{count} replies make {count} traces; choose one with "sample", from 0')
     if chosen is not None and not 0 <= chosen < count:
         raise InputError.at("/sample", f"expected a number from 0 to {count - 1}")
     return chosen or 0

@@ -24,7 +24,7 @@ MARSHAL_VERSION = 2
 
 _NO_ANNOTATIONS: dict[str, JsonValue] = {}
 _FORMS = "a tool: {name, parameters | input_schema | inputSchema} or {type, function: {name, parameters}}"
-_NAMELESS = f"a tool has a name; expected {_FORMS}"
+_NAMELESS = f"a tool needs a name; expected {_FORMS}"
 
 
 def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | None:

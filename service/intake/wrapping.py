@@ -94,7 +94,7 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
     raises.
     """
     if not contents.exchanges:
-        raise InputError.at("", "expected what a model was given and what it replied")
+        raise InputError.at("", "expected a model's input and its reply")
     notes = contents.notes
     chosen = max(range(len(contents.exchanges)), key=lambda at: (_count(contents.exchanges[at]), at))
     conversation = _join_conversation(contents.exchanges[chosen], notes)

@@ -170,7 +170,7 @@ class _CalibrationRows:
 
     def _add_prediction(self, row: CalibrationRow) -> None:
         said = validate(PREDICTION, row.value)
-        key = (said.said, said.binding)
+        key = (said.answer_id, said.binding)
         if key in self._said:
             raise InputError.at("/sample", f"the same answer of the same judge as of {self._said[key]}")
         self._said[key] = row.pointer

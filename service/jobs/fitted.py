@@ -23,7 +23,7 @@ from service.calibration.run import calibrate
 from service.core.rubric import Rubric
 from service.engine import REPORT
 from service.errors import InputError
-from service.fits.files import get_today, name_file
+from service.fits.files import build_file_name, get_today
 from service.jobs.fitting import FITTED
 from service.jobs.predicting import Asking, build_request, find_own_steps
 from service.request import read_request, read_request_trace
@@ -39,7 +39,7 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
     """What becomes of a calibration that is judged."""
     items = read_models(parse_lines(job["labels"].split("\n")), ITEM)
     said = list(_list_predictions(job, [item for _, item in items]))
-    missing = [str(one) for one in said if isinstance(one, UnansweredItem) and not one.decided]
+    missing = [str(one) for one in said if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     told = FitOutcome(unanswered=len(missing), reasons=tuple(missing[:REASONS]))
     labels = build_labelled_set(items, source=job["name"] or "labels")
     predictions = [one for one in said if isinstance(one, Prediction)]
@@ -47,7 +47,7 @@ def fit_calibration(job: Mapping[str, Any]) -> FitOutcome:
         run = calibrate(labels, predictions, _read_options(job["options"]))
     except InputError as error:
         return replace(told, problem=str(error))
-    files = [{"name": name_file(fit), "fit": json.loads(render_json(fit))} for fit in run.fits]
+    files = [{"name": build_file_name(fit), "fit": json.loads(render_json(fit))} for fit in run.fits]
     return replace(told, report=render_json(run.report).decode(), fits=json.dumps(files))
 
 

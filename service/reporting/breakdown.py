@@ -10,7 +10,7 @@ from typing import NamedTuple
 from service.core.rubric import STAGES, Stage
 from service.reporting.breaks import ABSENT, FAILED, OPEN, PASSED
 from service.stats import choose_interval, wilson
-from service.stats.rates import NOTHING, Ends, Estimate, estimate_between
+from service.stats.rates import NO_ESTIMATE, CaseBounds, Estimate, estimate_with_bounds
 
 LETTERS = {"pass": PASSED, "warn": PASSED, "fail": FAILED, "abstain": OPEN}
 """How a verdict counts in a pass rate; one that is not here counts in none."""
@@ -80,11 +80,11 @@ def _count(parts: Iterable[_Part], letter: str) -> int:
 def _estimate(parts: list[_Part]) -> Estimate:
     kept = [part for part in parts if part[1] != ABSENT]
     if any(group for group, _, _ in kept):
-        return estimate_between([one for part in kept for one in [_build_ends(part)] * part[2]], choose_interval)
+        return estimate_with_bounds([one for part in kept for one in [_build_ends(part)] * part[2]], choose_interval)
     passed, failed, undecided = (_count(kept, letter) for letter in (PASSED, FAILED, OPEN))
     decided, whole = passed + failed, passed + failed + undecided
     if not whole:
-        return NOTHING
+        return NO_ESTIMATE
     worst, best = passed / whole, (passed + undecided) / whole
     if not decided:
         return Estimate(None, None, None, 0, worst, best, undecided)
@@ -92,7 +92,7 @@ def _estimate(parts: list[_Part]) -> Estimate:
     return Estimate(value, min(low, value), max(high, value), decided, worst, best, undecided)
 
 
-def _build_ends(part: _Part) -> Ends:
+def _build_ends(part: _Part) -> CaseBounds:
     group, letter, _ = part
     measured = {PASSED: 1.0, FAILED: 0.0}.get(letter)
-    return Ends(group or None, float(letter == PASSED), float(letter != FAILED), measured)
+    return CaseBounds(group or None, float(letter == PASSED), float(letter != FAILED), measured)

@@ -12,7 +12,7 @@ from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.errors import InputError
 from service.reporting.summary.samples import CRITERION, STAGE, Sample
-from service.stats.rates import DifferenceOf, Estimate, IntervalOf, PairedCase, RatePart, estimate
+from service.stats.rates import DifferenceMethod, Estimate, IntervalMethod, PairedCase, RatePart, estimate
 
 TRIAL = "trial"
 """The tag that tells several runs of one case apart."""
@@ -94,8 +94,8 @@ class Comparison:
 class Statistics:
     """The formulas that a comparison needs."""
 
-    interval: IntervalOf
-    difference: DifferenceOf
+    interval: IntervalMethod
+    difference: DifferenceMethod
     mcnemar: Callable[[int, int], float]
 
 

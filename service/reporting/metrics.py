@@ -23,7 +23,7 @@ from service.reporting.summary.classes import ClassTally, list_decision_parts
 from service.reporting.summary.repeats import TASK, compute_pass_rate, list_tasks
 from service.reporting.summary.samples import CRITERION, DERIVED, STAGE, Sample
 from service.reporting.summary.usage import UsageMetric, parse_usage_metric
-from service.stats.rates import RatePart, compute_percentile, compute_ratio, estimate_between
+from service.stats.rates import RatePart, compute_percentile, compute_ratio, estimate_with_bounds
 
 Samples = Sequence[Sample]
 
@@ -210,7 +210,7 @@ def _make_class_fold(label: CallClass, measure: str) -> Callable[[Samples], Meas
 
 
 def _measure_calls(samples: Samples, read: CallReader) -> MeasuredNumber:
-    found = estimate_between(list_call_ends(samples, read), lambda _: (0.0, 1.0))
+    found = estimate_with_bounds(list_call_ends(samples, read), lambda _: (0.0, 1.0))
     if found.worst is None:
         return NOTHING._replace(why="no call tells it")
     return MeasuredNumber(found.value, found.worst, found.best, found.n + found.open, found.open)

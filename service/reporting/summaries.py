@@ -22,7 +22,7 @@ from service.reporting.summary.labelled import CorrectedRate, LabelPairing, Rate
 from service.reporting.summary.makeup import Targets
 from service.reporting.summary.tools import Families
 from service.stats import choose_difference, choose_interval, mcnemar
-from service.stats.corrected import infer_from_labels, is_enough, ppi
+from service.stats.corrected import has_enough_groups, infer_from_labels, ppi
 
 FamiliesOf = Callable[[RubricRef], Families]
 """The families that the rubric of a reference declares; none where it is not at hand."""
@@ -114,8 +114,8 @@ def summarize_reports(
 def _correct_rates(found: LabelPairing) -> CorrectedRate:
     """The rates of one criterion, as far as there are labels for them."""
     groups = found.groups, found.groups_elsewhere
-    humans = infer_from_labels(found.labels, found.groups) if is_enough(found.groups) else None
-    both = ppi(found.labels, found.said, found.elsewhere, groups) if is_enough(*groups) else None
+    humans = infer_from_labels(found.labels, found.groups) if has_enough_groups(found.groups) else None
+    both = ppi(found.labels, found.said, found.elsewhere, groups) if has_enough_groups(*groups) else None
     return CorrectedRate(
         criterion=found.criterion,
         unit=found.unit,

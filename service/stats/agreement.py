@@ -1,4 +1,4 @@
-"""How far two or more annotators agree, with and without what chance explains. Figures that are undefined are None."""
+"""How far two or more annotators agree, raw and corrected for chance. A figure that is undefined is None."""
 
 from __future__ import annotations
 
@@ -11,68 +11,71 @@ K = TypeVar("K", bound=Hashable)
 
 
 class ConfusionTable(NamedTuple):
-    """A two-by-two table of a judge's verdicts against labels; the positive class is "passes". Weights may be fractions."""
+    """The two-by-two table of a judge's verdicts against labels; the positive class is "passes".
+
+    Counts may be fractional weights.
+    """
 
     tp: float = 0.0
-    """Passed by both."""
+    """Both pass."""
     fp: float = 0.0
-    """Passed by the judge alone."""
+    """Only the judge passes."""
     fn: float = 0.0
-    """Passed by the label alone."""
+    """Only the label passes."""
     tn: float = 0.0
-    """Failed by both."""
+    """Both fail."""
 
     @property
     def n(self) -> float:
-        """The weight of all items."""
+        """The total weight of all items."""
         return fsum(self)
 
     @property
     def prevalence(self) -> float | None:
-        """The share that the labels pass."""
+        """The share of items that the labels pass."""
         return compute_ratio(self.tp + self.fn, self.n)
 
     @property
     def passed(self) -> float | None:
-        """The share that the judge passes."""
+        """The share of items that the judge passes."""
         return compute_ratio(self.tp + self.fp, self.n)
 
     @property
     def accuracy(self) -> float | None:
-        """The share of equal verdicts."""
+        """The share of items on which judge and label agree."""
         return compute_ratio(self.tp + self.tn, self.n)
 
     @property
     def balanced_accuracy(self) -> float | None:
-        """The mean of the recalls of both classes; None where a class has no item."""
+        """The mean of the recalls of both classes; None where a class has no items."""
         passes, fails = compute_ratio(self.tp, self.tp + self.fn), compute_ratio(self.tn, self.tn + self.fp)
         return None if passes is None or fails is None else (passes + fails) / 2
 
     @property
     def precision(self) -> float | None:
-        """Of what the judge passes, the share that the labels pass."""
+        """The share of the judge's passes that the labels pass too."""
         return compute_ratio(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
-        """Of what the labels pass, the share that the judge passes."""
+        """The share of the labels' passes that the judge passes too."""
         return compute_ratio(self.tp, self.tp + self.fn)
 
     @property
     def fail_precision(self) -> float | None:
-        """Of what the judge fails, the share that the labels fail."""
+        """The share of the judge's failures that the labels fail too."""
         return compute_ratio(self.tn, self.tn + self.fn)
 
     @property
     def fail_recall(self) -> float | None:
-        """Of what the labels fail, the share that the judge fails."""
+        """The share of the labels' failures that the judge fails too."""
         return compute_ratio(self.tn, self.tn + self.fp)
 
     @property
     def kappa(self) -> float | None:
-        """Cohen 1960, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20:37-46.
+        """Cohen's kappa, in [-1, 1]; None where both give one same verdict throughout, because chance then explains everything.
 
-        In [-1, 1]; None where both always say the same one thing, for then chance explains all.
+        Cohen 1960, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20:37-46.
 
         >>> round(ConfusionTable(20, 5, 10, 15).kappa, 4)
         0.4
@@ -85,9 +88,9 @@ class ConfusionTable(NamedTuple):
 
     @property
     def ac1(self) -> float | None:
-        """Gwet 2008, "Computing inter-rater reliability and its variance in the presence of high agreement", BJMSP 61:29-48.
+        """Gwet's AC1, in [-1, 1]. Where nearly all items are of one class it stays close to the accuracy, while kappa collapses.
 
-        In [-1, 1]. Where nearly all items are of one class it stays close to the share of equal verdicts, and kappa does not.
+        Gwet 2008, "Computing inter-rater reliability and its variance in the presence of high agreement", BJMSP 61:29-48.
 
         >>> table = ConfusionTable(118, 5, 2, 0)
         >>> round(table.ac1, 4), round(table.kappa, 4)
@@ -101,7 +104,7 @@ class ConfusionTable(NamedTuple):
 
 
 def compute_ratio(part: float, whole: float) -> float | None:
-    """Part of whole; None where there is no whole."""
+    """Return part / whole, or None where `whole` is not above 0."""
     return part / whole if whole > 0 else None
 
 
@@ -110,26 +113,26 @@ def _correct_for_chance(observed: float, chance: float) -> float | None:
 
 
 def build_confusion(labels: Iterable[bool], verdicts: Iterable[bool]) -> ConfusionTable:
-    """The table of a judge's verdicts against labels, item by item; ValueError where one list is longer.
+    """Tabulate a judge's verdicts against labels, item by item; ValueError where one list is longer.
 
     >>> build_confusion([True, True, False], [True, False, False])
     ConfusionTable(tp=1, fp=0, fn=1, tn=1)
     """
-    cells = Counter(zip(labels, verdicts, strict=True))
-    return ConfusionTable(cells[True, True], cells[False, True], cells[True, False], cells[False, False])
+    counts = Counter(zip(labels, verdicts, strict=True))
+    return ConfusionTable(counts[True, True], counts[False, True], counts[True, False], counts[False, False])
 
 
 def compare_annotators(units: Iterable[Mapping[bool, int]]) -> ConfusionTable:
-    """One annotator against another, over units of counts by label: every ordered pair of a unit, weighed to 1 a unit.
+    """Tabulate one annotator against another; the ordered pairs of annotators of each unit weigh 1 in all.
 
-    Units with fewer than two labels say nothing. So the table is symmetric, and a unit with 50 annotators counts like one
-    with two.
+    Each unit gives its counts by label. Units with fewer than two labels add nothing. The table is symmetric, and a unit with
+    50 annotators counts as much as one with two.
 
     >>> compare_annotators([{True: 2}, {True: 1, False: 1}, {False: 1}])
     ConfusionTable(tp=1.0, fp=0.5, fn=0.5, tn=0.0)
     """
-    cells = [_count_pairs(unit.get(True, 0), unit.get(False, 0)) for unit in units]
-    return ConfusionTable(*(fsum(column) for column in zip(*cells, strict=True))) if cells else ConfusionTable()
+    tables = [_count_pairs(unit.get(True, 0), unit.get(False, 0)) for unit in units]
+    return ConfusionTable(*(fsum(cells) for cells in zip(*tables, strict=True))) if tables else ConfusionTable()
 
 
 def _count_pairs(passed: int, failed: int) -> ConfusionTable:
@@ -141,10 +144,10 @@ def _count_pairs(passed: int, failed: int) -> ConfusionTable:
 
 
 def compute_alpha(units: Iterable[Sequence[Hashable | None]]) -> float | None:
-    """Krippendorff's alpha for nominal labels; each unit lists its labels, None for one that is missing.
+    """Compute Krippendorff's alpha for nominal labels; each unit lists its labels, with None for a missing one.
 
-    Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section C. In (-1, 1]; None where fewer than two labels
-    can be paired or all of them are equal. Any number of annotators, who may differ from unit to unit.
+    Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section C. In (-1, 1]; None where no two labels can be
+    paired or all labels are equal. Takes any number of annotators, who may differ from unit to unit.
 
     >>> a, b = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
     >>> round(compute_alpha(zip(a, b)), 3)
@@ -154,7 +157,7 @@ def compute_alpha(units: Iterable[Sequence[Hashable | None]]) -> float | None:
 
 
 def compute_alpha_of_counts(units: Iterable[Mapping[K, int]]) -> float | None:
-    """The same from counts by label."""
+    """Compute the same alpha from each unit's label counts."""
     total: Counter[K] = Counter()
     differing: list[float] = []
     for unit in units:

@@ -1,6 +1,6 @@
-"""Intervals of rates, means and paired differences. The same numbers give the same interval, always.
+"""Intervals of rates, means and paired differences. The same numbers always give the same interval.
 
-All intervals are two-sided at 95 % unless told otherwise. numpy is imported where resampling needs it.
+All intervals are two-sided, at 95 % by default. numpy is imported only where resampling needs it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ __all__ = ["bootstrap", "choose_difference", "choose_interval", "mcnemar", "newc
 CONFIDENCE = 0.95
 RESAMPLES = 2000
 SEED = 20_240_229
-"""Any number would do; it is fixed so that a summary can be repeated to the last digit."""
-AT_ONCE = 2_000_000
-"""Draws held in memory at a time."""
+"""Arbitrary, and fixed so that a summary can be reproduced to the last digit."""
+MAX_DRAWS_AT_ONCE = 2_000_000
+"""How many draws are held in memory at a time."""
 
 
 def wilson(hits: float, size: float, *, confidence: float = CONFIDENCE) -> Interval:
-    """The score interval of a proportion; ValueError unless 0 <= hits <= size and size > 0.
+    """Compute the Wilson score interval of a proportion; ValueError unless 0 <= hits <= size and size > 0.
 
     Wilson 1927, "Probable inference, the law of succession, and statistical inference", JASA 22:209-212.
 
@@ -41,19 +41,19 @@ def wilson(hits: float, size: float, *, confidence: float = CONFIDENCE) -> Inter
 
 
 def choose_interval(parts: Sequence[RatePart]) -> Interval:
-    """The interval of sum(hits) / sum(size): Wilson's for plain yes-or-no cases, else the cluster bootstrap's."""
+    """Compute the interval of sum(hits) / sum(size): Wilson's for plain yes-or-no cases, otherwise the cluster bootstrap's."""
     if all(part.group is None and part.size == 1 and part.hits in (0, 1) for part in parts):
         return wilson(fsum(part.hits for part in parts), len(parts))
     return bootstrap(parts)
 
 
 def bootstrap(parts: Sequence[RatePart], *, confidence: float = CONFIDENCE, seed: int = SEED) -> Interval:
-    """The percentile interval of sum(hits) / sum(size) when whole groups are drawn with replacement.
+    """Compute the percentile interval of sum(hits) / sum(size), drawing whole groups with replacement.
 
-    A part without a group is one of its own. Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13, on
-    clusters as in Field and Welsh 2007, "Bootstrapping clustered data", JRSS B 69:369-390. Where all groups agree nothing
-    can be learned by resampling: then it is Wilson's interval with one observation for each group. A resample whose sizes
-    sum to 0 is left out. ValueError for no parts or no size.
+    A part without a group is a group of its own. Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13,
+    on clusters as in Field and Welsh 2007, "Bootstrapping clustered data", JRSS B 69:369-390. Where all groups have the same
+    rate, resampling shows nothing, and the result is Wilson's interval with one observation per group. A resample whose sizes
+    sum to 0 is dropped. ValueError for no parts or no size.
     """
     clusters = _sum_clusters(parts)
     whole = fsum(size for _, size in clusters)
@@ -66,9 +66,9 @@ def bootstrap(parts: Sequence[RatePart], *, confidence: float = CONFIDENCE, seed
 
 
 def choose_difference(pairs: Sequence[PairedCase]) -> Interval:
-    """The interval of mean(b - a): Newcombe's for plain yes-or-no cases, else the cluster bootstrap's.
+    """Compute the interval of mean(b - a): Newcombe's for plain yes-or-no cases, otherwise the cluster bootstrap's.
 
-    Where all pairs differ by the same, it reaches as far to both sides as Wilson's interval for none of so many groups.
+    Where all pairs differ by the same amount, the half-width is the upper end of Wilson's interval for 0 of as many groups.
     """
     if not pairs:
         raise ValueError("no pairs")
@@ -78,15 +78,15 @@ def choose_difference(pairs: Sequence[PairedCase]) -> Interval:
     differences = {hits / size for hits, size in clusters}
     if len(differences) > 1:
         return _draw_percentiles(clusters, CONFIDENCE, SEED)
-    same, reach = differences.pop(), wilson(0, len(clusters))[1]
-    return max(-1.0, same - reach), min(1.0, same + reach)
+    same, half_width = differences.pop(), wilson(0, len(clusters))[1]
+    return max(-1.0, same - half_width), min(1.0, same + half_width)
 
 
 def newcombe(both: int, only_a: int, only_b: int, neither: int, *, confidence: float = CONFIDENCE) -> Interval:
-    """The interval of P(b) - P(a) from a paired two-by-two table; ValueError where the table is empty.
+    """Compute the interval of P(b) - P(a) from a paired two-by-two table; ValueError where the table is empty.
 
-    Method 10 of Newcombe 1998, "Improved confidence intervals for the difference between binomial proportions based on
-    paired data", Statistics in Medicine 17:2635-2650.
+    Method 10 of Newcombe 1998, "Improved confidence intervals for the difference between binomial proportions based on paired
+    data", Statistics in Medicine 17:2635-2650.
 
     >>> [round(x, 4) for x in newcombe(36, 2, 12, 0)]
     [0.0569, 0.3404]
@@ -101,7 +101,7 @@ def newcombe(both: int, only_a: int, only_b: int, neither: int, *, confidence: f
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """The exact two-sided p-value that both changes are equally likely; 1 where nothing changed.
+    """Compute the exact two-sided p-value of both changes being equally likely; 1 where nothing changed.
 
     McNemar 1947, Psychometrika 12:153-157, with the binomial tail instead of chi-square.
 
@@ -122,7 +122,7 @@ def _join_margins(one: float, other: float, phi: float) -> float:
 
 
 def _compute_correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
-    """Pearson's phi with Newcombe's correction for continuity; 0 where a margin is empty."""
+    """Compute Pearson's phi with Newcombe's continuity correction; 0 where a margin is empty."""
     margins = (both + only_a) * (only_b + neither) * (both + only_b) * (only_a + neither)
     if not margins:
         return 0.0
@@ -133,7 +133,7 @@ def _compute_correlation(both: int, only_a: int, only_b: int, neither: int) -> f
 
 
 def _sum_clusters(parts: Sequence[RatePart]) -> list[tuple[float, float]]:
-    """Hits and size of each group, sorted: the order of cases and the names of groups change nothing."""
+    """Sum hits and size by group, and sort: neither the order of cases nor the names of groups change anything."""
     groups: dict[str, list[RatePart]] = defaultdict(list)
     alone: list[tuple[float, float]] = []
     for part in parts:
@@ -146,11 +146,11 @@ def _sum_clusters(parts: Sequence[RatePart]) -> list[tuple[float, float]]:
 
 
 def _draw_percentiles(clusters: Sequence[tuple[float, float]], confidence: float, seed: int) -> Interval:
-    import numpy as np  # noqa: PLC0415 (slow to import, and most commands need none)
+    import numpy as np  # noqa: PLC0415 (slow to import, and most commands do not need it)
 
     table = np.array(clusters, dtype=np.float64)
     rng, n = np.random.default_rng(seed), len(clusters)
-    rows = max(1, AT_ONCE // n)
+    rows = max(1, MAX_DRAWS_AT_ONCE // n)
     found: list[float] = []
     for start in range(0, RESAMPLES, rows):
         drawn = rng.integers(0, n, size=(min(rows, RESAMPLES - start), n))

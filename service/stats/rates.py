@@ -1,4 +1,4 @@
-"""Numbers over many cases: what goes into a rate, a rate with its interval, pass^k, percentiles. Pure formulas."""
+"""Numbers over many cases: the parts of a rate, a rate with its interval, pass^k, percentiles. Pure formulas."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class RatePart(NamedTuple):
-    """What one case adds to a rate: `hits` of `size`. Cases of one `group` are not independent of each other."""
+    """What one case adds to a rate: `hits` out of `size`. Cases of one `group` are not independent of each other."""
 
     group: str | None
     hits: float
@@ -17,7 +17,7 @@ class RatePart(NamedTuple):
 
 
 class PairedCase(NamedTuple):
-    """One case measured twice, both in [0, 1]."""
+    """One case measured twice, each value in [0, 1]."""
 
     group: str | None
     a: float
@@ -25,17 +25,18 @@ class PairedCase(NamedTuple):
 
 
 Interval = tuple[float, float]
-IntervalOf = Callable[[Sequence[RatePart]], Interval]
-"""The interval of sum(hits) / sum(size); the parts are at least one, and each has a size above 0."""
-DifferenceOf = Callable[[Sequence[PairedCase]], Interval]
-"""The interval of mean(b - a) over at least one case."""
+IntervalMethod = Callable[[Sequence[RatePart]], Interval]
+"""Computes the interval of sum(hits) / sum(size) over one or more parts, each of a size above 0."""
+DifferenceMethod = Callable[[Sequence[PairedCase]], Interval]
+"""Computes the interval of mean(b - a) over one or more cases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A rate or mean in [0, 1] of the `n` cases that were measured, with its 95 % interval.
+    """A rate or mean in [0, 1] over the `n` measured cases, with its 95 % interval; all None where no case counts.
 
-    `worst` and `best` are over these and the `open` cases together, which count against it and for it. None: no case counts.
+    `worst` and `best` cover the measured cases and the `open` ones together, with the open ones counted against it and for
+    it.
     """
 
     value: float | None
@@ -47,46 +48,46 @@ class Estimate:
     open: int = 0
 
 
-NOTHING = Estimate(None, None, None, 0)
+NO_ESTIMATE = Estimate(None, None, None, 0)
 
 
-def estimate(parts: Iterable[RatePart], interval: IntervalOf) -> Estimate:
-    """The rate of the parts that have a size, with its interval. Their order does not matter."""
+def estimate(parts: Iterable[RatePart], interval: IntervalMethod) -> Estimate:
+    """Estimate the rate of the parts that have a size, with its interval. Their order does not matter."""
     kept = [part for part in parts if part.size > 0]
     if not kept:
-        return NOTHING
+        return NO_ESTIMATE
     value = compute_ratio(kept)
     low, high = interval(kept)
     return Estimate(value, min(low, value), max(high, value), len(kept), value, value)
 
 
-class Ends(NamedTuple):
-    """What one case adds to a rate that counts each case once: at worst and at best, in [0, 1]; alike where it was measured."""
+class CaseBounds(NamedTuple):
+    """What one case adds to a rate that counts each case once: its bounds in [0, 1], equal where it was measured."""
 
     group: str | None
     worst: float
     best: float
     measured: float | None
-    """What it adds to the rate of what was measured; None where nothing of it was."""
+    """What it adds to the rate over measured cases; None where nothing of it was measured."""
 
 
-def estimate_between(cases: Iterable[Ends], interval: IntervalOf) -> Estimate:
-    """The rate of what was measured of some cases, and between which ends it lies with what is open."""
+def estimate_with_bounds(cases: Iterable[CaseBounds], interval: IntervalMethod) -> Estimate:
+    """Estimate the rate over measured cases, and the bounds that it has once open cases are counted against it and for it."""
     kept = list(cases)
     if not kept:
-        return NOTHING
+        return NO_ESTIMATE
     found = estimate([RatePart(one.group, one.measured) for one in kept if one.measured is not None], interval)
-    worst, best = (fsum(ends) / len(kept) for ends in ([one.worst for one in kept], [one.best for one in kept]))
+    worst, best = (fsum(bounds) / len(kept) for bounds in ([one.worst for one in kept], [one.best for one in kept]))
     return replace(found, worst=worst, best=best, open=sum(one.worst != one.best for one in kept))
 
 
 def compute_ratio(parts: Sequence[RatePart]) -> float:
-    """sum(hits) / sum(size), at most 1."""
+    """Return sum(hits) / sum(size), at most 1."""
     return min(1.0, fsum([p.hits for p in parts]) / fsum([p.size for p in parts]))
 
 
 def pass_hat_k(trials: int, successes: int, k: int) -> float:
-    """pass^k of one task: the chance that k trials, drawn without replacement from those made, all succeed.
+    """Compute pass^k of one task: the chance that k trials, drawn without replacement from those made, all succeed.
 
     C(c, k) / C(n, k), the unbiased estimator of tau-bench (Yao et al. 2024, arXiv:2406.12045, section 3). ValueError where
     fewer than k trials were made.
@@ -102,7 +103,7 @@ def pass_hat_k(trials: int, successes: int, k: int) -> float:
 
 
 def compute_percentile(values: Iterable[float], q: float) -> float:
-    """The q-th percentile (0 to 100) by linear interpolation between closest ranks; ValueError for no values.
+    """Compute the q-th percentile (0 to 100) by linear interpolation between closest ranks; ValueError for no values.
 
     Definition 7 of Hyndman and Fan 1996, "Sample Quantiles in Statistical Packages".
 

@@ -1,4 +1,4 @@
-"""Intervals of any statistic by drawing whole groups with replacement."""
+"""Confidence intervals of any statistic, by drawing whole groups with replacement (the cluster bootstrap)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from service.stats.rates import Interval
 from service.stats.tallies import Floats
 
 DRAWS = 1000
-FEWEST = 0.5
-"""The least share of draws in which a statistic must be defined to have an interval."""
+MIN_DEFINED_SHARE = 0.5
+"""The least share of draws in which a statistic must be defined to get an interval."""
 
 Statistics = Callable[[Floats], Mapping[str, float | None]]
-"""Named figures of items that count as often as their weights say; None where one is undefined."""
+"""Computes named figures of items weighted by how often they were drawn; None where a figure is undefined."""
 
 
 def draw_weights(groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED) -> Iterator[Floats]:
-    """For each draw, how often each item counts, of the shape of `groups`: as often as its group was drawn.
+    """Yield the weight of each item in each draw, an array as long as `groups`: how often the item's group was drawn.
 
-    As many groups as there are, with replacement. The order of items changes nothing but their places.
+    Each draw takes as many groups as there are, with replacement. Reordering items reorders their weights and changes nothing
+    else.
     """
     names = sorted(set(groups))
     place = {name: at for at, name in enumerate(names)}
@@ -42,13 +43,13 @@ def compute_intervals(
     seed: int = SEED,
     confidence: float = CONFIDENCE,
 ) -> dict[str, Interval | None]:
-    """The interval of each figure, by the cluster bootstrap.
+    """Compute the interval of each figure by the cluster bootstrap.
 
     Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13; groups as in Field and Welsh 2007,
-    "Bootstrapping clustered data", JRSS B 69:369-390. The percentiles are moved so that the median of the draws lies on the
-    figure: draws of a calibration error are all too high, and their bare percentiles may leave out the figure itself. They
-    reach further where groups are few, as Student's t does. None for a figure that is undefined in half of the draws, and
-    for fewer than two groups, from which nothing can be learned.
+    "Bootstrapping clustered data", JRSS B 69:369-390. The percentiles are shifted so that the median of the draws lies on the
+    figure: draws of a calibration error are all too high, so bare percentiles may exclude the figure itself. With few groups
+    the interval is widened as Student's t is. None for a figure that is undefined in half of the draws, and for fewer than
+    two groups, from which nothing can be learned.
     """
     found: dict[str, list[float]] = defaultdict(list)
     size = len(set(groups))
@@ -58,12 +59,12 @@ def compute_intervals(
                 if value is not None:
                     found[name].append(value)
     figures = statistics(np.ones(len(groups)))
-    reach = _compute_reach(size, confidence)
-    return {name: _compute_interval(value, found[name], count, confidence, reach) for name, value in figures.items()}
+    widening = _compute_widening(size, confidence)
+    return {name: _compute_interval(value, found[name], count, confidence, widening) for name, value in figures.items()}
 
 
-def _compute_reach(groups: int, confidence: float) -> float:
-    """By how much an interval of so many groups is wider than one of many."""
+def _compute_widening(groups: int, confidence: float) -> float:
+    """Return the factor by which an interval of so few groups is wider than one of many."""
     from scipy.special import ndtri, stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
 
     if groups < 2:
@@ -73,11 +74,11 @@ def _compute_reach(groups: int, confidence: float) -> float:
 
 
 def _compute_interval(
-    figure: float | None, draws: Sequence[float], count: int, confidence: float, reach: float
+    figure: float | None, draws: Sequence[float], count: int, confidence: float, widening: float
 ) -> Interval | None:
-    if figure is None or len(draws) <= FEWEST * count:
+    if figure is None or len(draws) <= MIN_DEFINED_SHARE * count:
         return None
     edge = 50 * (1 - confidence)
     low, middle, high = np.percentile(np.asarray(draws), [edge, 50, 100 - edge]).tolist()
     floor = 0.0 if min(draws) >= 0 else -1.0
-    return max(floor, figure - reach * (middle - low)), min(1.0, figure + reach * (high - middle))
+    return max(floor, figure - widening * (middle - low)), min(1.0, figure + widening * (high - middle))

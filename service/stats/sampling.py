@@ -1,8 +1,8 @@
-"""A rate from labels that were drawn stratum by stratum, and which stratum to label next.
+"""Stratified sampling of labels: the rate that they give, and which stratum to label next.
 
-Strata are of the judge's value, and made without labels. The rate weighs each by its share of all items, so that labels may
-be drawn more often where they tell more (Neyman 1934, "On the two different aspects of the representative method", Journal
-of the Royal Statistical Society 97:558-625). Within a stratum they must be drawn at random.
+Strata are ranges of the judge's value, cut without looking at labels. The rate weights each stratum by its share of all
+items, so labels can be drawn more often where they tell more (Neyman 1934, "On the two different aspects of the
+representative method", Journal of the Royal Statistical Society 97:558-625). Within a stratum they must be drawn at random.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from math import fsum, sqrt
 from service.stats.intervals import CONFIDENCE
 from service.stats.student import find_t_quantile
 
-STRATA = 4
+MAX_STRATA = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Items whose value lies from `low` to `high`, and the labels of some of them."""
+    """Items whose value lies from `low` to `high`, and how many of them are labelled and pass."""
 
     low: float
     high: float
@@ -31,14 +31,14 @@ class Stratum:
     passing: int
 
     @property
-    def share(self) -> float:
-        """The share of passing items, drawn in a little: one passing and one failing label more."""
+    def smoothed_rate(self) -> float:
+        """The pass rate of its labels, smoothed by one extra passing and one extra failing label."""
         return (self.passing + 1) / (self.labels + 2)
 
     @property
-    def spread(self) -> float:
-        """The standard deviation of a label."""
-        return sqrt(self.share * (1 - self.share))
+    def std(self) -> float:
+        """The standard deviation of a single label."""
+        return sqrt(self.smoothed_rate * (1 - self.smoothed_rate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,66 +50,64 @@ class StratifiedRate:
     high: float
 
 
-def cut_strata(values: Sequence[float], *, most: int = STRATA) -> list[tuple[float, float]]:
-    """At most so many ranges of about equal size; equal values share one. Values are those of all items."""
-    return cut_counted(Counter(values), most=most)
+def cut_strata(values: Sequence[float], *, max_strata: int = MAX_STRATA) -> list[tuple[float, float]]:
+    """Cut the values of all items into at most `max_strata` ranges of about equal size; equal values share a range."""
+    return cut_strata_of_counts(Counter(values), max_strata=max_strata)
 
 
-def cut_counted(counts: Mapping[float, int], *, most: int = STRATA) -> list[tuple[float, float]]:
-    """The same ranges, of values with how many items have each."""
+def cut_strata_of_counts(counts: Mapping[float, int], *, max_strata: int = MAX_STRATA) -> list[tuple[float, float]]:
+    """Cut the same ranges, given how many items have each value."""
     ranked = sorted(counts)
     ends = list(accumulate([counts[one] for one in ranked]))
-    cuts = sorted({bisect_right(ends, ends[-1] * at // most) for at in range(most)})
+    cuts = sorted({bisect_right(ends, ends[-1] * at // max_strata) for at in range(max_strata)})
     return [(ranked[cut], ranked[end - 1]) for cut, end in pairwise([*cuts, len(ranked)])]
 
 
-def estimate_rate(
-    strata: Sequence[Stratum], *, worth: float = 1.0, confidence: float = CONFIDENCE
+def estimate_stratified_rate(
+    strata: Sequence[Stratum], *, ess_ratio: float = 1.0, confidence: float = CONFIDENCE
 ) -> StratifiedRate | None:
-    """The rate of all items; None where a stratum has no label.
+    """Estimate the pass rate of all items; None where a stratum has no label.
 
-    `worth`: how many labels one is worth, at most 1, where labels of a group are alike.
+    `ess_ratio`: the effective sample size per label, at most 1; below 1 where labels within a group are alike.
     """
     if any(not one.labels for one in strata):
         return None
-    whole = fsum([one.items for one in strata])
-    value = fsum([one.items / whole * one.passing / one.labels for one in strata])
-    centre = fsum([one.items / whole * one.share for one in strata])
-    half = compute_half(strata, [0] * len(strata), worth=worth, confidence=confidence)
+    total = fsum([one.items for one in strata])
+    value = fsum([one.items / total * one.passing / one.labels for one in strata])
+    centre = fsum([one.items / total * one.smoothed_rate for one in strata])
+    half = compute_half_width(strata, [0] * len(strata), ess_ratio=ess_ratio, confidence=confidence)
     return StratifiedRate(value, max(0.0, min(value, centre - half)), min(1.0, max(value, centre + half)))
 
 
-def compute_half(
-    strata: Sequence[Stratum], more: Sequence[int], *, worth: float = 1.0, confidence: float = CONFIDENCE
+def compute_half_width(
+    strata: Sequence[Stratum], extra: Sequence[int], *, ess_ratio: float = 1.0, confidence: float = CONFIDENCE
 ) -> float:
-    """Half the width of the interval, were there so many labels more in each stratum."""
-    whole = fsum([one.items for one in strata])
+    """Compute half the width of the interval, assuming `extra[i]` more labels in stratum i."""
+    total = fsum([one.items for one in strata])
     parts = [
-        (one.items / whole * one.spread) ** 2 / max(1.0, worth * (one.labels + extra))
-        for one, extra in zip(strata, more, strict=True)
+        (one.items / total * one.std) ** 2 / max(1.0, ess_ratio * (one.labels + more))
+        for one, more in zip(strata, extra, strict=True)
     ]
-    freedom = max(
-        1.0, worth * fsum([one.labels + extra for one, extra in zip(strata, more, strict=True)]) - len(strata)
-    )
-    return find_t_quantile(freedom, (1 + confidence) / 2) * sqrt(fsum(parts))
+    df = max(1.0, ess_ratio * fsum([one.labels + more for one, more in zip(strata, extra, strict=True)]) - len(strata))
+    return find_t_quantile(df, (1 + confidence) / 2) * sqrt(fsum(parts))
 
 
-def plan_labels(strata: Sequence[Stratum], count: int) -> list[int]:
-    """How many of so many further labels to draw in each stratum for the narrowest interval, one by one where it helps most.
+def allocate_labels(strata: Sequence[Stratum], count: int) -> list[int]:
+    """Distribute `count` further labels over the strata for the narrowest interval, one by one where each helps most.
 
-    A stratum without a label comes first, and none gets more than it has items without one.
+    A stratum without a label comes first, and none gets more than it has unlabelled items.
     """
-    whole = fsum([one.items for one in strata])
-    more = [0] * len(strata)
+    total = fsum([one.items for one in strata])
+    extra = [0] * len(strata)
     for _ in range(count):
-        open_ones = [at for at, one in enumerate(strata) if one.labels + more[at] < one.items]
-        if not open_ones:
+        unfilled = [at for at, one in enumerate(strata) if one.labels + extra[at] < one.items]
+        if not unfilled:
             break
-        more[max(open_ones, key=lambda at: (_measure_gain(strata[at], more[at], whole), -at))] += 1
-    return more
+        extra[max(unfilled, key=lambda at: (_measure_gain(strata[at], extra[at], total), -at))] += 1
+    return extra
 
 
-def _measure_gain(stratum: Stratum, more: int, whole: float) -> float:
-    labels = stratum.labels + more
-    part = (stratum.items / whole * stratum.spread) ** 2
-    return float("inf") if not labels else part / labels - part / (labels + 1)
+def _measure_gain(stratum: Stratum, extra: int, total: float) -> float:
+    labels = stratum.labels + extra
+    term = (stratum.items / total * stratum.std) ** 2
+    return float("inf") if not labels else term / labels - term / (labels + 1)

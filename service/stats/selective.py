@@ -1,10 +1,10 @@
-"""From where on verdicts agree with labels in at least a stated share, by fixed-sequence testing.
+"""The confidence from which verdicts agree with labels at a stated rate or better, by fixed-sequence testing.
 
-Levels of sureness are tested from the surest inwards, each at the full level of error, until one fails: no level behind a
-failure is looked at, so the chance that any accepted one is untrue stays below that level (Maurer, Hothorn and Lehmacher
-1995, in "Biometrie in der chemisch-pharmazeutischen Industrie" 6; for selective prediction Angelopoulos et al. 2021, "Learn
-then test", arXiv:2110.01052). Bounds are exact ones of the binomial (Clopper and Pearson 1934, Biometrika 26:404-413), of as
-many labels as those of like groups are worth.
+Confidence levels are tested from the highest downwards, each at the full error level, until one fails. No level after a
+failure is looked at, so the chance that any accepted level is wrong stays below the error level (Maurer, Hothorn and
+Lehmacher 1995, in "Biometrie in der chemisch-pharmazeutischen Industrie" 6; for selective prediction Angelopoulos et al.
+2021, "Learn then test", arXiv:2110.01052). Bounds are exact binomial ones (Clopper and Pearson 1934, Biometrika 26:404-413),
+on the effective sample size where labels within a group are alike.
 """
 
 from __future__ import annotations
@@ -17,50 +17,51 @@ from numpy.typing import NDArray
 
 from service.stats.tallies import Floats
 
-FIRST_SHARE = 1 / 10
-"""Of all verdicts, how many are tested first: fewer would be refused by one unlucky label."""
+FIRST_TEST_SHARE = 1 / 10
+"""The share of verdicts in the first test; with fewer, one unlucky label would end the sequence."""
 
 
 class VerdictRows(NamedTuple):
-    """Verdicts beside labels: arrays of one length."""
+    """Verdicts beside labels, as arrays of one length."""
 
-    sureness: Floats
-    """How sure the judge is of each."""
+    certainty: Floats
+    """How certain the judge is of each verdict."""
     agrees: NDArray[np.bool_]
-    """Whether the label says the same."""
+    """Whether the label agrees with it."""
     passes: NDArray[np.bool_]
-    """Which of the two the verdict is."""
+    """Whether the verdict is a pass."""
     groups: NDArray[np.int64]
-    """A number for the group of each, from 0."""
+    """The group of each, as a number from 0."""
 
     def select(self, places: NDArray[np.int64]) -> VerdictRows:
-        """Those at these places, in their order."""
-        return VerdictRows(self.sureness[places], self.agrees[places], self.passes[places], self.groups[places])
+        """Return the rows at these places, in that order."""
+        return VerdictRows(self.certainty[places], self.agrees[places], self.passes[places], self.groups[places])
 
 
-def find_edge(rows: VerdictRows, *, share: float, error: float) -> float | None:
-    """The least sureness from which on verdicts agree in at least `share` of cases, with confidence 1 - `error`; None: none does.
+def find_certainty_threshold(rows: VerdictRows, *, share: float, error: float) -> float | None:
+    """Find the lowest certainty from which verdicts agree in at least `share` of cases, with confidence 1 - `error`.
 
-    That is so of passes and failures together; of these labels it is so of each by themselves too. `share` and `error` in (0, 1).
+    None if there is none. The guarantee covers passes and failures together; among these very labels each of the two also
+    agrees in `share` of its cases. `share` and `error` in (0, 1).
     """
-    size = len(rows.sureness)
+    size = len(rows.certainty)
     if not size:
         return None
-    likeness = estimate_likeness(rows.agrees, rows.groups)
-    rows = rows.select(np.argsort(-rows.sureness, kind="stable"))
+    icc = estimate_icc(rows.agrees, rows.groups)
+    rows = rows.select(np.argsort(-rows.certainty, kind="stable"))
     n, agreeing = np.arange(1, size + 1), np.cumsum(rows.agrees)
-    worth = 1 + (np.cumsum(2 * _count_before(rows.groups) + 1) / n - 1) * likeness
-    held = bound_share(agreeing / worth, n / worth, error) >= share
+    design_effect = 1 + (np.cumsum(2 * _count_before(rows.groups) + 1) / n - 1) * icc
+    meets_share = compute_lower_bounds(agreeing / design_effect, n / design_effect, error) >= share
     for side in (rows.passes, ~rows.passes):
-        held &= np.cumsum(rows.agrees & side) >= share * np.cumsum(side)
-    ends = np.append(rows.sureness[1:] != rows.sureness[:-1], True)
-    tested = np.flatnonzero(ends & (n >= max(count_fewest(share, error), FIRST_SHARE * size)))
-    accepted = tested[np.logical_and.accumulate(held[tested])]
-    return float(rows.sureness[accepted[-1]]) if len(accepted) else None
+        meets_share &= np.cumsum(rows.agrees & side) >= share * np.cumsum(side)
+    ends = np.append(rows.certainty[1:] != rows.certainty[:-1], True)
+    tested = np.flatnonzero(ends & (n >= max(count_min_labels(share, error), FIRST_TEST_SHARE * size)))
+    accepted = tested[np.logical_and.accumulate(meets_share[tested])]
+    return float(rows.certainty[accepted[-1]]) if len(accepted) else None
 
 
 def _count_before(groups: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each place, how many of its group stand before it."""
+    """For each place, count the members of its group that stand before it."""
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
     before = np.empty(len(groups), dtype=np.int64)
@@ -68,19 +69,19 @@ def _count_before(groups: NDArray[np.int64]) -> NDArray[np.int64]:
     return before
 
 
-def count_fewest(share: float, error: float) -> int:
-    """How many labels that all agree show such a share.
+def count_min_labels(share: float, error: float) -> int:
+    """Return how many labels, all in agreement, it takes to show such a share.
 
-    >>> count_fewest(0.9, 0.05)
+    >>> count_min_labels(0.9, 0.05)
     29
     """
     return ceil(log(error) / log(share))
 
 
-def bound_share(agreeing: Floats, size: Floats, error: float) -> Floats:
-    """The exact lower bounds of shares in [0, 1]; counts may be fractions.
+def compute_lower_bounds(agreeing: Floats, size: Floats, error: float) -> Floats:
+    """Compute the exact lower bounds of shares in [0, 1]; counts may be fractional.
 
-    >>> bound_share(np.array([29.0, 95.0, 0.0]), np.array([29.0, 100.0, 9.0]), 0.05).round(4).tolist()
+    >>> compute_lower_bounds(np.array([29.0, 95.0, 0.0]), np.array([29.0, 100.0, 9.0]), 0.05).round(4).tolist()
     [0.9019, 0.8977, 0.0]
     """
     from scipy.special import betaincinv  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
@@ -90,11 +91,11 @@ def bound_share(agreeing: Floats, size: Floats, error: float) -> Floats:
     return np.where(known, np.asarray(bounds, dtype=np.float64), 0.0)
 
 
-def estimate_likeness(agrees: NDArray[np.bool_], groups: NDArray[np.int64]) -> float:
-    """How alike verdicts of a group are, in [0, 1]: the intraclass correlation, one standard error above its estimate.
+def estimate_icc(agrees: NDArray[np.bool_], groups: NDArray[np.int64]) -> float:
+    """Estimate the intraclass correlation of verdicts within a group, in [0, 1], one standard error above the point estimate.
 
-    0 where no group repeats. 1, so that a group counts as one item, where nothing is known of it: no item or every item agrees.
-    By analysis of variance, with Fisher's standard error (Donner 1986, International Statistical Review 54:67-82).
+    0 where no group repeats. 1, so that a group counts as one item, where nothing can be estimated: no item or every item
+    agrees. By analysis of variance, with Fisher's standard error (Donner 1986, International Statistical Review 54:67-82).
     """
     sizes = np.bincount(groups)
     right = np.bincount(groups, weights=agrees)[sizes > 0]

@@ -1,4 +1,4 @@
-"""Scores in [0, 1] against labels. All figures come from a tally by score, so the order of items and of ties changes none."""
+"""Scores in [0, 1] against labels. All figures come from a tally by score, so neither item order nor ties change any of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class LabelTally:
-    """How many items of each score the labels pass and fail. `scores` ascend and differ; the others are of its shape."""
+    """How many items of each score the labels pass and fail; `scores` ascend without repeats, all arrays have one shape."""
 
     scores: Floats
     passed: Floats
@@ -26,17 +26,17 @@ class LabelTally:
 
     @property
     def sizes(self) -> Floats:
-        """Items by score."""
+        """How many items have each score."""
         return self.passed + self.failed
 
     @property
     def n(self) -> float:
-        """Items in all."""
+        """The total number of items."""
         return float(self.sizes.sum())
 
 
 class Bin(NamedTuple):
-    """Items of neighbouring scores: how many, what was said of them on average, and what share the labels pass."""
+    """Items of neighbouring scores: how many, their mean score, and the share that the labels pass."""
 
     low: float
     high: float
@@ -46,7 +46,7 @@ class Bin(NamedTuple):
 
 
 class TallyRows:
-    """Items with a score and a label each, laid out so that they can be tallied again and again with other weights."""
+    """Items, each with a score and a label, laid out so that they can be tallied repeatedly with different weights."""
 
     def __init__(self, scores: ArrayLike, labels: ArrayLike) -> None:
         values = np.asarray(scores, dtype=np.float64)
@@ -54,121 +54,122 @@ class TallyRows:
         self._codes = 2 * codes + np.asarray(labels, dtype=np.int64)
 
     def tally(self, weights: Floats | None = None) -> LabelTally:
-        """The tally, each item counted as often as its weight says."""
+        """Tally the items, each counted as often as its weight says."""
         counts = np.bincount(self._codes, weights=weights, minlength=2 * len(self._scores)).astype(np.float64)
         return LabelTally(self._scores, counts[1::2], counts[0::2])
 
 
-def tally(scores: ArrayLike, labels: ArrayLike) -> LabelTally:
-    """The tally of items. `scores` in [0, 1]; `labels` true where the item passes; both of one length."""
+def build_tally(scores: ArrayLike, labels: ArrayLike) -> LabelTally:
+    """Tally items. `scores` in [0, 1]; `labels` true where the item passes; both of one length."""
     return TallyRows(scores, labels).tally()
 
 
-def build_confusion_at(found: LabelTally, threshold: float) -> ConfusionTable:
-    """The verdicts that passing from `threshold` upwards gives, against the labels."""
-    at = int(np.searchsorted(found.scores, threshold, side="left"))
+def build_confusion_at(tally: LabelTally, threshold: float) -> ConfusionTable:
+    """Tabulate against the labels the verdicts that result when scores from `threshold` upwards pass."""
+    at = int(np.searchsorted(tally.scores, threshold, side="left"))
     return ConfusionTable(
-        tp=float(found.passed[at:].sum()),
-        fp=float(found.failed[at:].sum()),
-        fn=float(found.passed[:at].sum()),
-        tn=float(found.failed[:at].sum()),
+        tp=float(tally.passed[at:].sum()),
+        fp=float(tally.failed[at:].sum()),
+        fn=float(tally.passed[:at].sum()),
+        tn=float(tally.failed[:at].sum()),
     )
 
 
-def auroc(found: LabelTally) -> float | None:
-    """The chance that a passing item has the higher score than a failing one, ties counted half.
+def auroc(tally: LabelTally) -> float | None:
+    """Compute the chance that a passing item scores higher than a failing one, ties counted half.
 
-    Mann and Whitney 1947, Annals of Mathematical Statistics 18:50-60. None where a class has no item.
+    Mann and Whitney 1947, Annals of Mathematical Statistics 18:50-60. None where a class has no items.
 
-    >>> auroc(tally([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1]))
+    >>> auroc(build_tally([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1]))
     0.875
     """
-    return auroc_within([found])
+    return auroc_within([tally])
 
 
 def auroc_within(strata: Iterable[LabelTally]) -> float | None:
-    """The same over pairs of items of one stratum only: what the score knows beside which stratum it is."""
+    """Compute the AUROC over pairs within one stratum only: what the score knows beyond which stratum an item belongs to."""
     won = pairs = 0.0
-    for found in strata:
-        below = np.cumsum(found.failed) - found.failed
-        won += float((found.passed * (below + found.failed / 2)).sum())
-        pairs += float(found.passed.sum() * found.failed.sum())
+    for tally in strata:
+        below = np.cumsum(tally.failed) - tally.failed
+        won += float((tally.passed * (below + tally.failed / 2)).sum())
+        pairs += float(tally.passed.sum() * tally.failed.sum())
     return won / pairs if pairs > 0 else None
 
 
-def brier(found: LabelTally) -> float | None:
-    """The mean squared distance of score and label (Brier 1950, Monthly Weather Review 78:1-3). None for no items.
+def brier(tally: LabelTally) -> float | None:
+    """Compute the mean squared distance of score and label (Brier 1950, Monthly Weather Review 78:1-3). None for no items.
 
-    >>> round(brier(tally([0.9, 0.9, 0.3], [1, 1, 0])), 6)
+    >>> round(brier(build_tally([0.9, 0.9, 0.3], [1, 1, 0])), 6)
     0.036667
     """
-    if not found.n:
+    if not tally.n:
         return None
-    lost = found.passed * (1 - found.scores) ** 2 + found.failed * found.scores**2
-    return float(lost.sum()) / found.n
+    lost = tally.passed * (1 - tally.scores) ** 2 + tally.failed * tally.scores**2
+    return float(lost.sum()) / tally.n
 
 
-def build_reliability(found: LabelTally, bins: int = BINS) -> tuple[Bin, ...]:
-    """At most `bins` bins of about equal size. Equal scores share one bin: the middle of their ranks says which.
+def build_reliability(tally: LabelTally, bins: int = BINS) -> tuple[Bin, ...]:
+    """Build the reliability table: at most `bins` bins of about equal size. Equal scores share the bin of their middle rank.
 
-    So the table does not depend on the order of items, as it does where bins of equal size cut through ties.
+    The table therefore does not depend on the order of items, unlike one whose equal-size bins cut through ties.
     """
-    if not found.n:
+    if not tally.n:
         return ()
-    which, sizes = _assign_bins(found, bins), found.sizes
-    return tuple([_build_bin(found, np.flatnonzero((which == at) & (sizes > 0))) for at in np.unique(which[sizes > 0])])
+    which, sizes = _assign_bins(tally, bins), tally.sizes
+    return tuple([_build_bin(tally, np.flatnonzero((which == at) & (sizes > 0))) for at in np.unique(which[sizes > 0])])
 
 
-def ece(found: LabelTally, bins: int = BINS) -> float | None:
-    """The expected calibration error: over those bins, the mean distance of what was said and what is so, by items.
+def ece(tally: LabelTally, bins: int = BINS) -> float | None:
+    """Compute the expected calibration error over those bins: the mean distance of mean score and pass rate, weighted by items.
 
     Naeini, Cooper and Hauskrecht 2015, "Obtaining well calibrated probabilities using Bayesian binning", AAAI. None for no
     items. In [0, 1].
 
-    >>> round(ece(tally([0.2] * 5 + [0.8] * 5, [0, 0, 0, 0, 1] + [0, 1, 1, 1, 1])), 6)
+    >>> round(ece(build_tally([0.2] * 5 + [0.8] * 5, [0, 0, 0, 0, 1] + [0, 1, 1, 1, 1])), 6)
     0.0
     """
-    if not found.n:
+    if not tally.n:
         return None
-    gaps = np.bincount(_assign_bins(found, bins), weights=found.sizes * found.scores - found.passed)
-    return float(np.abs(gaps).sum()) / found.n
+    gaps = np.bincount(_assign_bins(tally, bins), weights=tally.sizes * tally.scores - tally.passed)
+    return float(np.abs(gaps).sum()) / tally.n
 
 
-def ece_by_chance(found: LabelTally, *, bins: int = BINS, draws: int = 200, seed: int = 20_240_229) -> float | None:
-    """The ECE that these scores would show on average if each were exactly the chance that its items pass.
+def ece_by_chance(tally: LabelTally, *, bins: int = BINS, draws: int = 200, seed: int = 20_240_229) -> float | None:
+    """Compute the mean ECE of these scores if they were perfectly calibrated, by drawing labels from them.
 
-    With few items no figure comes below it but by luck; the closer an ECE is to it, the less there is left to explain.
+    With few items an ECE falls below this only by luck; the closer an ECE is to it, the less miscalibration is left to
+    explain.
     """
-    if not found.n:
+    if not tally.n:
         return None
-    rng, sizes = np.random.default_rng(seed), found.sizes.astype(np.int64)
-    drawn = rng.binomial(sizes, np.clip(found.scores, 0, 1), size=(draws, len(sizes))).astype(np.float64)
-    errors = [ece(LabelTally(found.scores, passed, sizes - passed), bins) or 0.0 for passed in drawn]
+    rng, sizes = np.random.default_rng(seed), tally.sizes.astype(np.int64)
+    drawn = rng.binomial(sizes, np.clip(tally.scores, 0, 1), size=(draws, len(sizes))).astype(np.float64)
+    errors = [ece(LabelTally(tally.scores, passed, sizes - passed), bins) or 0.0 for passed in drawn]
     return float(np.mean(errors))
 
 
-def _assign_bins(found: LabelTally, bins: int) -> NDArray[np.int64]:
-    middle = np.cumsum(found.sizes) - found.sizes / 2
-    return np.minimum(bins - 1, np.floor(middle * bins / found.n)).astype(np.int64)
+def _assign_bins(tally: LabelTally, bins: int) -> NDArray[np.int64]:
+    middle = np.cumsum(tally.sizes) - tally.sizes / 2
+    return np.minimum(bins - 1, np.floor(middle * bins / tally.n)).astype(np.int64)
 
 
-def _build_bin(found: LabelTally, at: NDArray[np.int64]) -> Bin:
-    scores, sizes = found.scores[at], found.sizes[at]
+def _build_bin(tally: LabelTally, at: NDArray[np.int64]) -> Bin:
+    scores, sizes = tally.scores[at], tally.sizes[at]
     n = float(sizes.sum())
     return Bin(
         low=float(scores[0]),
         high=float(scores[-1]),
         n=n,
         mean=float((scores * sizes).sum()) / n,
-        share=float(found.passed[at].sum()) / n,
+        share=float(tally.passed[at].sum()) / n,
     )
 
 
 def tally_strata(scores: Sequence[float], labels: Sequence[bool], strata: Sequence[str]) -> tuple[LabelTally, ...]:
-    """A tally for each stratum, in the order of their names."""
+    """Tally each stratum, in the order of their names."""
     return tuple([_tally_stratum(scores, labels, strata, name) for name in sorted(set(strata))])
 
 
 def _tally_stratum(scores: Sequence[float], labels: Sequence[bool], strata: Sequence[str], name: str) -> LabelTally:
     rows = [at for at, stratum in enumerate(strata) if stratum == name]
-    return tally([scores[at] for at in rows], [labels[at] for at in rows])
+    return build_tally([scores[at] for at in rows], [labels[at] for at in rows])

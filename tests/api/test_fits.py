@@ -13,7 +13,7 @@ from service.core.judging.questions import ASSEMBLY
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.fits.files import AgingFits
-from service.fits.live import LOOK_S, LiveFits
+from service.fits.live import RELOAD_INTERVAL_S, LiveFits
 from service.registry import Registry
 from service.settings import Settings
 from service.store.access.audit import Actor, Audit
@@ -95,7 +95,7 @@ def test_an_installed_fit_decides_in_every_process(processes: tuple[PlayedClient
         ("in use", "installed", 0.25)
     ]
     assert verdict(here) == (True, "calibrated")
-    clock.time += LOOK_S
+    clock.time += RELOAD_INTERVAL_S
     assert verdict(there) == (True, "calibrated")
     [listed] = there("GET", "/v1/fits").json["data"]
     assert listed == made.json["data"][0]
@@ -190,8 +190,8 @@ def test_a_store_out_of_reach_changes_no_verdict(clock: Clock) -> None:
     fits = LiveFits([], source, max_age_days=0, clock=clock.now)
     assert list(fits) == [fit()]
     source.reachable = False
-    clock.time += LOOK_S
-    fits.look()
+    clock.time += RELOAD_INTERVAL_S
+    fits.reload()
     assert list(fits) == [fit()]
     assert list(LiveFits([make_fit()], source, max_age_days=0, clock=clock.now)) == [make_fit()]
 

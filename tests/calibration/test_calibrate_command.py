@@ -19,7 +19,7 @@ from service.core.judging.fits import Fit
 from service.errors import InputError
 from tests.calibration.label_sets import drawn
 
-QUICK = ReportOptions(resampling=Resampling(draws=20), splits=3)
+QUICK = ReportOptions(resampling=Resampling(draws=20), extra_splits=3)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from service.calibration.labels import LabelledItem
 from service.calibration.splits import assign_folds, names_split, read_split
 from service.core.judging.fits import Isotonic, Method, Platt, Temperature, log_odds, sigmoid
 from service.errors import InputError
-from service.stats.tallies import LabelTally, auroc, build_confusion_at, ece, tally
+from service.stats.tallies import LabelTally, auroc, build_confusion_at, build_tally, ece
 from tests.bulk import examples
 from tests.calibration.label_sets import item
 
@@ -32,7 +32,7 @@ Items = list[tuple[float, bool]]
 
 
 def tallied(items: Items) -> LabelTally:
-    return tally([score for score, _ in items], [label for _, label in items])
+    return build_tally([score for score, _ in items], [label for _, label in items])
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -53,7 +53,7 @@ def test_the_order_of_items_changes_no_digit(method: Method, items: Items, chanc
 
 def test_nothing_cannot_be_fitted() -> None:
     with pytest.raises(ValueError, match="nothing to fit"):
-        fit_map("platt", tally([], []))
+        fit_map("platt", build_tally([], []))
 
 
 def test_platt_at_two_values_meets_its_targets() -> None:
@@ -131,7 +131,7 @@ def test_venn_abers_is_isotonic_with_one_more_item(items: Items, raw: float) -> 
 def test_isotonic_on_its_own_items_is_calibrated_and_ranks_no_worse() -> None:
     rng = np.random.default_rng(3)
     raw = np.round(rng.random(600), 2)
-    found = tally(raw, rng.random(600) < raw**3)
+    found = build_tally(raw, rng.random(600) < raw**3)
     after = calibrate_tally(found, fit_map("isotonic", found))
     assert (ece(found) or 0) > 0.2
     assert ece(after) == pytest.approx(0, abs=1e-12)
@@ -171,7 +171,7 @@ def test_the_threshold_is_as_good_as_any(items: Items) -> None:
 
 
 def test_the_threshold_is_not_one_half_where_labels_say_otherwise() -> None:
-    found = tally([0.2] * 50 + [0.3] * 50, [False] * 50 + [True] * 30 + [False] * 20)
+    found = build_tally([0.2] * 50 + [0.3] * 50, [False] * 50 + [True] * 30 + [False] * 20)
     assert choose_threshold(found) == pytest.approx(0.25)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from service.calibration.prediction_files import PredictionBasis, build_note_path, open_predictions
+from service.calibration.prediction_files import PredictionBasis, build_basis_path, open_predictions
 from service.calibration.predictions import Prediction, read_predictions
 from service.cli.commands.calibrate.judge import judge_labels, price_labels
 from service.cli.exits import ExitCode
@@ -101,7 +101,7 @@ def test_killed_in_the_middle_it_goes_on_and_asks_nothing_twice(
     assert f"resuming: {ANSWERED} predictions" in capsys.readouterr().err
     found = written(out)
     assert found[:ANSWERED] == before
-    assert sorted(one.said for one in found) == sorted(
+    assert sorted(one.answer_id for one in found) == sorted(
         (f"i{n}", "grounded", k, "result_groundedness") for n in range(ITEMS) for k in range(2)
     )
     known = Counter(one.id[1:] for one in before)
@@ -173,10 +173,10 @@ def test_files_that_are_not_ours_stay_as_they_are(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not begun by this command"), open_predictions(foreign, BEGUN):
         pass
     assert foreign.read_text("utf-8") == "mine\n"
-    build_note_path(foreign).write_text("{}", "utf-8")
+    build_basis_path(foreign).write_text("{}", "utf-8")
     with pytest.raises(InputError, match="cannot be read"), open_predictions(foreign, BEGUN):
         pass
-    build_note_path(foreign).write_text(BEGUN.model_dump_json(), "utf-8")
+    build_basis_path(foreign).write_text(BEGUN.model_dump_json(), "utf-8")
     with pytest.raises(InputError, match=r"foreign\.jsonl:1: not valid JSON"), open_predictions(foreign, BEGUN):
         pass
 

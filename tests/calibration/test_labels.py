@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from service.calibration.importers.published import DOUBTED, guess_shape, import_labels
+from service.calibration.importers.published import OTHER_SPAN_VALUE, guess_shape, import_labels
 from service.calibration.labels import read_csv, read_labels
 from service.calibration.predictions import group_by_judge, read_predictions
 from service.calibration.report.excerpts import build_excerpt
@@ -235,7 +235,7 @@ def test_spans_of_annotators_and_judges() -> None:
 
 
 def test_what_a_recorded_judge_doubts_is_worth_what_ours_calls_unsupported() -> None:
-    assert Registry().judges["result_groundedness"].scale["unsupported"].value == DOUBTED
+    assert Registry().judges["result_groundedness"].scale["unsupported"].value == OTHER_SPAN_VALUE
 
 
 KEY = {

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.calibration.diagnostics import AskedItem, measure_length_bias, measure_retest
+from service.calibration.diagnostics import RetestItem, measure_length_bias, measure_retest
 from service.calibration.ensembles.jury_weights import average_jury, fit_jury_weights, measure_advantage
 from service.calibration.figures import Resampling, compute_human_figures, compute_weighted_alpha
 from service.calibration.labels import build_labelled_set
@@ -27,12 +27,12 @@ QUICK = ReportOptions(resampling=Resampling(draws=40))
 
 def test_the_order_of_labels_and_predictions_changes_no_byte() -> None:
     labels, predictions = drawn(240, judges=(0.85, 0.7))
-    first = calibrate(labels, predictions, replace(QUICK, splits=3))
+    first = calibrate(labels, predictions, replace(QUICK, extra_splits=3))
     rng = random.Random(5)  # noqa: S311
     rows, said = [(labels.lines[one.key], one) for one in labels.items], list(predictions)
     rng.shuffle(rows)
     rng.shuffle(said)
-    again = calibrate(build_labelled_set(rows, source=labels.source), said, replace(QUICK, splits=3))
+    again = calibrate(build_labelled_set(rows, source=labels.source), said, replace(QUICK, extra_splits=3))
     assert render_json(again.report) == render_json(first.report)
     assert render_json(again.fits) == render_json(first.fits)
 
@@ -177,7 +177,9 @@ def test_jury_weights() -> None:
 
 def test_asking_again() -> None:
     """Two of three answers pass: two of three pairs differ. The other item's one pair does not."""
-    found = measure_retest([AskedItem("g", (0.9, 0.6, 0.2)), AskedItem("h", (0.8, 0.8)), AskedItem("i", (0.4,))], 0.5)
+    found = measure_retest(
+        [RetestItem("g", (0.9, 0.6, 0.2)), RetestItem("h", (0.8, 0.8)), RetestItem("i", (0.4,))], 0.5
+    )
     assert found is not None
     assert (found.items, found.samples) == (2, 3)
     assert (found.flip_rate.value, found.spread) == (pytest.approx((2 / 3 + 0) / 2), pytest.approx(0.35))
@@ -185,11 +187,11 @@ def test_asking_again() -> None:
         0,
         pytest.approx(2 / 3),
     )  # both drawn items of one of two groups
-    assert measure_retest([AskedItem("g", (0.4,))], 0.5) is None
+    assert measure_retest([RetestItem("g", (0.4,))], 0.5) is None
 
 
 def test_a_judge_that_never_flips_may_still_do_so_in_another_set() -> None:
-    found = measure_retest([AskedItem(str(n), (0.9, 0.9)) for n in range(20)], 0.5)
+    found = measure_retest([RetestItem(str(n), (0.9, 0.9)) for n in range(20)], 0.5)
     assert found is not None
     assert (found.flip_rate.value, found.flip_rate.low) == (0, 0)
     assert found.flip_rate.high == pytest.approx(0.1611, abs=1e-4)  # Wilson's for none of 20
@@ -200,7 +202,7 @@ def test_the_interval_of_the_flip_rate_covers_what_made_the_answers() -> None:
     rng, hits = random.Random(8), 0  # noqa: S311
     for _ in range(60):
         flips = [rng.random() < 0.3 for _ in range(80)]
-        asked = [AskedItem(str(n), (0.9, 0.1 if flip else 0.9)) for n, flip in enumerate(flips) for _ in range(3)]
+        asked = [RetestItem(str(n), (0.9, 0.1 if flip else 0.9)) for n, flip in enumerate(flips) for _ in range(3)]
         rate = measure_retest(asked, 0.5)
         assert rate is not None
         hits += (rate.flip_rate.low or 0) <= 0.3 <= (rate.flip_rate.high or 0)
@@ -234,7 +236,7 @@ def test_a_taste_for_length() -> None:
 
 def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() -> None:
     labels, predictions = drawn(400)
-    (judge,) = calibrate(labels, predictions, replace(QUICK, worst=7)).report.judges
+    (judge,) = calibrate(labels, predictions, replace(QUICK, max_disagreements=7)).report.judges
     assert len(judge.worst) == 7
     assert [one.distance for one in judge.worst] == sorted([one.distance for one in judge.worst], reverse=True)
     for one in judge.worst:
@@ -292,7 +294,9 @@ def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     labels, predictions = drawn(120)
     answers = ("<script>x</script> |a|\n[b](c)", "1<i>")
     nasty = [one.model_copy(update={"answer": answers[n % 2], "family": "<b>"}) for n, one in enumerate(labels.items)]
-    run = calibrate(build_labelled_set(enumerate(nasty, 1), source="<i>"), predictions, replace(QUICK, worst=1000))
+    run = calibrate(
+        build_labelled_set(enumerate(nasty, 1), source="<i>"), predictions, replace(QUICK, max_disagreements=1000)
+    )
     data = render_json(run.report)
     assert render_json(read_report(data)) == data
     assert "NaN" not in data.decode()

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from service.calibration.ensembles.stacks import StackedItem, fit_stack
+from service.calibration.ensembles.stack_model import StackedItem, fit_stack
 from service.calibration.figures import Resampling
-from service.calibration.first_errors import JudgedStep, count_named
+from service.calibration.first_errors import JudgedStep, score_first_errors
 from service.calibration.labels import LabelledSet, build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
 from service.calibration.run import calibrate
 from tests.calibration.label_sets import item
 
-QUICK = ReportOptions(resampling=Resampling(draws=20), jury=False, levels=(), worst=0)
+QUICK = ReportOptions(resampling=Resampling(draws=20), jury=False, reported_shares=(), max_disagreements=0)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_the_first_wrong_step(said: str, labels: str, named: bool) -> None:
         JudgedStep("r", at, "g", one == "+", other == "+")
         for at, (one, other) in enumerate(zip(said, labels, strict=True))
     ]
-    assert count_named(reversed(steps))["r"].hits == named
+    assert score_first_errors(reversed(steps))["r"].hits == named
 
 
 def runs(count: int = 120) -> tuple[LabelledSet, list[Prediction]]:

@@ -14,7 +14,7 @@ from service.calibration.results import JudgeReport, Promise
 from service.calibration.run import calibrate
 from service.core.judging.fits import Guarantee
 from tests.calibration.label_sets import drawn
-from tests.calibration.test_promising import two_judges
+from tests.calibration.test_guarantees import two_judges
 
 QUICK = ReportOptions(resampling=Resampling(draws=0), jury=False)
 

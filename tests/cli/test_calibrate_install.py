@@ -14,7 +14,7 @@ from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
 from service.cli.commands.calibrate.run import run_calibration
 from service.cli.labelled import Sources
-from service.fits.checks import FitCheck, note_checks
+from service.fits.checks import FitCheck, append_checks
 from service.fits.files import read_fits
 from service.registry import Registry
 from tests.calibration.label_sets import drawn
@@ -85,7 +85,7 @@ def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) ->
     assert run("calibrate", "install", out).code == 0
     folder = Path(os.environ["CALLGRADE_HOME"]) / "fits"
     first, _ = read_fits([folder])
-    note_checks(
+    append_checks(
         folder, [FitCheck(fit=first.id, day=date(2026, 5, 2), items=50, kappa=0.4, then=0.6, drifted=("kappa below",))]
     )
     with (folder / "checks.jsonl").open("a") as file:

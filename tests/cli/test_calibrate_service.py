@@ -17,7 +17,7 @@ from service.calibration.predictions import read_predictions
 from service.calibration.results import render_json
 from service.calibration.run import calibrate
 from service.core.judging.fits import Fit
-from service.fits.files import get_today, name_file
+from service.fits.files import build_file_name, get_today
 from tests.cli.cli_run import Ran, Run
 from tests.cli.served import Served, served
 from tests.faults.provider import Provider
@@ -85,7 +85,7 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     assert "result_groundedness" in fetched.out
     [fit] = (tmp_path / "run" / "fits").iterdir()
     found = Fit.model_validate_json(fit.read_bytes())
-    assert (found.method, found.model, fit.name) == ("platt", "gpt-fine", name_file(found))
+    assert (found.method, found.model, fit.name) == ("platt", "gpt-fine", build_file_name(found))
     assert ask("show", "run").out == fetched.out
 
     cancelled = ask("cancel", name)
@@ -108,7 +108,9 @@ def test_recorded_predictions_are_fitted_and_nobody_is_asked(ask: Run, service: 
     assert ask("results", submitted.out.strip(), "--out", "theirs").code == 0
     labels, predictions = ((tmp_path / file).read_text().splitlines() for file in ("labels.jsonl", "said.jsonl"))
     ours = calibrate(read_labels(labels), read_predictions(predictions), ReportOptions(seed="s", made=get_today()))
-    assert [file.name for file in (tmp_path / "theirs" / "fits").iterdir()] == [name_file(fit) for fit in ours.fits]
+    assert [file.name for file in (tmp_path / "theirs" / "fits").iterdir()] == [
+        build_file_name(fit) for fit in ours.fits
+    ]
     [theirs] = json.loads((tmp_path / "theirs" / "report.json").read_bytes())["judges"]
     assert theirs["after"] == json.loads(render_json(ours.report))["judges"][0]["after"]
 

@@ -251,7 +251,7 @@ def test_a_wrong_shape_is_a_validation_error(record: dict[str, Any], place: tupl
         ({"format": "openai", "x": 1}, ': this is a trace; in a request it is the member `trace`: {"trace": {...}}'),
         (
             {"request": {"trace": {}}},
-            "/request: the trace or request stands below 'request'; expected it here, without that around it",
+            "/request: the trace or request stands below 'request'; send it without that wrapping",
         ),
         ({"trace": {"format": "openai", "messages": {}}}, "/trace/messages: expected an array, not an object"),
     ],

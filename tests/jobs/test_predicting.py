@@ -177,7 +177,7 @@ def test_each_repeat_is_an_answer_of_its_own_and_the_cache_knows_them_apart(run:
     made, _ = predicted(run, TWO, judging)
     assert [one.sample for one in made] == [0, 0]
     made, missing = predicted(run, TWO, judging, repeats=3)
-    assert sorted(one.said for one in made) == [said_of(name, n) for name in ("a", "b") for n in range(3)]
+    assert sorted(one.answer_id for one in made) == [said_of(name, n) for name in ("a", "b") for n in range(3)]
     assert (calls.asked, len(cache.texts), missing) == (6, 6, [])
     predicted(run, TWO, judging, repeats=3)
     assert calls.asked == 6
@@ -201,7 +201,7 @@ def test_what_is_there_is_not_asked_again(run: Run):
     calls = Counted()
     judging = Judging(calls, NoCache(), Judges("openai/m"))
     made, _ = predicted(run, TWO, judging, repeats=2, done={said_of("a", 0), said_of("b", 1)})
-    assert sorted(one.said for one in made) == [said_of("a", 1), said_of("b", 0)]
+    assert sorted(one.answer_id for one in made) == [said_of("a", 1), said_of("b", 0)]
     assert calls.asked == 2
 
 
@@ -251,7 +251,7 @@ def test_each_judge_of_a_cascade_is_asked_of_every_item(run: Run):
     asking = Asking(cascade, repeats=2)
     made = run(listed(collect_predictions(engine, TWO, asking)))
     assert all(isinstance(one, Prediction) for one in made)
-    assert Counter(one.said for one in made if isinstance(one, Prediction)) == Counter(
+    assert Counter(one.answer_id for one in made if isinstance(one, Prediction)) == Counter(
         [AnswerId(name, "grounded", n, judge) for name in ("a", "b") for n in range(2) for judge in JUDGES]
     )
     assert len({one.evidence for one in made if isinstance(one, Prediction)}) == 1

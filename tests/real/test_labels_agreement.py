@@ -14,7 +14,7 @@ from service.calibration.options import ReportOptions
 from service.calibration.predictions import group_by_judge
 from service.calibration.report.rendering import render_report_markdown
 from service.calibration.run import calibrate
-from service.stats.tallies import auroc, build_confusion_at, tally
+from service.stats.tallies import auroc, build_confusion_at, build_tally
 from tests.bulk import WHOLE
 
 pytestmark = pytest.mark.shared_data
@@ -92,14 +92,14 @@ JUDGES = {
 def test_recorded_judges_agree_as_far_as_they_did(spans: ImportedSet) -> None:
     for judge in group_by_judge(spans.predictions):
         raw = [judge.raw[item.key][0] for item in spans.labels.items]
-        found = tally(raw, [item.passes for item in spans.labels.items])
+        found = build_tally(raw, [item.passes for item in spans.labels.items])
         assert (build_confusion_at(found, 0.75).kappa, auroc(found)) == pytest.approx(JUDGES[judge.name], abs=1e-3)
 
 
 @pytest.mark.whole
 def test_a_run_from_labels_to_report(spans: ImportedSet) -> None:
     """One default seed, never searched. Over other splits the best judge's calibration error is at most .05 in the median."""
-    options = ReportOptions(resampling=Resampling(draws=DRAWS), splits=SPLITS)
+    options = ReportOptions(resampling=Resampling(draws=DRAWS), extra_splits=SPLITS)
     run = calibrate(spans.labels, spans.predictions, options)
     (jury,) = run.report.juries
     best = next(judge for judge in run.report.judges if judge.name == jury.best)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.calibration.bench import build_bench
-from service.calibration.ensembles.stacking import build_stack
+from service.calibration.ensembles.stack_report import build_stack
 from service.calibration.figures import Resampling
 from service.calibration.importers.published import ImportedSet, import_labels
 from service.calibration.options import ReportOptions
@@ -39,7 +39,7 @@ def test_steps_are_read(shared_data: Path) -> None:
 def test_the_stack_beats_the_best_single_judge(shared_data: Path) -> None:
     """Five folds by query, intervals of paired differences by query."""
     found = read(shared_data / "process_bench", "steps_dev")
-    options = ReportOptions(resampling=Resampling(draws=300), levels=())
+    options = ReportOptions(resampling=Resampling(draws=300), reported_shares=())
     judges = [build_bench(found.labels, one, options) for one in group_by_judge(found.predictions)]
     stack = build_stack([judge for judge in judges if judge is not None], options)
     assert stack is not None

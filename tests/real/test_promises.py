@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.shared_data, pytest.mark.whole]
 SPLITS = 500 if WHOLE else 20
 LEVELS = (0.85, 0.9)
 MOST_BROKEN = 0.07
-OPTIONS = ReportOptions(resampling=Resampling(draws=0), levels=LEVELS)
+OPTIONS = ReportOptions(resampling=Resampling(draws=0), reported_shares=LEVELS)
 LEAST_COVERED = {("jury of 6", 0.85): 0.5, ("jury of 6", 0.9): 0.13, ("o3-mini", 0.85): 0.45}
 """Of the held-out half, by what half of the labels can show."""
 

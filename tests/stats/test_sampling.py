@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from service.stats.sampling import Stratum, compute_half, cut_strata, estimate_rate, plan_labels
+from service.stats.sampling import Stratum, allocate_labels, compute_half_width, cut_strata, estimate_stratified_rate
 from service.stats.transport import compare_means
 
 
@@ -20,24 +20,24 @@ def test_strata_never_part_equal_values() -> None:
 
 def test_a_rate_weighs_each_stratum_by_its_items() -> None:
     strata = [Stratum(0, 0.5, 900, 10, 9), Stratum(0.6, 1, 100, 50, 0)]
-    found = estimate_rate(strata)
+    found = estimate_stratified_rate(strata)
     assert found is not None
     assert found.value == pytest.approx(0.9 * 0.9)
     assert found.low < found.value < found.high
-    assert estimate_rate([*strata, Stratum(1, 1, 5, 0, 0)]) is None
-    unsure = estimate_rate(strata, worth=0.2)
+    assert estimate_stratified_rate([*strata, Stratum(1, 1, 5, 0, 0)]) is None
+    unsure = estimate_stratified_rate(strata, ess_ratio=0.2)
     assert unsure is not None
     assert unsure.high - unsure.low > found.high - found.low
 
 
 def test_labels_go_where_they_tell_most() -> None:
     sure, unsure = Stratum(0, 0.1, 500, 20, 0), Stratum(0.4, 0.6, 500, 20, 10)
-    more = plan_labels([sure, unsure], 20)
+    more = allocate_labels([sure, unsure], 20)
     assert sum(more) == 20
     assert more[1] > 15
-    assert compute_half([sure, unsure], more) < compute_half([sure, unsure], [10, 10])
-    assert plan_labels([Stratum(0, 0.1, 22, 20, 0), Stratum(0.4, 0.6, 21, 20, 10)], 20) == [2, 1]
-    assert plan_labels([sure, Stratum(0.2, 0.3, 10, 0, 0)], 1) == [0, 1]  # one without a label comes first
+    assert compute_half_width([sure, unsure], more) < compute_half_width([sure, unsure], [10, 10])
+    assert allocate_labels([Stratum(0, 0.1, 22, 20, 0), Stratum(0.4, 0.6, 21, 20, 10)], 20) == [2, 1]
+    assert allocate_labels([sure, Stratum(0.2, 0.3, 10, 0, 0)], 1) == [0, 1]  # one without a label comes first
 
 
 class Sampled(NamedTuple):
@@ -58,7 +58,7 @@ def test_the_interval_holds_the_rate(cell: Sampled) -> None:
     for _ in range(400):
         passing = [int(rng.binomial(n, rate)) for n, rate in zip(cell.labels, cell.rates, strict=True)]
         strata = [Stratum(0, 1, 1000, n, k) for n, k in zip(cell.labels, passing, strict=True)]
-        found = estimate_rate(strata)
+        found = estimate_stratified_rate(strata)
         assert found is not None
         hits += found.low <= sum(cell.rates) / 4 <= found.high
     assert hits / 400 >= 0.93 - 2 * (0.93 * 0.07 / 400) ** 0.5

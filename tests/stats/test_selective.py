@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from service.stats.selective import VerdictRows, bound_share, estimate_likeness, find_edge
+from service.stats.selective import VerdictRows, compute_lower_bounds, estimate_icc, find_certainty_threshold
 
 ERROR = 0.025
 Level = tuple[float, int, int, bool, str]
@@ -16,22 +16,22 @@ Level = tuple[float, int, int, bool, str]
 
 
 def rows(*levels: Level) -> VerdictRows:
-    sureness, agrees, passes, groups = list[float](), list[bool](), list[bool](), list[str]()
+    certainty, agrees, passes, groups = list[float](), list[bool](), list[bool](), list[str]()
     for sure, agreeing, differing, side, group in levels:
         for n in range(agreeing + differing):
-            sureness.append(sure)
+            certainty.append(sure)
             agrees.append(n < agreeing)
             passes.append(side)
             groups.append(group or f"{sure}/{side}/{n}")
-    return VerdictRows(np.array(sureness), np.array(agrees, dtype=np.bool_), np.array(passes), number(groups))
+    return VerdictRows(np.array(certainty), np.array(agrees, dtype=np.bool_), np.array(passes), number(groups))
 
 
 def number(groups: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array([sorted(set(groups)).index(one) for one in groups], dtype=np.int64)
 
 
-def level(sureness: float, agreeing: int, differing: int, *, side: bool = True, group: str = "") -> Level:
-    return sureness, agreeing, differing, side, group
+def level(certainty: float, agreeing: int, differing: int, *, side: bool = True, group: str = "") -> Level:
+    return certainty, agreeing, differing, side, group
 
 
 @pytest.mark.parametrize(
@@ -50,28 +50,28 @@ def level(sureness: float, agreeing: int, differing: int, *, side: bool = True, 
     ],
 )
 def test_by_hand(levels: list[Level], want: float | None) -> None:
-    assert find_edge(rows(*levels), share=0.9, error=ERROR) == want
+    assert find_certainty_threshold(rows(*levels), share=0.9, error=ERROR) == want
 
 
 def test_the_order_of_items_changes_nothing() -> None:
     found = rows(level(0.9, 95, 5), level(0.8, 90, 10, side=False), level(0.6, 30, 30, group="one"))
-    mixed = np.random.default_rng(2).permutation(len(found.sureness))
-    assert find_edge(found.select(mixed), share=0.85, error=ERROR) == 0.8
+    mixed = np.random.default_rng(2).permutation(len(found.certainty))
+    assert find_certainty_threshold(found.select(mixed), share=0.85, error=ERROR) == 0.8
 
 
 def test_the_bound_is_the_binomial_tail() -> None:
     from scipy.stats import binom
 
-    (low,) = bound_share(np.array([90.0]), np.array([100.0]), ERROR)
+    (low,) = compute_lower_bounds(np.array([90.0]), np.array([100.0]), ERROR)
     assert binom.sf(89, 100, low) == pytest.approx(ERROR)
 
 
 def test_likeness() -> None:
     alone, fives = np.arange(60), np.arange(60) // 5
-    assert estimate_likeness(alone % 3 > 0, alone) == 0
-    assert estimate_likeness(fives % 2 > 0, fives) == 1
-    assert estimate_likeness((7 * np.arange(300)) % 11 > 4, np.arange(300) // 5) < 0.15
-    assert estimate_likeness(np.ones(60, dtype=np.bool_), fives) == 1
+    assert estimate_icc(alone % 3 > 0, alone) == 0
+    assert estimate_icc(fives % 2 > 0, fives) == 1
+    assert estimate_icc((7 * np.arange(300)) % 11 > 4, np.arange(300) // 5) < 0.15
+    assert estimate_icc(np.ones(60, dtype=np.bool_), fives) == 1
 
 
 class Cell(NamedTuple):
@@ -105,7 +105,9 @@ def count_broken(cell: Cell, draws: int) -> float:
         if cell.alike:  # an item follows its group's luck with a chance of the root of likeness
             follows = rng.random(cell.labels) < cell.alike**0.5
             agrees = np.where(follows, rng.random(groups[-1] + 1)[groups] < chance, agrees)
-        edge = find_edge(VerdictRows(1 - rank, agrees, np.ones_like(agrees), groups), share=cell.share, error=0.05)
+        edge = find_certainty_threshold(
+            VerdictRows(1 - rank, agrees, np.ones_like(agrees), groups), share=cell.share, error=0.05
+        )
         if edge is not None:
             levels = np.arange(cell.levels) / (cell.levels - 1)
             true = np.clip(cell.share + cell.slope / 2 - cell.slope * levels, 0.01, 0.99)

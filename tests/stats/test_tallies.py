@@ -18,8 +18,8 @@ from service.stats.tallies import (
     brier,
     build_confusion_at,
     build_reliability,
+    build_tally,
     ece,
-    tally,
     tally_strata,
 )
 
@@ -28,7 +28,7 @@ Items = list[tuple[float, bool]]
 
 
 def tallied(items: Items):
-    return tally([score for score, _ in items], [label for _, label in items])
+    return build_tally([score for score, _ in items], [label for _, label in items])
 
 
 def won(items: Items) -> list[float]:
@@ -54,7 +54,7 @@ def test_a_score_that_only_tells_strata_apart_knows_nothing_within_them() -> Non
     """All of one writer's texts score high and mostly pass: a fine pooled figure that says nothing of any text."""
     scores = [0.9] * 10 + [0.1] * 10
     labels = [True] * 8 + [False] * 2 + [True] * 2 + [False] * 8
-    assert auroc(tally(scores, labels)) == pytest.approx(0.8)
+    assert auroc(build_tally(scores, labels)) == pytest.approx(0.8)
     assert auroc_within(tally_strata(scores, labels, ["a"] * 10 + ["b"] * 10)) == 0.5
 
 
@@ -83,13 +83,13 @@ def test_the_table_of_tied_scores_by_hand() -> None:
 
 def test_equal_scores_are_one_bin_and_their_error_is_that_of_the_mean() -> None:
     """Sorted by label, the same items would show an error of .5 in bins that cut ties."""
-    same = tally([0.5] * 40, [True] * 20 + [False] * 20)
+    same = build_tally([0.5] * 40, [True] * 20 + [False] * 20)
     assert ece(same) == 0.0
     assert build_reliability(same) == (Bin(0.5, 0.5, 40, 0.5, 0.5),)
 
 
 def test_scores_that_all_differ_fall_into_bins_of_equal_size() -> None:
-    found = build_reliability(tally([n / 100 for n in range(100)], [n % 2 for n in range(100)]))
+    found = build_reliability(build_tally([n / 100 for n in range(100)], [n % 2 for n in range(100)]))
     assert [one.n for one in found] == [10] * 10
 
 

@@ -17,7 +17,7 @@ from service.core.judging.fits import Fit
 from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
-from service.fits.in_place import FitDesk, FitInstallation, FitStates, read_fit_files
+from service.fits.manager import FitInstallation, FitManager, FitStates, read_fit_files
 from service.jobs.admission import PATIENCE
 from service.reading.strict_json import Limits, parse
 from service.store.database import insist
@@ -49,7 +49,7 @@ REQUEST: TypeAdapter[FitInstallRequest] = TypeAdapter(FitInstallRequest)
 class FitRoutes:
     """The handlers over one store; where there is none each of them answers 503."""
 
-    def __init__(self, desk: FitDesk | None, calibrations: Calibrations | None, limits: Limits) -> None:
+    def __init__(self, desk: FitManager | None, calibrations: Calibrations | None, limits: Limits) -> None:
         self._desk = desk
         self._calibrations = calibrations
         self._limits = limits
@@ -99,7 +99,7 @@ class FitRoutes:
         desk, by = self._find_desk(), find_actor(request)
         await self._run(request, lambda: desk.roll_back(name, by=by))
 
-    def _find_desk(self) -> FitDesk:
+    def _find_desk(self) -> FitManager:
         if self._desk is None:
             raise HTTPException(503, NO_STORE)
         return self._desk

@@ -1,1 +1,1 @@
-"""Several judges together: juries, cascades and, to compare with, stacks."""
+"""Several judges together: juries, cascades and, for comparison, stacks."""

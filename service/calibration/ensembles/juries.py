@@ -1,4 +1,4 @@
-"""The judges of a criterion as one: the fit by which their jury is served, and what each member adds to it."""
+"""The judges of a criterion as a jury: the fit it is served by, and what each member adds."""
 
 from __future__ import annotations
 
@@ -28,16 +28,19 @@ class JuryRun(NamedTuple):
     bench: Bench
 
 
-def build_juries(benches: Sequence[Bench], asked: Collection[JuryId], options: ReportOptions) -> list[JuryRun]:
-    """The jury of all judges on each criterion, and those that judges listed: `asked`, whose fits are written in any case."""
-    found: list[JuryRun | None] = []
+def build_juries(benches: Sequence[Bench], listed: Collection[JuryId], options: ReportOptions) -> list[JuryRun]:
+    """Build the jury of all judges on each criterion, and the juries that judges list.
+
+    `listed`: the latter; their fits are written in any case.
+    """
+    runs: list[JuryRun | None] = []
     for criterion in sorted({bench.criterion for bench in benches}):
-        own = [bench for bench in benches if bench.criterion == criterion]
-        wanted = [_select(own, jury) for jury in sorted(asked) if jury.criterion == criterion]
-        found += [build_jury(members, options, asked=True) for members in wanted]
-        if own not in wanted:
-            found.append(build_jury(own, options))
-    return [one for one in found if one is not None]
+        candidates = [bench for bench in benches if bench.criterion == criterion]
+        listed_benches = [_select(candidates, jury) for jury in sorted(listed) if jury.criterion == criterion]
+        runs += [build_jury(members, options, listed=True) for members in listed_benches]
+        if candidates not in listed_benches:
+            runs.append(build_jury(candidates, options))
+    return [one for one in runs if one is not None]
 
 
 def _select(benches: Sequence[Bench], jury: JuryId) -> list[Bench]:
@@ -49,8 +52,8 @@ def _select(benches: Sequence[Bench], jury: JuryId) -> list[Bench]:
     ]
 
 
-def build_jury(members: Sequence[Bench], options: ReportOptions, *, asked: bool = False) -> JuryRun | None:
-    """The jury on the items that all its members judged; None for one member, and where too few items can be fitted."""
+def build_jury(members: Sequence[Bench], options: ReportOptions, *, listed: bool = False) -> JuryRun | None:
+    """Build the jury on the items that all members judged; None for a single member, and where too few items can be fitted."""
     bench = build_jury_bench(members, options)
     if bench is None:
         return None
@@ -59,25 +62,25 @@ def build_jury(members: Sequence[Bench], options: ReportOptions, *, asked: bool 
     gain = measure_advantage(bench.rows(), best.rows(among=shared), options.resampling)
     report, fit = build_judge_report(bench, options)
     weights = _weigh(members, [item for item in members[0].fitted if item.key in shared])
-    told = JuryReport(
+    jury_report = JuryReport(
         criterion=bench.criterion,
         weights={one.name: weight for one, weight in zip(members, weights, strict=True)},
         best=best.name,
         advantage=gain,
-        kept=True if asked else gain.kept,
+        kept=True if listed else gain.kept,
         report=report,
-        asked=asked,
+        asked=listed,
         members=tuple(measure_members(members, weights, bench, options)),
         price=_add_prices(members),
         latency_ms=_find_latency(members, shared, max),
         agreement=_compute_agreement(bench, shared),
         unanimous=_compute_unanimity(members, shared),
     )
-    return JuryRun(told, fit, bench)
+    return JuryRun(jury_report, fit, bench)
 
 
 def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench | None:
-    """The jury as a judge, on the items that all its members judged; None as for `build_jury`."""
+    """Fit the jury as one judge, on the items that all members judged; None as for `build_jury`."""
     if len(members) < 2:
         return None
     items = [item for item in members[0].items if all(item.key in bench.raw for bench in members)]
@@ -110,7 +113,7 @@ def _average(members: Sequence[Bench], weights: Sequence[float], items: Sequence
 
 
 def _build_binding(members: Sequence[Bench], weights: Sequence[float]) -> Binding:
-    """Models that one judge asks are that judge, with all of them. Of several judges it is bound to each and its weight."""
+    """Bind the jury: models that one judge asks are that judge with all of them; several judges bind with their weights."""
     bindings = [bench.binding for bench in members]
     models = "+".join(one.model for one in bindings)
     if _are_of_one_judge(members):
@@ -124,14 +127,14 @@ def _are_of_one_judge(members: Sequence[Bench]) -> bool:
 
 
 def _name_weights(members: Sequence[Bench], weights: Sequence[float]) -> dict[str, float]:
-    """The weight of each model, by which a judge that lists them is served; none where they are of several judges."""
+    """Return the weight of each model, for serving the judge that lists them; none where they belong to several judges."""
     if not _are_of_one_judge(members):
         return {}
     return {bench.binding.model: weight for bench, weight in zip(members, weights, strict=True)}
 
 
 def _add_costs(members: Sequence[Bench], shared: Iterable[Key]) -> dict[Key, float]:
-    """What all of them cost together, for the items where each is known."""
+    """Return what all members together cost, for the items where every cost is known."""
     return {
         key: fsum([one.costs[key] for one in members]) for key in shared if all(key in one.costs for one in members)
     }
@@ -143,12 +146,12 @@ def _add_prices(members: Sequence[Bench]) -> float | None:
 
 
 def _find_latency(
-    members: Sequence[Bench], keys: Iterable[Key], pick: Callable[[Iterable[float]], float]
+    members: Sequence[Bench], keys: Iterable[Key], choose: Callable[[Iterable[float]], float]
 ) -> float | None:
-    """The median time of an answer in milliseconds, of several that are asked at once the longest; None where it is unknown."""
+    """Return the median time of an answer in ms: for members asked at once, the longest of them; None where unknown."""
     known = [one.recorded.latencies for one in members if one.recorded is not None]
-    found = [pick(times[key] for times in known) for key in keys if all(key in times for times in known)]
-    return median(found) if found else None
+    times_ms = [choose(times[key] for times in known) for key in keys if all(key in times for times in known)]
+    return median(times_ms) if times_ms else None
 
 
 def _compute_agreement(bench: Bench, keys: Collection[Key]) -> float | None:
@@ -157,24 +160,26 @@ def _compute_agreement(bench: Bench, keys: Collection[Key]) -> float | None:
 
 
 def _compute_unanimity(members: Sequence[Bench], keys: Iterable[Key]) -> float | None:
-    """The share of held-out items on which all members say the same."""
-    found = [{one.values[key].passed for one in members} for key in keys if all(key in one.values for one in members)]
-    return fmean([len(said) == 1 for said in found]) if found else None
+    """Return the share of held-out items on which all members agree."""
+    verdicts = [
+        {one.values[key].passed for one in members} for key in keys if all(key in one.values for one in members)
+    ]
+    return fmean([len(said) == 1 for said in verdicts]) if verdicts else None
 
 
 def measure_members(
     members: Sequence[Bench], weights: Sequence[float], jury: Bench, options: ReportOptions
 ) -> Iterable[JuryMember]:
-    """What each member costs, how far it agrees with the labels, and by how much the jury is better for having it.
+    """Measure what each member costs, how far it agrees with the labels, and how much better the jury is for having it.
 
-    The gain is paired, on held-out items: the jury's Brier score against that of a jury of the others, weighed anew.
+    The gain is paired, on held-out items: the jury's Brier score against that of a jury of the other members, reweighted.
     """
     shared = jury.raw.keys()
-    plain = replace(options, guarantee=None, levels=())
-    for at, (one, weight) in enumerate(zip(members, weights, strict=True)):
-        rest = [*members[:at], *members[at + 1 :]]
-        other = rest[0] if len(rest) == 1 else build_jury_bench(rest, plain) if options.resampling.draws else None
-        gain = Measure(None) if other is None else _measure_gain(jury, other, options)
+    plain = replace(options, guarantee=None, reported_shares=())
+    for place, (one, weight) in enumerate(zip(members, weights, strict=True)):
+        rest = [*members[:place], *members[place + 1 :]]
+        smaller = rest[0] if len(rest) == 1 else build_jury_bench(rest, plain) if options.resampling.draws else None
+        gain = Measure(None) if smaller is None else _measure_gain(jury, smaller, options)
         yield JuryMember(
             name=one.name,
             weight=weight,
@@ -185,5 +190,5 @@ def measure_members(
         )
 
 
-def _measure_gain(jury: Bench, other: Bench, options: ReportOptions) -> Measure:
-    return measure_advantage(jury.rows(), other.rows(among=jury.raw.keys()), options.resampling).brier
+def _measure_gain(jury: Bench, smaller: Bench, options: ReportOptions) -> Measure:
+    return measure_advantage(jury.rows(), smaller.rows(among=jury.raw.keys()), options.resampling).brier

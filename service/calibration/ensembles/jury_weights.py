@@ -13,7 +13,7 @@ from service.calibration.paired import compute_differences
 from service.stats.tallies import Floats, LabelTally, auroc, brier
 
 RIDGE = 1.0
-"""How strongly weights are held back: as much as one item that is wholly wrong for a weight of about 1.4."""
+"""The strength of the penalty on weights: a weight of about 1.4 costs as much as one item that is completely wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,25 +22,25 @@ class Advantage:
 
     auroc: Measure
     brier: Measure
-    """By how much its Brier score is lower."""
+    """How much lower its Brier score is."""
 
     @property
     def kept(self) -> bool | None:
-        """Whether the jury is worth its price: the whole interval of the Brier score's gain lies above 0. None: there is none."""
+        """Whether the jury is worth its price: the whole interval of its Brier gain is above 0. None: there is no interval."""
         return None if self.brier.low is None else self.brier.low > 0
 
 
 def fit_jury_weights(raw: Sequence[Sequence[float]], labels: Sequence[bool]) -> tuple[float, ...]:
-    """A weight of at least 0 for each judge, summing to 1: those of the likeliest logistic sum, held back by a ridge.
+    """Fit a weight of at least 0 for each judge, summing to 1, by ridge-penalized logistic regression.
 
-    `raw` is of shape (items, judges), in [0, 1]. Alike for all where none of them helps.
+    `raw` is of shape (items, judges), in [0, 1]. Equal weights where no judge helps.
     """
     x, y = np.asarray(raw, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     judges = x.shape[1]
     bounds = [(0.0, None)] * judges + [(None, None)]
     start = np.append(np.ones(judges), 0.0)
-    found = optimize.minimize(_compute_loss, start, args=(x, y), jac=True, method="L-BFGS-B", bounds=bounds)  # pyright: ignore
-    weights = np.maximum(np.asarray(found.x[:-1], dtype=np.float64), 0.0)  # pyright: ignore
+    result = optimize.minimize(_compute_loss, start, args=(x, y), jac=True, method="L-BFGS-B", bounds=bounds)  # pyright: ignore
+    weights = np.maximum(np.asarray(result.x[:-1], dtype=np.float64), 0.0)  # pyright: ignore
     total = float(weights.sum())
     if total <= 0:
         return tuple([1 / judges] * judges)
@@ -56,17 +56,19 @@ def _compute_loss(at: Floats, x: Floats, y: Floats) -> tuple[float, Floats]:
 
 
 def average_jury(weights: Sequence[float], raw: Sequence[float]) -> float:
-    """The weighted mean of its judges' values, in [0, 1]."""
+    """Return the weighted mean of the judges' values, in [0, 1]."""
     return min(1.0, max(0.0, sum(weight * value for weight, value in zip(weights, raw, strict=True))))
 
 
 def measure_advantage(jury: Sequence[FigureRow], single: Sequence[FigureRow], resampling: Resampling) -> Advantage:
-    """The jury beside a single judge on the same items in the same order, with intervals of the paired difference."""
-    alike = {"auroc": auroc, "brier": _measure_sharpness}
-    found = compute_differences(single, jury, {name: (figure, figure) for name, figure in alike.items()}, resampling)
-    return Advantage(found["auroc"], found["brier"])
+    """Compare the jury with a single judge on the same items in the same order, with intervals of the paired difference."""
+    figures = {"auroc": auroc, "brier": _compute_negative_brier}
+    differences = compute_differences(
+        single, jury, {name: (figure, figure) for name, figure in figures.items()}, resampling
+    )
+    return Advantage(differences["auroc"], differences["brier"])
 
 
-def _measure_sharpness(found: LabelTally) -> float | None:
-    lost = brier(found)
-    return None if lost is None else -lost
+def _compute_negative_brier(tally: LabelTally) -> float | None:
+    score = brier(tally)
+    return None if score is None else -score

@@ -1,1 +1,1 @@
-"""Labelled sets in the shapes they are published in."""
+"""Read labelled sets in the formats they are published in."""

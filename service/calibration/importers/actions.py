@@ -1,4 +1,4 @@
-"""Next actions with one label: thumbs of people as Taskmaster-4, and gold decisions as When2Call. Each is the end of a trace."""
+"""Next actions with one label each: human thumbs as in Taskmaster-4, and gold decisions as in When2Call. Each ends a trace."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from service.calibration.labels import AnnotatorLabel, LabelledItem
 from service.core.json.text import UnreadableError, parse
 
 CALLING = "tool_call"
-"""The answer of When2Call that is a call; the others are texts."""
+"""The When2Call answer that is a call; the others are texts."""
 
 
 def read_thumb(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
-    """One next action with a thumb up or down. The label is of the action as a whole and of no step."""
+    """Read one next action with a thumb up or down. The label is of the whole action, not of a step."""
     action = row["generation"]
     calls: dict[str, Any] = action.get("api") or {}
     events: list[JsonValue] = [event for turn in row["context"] for event in _list_events(turn)]
@@ -59,28 +59,28 @@ def _build_call(name: str, arguments: JsonValue) -> dict[str, JsonValue]:
 
 
 def _join_results(events: list[JsonValue]) -> list[JsonValue]:
-    """The events with each result at the call before it that it names; a result of no call is left out."""
+    """Attach each result to the latest open call of its name; drop a result without such a call."""
     joined: list[JsonValue] = []
     for event in [cast("dict[str, JsonValue]", one) for one in events]:
         if "result of" not in event:
             joined.append(event)
             continue
-        waiting = [one for one in joined if isinstance(one, dict) and _waits(one, event["result of"])]
-        if waiting:
-            waiting[-1]["result"] = event["result"]
+        open_calls = [one for one in joined if isinstance(one, dict) and _awaits_result(one, event["result of"])]
+        if open_calls:
+            open_calls[-1]["result"] = event["result"]
     return joined
 
 
-def _waits(event: dict[str, JsonValue], name: JsonValue) -> bool:
+def _awaits_result(event: dict[str, JsonValue], name: JsonValue) -> bool:
     call = event.get("call")
     return isinstance(call, dict) and call["name"] == (name or "unnamed") and "result" not in event
 
 
 def read_decision(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
-    """One candidate answer for each decision; only the right one passes. Known beforehand, so no human agreement."""
+    """Read one item for each candidate answer; only the right one passes. Known in advance, so this is no human agreement."""
     if row["correct_answer"] not in row["answers"]:
         raise ValueError(f"correct_answer is {row['correct_answer']!r}, which is not among the answers")
-    asked: dict[str, JsonValue] = {
+    question: dict[str, JsonValue] = {
         "question": [[{"role": "user", "content": row["question"]}]],
         "functions": [parse(tool) for tool in row["tools"]],
     }
@@ -90,7 +90,7 @@ def read_decision(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
             id=f"{row['uuid']}/{decision}",
             criterion="decide",
             step="decide",
-            trace={"format": "bfcl", "id": row["uuid"], **asked, **output},
+            trace={"format": "bfcl", "id": row["uuid"], **question, **output},
             labels=(AnnotatorLabel(annotator="gold", label=decision == row["correct_answer"]),),
             source="when2call",
             group=row["source_id"],
@@ -100,7 +100,7 @@ def read_decision(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
 
 
 def _read_calls(text: str) -> JsonValue:
-    """The call of a candidate; ValueError where it is none."""
+    """Read the call of a candidate; ValueError where it is none."""
     try:
         call = parse(text)
     except UnreadableError as error:

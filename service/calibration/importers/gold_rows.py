@@ -1,6 +1,6 @@
-"""Rows whose right answer was known beforehand: function-calling questions with their answer key, and dialogues written whole.
+"""Rows whose right answer is known in advance: function-calling questions with an answer key, and complete dialogues.
 
-They are no human agreement. A dialogue has no failing item: it is there to show what a judge makes of work without fault.
+They show no human agreement. A dialogue has no failing item: it shows how a judge rates faultless work.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from service.calibration.labels import AnnotatorLabel, LabelledItem
 from service.core.rubric import Stage
 
 DECLINED = "None of the tools at hand can do that."
-"""What the model says where it makes no call; the keys hold none."""
+"""What the model says where it makes no call; the answer keys contain no text."""
 
 JUDGED: Mapping[str, Stage] = {"plausible": "arguments", "grounded": "integrate"}
-"""What a dialogue without the tools on offer shows: arguments from the conversation, and texts from results."""
+"""What a dialogue without its list of tools can show: arguments taken from the conversation, and texts based on results."""
 
 
 def read_answer_key(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
-    """Whether to call, as the Berkeley leaderboard keeps its keys: one that declines, and the key's own calls where it has any.
+    """Read whether to call, from a row of the Berkeley leaderboard: an item that declines, and one that makes the key's calls.
 
-    Where the category is one of irrelevance no tool fits, and declining is right.
+    The latter only if the key has any. In an irrelevance category no tool fits, and declining is right.
     """
     due, calls = "irrelevance" not in row["category"], row["possible_answer"]
     yield _build_decision(row, "none", passes=not due, output={"result": DECLINED})
@@ -32,12 +32,12 @@ def read_answer_key(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
 
 
 def _build_decision(row: Mapping[str, Any], name: str, *, passes: bool, output: dict[str, JsonValue]) -> LabelledItem:
-    asked: dict[str, JsonValue] = {"question": row["question"], "functions": row["function"]}
+    question: dict[str, JsonValue] = {"question": row["question"], "functions": row["function"]}
     return LabelledItem(
         id=f"{row['id']}/{name}",
         criterion="warranted",
         step="decide",
-        trace={"format": "bfcl", "id": row["id"], **asked, **output},
+        trace={"format": "bfcl", "id": row["id"], **question, **output},
         labels=(AnnotatorLabel(annotator="gold", label=passes),),
         source="bfcl",
         group=row["id"],
@@ -47,7 +47,7 @@ def _build_decision(row: Mapping[str, Any], name: str, *, passes: bool, output: 
 
 
 def _pick_first(call: Mapping[str, Any]) -> JsonValue:
-    """The call with the first accepted value of each argument; one that may be left out, marked by "", is.
+    """Build the call with the first accepted value of each argument; leave out arguments that are optional, marked by "".
 
     >>> _pick_first({"f": {"a": [1, 2], "b": ["", "x"], "c": [{"d": ["y"], "e": 5, "g": []}]}})
     {'f': {'a': 1, 'c': {'d': 'y', 'e': 5, 'g': []}}}
@@ -56,24 +56,24 @@ def _pick_first(call: Mapping[str, Any]) -> JsonValue:
 
 
 def _pick_arguments(accepted: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """In nested objects a value may stand for itself, where only one is accepted."""
+    """In nested objects a value may stand alone where only one is accepted."""
     chosen = {name: values[0] if isinstance(values, list) and values else values for name, values in accepted.items()}
     return {name: _pick_arguments(one) if isinstance(one, dict) else one for name, one in chosen.items() if one != ""}
 
 
 def read_tooltalk(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
-    """A dialogue of ToolTalk: an assistant's message tells what it called before it spoke."""
+    """Read a dialogue of ToolTalk, in which an assistant message lists the calls made before it."""
     events: list[JsonValue] = []
     for message in row["conversation"]:
         for api in message.get("apis") or ():
-            asked = api["request"]
-            events.append(_build_call(asked["api_name"], asked["parameters"], api["response"], api["exception"]))
+            request = api["request"]
+            events.append(_build_call(request["api_name"], request["parameters"], api["response"], api["exception"]))
         events.append({message["role"]: message["text"]})
     return _read_dialogue(row["conversation_id"], events, source="tooltalk", family=",".join(row["suites_used"]))
 
 
 def read_apibank(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
-    """A dialogue of API-Bank: turns of the user, the model and the tools."""
+    """Read a dialogue of API-Bank: turns of the user, the model and the tools."""
     events: list[JsonValue] = []
     for turn in row["turns"]:
         if turn["role"] == "API":

@@ -1,4 +1,4 @@
-"""Labelled sets in the shapes they are published in."""
+"""Read labelled sets in the formats they are published in."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ Shape = Literal[
     "process",
     "failures",
 ]
-"""callgrade: our own. spans: error spans of annotators (and judges) in a text, as D2T-Eval and Quintd-1. thumbs: a human
-reward of 0 or 1 for the next action, as Taskmaster-4. decisions: the right one of several answers, as When2Call.
-answer_keys: questions with the calls that are due, as BFCL. corrections: texts with typed errors, as the Rotowire accuracy
-task. process: steps of runs, as AgentProcessBench, with the labels of judges. failures: retail runs with the step that failed,
-as AgentRx. tooltalk, apibank: dialogues without fault."""
+"""callgrade: our own format. spans: error spans of annotators (and judges) in a text, as in D2T-Eval and Quintd-1. thumbs: a
+human reward of 0 or 1 for the next action, as in Taskmaster-4. decisions: the right one of several answers, as in When2Call.
+answer_keys: questions with the calls that are due, as in BFCL. corrections: texts with typed errors, as in the Rotowire
+accuracy task. process: steps of runs with the labels of judges, as in AgentProcessBench. failures: retail runs with the step
+that failed, as in AgentRx. tooltalk, apibank: faultless dialogues."""
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 Errors = Literal["contradictory", "ungrounded"]
-"""Which spans fail a text: those that contradict the payload, or also those that it does not say."""
+"""Which spans fail a text: only those that contradict the payload, or also those that the payload does not support."""
 
 _SPAN_NAMES: Mapping[Errors, frozenset[str]] = {
     "contradictory": frozenset({"contradictory", "incorrect"}),
     "ungrounded": frozenset({"contradictory", "incorrect", "not_checkable"}),
 }
-DOUBTED = 0.5
-"""What a claim is worth in which a judge found fault, but none that fails the text: as `unsupported` of `result_groundedness`."""
-_MARKS: Mapping[Shape, frozenset[str]] = {
+OTHER_SPAN_VALUE = 0.5
+"""The value of a claim in which a judge found fault, but none that fails the text: as `unsupported` of `result_groundedness`."""
+_SHAPE_KEYS: Mapping[Shape, frozenset[str]] = {
     "spans": frozenset({"human", "response", "span_types"}),
     "thumbs": frozenset({"human_reward", "generation"}),
     "decisions": frozenset({"correct_answer", "answers"}),
@@ -65,7 +65,7 @@ _MARKS: Mapping[Shape, frozenset[str]] = {
 
 
 class ImportedSet(NamedTuple):
-    """A labelled set with what judges are recorded to have said of it."""
+    """A labelled set with the recorded predictions of judges."""
 
     labels: LabelledSet
     predictions: tuple[Prediction, ...] = ()
@@ -77,7 +77,7 @@ ImportedRow = tuple[LabelledItem, tuple[Prediction, ...]]
 def import_labels(
     lines: Iterable[str], *, source: str = "labels", shape: Shape | None = None, errors: Errors = "contradictory"
 ) -> ImportedSet:
-    """The labelled set that JSON Lines hold in any shape; guessed from the first line where `shape` is None.
+    """Read a labelled set from JSON Lines in any shape; guessed from the first line where `shape` is None.
 
     InputError names the line that cannot be read and what it lacks.
     """
@@ -85,20 +85,21 @@ def import_labels(
     shape = shape or guess_shape(kept)
     if shape == "callgrade":
         return _read_own(kept, source)
-    found: list[tuple[int, LabelledItem]] = []
+    numbered: list[tuple[int, LabelledItem]] = []
     predictions: list[Prediction] = []
     for line, row in parse_lines(kept):
-        for item, said in _read_at_line(line, row, shape, errors):
-            found.append((line, item))
-            predictions += said
-    return ImportedSet(build_labelled_set(found, source=source), tuple(predictions))
+        for item, predictions_of_item in _read_at_line(line, row, shape, errors):
+            numbered.append((line, item))
+            predictions += predictions_of_item
+    return ImportedSet(build_labelled_set(numbered, source=source), tuple(predictions))
 
 
 def _read_own(lines: Sequence[str], source: str) -> ImportedSet:
-    """Our own lines: labelled items, and predictions, which are those with `raw`, as over HTTP."""
-    said = [_is_prediction(line) for line in lines]
-    items = ["" if one else line for one, line in zip(said, lines, strict=True)]  # so that lines keep their numbers
-    predictions = [line if one else "" for one, line in zip(said, lines, strict=True)]
+    """Read our own lines: labelled items, and predictions, which are the lines with `raw`, as over HTTP."""
+    is_prediction = [_is_prediction(line) for line in lines]
+    # Blank lines keep the line numbers.
+    items = ["" if one else line for one, line in zip(is_prediction, lines, strict=True)]
+    predictions = [line if one else "" for one, line in zip(is_prediction, lines, strict=True)]
     return ImportedSet(read_labels(items, source=source), read_predictions(predictions))
 
 
@@ -107,16 +108,16 @@ def _is_prediction(line: str) -> bool:
         return False
     try:
         return any("raw" in row for _, row in parse_lines([line]))
-    except InputError:  # told where it is read as an item
+    except InputError:  # reported when the line is read as an item
         return False
 
 
 def guess_shape(lines: Iterable[str]) -> Shape:
-    """The shape of the first row."""
+    """Guess the shape from the first row."""
     first = next(parse_lines(lines), None)
     keys = first[1].keys() if first else frozenset[str]()
-    fitting: list[Shape] = [shape for shape, marks in _MARKS.items() if marks <= keys]
-    return fitting[0] if fitting else "callgrade"
+    matching: list[Shape] = [shape for shape, shape_keys in _SHAPE_KEYS.items() if shape_keys <= keys]
+    return matching[0] if matching else "callgrade"
 
 
 def _read_at_line(line: int, row: Mapping[str, Any], shape: Shape, errors: Errors) -> list[ImportedRow]:
@@ -141,18 +142,18 @@ def _read(row: Mapping[str, Any], shape: Shape, errors: Errors) -> Iterable[Impo
     return ((item, ()) for item in items)
 
 
-def _describe_spans(spans: Sequence[Mapping[str, Any]], wanted: set[int]) -> str:
-    """Those that fail the text first."""
-    ordered = sorted(spans, key=lambda span: span["type"] not in wanted)
+def _describe_spans(spans: Sequence[Mapping[str, Any]], failing_types: set[int]) -> str:
+    """Describe the spans, those that fail the text first."""
+    ordered = sorted(spans, key=lambda span: span["type"] not in failing_types)
     return "; ".join([f"{span['text']!r}: {span.get('reason') or 'no reason'}" for span in ordered])
 
 
 def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]:
-    """One text with the spans that each annotator and each judge found wrong. A judge's value falls with number and kind."""
-    wanted = {at for at, name in enumerate(row["span_types"]) if name in _SPAN_NAMES[errors]}
-    if not wanted:
+    """Read one text with the spans that each annotator and judge found wrong; more and worse spans lower a judge's value."""
+    failing_types = {at for at, name in enumerate(row["span_types"]) if name in _SPAN_NAMES[errors]}
+    if not failing_types:
         raise ValueError(f"none of the span types is {errors}")
-    first = {one["annotator"]: _count_spans(one["spans"], wanted) for one in reversed(row["human"])}
+    failing_counts = {one["annotator"]: _count_spans(one["spans"], failing_types) for one in reversed(row["human"])}
     names = dict.fromkeys(one["annotator"] for one in row["human"])
     item = LabelledItem(
         id=row["id"],
@@ -160,7 +161,7 @@ def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]
         step="integrate",
         payload=row["payload"],
         answer=row["response"],
-        labels=tuple([AnnotatorLabel(annotator=name, label=not first[name]) for name in names]),
+        labels=tuple([AnnotatorLabel(annotator=name, label=not failing_counts[name]) for name in names]),
         source=row["source"],
         group=row["payload_id"],
         stratum=f"{row['domain']}/{row['model']}",
@@ -168,21 +169,26 @@ def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]
     )
     yield (
         item,
-        tuple([_build_prediction(row["id"], judge, spans, wanted) for judge, spans in sorted(row["judges"].items())]),
+        tuple(
+            [
+                _build_prediction(row["id"], judge, spans, failing_types)
+                for judge, spans in sorted(row["judges"].items())
+            ]
+        ),
     )
 
 
-def _build_prediction(name: str, judge: str, spans: list[Mapping[str, Any]], wanted: set[int]) -> Prediction:
-    """Claims as a model makes them now, graded as those are: a span that fails the text is wholly bad, any other half bad."""
-    bad = _count_spans(spans, wanted)
-    worth = grade_claims("worst", [1.0, *[0.0] * bad, *[DOUBTED] * (len(spans) - bad)])
+def _build_prediction(name: str, judge: str, spans: list[Mapping[str, Any]], failing_types: set[int]) -> Prediction:
+    """Grade the spans as claims are graded today: a span that fails the text is worth 0, any other `OTHER_SPAN_VALUE`."""
+    failing = _count_spans(spans, failing_types)
+    grade = grade_claims("worst", [1.0, *[0.0] * failing, *[OTHER_SPAN_VALUE] * (len(spans) - failing)])
     return Prediction(
-        id=name, criterion="grounded", raw=worth.graded, model=judge, reason=_describe_spans(spans, wanted)
+        id=name, criterion="grounded", raw=grade.graded, model=judge, reason=_describe_spans(spans, failing_types)
     )
 
 
-def _count_spans(spans: Iterable[Mapping[str, Any]], wanted: set[int]) -> int:
-    return sum(span["type"] in wanted for span in spans)
+def _count_spans(spans: Iterable[Mapping[str, Any]], failing_types: set[int]) -> int:
+    return sum(span["type"] in failing_types for span in spans)
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[LabelledItem]]] = {

@@ -1,7 +1,7 @@
-"""Runs of agents whose steps people labelled, with what recorded judges said of each, as AgentProcessBench; and as AgentRx.
+"""Agent runs whose steps people labelled: AgentProcessBench, with the labels of recorded judges, and AgentRx.
 
-A step is an assistant's message. The mapping to our own values is fixed here: 1 (right and useful) is 1.0, 0 (neutral or
-exploring) is 0.5, -1 (wrong or harmful) is 0.0; a step passes unless it is -1.
+A step is an assistant message. Its label maps to a value as follows: 1 (right and useful) is 1.0, 0 (neutral or exploring) is
+0.5, -1 (wrong or harmful) is 0.0; a step passes unless it is -1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ VALUES: Mapping[int, float] = {1: 1.0, 0: 0.5, -1: 0.0}
 
 
 def read_process(row: Mapping[str, Any]) -> Iterator[tuple[LabelledItem, tuple[Prediction, ...]]]:
-    """The labelled steps of one run, in order, with the word of each judge that has one on them."""
+    """Read the labelled steps of one run, in order, each with the predictions of the judges that labelled it."""
     for place in sorted(row["steps"], key=int):
         name, label = f"{row['id']}#{place}", row["steps"][place]
         item = LabelledItem(
@@ -34,18 +34,18 @@ def read_process(row: Mapping[str, Any]) -> Iterator[tuple[LabelledItem, tuple[P
             run=row["id"],
             position=int(place),
         )
-        yield item, tuple(_list_said(row["judges"], name, place))
+        yield item, tuple(_list_predictions(row["judges"], name, place))
 
 
-def _list_said(judges: Mapping[str, Mapping[str, Any] | None], name: str, place: str) -> Iterator[Prediction]:
-    for judge, said in sorted(judges.items()):
-        value: int | None = said["steps"].get(place) if said and said.get("steps") else None
+def _list_predictions(judges: Mapping[str, Mapping[str, Any] | None], name: str, place: str) -> Iterator[Prediction]:
+    for judge, labels in sorted(judges.items()):
+        value: int | None = labels["steps"].get(place) if labels and labels.get("steps") else None
         if value is not None:
             yield Prediction(id=name, criterion=CRITERION, raw=VALUES[value], model=judge)
 
 
 def _build_trace(row: Mapping[str, Any], place: int) -> dict[str, JsonValue] | None:
-    """What had happened up to the step, and what its calls returned; None where the set has no messages."""
+    """Build the trace up to the step, with the results of its calls; None where the set has no messages."""
     messages: Sequence[dict[str, Any]] = row.get("messages") or ()
     if place >= len(messages):
         return None
@@ -57,19 +57,19 @@ def _build_trace(row: Mapping[str, Any], place: int) -> dict[str, JsonValue] | N
 
 
 def read_failures(row: Mapping[str, Any]) -> Iterator[LabelledItem]:
-    """The assistant's messages of one retail run up to the first that people named as failing; none where nobody labelled it.
+    """Read the assistant messages of a retail run up to the first that people marked as failing; none for an unlabelled run.
 
-    What came after a failure was not labelled. A failure that is placed on no message of the assistant's is the user's, or a
-    count that is off by one, and says nothing of a step: such a run is left out.
+    Nothing after a failure was labelled. A failure placed on anything but an assistant message is the user's, or off by one,
+    and says nothing about a step: such a run is left out.
     """
     if not row["failures"]:
         return
     wrong = {int(one["message"]) - 1: one for one in row["failures"]}
-    spoken = [at for at, one in enumerate(row["messages"]) if one["role"] == "assistant"]
+    assistant_places = [at for at, one in enumerate(row["messages"]) if one["role"] == "assistant"]
     first = min(wrong)
-    if first not in spoken:
+    if first not in assistant_places:
         return
-    for at in [at for at in spoken if at <= first]:
+    for at in [at for at in assistant_places if at <= first]:
         failure = wrong.get(at, {})
         note = f"{failure['category']}: {failure['why']}" if failure else ""
         yield LabelledItem(

@@ -1,4 +1,4 @@
-"""What a person needs to see of an item to side with the judge or with the labels."""
+"""The parts of an item that a person needs in order to side with the judge or with the labels."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from service.core.trace import Trace
 from service.errors import InputError
 from service.request import read_request, read_request_trace
 
-LONGEST = 1200
-"""Characters of each part that a report shows."""
+MAX_PART_CHARS = 1200
+"""The most characters of each part that a report shows."""
 
 
 class Excerpt(NamedTuple):
-    """The parts of an item, shortened in the middle where they are long; empty where it has none."""
+    """The parts of an item, shortened in the middle where long; empty where it has none."""
 
     question: str
     """What the user asked last."""
@@ -28,23 +28,23 @@ class Excerpt(NamedTuple):
 
 
 def build_excerpt(item: LabelledItem) -> Excerpt:
-    """The excerpt of an item, from its trace or from its payload and answer."""
+    """Build the excerpt of an item from its trace, or from its payload and answer."""
     trace = _read_trace(item)
     if trace is None:
         return Excerpt(_read_question(item.payload), shorten(_render_text(item.payload)), shorten(item.answer or ""))
-    asked = [message.text for message in trace.messages if message.role == "user"]
+    questions = [message.text for message in trace.messages if message.role == "user"]
     results: list[JsonValue] = [step.result.content for step in trace.steps if step.result is not None]
-    called: JsonValue = [{"tool": step.call.name, "arguments": step.call.raw} for step in trace.steps]
-    said = item.answer or trace.answer or (_render_text(called) if trace.steps else "")
+    calls: JsonValue = [{"tool": step.call.name, "arguments": step.call.raw} for step in trace.steps]
+    said = item.answer or trace.answer or (_render_text(calls) if trace.steps else "")
     return Excerpt(
-        shorten(asked[-1] if asked else ""),
+        shorten(questions[-1] if questions else ""),
         shorten(_render_text(results[0] if len(results) == 1 else results) if results else ""),
         shorten(said),
     )
 
 
-def shorten(text: str, limit: int = LONGEST) -> str:
-    """The text, or its two ends with the number of characters between them.
+def shorten(text: str, limit: int = MAX_PART_CHARS) -> str:
+    """Return the text, or its two ends with the number of characters left out between them.
 
     >>> shorten("abcdefghij", 4)
     'ab [6 characters] ij'
@@ -56,7 +56,7 @@ def shorten(text: str, limit: int = LONGEST) -> str:
 
 
 def _read_trace(item: LabelledItem) -> Trace | None:
-    """Its trace; None where it has none that can be read: an excerpt is no place to refuse an item."""
+    """Read its trace; None where it has none that can be read, because an excerpt is no place to reject an item."""
     if item.trace is None:
         return None
     try:
@@ -66,8 +66,8 @@ def _read_trace(item: LabelledItem) -> Trace | None:
 
 
 def _read_question(payload: JsonValue) -> str:
-    asked = payload.get("question") if isinstance(payload, dict) else None
-    return shorten(asked) if isinstance(asked, str) else ""
+    question = payload.get("question") if isinstance(payload, dict) else None
+    return shorten(question) if isinstance(question, str) else ""
 
 
 def _render_text(value: JsonValue) -> str:

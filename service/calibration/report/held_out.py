@@ -1,4 +1,4 @@
-"""What the held-out items say of a judge: each under the map that has not seen it."""
+"""The report on one judge from its held-out items, each under the map that has not seen it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from service.calibration.bench import Bench, build_fit, refold
 from service.calibration.diagnostics import (
-    AskedItem,
     Disagreement,
     LengthBias,
     Retest,
+    RetestItem,
     build_disagreement,
-    find_furthest,
+    find_largest_disagreements,
     measure_length_bias,
     measure_retest,
 )
@@ -26,11 +26,11 @@ from service.calibration.figures import (
     compute_judge_figures,
     select_agreed,
 )
-from service.calibration.first_errors import JudgedStep, count_named
+from service.calibration.first_errors import JudgedStep, score_first_errors
 from service.calibration.fitting import build_coverage_curve
+from service.calibration.guarantees import AcceptedItem, measure_share, measure_shares
 from service.calibration.labels import Key, LabelledItem
 from service.calibration.options import ReportOptions
-from service.calibration.promising import AcceptedItem, measure_share, measure_shares
 from service.calibration.results import (
     AbstentionBand,
     HeldOutItem,
@@ -42,25 +42,25 @@ from service.calibration.results import (
 )
 from service.core.judging.fits import Fit
 from service.stats.rates import RatePart
-from service.stats.tallies import LabelTally, build_reliability, ece, ece_by_chance, tally
+from service.stats.tallies import LabelTally, build_reliability, build_tally, ece, ece_by_chance
 
-BARS = 20
+HISTOGRAM_BARS = 20
 
 
 def build_judge_report(
     bench: Bench, options: ReportOptions, *, after_fit: str | None = None
 ) -> tuple[JudgeReport, Fit]:
-    """What the held-out items say of the judge, and the fit with the same figures.
+    """Build the report on the judge from its held-out items, and the fit with the same figures.
 
     `after_fit`: the id of the fit that decides before it in a cascade.
     """
     test, rows, raw_rows = bench.held_out, bench.rows(), bench.raw_rows(options.own_threshold)
     after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(test, options.resampling)
-    promised = None if options.guarantee is None else bench.served.promises[options.guarantee]
-    guarantee = promised and promised.model_copy(update={"after": after_fit})
+    served_guarantee = None if options.guarantee is None else bench.served.promises[options.guarantee]
+    guarantee = served_guarantee and served_guarantee.model_copy(update={"after": after_fit})
     fit = build_fit(bench, options, after=after, humans=humans, guarantee=guarantee)
-    found = _tally(rows)
+    calibrated_tally = _tally(rows)
     report = JudgeReport(
         name=bench.name,
         criterion=bench.criterion,
@@ -84,17 +84,17 @@ def build_judge_report(
         where_humans_agree=_compute_agreed_figures(bench, test, options),
         slices=tuple(_build_slices(bench, test, options)),
         table_before=build_reliability(_tally(raw_rows)),
-        table_after=build_reliability(found),
+        table_after=build_reliability(calibrated_tally),
         histogram=_build_histogram(rows),
         curve=build_coverage_curve(_list_curve_parts(bench)),
         abstaining=_build_abstention(bench),
         retest=_measure_retest(bench, options),
         length=_measure_length_bias(bench, test),
         worst=tuple(_list_worst(bench, test, options)),
-        ece_by_chance=ece_by_chance(found),
+        ece_by_chance=ece_by_chance(calibrated_tally),
         ece_over_splits=_measure_over_splits(bench, options),
         items=tuple([_build_held_out(bench, item) for item in test]),
-        least_decided=options.decided,
+        least_decided=options.min_decided,
         promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
         guarantee=options.guarantee,
         cost_usd=bench.price,
@@ -114,7 +114,7 @@ def _list_curve_parts(bench: Bench) -> list[tuple[LabelTally, float]]:
 
 
 def _tally(rows: Sequence[FigureRow]) -> LabelTally:
-    return tally([row.value for row in rows], [row.label for row in rows])
+    return build_tally([row.value for row in rows], [row.label for row in rows])
 
 
 def _compute_agreed_figures(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Figures | None:
@@ -123,7 +123,7 @@ def _compute_agreed_figures(bench: Bench, test: Sequence[LabelledItem], options:
 
 
 def _build_slices(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Iterator[HeldOutSlice]:
-    """The held-out items by step and by family, where there are several."""
+    """Yield the held-out items by step and by family, where there are several."""
     sides: tuple[Literal["step", "family"], ...] = ("step", "family")
     for by in sides:
         names = sorted({name for item in test if (name := getattr(item, by))})
@@ -135,9 +135,9 @@ def _build_slices(bench: Bench, test: Sequence[LabelledItem], options: ReportOpt
             yield HeldOutSlice(by, name, figures, humans, _measure_first_errors(bench, items, options))
 
 
-def _list_named(bench: Bench, items: Sequence[LabelledItem]) -> dict[str, RatePart]:
-    """For each run among held-out items whether its first wrong step is named; none where items are no steps."""
-    return count_named(
+def _score_runs(bench: Bench, items: Sequence[LabelledItem]) -> dict[str, RatePart]:
+    """For each run among held-out items, score whether its first wrong step is named; empty where items are not steps."""
+    return score_first_errors(
         [
             JudgedStep(item.run, item.position, item.group, bench.values[item.key].passed, item.passes)
             for item in items
@@ -147,15 +147,18 @@ def _list_named(bench: Bench, items: Sequence[LabelledItem]) -> dict[str, RatePa
 
 
 def _measure_first_errors(bench: Bench, items: Sequence[LabelledItem], options: ReportOptions) -> Measure | None:
-    named = list(_list_named(bench, items).values())
-    return measure_share(named, options.resampling) if named else None
+    scored_runs = list(_score_runs(bench, items).values())
+    return measure_share(scored_runs, options.resampling) if scored_runs else None
 
 
 def _build_histogram(rows: Sequence[FigureRow]) -> tuple[HistogramBar, ...]:
-    edges = np.linspace(0, 1, BARS + 1)
+    edges = np.linspace(0, 1, HISTOGRAM_BARS + 1)
     passing, failing = (np.histogram([r.value for r in rows if r.label is side], edges)[0] for side in (True, False))
     return tuple(
-        [HistogramBar(float(edges[at]), float(edges[at + 1]), int(passing[at]), int(failing[at])) for at in range(BARS)]
+        [
+            HistogramBar(float(edges[at]), float(edges[at + 1]), int(passing[at]), int(failing[at]))
+            for at in range(HISTOGRAM_BARS)
+        ]
     )
 
 
@@ -168,30 +171,30 @@ def _build_abstention(bench: Bench) -> AbstentionBand | None:
 
 
 def measure_promise(bench: Bench, share: float, options: ReportOptions) -> Promise:
-    """What is accepted of held-out items where this share is to agree, and how far it does."""
+    """Measure what is accepted of held-out items for this share of agreement, and how far it agrees."""
     accepted = bench.list_accepted(share)
-    told = [AcceptedItem(item.group, item.key in accepted, bench.agrees(item)) for item in bench.held_out]
-    coverage, agreement = measure_shares(told, options.resampling)
+    items = [AcceptedItem(item.group, item.key in accepted, bench.agrees(item)) for item in bench.held_out]
+    coverage, agreement = measure_shares(items, options.resampling)
     passing, failing = (_measure_side(bench, accepted, options, passed=passed) for passed in (True, False))
     return Promise(bench.served.promises[share], coverage, agreement, len(accepted), passing, failing)
 
 
 def _measure_side(bench: Bench, accepted: Collection[Key], options: ReportOptions, *, passed: bool) -> Measure:
-    own = [one for one in bench.held_out if one.key in accepted and bench.values[one.key].passed is passed]
-    return measure_share([RatePart(one.group, float(bench.agrees(one))) for one in own], options.resampling)
+    side_items = [one for one in bench.held_out if one.key in accepted and bench.values[one.key].passed is passed]
+    return measure_share([RatePart(one.group, float(bench.agrees(one))) for one in side_items], options.resampling)
 
 
 def _measure_retest(bench: Bench, options: ReportOptions) -> Retest | None:
-    asked = [AskedItem(item.group, tuple(map(bench.served.map_value, bench.raw[item.key]))) for item in bench.items]
-    return measure_retest(asked, bench.served.threshold, interval=options.resampling.draws > 0)
+    retested = [RetestItem(item.group, tuple(map(bench.served.map_value, bench.raw[item.key]))) for item in bench.items]
+    return measure_retest(retested, bench.served.threshold, interval=options.resampling.draws > 0)
 
 
 def _measure_length_bias(bench: Bench, test: Sequence[LabelledItem]) -> LengthBias | None:
-    written = [item for item in test if item.answer is not None]
+    answered = [item for item in test if item.answer is not None]
     return measure_length_bias(
-        [len(item.answer or "") for item in written],
-        [bench.value(item) for item in written],
-        [item.passes for item in written],
+        [len(item.answer or "") for item in answered],
+        [bench.value(item) for item in answered],
+        [item.passes for item in answered],
     )
 
 
@@ -201,7 +204,7 @@ def _differs(bench: Bench, item: LabelledItem) -> bool:
 
 def _list_worst(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Iterator[Disagreement]:
     differing = [(item, bench.value(item)) for item in test if _differs(bench, item)]
-    for item in find_furthest(differing, options.worst):
+    for item in find_largest_disagreements(differing, options.max_disagreements):
         yield build_disagreement(
             item,
             bench.labels.lines[item.key],
@@ -212,8 +215,8 @@ def _list_worst(bench: Bench, test: Sequence[LabelledItem], options: ReportOptio
 
 
 def _measure_over_splits(bench: Bench, options: ReportOptions) -> Spread | None:
-    """The calibration error when the same groups are dealt out otherwise, by seeds 0, 1, 2 and so on."""
-    seeds = [str(seed) for seed in range(0 if bench.given else options.splits)]
+    """Measure the calibration error with the same groups dealt out by other seeds: 0, 1, 2 and so on."""
+    seeds = [str(seed) for seed in range(0 if bench.given else options.extra_splits)]
     errors = [_compute_error(bench, options, seed) for seed in seeds]
     if not errors:
         return None
@@ -222,5 +225,5 @@ def _measure_over_splits(bench: Bench, options: ReportOptions) -> Spread | None:
 
 
 def _compute_error(bench: Bench, options: ReportOptions, seed: str) -> float:
-    found = refold(bench, options, seed=seed)
-    return ece(tally([one.value for one in found], [item.passes for item in bench.items])) or 0.0
+    values = refold(bench, options, seed=seed)
+    return ece(build_tally([one.value for one in values], [item.passes for item in bench.items])) or 0.0

@@ -1,4 +1,4 @@
-"""The sections of a report that are about one judge."""
+"""The sections of a report about one judge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from service.stats.tallies import Bin
 
 
 def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
-    """What is told of a judge, from `anchor` on; the items that it got wrong have sections `<anchor>-1` and so on."""
+    """Build the sections about a judge, anchored at `anchor`; the items it got wrong follow at `<anchor>-1` and so on."""
     yield Section(
         f"{judge.name} on {judge.criterion}",
         (_render_beside_humans(judge),),
@@ -80,7 +80,7 @@ def _render_sentences(judge: JudgeReport) -> Iterator[str]:
 
 
 def _render_beside_humans(judge: JudgeReport) -> Table:
-    """Each figure before and after, where humans agree, and of humans."""
+    """Render each figure raw and calibrated, where humans agree, and for humans."""
     columns: list[tuple[str, Figures | None]] = [
         (f"raw, from {judge.own_threshold:g}", judge.own),
         (f"calibrated, from {judge.threshold:.3f}", judge.after),
@@ -89,12 +89,12 @@ def _render_beside_humans(judge: JudgeReport) -> Table:
     ]
     kept = [(name, figures) for name, figures in columns if figures is not None]
     rows = [("items", *[str(figures.n) for _, figures in kept])]
-    rows += [(label, *[_render_cell(figures, at) for _, figures in kept]) for at, label in enumerate(CELLS)]
+    rows += [(label, *[_render_cell(figures, at) for _, figures in kept]) for at, label in enumerate(CONFUSION_LABELS)]
     rows += [(label, *[show_measure(figures.of(name)) for _, figures in kept]) for name, label in NAMES.items()]
     return Table(("", *[name for name, _ in kept]), tuple(rows))
 
 
-CELLS = ("pass, labels pass", "pass, labels fail", "fail, labels pass", "fail, labels fail")
+CONFUSION_LABELS = ("pass, labels pass", "pass, labels fail", "fail, labels pass", "fail, labels fail")
 
 
 def _render_cell(figures: Figures, at: int) -> str:
@@ -141,7 +141,7 @@ def _render_abstention(judge: JudgeReport) -> str:
 
 
 def _render_promises(judge: JudgeReport) -> Table:
-    """What may be promised, as it is served, and what became of it on items that no threshold has seen."""
+    """Render what can be promised, as served, and how it held on items that no threshold has seen."""
     rows = [
         (
             f"{one.guarantee.share:.0%}",
@@ -162,7 +162,7 @@ def _render_curve(judge: JudgeReport) -> Table:
 
 
 def _thin_points(points: Sequence[CurvePoint], count: int) -> list[CurvePoint]:
-    """The first, the last and evenly spaced ones between."""
+    """Return the first point, the last one, and evenly spaced ones between."""
     if len(points) <= count:
         return list(points)
     return [points[round(at * (len(points) - 1) / (count - 1))] for at in range(count)]
@@ -175,15 +175,15 @@ def _render_worst(judge: JudgeReport, anchor: str) -> Table:
             ", ".join(one.labels),
             f"{one.raw:.3f}",
             f"{one.value:.3f}",
-            shorten(one.excerpt.answer, BRIEF),
+            shorten(one.excerpt.answer, MAX_BRIEF_CHARS),
         )
         for at, one in enumerate(judge.worst, 1)
     ]
     return Table(("item", "labels", "raw", "calibrated", "answer"), tuple(rows))
 
 
-BRIEF = 160
-"""Characters of an answer in the table of all disagreements; the item's own section has more."""
+MAX_BRIEF_CHARS = 160
+"""The most characters of an answer in the table of disagreements; the item's own section shows more."""
 
 
 def _render_item(one: Disagreement, judge: JudgeReport, anchor: str) -> Section:

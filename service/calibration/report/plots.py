@@ -1,4 +1,4 @@
-"""The plots of a judge: reliability, values by label, accuracy against coverage. As SVG, the same for the same report."""
+"""The plots of a judge: reliability, values by label, accuracy against coverage. SVG; equal reports give equal bytes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _STYLE = {
 
 
 def draw_plots(judge: JudgeReport) -> bytes:
-    """The three plots side by side as an SVG document; ImportError where matplotlib is not installed."""
-    # A canvas of its own: no window system, and no state that other figures in this process share.
+    """Draw the three plots side by side as an SVG document; ImportError where matplotlib is not installed."""
+    # A canvas of its own needs no window system and shares no state with other figures in this process.
     from matplotlib import rc_context  # noqa: PLC0415 (an extra)  # pyright: ignore
     from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415  # pyright: ignore
     from matplotlib.figure import Figure  # noqa: PLC0415  # pyright: ignore

@@ -9,10 +9,10 @@ from service.reporting.page import render_page
 
 
 def render_report_markdown(report: CalibrationReport) -> str:
-    """The whole report; what came with the labels can neither break a table nor make a link."""
+    """Render the whole report; no text from the labels can break a table or make a link."""
     return render_markdown(build_sections(report))
 
 
 def render_report_page(report: CalibrationReport) -> str:
-    """The whole page. Without matplotlib it has no plots and says so."""
+    """Render the whole page. Without matplotlib it has no plots and says so."""
     return render_page(f"Calibration: {report.source}", build_sections(report))

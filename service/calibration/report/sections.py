@@ -1,4 +1,4 @@
-"""The report as headings, sentences and tables, once for Markdown and for the HTML page."""
+"""The report as headings, sentences and tables, shared by Markdown and the HTML page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.reporting.document import Cell, Link, Section, Table
 
 
 def build_sections(report: CalibrationReport) -> Iterator[Section]:
-    """The whole report in order."""
+    """Build the whole report in order."""
     yield Section("Calibration", text=(_render_origin(report), *report.remarks), level=1)
     yield build_usefulness(report)
     yield from build_cascade_sections(report.cascades)
@@ -42,7 +42,7 @@ def _render_origin(report: CalibrationReport) -> str:
 
 
 def _render_split(report: CalibrationReport) -> Iterator[str]:
-    """What figures are of."""
+    """Say which items the figures are computed on."""
     criteria = {facts.criterion for facts in report.labels}
     if report.given:
         names = "" if criteria == set(report.given) else f" of {', '.join(report.given)}"
@@ -85,9 +85,9 @@ def _render_labels(facts: Sequence[LabelFacts]) -> Table:
 
 
 def _render_label_row(one: LabelFacts) -> tuple[str, ...]:
-    between = [show_measure(one.humans.of(name)) if one.humans else "-" for name in ("alpha", "kappa", "ac1")]
+    agreement = [show_measure(one.humans.of(name)) if one.humans else "-" for name in ("alpha", "kappa", "ac1")]
     counts = (one.items, one.groups, one.annotators, one.twice)
-    return (one.criterion, LABELS[one.origin], *map(str, counts), f"{one.passing / one.items:.3f}", *between)
+    return (one.criterion, LABELS[one.origin], *map(str, counts), f"{one.passing / one.items:.3f}", *agreement)
 
 
 def _render_overview(report: CalibrationReport) -> Table:
@@ -105,7 +105,7 @@ def _render_overview(report: CalibrationReport) -> Table:
 
 
 def _drop_repeats(rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
-    """A line of human figures stands once beneath judges that share it, after the last of them."""
+    """Keep one line of human figures for all judges that share it, below the last of them."""
     kept = list(rows)
     for at, row in enumerate(kept):
         if row[0] != "human beside human" or row not in kept[at + 1 :]:
@@ -125,7 +125,7 @@ _PAYS = {True: "yes", False: "no: the jury is better without it", None: "not sho
 
 
 def _tabulate_members(jury: JuryReport) -> Table:
-    """The members beside the whole: what each costs, and what it adds."""
+    """Tabulate the members and the whole jury: what each costs, and what it adds."""
     rows = [
         (one.name, f"{one.weight:.3f}", *_show_costs(one), show_measure(one.gain), _PAYS[one.pays])
         for one in jury.members
@@ -141,8 +141,10 @@ def _show_costs(one: JuryMember | JuryReport) -> tuple[Cell, ...]:
 
 
 def _describe_jury(jury: JuryReport) -> str:
-    alike = "" if jury.unanimous is None else f"All members say the same of {jury.unanimous:.0%} of held-out items. "
-    idle = [one.name for one in jury.members if one.pays is not True]
-    if not idle:
-        return f"{alike}Each member pays for itself: the jury is less sharp without it."
-    return f"{alike}Nothing shows that the jury is better for having: {', '.join(idle)}."
+    unanimity = (
+        "" if jury.unanimous is None else f"All members say the same of {jury.unanimous:.0%} of held-out items. "
+    )
+    unproven = [one.name for one in jury.members if one.pays is not True]
+    if not unproven:
+        return f"{unanimity}Each member pays for itself: the jury is less sharp without it."
+    return f"{unanimity}Nothing shows that the jury is better for having: {', '.join(unproven)}."

@@ -1,4 +1,4 @@
-"""What a report tells of a stack of judges."""
+"""The section of a report about a stack of judges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FIGURES = {"accuracy": "accuracy", "kappa": "kappa", "auroc": "AUROC", "ece": "E
 
 
 def build_stack_section(stack: StackReport) -> Section:
-    """The stack beside the best single judge, and by family."""
+    """Build the table of the stack, the best single judge, and the stack by family."""
     head = ("", "items", *FIGURES.values(), "first wrong step")
     rows = [
         _build_row(f"stack of {len(stack.members)}", stack.figures, stack.first_error),

@@ -1,4 +1,4 @@
-"""The first screen of a report: may this judge be used, for what, at what threshold and coverage, and what does it cost."""
+"""The first section of a report: whether this judge may be used, for what, at what threshold and coverage, and at what cost."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from service.calibration.report.wording import show_number, show_usd
 from service.calibration.results import CalibrationReport, CascadeReport, JudgeReport, Promise
 from service.reporting.document import Section, Table
 
-HALF = 0.5
-"""Of items: a judge that decides as many alone is one to decide, else only one to take the surest part."""
-LEAST_COVERAGE = 0.05
-SHOWN = (0.85, 0.9)
-ITEMS = 1000
-"""Items that prices are told of."""
+MIN_TO_DECIDE = 0.5
+"""A judge that decides at least this share of items alone is one "to decide", otherwise one for the surest part only."""
+MIN_COVERAGE = 0.05
+SHOWN_SHARES = (0.85, 0.9)
+PRICED_ITEMS = 1000
+"""The number of items that prices are quoted for."""
 
-HEAD = ("judge", "use it", "kappa", "human", *[f"{share:.0%}" for share in SHOWN], f"USD/{ITEMS:,}")
+HEAD = ("judge", "use it", "kappa", "human", *[f"{share:.0%}" for share in SHOWN_SHARES], f"USD/{PRICED_ITEMS:,}")
 
 
 def list_judges(report: CalibrationReport) -> tuple[JudgeReport, ...]:
-    """All judges of a report, juries last."""
+    """List all judges of a report, juries last."""
     return (*report.judges, *[jury.report for jury in report.juries])
 
 
 def build_usefulness(report: CalibrationReport) -> Section:
-    """A line for each judge, and what it means."""
+    """Build the section: a row for each judge, and what it means."""
     judges = list_judges(report)
     rows = tuple([build_row(judge) for judge in judges])
     lines = (*[f"{one.name} on {one.criterion}: {describe_use(one)}" for one in judges], *list_cascades(report))
@@ -39,58 +39,58 @@ EXPLAINED = (
 
 
 def build_row(judge: JudgeReport) -> tuple[str, ...]:
-    """What `HEAD` names."""
+    """Build the cells of the columns in `HEAD`."""
     human = judge.humans.of("kappa").value if judge.humans else None
-    price = None if judge.cost_usd is None else judge.cost_usd * ITEMS
-    promises = [show_coverage(find_promise(judge, share)) for share in SHOWN]
+    price = None if judge.cost_usd is None else judge.cost_usd * PRICED_ITEMS
+    promises = [show_coverage(find_promise(judge, share)) for share in SHOWN_SHARES]
     kappa = show_number(judge.after.of("kappa").value)
     return (judge.name, name_use(judge), kappa, show_number(human), *promises, show_usd(price))
 
 
 def find_promise(judge: JudgeReport, share: float) -> Promise | None:
-    """What is known of one share."""
+    """Find the promise for one share; None where the report has none."""
     return next((one for one in judge.promises if one.guarantee.share == share), None)
 
 
 def show_coverage(promise: Promise | None) -> str:
-    """The share of items that is accepted; `none` where no threshold keeps the promise."""
+    """Show the share of items accepted; `none` where no threshold keeps the promise."""
     if promise is None:
         return "-"
     return f"{promise.coverage.value or 0.0:.0%}" if promise.guarantee.accepts_any else "none"
 
 
 def name_use(judge: JudgeReport) -> str:
-    """In a word or two."""
+    """Name the use in a word or two."""
     best = _find_best(judge)
     if not judge.calibrated:
         return "not yet"
     if best is None:
         return "for rates"
-    return "to decide" if (best.coverage.value or 0.0) >= HALF else "in part"
+    return "to decide" if (best.coverage.value or 0.0) >= MIN_TO_DECIDE else "in part"
 
 
 def _find_best(judge: JudgeReport) -> Promise | None:
-    """The highest promise under which it decides half of the items, else the one under which it decides most."""
-    kept = [one for one in judge.promises if one.guarantee.accepts_any and (one.coverage.value or 0) >= LEAST_COVERAGE]
-    wide = [one for one in kept if (one.coverage.value or 0) >= HALF]
+    """Find the highest promise under which it decides half of the items, otherwise the one under which it decides most."""
+    kept = [one for one in judge.promises if one.guarantee.accepts_any and (one.coverage.value or 0) >= MIN_COVERAGE]
+    wide = [one for one in kept if (one.coverage.value or 0) >= MIN_TO_DECIDE]
     if wide:
         return max(wide, key=lambda one: one.guarantee.share)
     return max(kept, key=lambda one: one.coverage.value or 0, default=None)
 
 
 def describe_use(judge: JudgeReport) -> str:
-    """The same as a sentence or two."""
+    """Describe the use in a sentence or two."""
     if not judge.calibrated:
         return f"not yet, {judge.why or 'it is uncalibrated'}."
     best = _find_best(judge)
-    told = " ".join(_describe_fit(judge))
+    fit = " ".join(_describe_fit(judge))
     if best is None:
         low = min((one.guarantee.share for one in judge.promises), default=0.8)
-        return f"for rates corrected by labels, and to rank; no threshold at which {low:.0%} of its verdicts would agree. {told}"
-    rest = 1 - (best.coverage.value or 0.0)
+        return f"for rates corrected by labels, and to rank; no threshold at which {low:.0%} of its verdicts would agree. {fit}"
+    left = 1 - (best.coverage.value or 0.0)
     return (
         f"at a promise of {best.guarantee.share:.0%} it decides {best.coverage.value or 0:.0%} of items "
-        f"({_describe_sides(best)}), of which {show_number(best.agreement.value)} agreed; {rest:.0%} are left. {told}"
+        f"({_describe_sides(best)}), of which {show_number(best.agreement.value)} agreed; {left:.0%} are left. {fit}"
     )
 
 
@@ -102,7 +102,7 @@ def _describe_sides(promise: Promise) -> str:
 
 
 def _describe_fit(judge: JudgeReport) -> Iterator[str]:
-    """What the fit of this run does, as it is written."""
+    """Describe the fit that this run writes."""
     if judge.guarantee is None:
         yield f"Its fit promises nothing: it passes from {judge.threshold:.2f}"
         if judge.abstaining:
@@ -118,15 +118,19 @@ def _describe_fit(judge: JudgeReport) -> Iterator[str]:
 
 
 def list_cascades(report: CalibrationReport) -> Iterator[str]:
-    """A sentence for each cascade."""
+    """Yield a sentence for each cascade."""
     for one in report.cascades:
         yield describe_cascade(one)
 
 
 def describe_cascade(cascade: CascadeReport) -> str:
-    """Who decides how much, and what is left."""
+    """Describe who decides how much, and what is left."""
     stages = ", then ".join([f"{one.judge} {one.decided:.0%}" for one in cascade.stages])
-    price = "" if cascade.cost_usd is None else f", at {show_usd(cascade.cost_usd * ITEMS)} USD for {ITEMS:,} items"
+    price = (
+        ""
+        if cascade.cost_usd is None
+        else f", at {show_usd(cascade.cost_usd * PRICED_ITEMS)} USD for {PRICED_ITEMS:,} items"
+    )
     use = "" if cascade.asked_for else " (not written: name it with --cascade)"
     left = 1 - (cascade.coverage.value or 0.0)
     return (
@@ -136,13 +140,13 @@ def describe_cascade(cascade: CascadeReport) -> str:
 
 
 def build_cascade_sections(cascades: Sequence[CascadeReport]) -> Iterator[Section]:
-    """A table for each cascade."""
-    head = ("stage", "reached by", "decides", "agreed", "passes from", "fails to", f"USD/{ITEMS:,}")
+    """Build a table for each cascade."""
+    head = ("stage", "reached by", "decides", "agreed", "passes from", "fails to", f"USD/{PRICED_ITEMS:,}")
     for cascade in cascades:
         rows: list[tuple[str, ...]] = []
         for at, one in enumerate(cascade.stages, 1):
             edges = (one.guarantee.passes_from, one.guarantee.fails_to) if one.guarantee else (None, None)
-            price = None if one.cost_usd is None else one.cost_usd * ITEMS
+            price = None if one.cost_usd is None else one.cost_usd * PRICED_ITEMS
             shares = (f"{one.reached:.1%}", f"{one.decided:.1%}", show_number(one.agreement.value))
             rows.append((f"{at}. {one.judge}", *shares, *map(show_number, edges), show_usd(price)))
         title = f"One judge after another on {cascade.criterion}"

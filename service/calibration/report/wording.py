@@ -1,4 +1,4 @@
-"""What figures are called and how they are written."""
+"""The names of figures and how their values are written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OVERVIEW = {
     "brier": "Brier",
     "ece": "ECE",
 }
-"""The figures of an overview, in short."""
+"""Short names of the figures in an overview."""
 LABELS: dict[Origin, str] = {
     "human": "human labels",
     "gold": "right answers known beforehand (no human agreement)",
@@ -41,7 +41,7 @@ LABELS: dict[Origin, str] = {
 
 
 def describe_kept(jury: JuryReport) -> str:
-    """Whether a jury's fit is written, and why not."""
+    """Say whether a jury's fit is written, and if not, why."""
     if jury.asked:
         return "Kept: a judge lists these models, and is served by this fit."
     if jury.kept is None:
@@ -50,7 +50,7 @@ def describe_kept(jury: JuryReport) -> str:
 
 
 def show_measure(measure: Measure) -> str:
-    """The figure with its interval; `-` where it is undefined.
+    """Show the figure with its interval; `-` where undefined.
 
     >>> show_measure(Measure(0.5, 0.4, 0.61)), show_measure(Measure(None)), show_measure(Measure(0.5))
     ('0.500 [0.400, 0.610]', '-', '0.500')
@@ -61,7 +61,7 @@ def show_measure(measure: Measure) -> str:
 
 
 def show_number(value: float | None) -> str:
-    """Three digits, with no sign before 0; `-` where it is undefined.
+    """Show three digits, without a sign before 0; `-` where undefined.
 
     >>> show_number(0.12345), show_number(-1e-9), show_number(None)
     ('0.123', '0.000', '-')
@@ -70,7 +70,7 @@ def show_number(value: float | None) -> str:
 
 
 def show_usd(value: float | None) -> str:
-    """Dollars to the cent, or to three digits where that is more; `-` where they are not known.
+    """Show dollars to the cent, below one dollar to three significant digits; `-` where unknown.
 
     >>> show_usd(12.345), show_usd(0.00421), show_usd(None), show_usd(0.0)
     ('12.35', '0.00421', '-', '0.00')
@@ -81,5 +81,5 @@ def show_usd(value: float | None) -> str:
 
 
 def show_delta(value: float | None) -> str:
-    """Two digits with a sign; `-` where it is undefined."""
+    """Show two digits with a sign; `-` where undefined."""
     return "-" if value is None else f"{value:+.2f}"

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from service.calibration.checking import (
+from service.calibration.drift import (
     CHECK_VERSION,
     STATISTICS,
     CheckReport,
@@ -39,7 +39,7 @@ from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError
-from service.fits.checks import FitCheck, note_checks
+from service.fits.checks import FitCheck, append_checks
 from service.fits.files import get_today, read_fits
 from service.jobs.predicting import Asking, collect_predictions
 from service.reporting.document import Section, Table
@@ -162,7 +162,7 @@ async def _collect_predictions(
     missing: list[str] = []
     try:
         async for one in collect_predictions(engine, items, asking):
-            if isinstance(one, UnansweredItem) and one.decided:
+            if isinstance(one, UnansweredItem) and one.nothing_to_ask:
                 continue
             if isinstance(one, UnansweredItem):
                 missing.append(str(one))
@@ -196,7 +196,7 @@ def record_installed(check: CheckReport) -> None:
     installed = {fit.id for fit in read_fits([folder])}
     checks = [_build_check(one) for one in check.judges if one.fit in installed]
     try:
-        note_checks(folder, checks)
+        append_checks(folder, checks)
     except OSError as error:
         say(f"the check is not recorded: {folder}: {error.strerror}")
 

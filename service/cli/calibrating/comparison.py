@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from service.calibration.comparing import (
+from service.calibration.comparison import (
     JudgeComparison,
 )
 from service.calibration.report.wording import NAMES, show_measure

@@ -17,7 +17,7 @@ from service.calibration.results import CalibrationReport, CalibrationRun, Judge
 from service.cli.labelled import REPORT
 from service.cli.rendering.console import build_reading_console, pluralize, say
 from service.errors import SettingsError
-from service.fits.files import name_file, read_fits
+from service.fits.files import build_file_name, read_fits
 from service.reporting.escaping import escape_unprintable
 
 ReportFormat = Literal["table", "json", "markdown", "html"]
@@ -39,8 +39,10 @@ def _write(run: CalibrationRun, out: Path) -> None:
         (out / "report.md").write_text(render_report_markdown(run.report), "utf-8")
         (out / "report.html").write_text(render_report_page(run.report), "utf-8")
         for fit in run.fits:
-            (fits / name_file(fit)).write_bytes(render_json(fit))
-        for name in earlier - {name_file(fit) for fit in run.fits}:  # else installing this run would install them too
+            (fits / build_file_name(fit)).write_bytes(render_json(fit))
+        for name in earlier - {
+            build_file_name(fit) for fit in run.fits
+        }:  # else installing this run would install them too
             (fits / name).unlink(missing_ok=True)
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
@@ -50,7 +52,7 @@ def _list_earlier(out: Path) -> set[str]:
     """List the fit files that an earlier run wrote into this folder, according to its report."""
     try:
         written = {judge.fit_id for judge in list_judges(read_report((out / REPORT).read_bytes()))}
-        return {name_file(fit) for fit in read_fits([out / "fits"]) if fit.id in written}
+        return {build_file_name(fit) for fit in read_fits([out / "fits"]) if fit.id in written}
     except (FileNotFoundError, ValueError, SettingsError):
         return set()
 

@@ -184,7 +184,7 @@ def _is_result(block: Block) -> bool:
 def _call(block: Block, path: str) -> ToolCall:
     name = block.get("name")
     if name is None:
-        raise InputError.at(path, f"a {block['type']} block has a name")
+        raise InputError.at(path, f"a {block['type']} block needs a name")
     return build_tool_call(block.get("id"), name, block.get("input"))
 
 

@@ -161,7 +161,7 @@ def _text(part: JsonValue) -> str | None:
 def _call(transcript: Transcript, use: JsonObject, path: str) -> ToolCall:
     name = find_text(use, "name")
     if name is None:
-        raise InputError.at(path, "a toolUse has a name")
+        raise InputError.at(path, "a toolUse needs a name")
     note_unread_members(transcript, use, USE, path)
     if use.get("type") == "server_tool_use":
         transcript.offer(ToolDef(name))

@@ -59,7 +59,7 @@ RECORD = define_members(
 def read(record: BfclTrace) -> Trace:
     """Read a validated record. Raises InputError: neither calls nor result, unusable functions."""
     if "calls" not in record and "result" not in record:
-        raise InputError.at("", "a BFCL output stands in calls or result")
+        raise InputError.at("", "expected a BFCL output in calls or result")
     transcript = Transcript()
     _read_question(transcript, record["question"])
     result = record.get("result")

@@ -81,7 +81,7 @@ def read(record: CallgradeTrace) -> Trace:
     for index, event in enumerate(record["events"]):
         path = f"/events/{index}"
         if event.get("parallel") and not called:
-            raise InputError.at(f"{path}/parallel", "no call stands right before this one")
+            raise InputError.at(f"{path}/parallel", "there is no call right before this one")
         called = "call" in event or (called and "tools" in event)
         _read_event(transcript, event, path)
     return transcript.build_trace(

@@ -251,7 +251,7 @@ def _read_member(transcript: Transcript, speech: ReplyBuilder, name: str, value:
 def _call(given: JsonObject, path: str) -> ToolCall:
     name = find_text(given, "name")
     if name is None:
-        raise InputError.at(path, "a function call has a name")
+        raise InputError.at(path, "a function call needs a name")
     return build_tool_call(find_text(given, "id"), name, given.get("args"))
 
 

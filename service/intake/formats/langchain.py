@@ -130,7 +130,7 @@ def _find_messages(record: LangChainTrace) -> tuple[list[dict[str, Loose]], str]
         return record["messages"], "/messages"
     if "values" in record and "messages" not in record:
         return record["values"]["messages"], "/values/messages"
-    raise InputError.at("", "expected either messages or a state's values, which hold them")
+    raise InputError.at("", "expected either messages or a state's values that contain them")
 
 
 def unwrap_message(message: JsonObject, path: str) -> LangChainMessage:
@@ -258,7 +258,7 @@ def _call(given: JsonObject, path: str) -> ToolCall:
     function = find_object(given, "function") or given
     name = find_text(function, "name")
     if name is None:
-        raise InputError.at(path, "a call has a name")
+        raise InputError.at(path, "a call needs a name")
     arguments = next((function[key] for key in ("args", "arguments", "input") if key in function), None)
     return build_tool_call(find_text(given, "call_id", "tool_call_id", "id"), name, arguments)
 

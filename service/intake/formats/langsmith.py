@@ -64,7 +64,7 @@ def read(record: LangSmithTrace) -> WrapperContents:
     root = LangsmithRun(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
     starts = [root] if listed is None else [LangsmithRun(run, f"/runs/{index}") for index, run in enumerate(listed)]
     if len({str(run.given.get("trace_id")) for run in starts}) > 1:
-        raise InputError.at("/runs", "the runs of several traces: give those of one")
+        raise InputError.at("/runs", "expected the runs of one trace, not of several")
     runs = sorted((run for start in starts for run in _walk(start)), key=_start)
     notes = Transcript()
     note_unread_members(notes, record, RUN, "")

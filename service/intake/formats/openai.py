@@ -69,7 +69,7 @@ def read(record: OpenAITrace) -> Trace:
     replied = not OUTCOME_MEMBERS.isdisjoint(record)
     replies = _list_replies(record) if replied else []
     if "messages" not in record and not replies:
-        raise InputError.at("/messages", "required, and missing, where there are no choices either")
+        raise InputError.at("/messages", "required if there are no choices")
     read_messages(transcript, record.get("messages", ()))
     if replies:
         read_reply(transcript, *replies[pick_sample(record.get("sample"), len(replies), "choices")])

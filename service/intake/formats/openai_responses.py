@@ -147,7 +147,7 @@ MESSAGE = define_members("a message", "type role content", "id status phase name
 def _read_message(transcript: Transcript, item: Item, path: str) -> None:
     role = item.get("role")
     if role is None:
-        raise InputError.at(path, "a message has a role; other items name their type")
+        raise InputError.at(path, "a message needs a role; other items name their type")
     content, replied = item.get("content"), role == "assistant"
     text = join_text(content, joint="" if replied else "\n")
     transcript.say("system" if role == "developer" else role, text)
@@ -170,7 +170,7 @@ def _read_call_output(transcript: Transcript, item: Item, path: str) -> None:
 def _name(item: Item, path: str) -> str:
     name = item.get("name")
     if name is None:
-        raise InputError.at(path, "a call has a name")
+        raise InputError.at(path, "a call needs a name")
     return name
 
 

@@ -205,7 +205,7 @@ def _has_failed(part: JsonObject) -> bool:
 def _call(part: JsonObject, path: str) -> ToolCall:
     name = find_text(part, "tool_name")
     if name is None:
-        raise InputError.at(path, "a call has a tool_name")
+        raise InputError.at(path, "a call needs a tool_name")
     return build_tool_call(find_text(part, "tool_call_id"), name, part.get("args"))
 
 

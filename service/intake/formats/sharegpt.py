@@ -207,7 +207,7 @@ def _tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
         return _tools_in_text(record)
     parsed = _parse(given)
     if parsed is None:
-        raise InputError.at("/tools", "expected a list of tools, or JSON of one in a text")
+        raise InputError.at("/tools", "expected a list of tools, or one as JSON text")
     return read_tools(parsed)
 
 

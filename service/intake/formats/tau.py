@@ -75,7 +75,7 @@ def read(record: TauTrace) -> Trace:
     """Read a validated record. Raises InputError: no messages, an unusable call or tools."""
     messages = record.get("messages", record.get("traj"))
     if messages is None:
-        raise InputError.at("", "a tau run has its conversation in messages or traj")
+        raise InputError.at("", "expected the conversation in messages or traj")
     transcript = Transcript()
     chosen = "messages" if "messages" in record else "traj"
     read_messages(transcript, messages, path=f"/{chosen}", error_prefix="Error")

@@ -227,7 +227,7 @@ def _call(transcript: Transcript, part: JsonObject, path: str) -> ToolCall:
     named = kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-call" else None
     name = find_text(part, "toolName") or named
     if not name:
-        raise InputError.at(path, "a call has a toolName")
+        raise InputError.at(path, "a call needs a toolName")
     if part.get("providerExecuted") is True:
         transcript.offer(ToolDef(name))
     given = next((part[key] for key in ("input", "rawInput", "args") if part.get(key) is not None), None)

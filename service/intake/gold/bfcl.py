@@ -58,5 +58,5 @@ def _match_any(texts: list[str]) -> dict[str, object]:
     """
     matchers = [match_words(text) for text in texts if text.strip()]
     if not matchers:
-        raise InputError.at("/expected/possible_answer", "a blank text is in every answer")
+        raise InputError.at("/expected/possible_answer", "every answer contains a blank text")
     return {"kind": "any_of", "of": matchers}

@@ -32,7 +32,7 @@ class FutureAgiGold(GoldForm):
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """Expect exactly these calls. Raises InputError for anything that is not a call."""
         if {"expected", "expected_response"} <= self.model_fields_set:
-            raise InputError.at("/expected/expected", "stands beside expected_response, which is the same: give one")
+            raise InputError.at("/expected/expected", "means the same as expected_response: give only one")
         field = "expected_response" if self.expected is None else "expected"
         given: JsonValue = getattr(self, field)
         if isinstance(given, str):
@@ -51,7 +51,7 @@ def _read_text(text: str, path: str) -> JsonValue:
         return structure
     calls = parse_calls(text)
     if calls is None or any(call.arguments is None for call in calls):
-        raise InputError.at(path, "the text is no JSON, and no call in Python with named literals: f(a=1)")
+        raise InputError.at(path, "the text is neither JSON nor a Python call with named literals: f(a=1)")
     return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 
@@ -63,7 +63,7 @@ def _call(given: JsonValue, path: str) -> dict[str, JsonValue]:
         raise InputError.at(path, "an expected call is an object with a name and arguments")
     name = next((given[key] for key in ("name", "function_name", "function") if key in given), None)
     if not isinstance(name, str) or not name:
-        raise InputError.at(path, "an expected call has a name, function_name or function")
+        raise InputError.at(path, "an expected call needs a name, function_name or function")
     key = next((key for key in ("arguments", "parameters", "input") if key in given), "")
     call = build_tool_call(None, name, given.get(key))
     if call.arguments is None:

@@ -29,7 +29,7 @@ class TauGoldAction(FrozenModel):
     @model_validator(mode="after")
     def _has_arguments_once(self) -> Self:
         if (self.kwargs is None) == (self.arguments is None):
-            raise ValueError("an action has its arguments in kwargs or in arguments")
+            raise ValueError("an action needs its arguments in kwargs or in arguments")
         return self
 
     @property

@@ -214,7 +214,7 @@ def build_call(call_id: JsonValue, name: JsonValue, holder: JsonObject, key: str
     They are not captured if the key is absent or its value hidden.
     """
     if not isinstance(name, str) or not name:
-        raise InputError.at(path, "a tool call has a name")
+        raise InputError.at(path, "a tool call needs a name")
     named_id = call_id if isinstance(call_id, str) and call_id else None
     if key not in holder or holder[key] == HIDDEN:
         return ToolCall(named_id, name, None, captured=False)

@@ -83,7 +83,7 @@ def _list_truncated(span: Span) -> Iterator[UnreadPart]:
                 and _is_truncated(value)
                 and (_CALL_HINT.search(name) or _CALL_HINT.search(value))
             ):
-                yield "call", f"what {source} told of calls before it was cut off"
+                yield "call", f"a call in {source}, which is cut off,"
 
 
 def _is_truncated(text: str) -> bool:

@@ -32,7 +32,7 @@ from service.reporting.summary.repeats import Repeats, summarize_repeats
 from service.reporting.summary.samples import CRITERION, STAGE, Sample, read_sample
 from service.reporting.summary.tools import Families, Tools, summarize_tools
 from service.reporting.summary.usage import ToolUsage, summarize_usage
-from service.stats.rates import Ends, Estimate, IntervalOf, estimate_between
+from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds
 
 BY = ("step", "tool", "difficulty", "model")
 """Tags by which a summary is sliced unasked, where cases have them."""
@@ -126,7 +126,7 @@ def read_samples(reports: Iterable[Report]) -> tuple[Sample, ...]:
     return found
 
 
-def summarize(samples: Sequence[Sample], wishes: SummaryOptions | None = None, *, interval: IntervalOf) -> Summary:
+def summarize(samples: Sequence[Sample], wishes: SummaryOptions | None = None, *, interval: IntervalMethod) -> Summary:
     """The summary of at least one sample, without a gate. Pure; the order of samples does not matter.
 
     InputError for a k of pass^k that a task has fewer trials than.
@@ -155,7 +155,7 @@ def summarize(samples: Sequence[Sample], wishes: SummaryOptions | None = None, *
     )
 
 
-def build_group(samples: Sequence[Sample], interval: IntervalOf) -> Group:
+def build_group(samples: Sequence[Sample], interval: IntervalMethod) -> Group:
     """The rates of some samples."""
     verdicts: Counter[Verdict] = Counter(sample.report.verdict for sample in samples)
     broke = Counter(stage for sample in samples if (stage := sample.report.first_failing_stage))
@@ -163,7 +163,7 @@ def build_group(samples: Sequence[Sample], interval: IntervalOf) -> Group:
     return Group(
         cases=len(samples),
         verdicts=dict(sorted(verdicts.items())),
-        passed=estimate_between([_read_passing(s, "score") for s in samples if s.verdict_counts], interval),
+        passed=estimate_with_bounds([_read_passing(s, "score") for s in samples if s.verdict_counts], interval),
         score=_compute_mean(samples, "score", interval),
         coverage=fsum(covered) / len(covered) if covered else None,
         broke_at={stage: broke[stage] for stage in STAGES if broke[stage]},
@@ -195,13 +195,13 @@ def _list_criteria(samples: Sequence[Sample]) -> list[str]:
     return list(dict.fromkeys(name for _, name in sorted(found)))
 
 
-def _compute_rates(samples: Sequence[Sample], prefix: str, name: str, interval: IntervalOf) -> Rates:
+def _compute_rates(samples: Sequence[Sample], prefix: str, name: str, interval: IntervalMethod) -> Rates:
     metric = prefix + name
     applying = [sample for sample in samples if sample.applies(metric)]
     measured = sum(metric in sample.values for sample in applying)
     return Rates(
         name=name,
-        passed=estimate_between(
+        passed=estimate_with_bounds(
             [_read_passing(one, metric) for one in applying if not one.is_left_out(metric)], interval
         ),
         score=_compute_mean(applying, metric, interval),
@@ -210,16 +210,16 @@ def _compute_rates(samples: Sequence[Sample], prefix: str, name: str, interval: 
     )
 
 
-def _read_passing(sample: Sample, metric: str) -> Ends:
+def _read_passing(sample: Sample, metric: str) -> CaseBounds:
     passes = sample.passes(metric)
     if passes is None:
-        return Ends(sample.group, 0.0, 1.0, None)
-    return Ends(sample.group, passes, passes, passes)
+        return CaseBounds(sample.group, 0.0, 1.0, None)
+    return CaseBounds(sample.group, passes, passes, passes)
 
 
-def _compute_mean(samples: Iterable[Sample], metric: str, interval: IntervalOf) -> Estimate:
+def _compute_mean(samples: Iterable[Sample], metric: str, interval: IntervalMethod) -> Estimate:
     ends = [(s.group, *s.spans[metric], s.values.get(metric)) for s in samples if metric in s.spans]
-    return estimate_between([Ends(group, low, high, value) for group, low, high, value in ends], interval)
+    return estimate_with_bounds([CaseBounds(group, low, high, value) for group, low, high, value in ends], interval)
 
 
 def _choose_tags(samples: Sequence[Sample], by: Sequence[str] | None) -> Sequence[str]:
@@ -228,7 +228,7 @@ def _choose_tags(samples: Sequence[Sample], by: Sequence[str] | None) -> Sequenc
     return tuple(tag for tag in BY if any(tag in sample.report.tags for sample in samples))
 
 
-def _build_slices(samples: Sequence[Sample], tag: str, interval: IntervalOf) -> Iterable[Slice]:
+def _build_slices(samples: Sequence[Sample], tag: str, interval: IntervalMethod) -> Iterable[Slice]:
     found: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         if tag in sample.report.tags:

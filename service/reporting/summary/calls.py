@@ -13,7 +13,7 @@ from service.core.outcome import Scored, is_open
 from service.core.report import StepVerdict
 from service.reporting.summary.layers import LAYERS
 from service.reporting.summary.samples import PASSING, Sample
-from service.stats.rates import Ends, Estimate, IntervalOf, estimate_between
+from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds
 
 SCHEMA_CRITERIA = dict(LAYERS)["schema"]
 
@@ -31,12 +31,12 @@ class CallRates:
     """The share of all calls that pass."""
 
 
-def summarize_calls(samples: Sequence[Sample], interval: IntervalOf) -> CallRates:
+def summarize_calls(samples: Sequence[Sample], interval: IntervalMethod) -> CallRates:
     """The rates over every call of the samples; those of one case are resampled together."""
     return CallRates(
         sum(len(sample.report.steps) for sample in samples),
         *(
-            estimate_between(list_call_ends(samples, read), interval)
+            estimate_with_bounds(list_call_ends(samples, read), interval)
             for read in (read_refused, read_executed, read_pass)
         ),
     )
@@ -46,14 +46,14 @@ CallReader = Callable[[StepVerdict], tuple[float, float] | None]
 """What a call adds to a rate, at worst and at best; None: nothing."""
 
 
-def list_call_ends(samples: Iterable[Sample], read: CallReader) -> Iterator[Ends]:
+def list_call_ends(samples: Iterable[Sample], read: CallReader) -> Iterator[CaseBounds]:
     """What each call adds to a rate."""
     for n, sample in enumerate(samples):
         group = sample.group or (f"case {n}" if len(sample.report.steps) > 1 else None)
         for step in sample.report.steps:
             found = read(step)
             if found is not None:
-                yield Ends(group, *found, found[0] if found[0] == found[1] else None)
+                yield CaseBounds(group, *found, found[0] if found[0] == found[1] else None)
 
 
 def read_refused(step: StepVerdict) -> tuple[float, float] | None:

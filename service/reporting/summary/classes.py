@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from service.core.call_decisions import CallClass
 from service.reporting.summary.samples import Sample
-from service.stats.rates import Estimate, IntervalOf, RatePart, estimate
+from service.stats.rates import Estimate, IntervalMethod, RatePart, estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ClassTally:
         return [RatePart(group, right, due) for group, right, _, due in self.rows]
 
 
-def summarize_decisions(samples: Sequence[Sample], interval: IntervalOf) -> Decisions:
+def summarize_decisions(samples: Sequence[Sample], interval: IntervalMethod) -> Decisions:
     """The scores of both classes over all decisions, turns included, of the cases whose calls could all be read."""
     samples = [sample for sample in samples if sample.calls_are_known]
     return Decisions(
@@ -68,7 +68,7 @@ def list_decision_parts(samples: Iterable[Sample]) -> list[RatePart]:
     ]
 
 
-def _score_class(samples: Sequence[Sample], label: CallClass, interval: IntervalOf) -> ClassScore:
+def _score_class(samples: Sequence[Sample], label: CallClass, interval: IntervalMethod) -> ClassScore:
     tally = ClassTally(samples, label)
     return ClassScore(
         support=sum(due for *_, due in tally.rows),

@@ -8,7 +8,7 @@ from typing import Literal
 
 from service.core.outcome import Scored, is_open
 from service.reporting.summary.samples import CRITERION, Sample, list_outcomes
-from service.stats.rates import Ends, Estimate, IntervalOf, estimate_between
+from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds
 
 LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("schema", ("schema",)),
@@ -32,17 +32,17 @@ class Layer:
     unmeasured: int
 
 
-def summarize_layers(samples: Sequence[Sample], interval: IntervalOf) -> tuple[Layer, ...]:
+def summarize_layers(samples: Sequence[Sample], interval: IntervalMethod) -> tuple[Layer, ...]:
     """All three, in their order."""
     return tuple(_build_layer(samples, name, interval) for name, _ in LAYERS)
 
 
-def _build_layer(samples: Sequence[Sample], name: str, interval: IntervalOf) -> Layer:
+def _build_layer(samples: Sequence[Sample], name: str, interval: IntervalMethod) -> Layer:
     looked: list[tuple[str | None, LayerState]] = [
         (sample.group, _check_layer(sample, name)) for sample in samples if _has_layer(sample, name)
     ]
-    ends = [Ends(group, *_ENDS[held]) for group, held in looked if held != "unmeasured"]
-    return Layer(name, estimate_between(ends, interval), len(looked) - len(ends))
+    ends = [CaseBounds(group, *_ENDS[held]) for group, held in looked if held != "unmeasured"]
+    return Layer(name, estimate_with_bounds(ends, interval), len(looked) - len(ends))
 
 
 LayerState = Literal["held", "broken", "open", "unmeasured"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from service.errors import InputError
 from service.reporting.summary.samples import Sample
-from service.stats.rates import Ends, Estimate, IntervalOf, estimate_between, pass_hat_k
+from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds, pass_hat_k
 
 TASK = "task"
 """The tag that says which task a case is a trial of."""
@@ -43,7 +43,7 @@ class Repeats:
     tasks: tuple[Task, ...]
 
 
-def summarize_repeats(samples: Iterable[Sample], ks: Sequence[int], interval: IntervalOf) -> Repeats | None:
+def summarize_repeats(samples: Iterable[Sample], ks: Sequence[int], interval: IntervalMethod) -> Repeats | None:
     """pass^k over the cases with a tag `task`; None where none has it and no k is asked for.
 
     A case to which nothing applied is no trial. `ks` empty: every k up to the fewest trials of a task, at most 10.
@@ -62,17 +62,17 @@ def summarize_repeats(samples: Iterable[Sample], ks: Sequence[int], interval: In
     return Repeats(tuple(PassK(k, compute_pass_rate(tasks, k, interval)) for k in wanted), tasks)
 
 
-def compute_pass_rate(tasks: Iterable[Task], k: int, interval: IntervalOf) -> Estimate:
+def compute_pass_rate(tasks: Iterable[Task], k: int, interval: IntervalMethod) -> Estimate:
     """pass^k over tasks that each have at least k trials; ValueError for one that has fewer.
 
     An open trial is a failure at worst and a success at best; what was measured is over tasks with k trials that are decided.
     """
-    return estimate_between([_compute_ends(task, k) for task in tasks], interval)
+    return estimate_with_bounds([_compute_ends(task, k) for task in tasks], interval)
 
 
-def _compute_ends(task: Task, k: int) -> Ends:
+def _compute_ends(task: Task, k: int) -> CaseBounds:
     decided = task.trials - task.open
-    return Ends(
+    return CaseBounds(
         task.task,
         pass_hat_k(task.trials, task.successes, k),
         pass_hat_k(task.trials, task.successes + task.open, k),

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from service.core.gates.names import find_near
 from service.reporting.summary.samples import Naming, Sample
-from service.stats.rates import Estimate, IntervalOf, RatePart, estimate
+from service.stats.rates import Estimate, IntervalMethod, RatePart, estimate
 
 Families = Mapping[str, Sequence[str]]
 """Tools that are easily taken for one another, by the name of the family."""
@@ -67,7 +67,7 @@ class Tools:
     families: tuple[FamilyScore, ...]
 
 
-def summarize_tools(samples: Iterable[Sample], families: Families, interval: IntervalOf) -> Tools:
+def summarize_tools(samples: Iterable[Sample], families: Families, interval: IntervalMethod) -> Tools:
     """The tools of all cases whose expectation names any, and whose calls could all be read."""
     named = [(sample.group, sample.namings) for sample in samples if sample.namings and sample.calls_are_known]
     counts = Counter(one for _, namings in named for one in namings)
@@ -102,7 +102,7 @@ def _build_rows(named: Iterable[tuple[str | None, tuple[Naming, ...]]]) -> dict[
     return rows
 
 
-def _score_tool(tool: str, rows: Sequence[_ToolRow], interval: IntervalOf) -> ToolScore:
+def _score_tool(tool: str, rows: Sequence[_ToolRow], interval: IntervalMethod) -> ToolScore:
     return ToolScore(
         tool=tool,
         support=sum(row.due for row in rows),

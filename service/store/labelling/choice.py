@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from service.stats.sampling import Stratum, compute_half, plan_labels
+from service.stats.sampling import Stratum, allocate_labels, compute_half_width
 from service.store.database import Database
 from service.store.labelling.drafts import LabelSource
 from service.store.labelling.draws import (
@@ -141,20 +141,20 @@ class LabelChooser:
 
 def _order_strata(strata: Sequence[Stratum]) -> list[int]:
     """Where the next label helps most, and after that the others, in case somebody has labelled all of it meanwhile."""
-    more = plan_labels(strata, 1)
+    more = allocate_labels(strata, 1)
     return sorted(range(len(strata)), key=lambda at: -more[at])
 
 
 def _compute_widths(strata: Sequence[Stratum]) -> tuple[float | None, float | None]:
     if not strata or any(not one.labels for one in strata):
         return None, None
-    return _compute_width(strata, [0] * len(strata)), _compute_width(strata, plan_labels(strata, AHEAD))
+    return _compute_width(strata, [0] * len(strata)), _compute_width(strata, allocate_labels(strata, AHEAD))
 
 
 def _compute_width(strata: Sequence[Stratum], more: Sequence[int]) -> float:
     """Of the interval within [0, 1], were there so many labels more in each stratum."""
     whole = sum(one.items for one in strata)
-    centre, half = sum(one.items / whole * one.share for one in strata), compute_half(strata, more)
+    centre, half = sum(one.items / whole * one.smoothed_rate for one in strata), compute_half_width(strata, more)
     return min(1.0, centre + half) - max(0.0, centre - half)
 
 

@@ -19,7 +19,7 @@ from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.models.invalid import validate
 from service.errors import InputError, JobStateError, Problem, UnknownJobError
-from service.fits.in_place import FitState
+from service.fits.manager import FitState
 from service.judge_standing import list_criteria
 from service.reading.strict_json import parse
 from service.web.held_out import HeldOutView, build_held_out

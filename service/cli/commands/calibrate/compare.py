@@ -14,7 +14,7 @@ from service.cli.rendering.console import build_console
 from service.errors import InputError
 
 if TYPE_CHECKING:
-    from service.calibration.comparing import JudgeSide
+    from service.calibration.comparison import JudgeSide
 
 
 @command(7)
@@ -48,7 +48,7 @@ def compare_judges(
     output_format: Literal["table", "json", "markdown"] = "table",
 ) -> ExitCode:
     """Compare two judges: of runs (their held-out items, calibrated) or of predictions (all labelled items, raw)."""
-    from service.calibration.comparing import compare_sides
+    from service.calibration.comparison import compare_sides
     from service.calibration.figures import Resampling
     from service.calibration.results import render_json
     from service.cli.calibrating.comparison import build_comparison_sections
@@ -66,7 +66,7 @@ def compare_judges(
 
 
 def _read_sides(source: Path, labels: Path | None) -> tuple[JudgeSide, ...]:
-    from service.calibration.comparing import read_prediction_sides, read_report_sides
+    from service.calibration.comparison import read_prediction_sides, read_report_sides
     from service.cli.labelled import Sources, read_labelled, read_prediction_files, read_run
 
     if source.is_dir() or source.suffix == ".json":

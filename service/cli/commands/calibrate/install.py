@@ -67,14 +67,14 @@ def _find_fits(run: Path) -> tuple[Fit, ...]:
 def _write(fits: Iterable[Fit], folder: Path) -> None:
     """Write each file atomically, because a service may be reading the folder."""
     from service.calibration.results import render_json
-    from service.fits.files import name_file
+    from service.fits.files import build_file_name
 
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for fit in fits:
-            draft = folder / f"{name_file(fit)}.new"
+            draft = folder / f"{build_file_name(fit)}.new"
             draft.write_bytes(render_json(fit))
-            draft.replace(folder / name_file(fit))
+            draft.replace(folder / build_file_name(fit))
     except OSError as error:
         raise typer.BadParameter(f"{folder}: {error.strerror}", param_hint="CALLGRADE_HOME") from None
 
@@ -95,12 +95,12 @@ def _record_audit(settings: Settings) -> None:
 
 def _describe(fit: Fit, state: str) -> str:
     """Describe what the fit does to a verdict, or why it does nothing."""
-    from service.fits.files import APPLIES
+    from service.fits.files import IN_USE
 
     band = (
         f", from {render_number(fit.abstain[0])} to below {render_number(fit.abstain[1])} a human decides"
         if fit.abstain
         else ""
     )
-    use = f"passes from {render_number(fit.threshold)}{band}" if state == APPLIES else f"decides nothing: {state}"
+    use = f"passes from {render_number(fit.threshold)}{band}" if state == IN_USE else f"decides nothing: {state}"
     return f"{fit.id} for {fit.model}: {use}"

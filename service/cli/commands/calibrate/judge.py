@@ -138,14 +138,14 @@ async def _write_predictions(
     from service.calibration.report_predictions import UnansweredItem
     from service.jobs.predicting import collect_predictions
 
-    done = frozenset(one.said for one in file.known)
+    done = frozenset(one.answer_id for one in file.known)
     try:
         async for one in collect_predictions(engine, items, asking, done=done):
-            if isinstance(one, UnansweredItem) and one.nobody is not None and not count.new:
-                reason = ABSENT_JUDGE_REASONS[one.nobody]
+            if isinstance(one, UnansweredItem) and one.shared_cause is not None and not count.new:
+                reason = ABSENT_JUDGE_REASONS[one.shared_cause]
                 message = f"the judge {model} answered nothing: {reason}; then run the same command again"
                 raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
-            if isinstance(one, UnansweredItem) and one.decided:
+            if isinstance(one, UnansweredItem) and one.nothing_to_ask:
                 count.decided += 1
                 continue
             if isinstance(one, UnansweredItem):

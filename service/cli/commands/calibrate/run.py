@@ -63,7 +63,7 @@ def calibrate_run(
     from service.cli.labelled import Sources
     from service.fits.files import get_today
 
-    options = ReportOptions(method=method, splits=splits, resampling=Resampling(draws=draws), made=get_today())
+    options = ReportOptions(method=method, extra_splits=splits, resampling=Resampling(draws=draws), made=get_today())
     options = options if seed is None else replace(options, seed=seed)
     check_cascade(cascade or (), guarantee)
     options = replace(options, guarantee=guarantee, cascade=tuple(cascade or ()), stack=stack)

@@ -1,4 +1,4 @@
-"""The fits that decide here: which there are, whether each applies, how it has held, and putting others in their place."""
+"""The fits in place: list them, say whether each applies and how it has held up, install others and roll back."""
 
 from __future__ import annotations
 
@@ -22,49 +22,52 @@ from service.store.times import format_rfc3339
 
 @dataclass(frozen=True, slots=True)
 class FitState:
-    """A fit that is in place. Of one that came as a file of CALLGRADE_HOME `installed_at` is null."""
+    """A fit in place. `installed_at` is null for one that is a file of CALLGRADE_HOME."""
 
     id: str
     judge: str
     criterion: str
     model: str
     made: str | None
-    """The day."""
+    """The day it was made."""
     labels: int
     kappa: float | None
     threshold: float
     abstain: tuple[float, float] | None
-    """From the first up to the second a human decides."""
+    """A human decides from the first value up to, not including, the second."""
     guarantee: float | None
-    """The share of accepted verdicts that is promised to agree with humans."""
+    """The share of accepted verdicts that it guarantees to agree with humans."""
     state: str
     """`in use`, or why not."""
     origin: Literal["file", "installed"]
     calibration: str | None
-    """The run that made it, where it was installed from one."""
+    """The calibration run it was installed from, if any."""
     installed_at: str | None
     checks: int
     last_check: FitCheck | None
-    """How it held when it was last checked."""
+    """The result of its latest check."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitStates:
-    """The fits in place, by judge, criterion and model."""
+    """The fits in place, sorted by judge, criterion and model."""
 
     data: tuple[FitState, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FitInstallation:
-    """What was put in place, and which verdicts stay open nevertheless."""
+    """The fits just installed, and warnings about verdicts that stay open nevertheless."""
 
     data: tuple[FitState, ...]
     warnings: tuple[str, ...]
 
 
-class FitDesk:
-    """Over one store, the fits of one process and the folder of files. All of it waits, and so belongs into a thread."""
+class FitManager:
+    """Lists, installs and rolls back fits: over one store, the fits of one process and the folder of fit files.
+
+    All methods block, so call them in a thread.
+    """
 
     def __init__(self, database: Database, engine: Engine, folder: Path) -> None:
         self._installed = InstalledFits(database)
@@ -72,8 +75,8 @@ class FitDesk:
         self._folder = folder
 
     def list_states(self) -> FitStates:
-        """Every fit in place."""
-        self._look()
+        """List every fit in place."""
+        self._reload()
         installed = {one.fit.id: one for one in self._installed.list_in_place()}
         checks = read_checks(self._folder)
         fits = sorted(self._engine.fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
@@ -90,28 +93,31 @@ class FitDesk:
         return describe_state(fit, judges, models=judging.judges.models, route=judging.judges.route)
 
     def install(self, fits: Sequence[Fit], *, calibration: str, by: Actor) -> FitInstallation:
-        """Puts fits in place, each of an earlier one for the same judge and criterion, at once in every process."""
+        """Install fits, each replacing an earlier one for the same judge and criterion, in every process within a second."""
         self._installed.install(fits, calibration=calibration, by=by)
         names = {fit.id for fit in fits}
         states = tuple([one for one in self.list_states().data if one.id in names])
         return FitInstallation(states, tuple(self._engine.list_warnings()))
 
     def roll_back(self, name: str, *, by: Actor) -> None:
-        """The fit before is in place again, if there was one. JobStateError for a file, UnknownItemError for no such fit."""
+        """Put the previous fit back in place, if there was one.
+
+        JobStateError for a fit file, UnknownItemError for an unknown fit.
+        """
         in_place = {one.id: one for one in self.list_states().data}
         if name in in_place and in_place[name].origin == "file":
             raise JobStateError("the fit is a file of CALLGRADE_HOME/fits; whoever runs the service takes it away")
         self._installed.roll_back(name, by=by)
-        self._look()
+        self._reload()
 
-    def _look(self) -> None:
+    def _reload(self) -> None:
         if isinstance(self._engine.fits, LiveFits):
-            self._engine.fits.look()
+            self._engine.fits.reload()
 
 
 def read_fit_files(text: str) -> list[Fit]:
-    """The fits of a calibration, as the store has them."""
-    return [Fit.model_validate_json(json.dumps(one["fit"])) for one in json.loads(text)]
+    """Read the fits of a calibration, as the store keeps them."""
+    return [Fit.model_validate_json(json.dumps(row["fit"])) for row in json.loads(text)]
 
 
 def _build_state(fit: Fit, installed: InstalledFit | None, state: str, own: Sequence[FitCheck]) -> FitState:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.calibration.comparing import JudgeSide, compare_sides, read_prediction_sides, read_report_sides
+from service.calibration.comparison import JudgeSide, compare_sides, read_prediction_sides, read_report_sides
 from service.calibration.figures import FigureRow, Resampling
 from service.calibration.options import ReportOptions
 from service.calibration.paired import compute_differences

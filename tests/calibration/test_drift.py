@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.calibration.checking import CheckReport, check_judge, draw_sample, read_check, select_named
+from service.calibration.drift import CheckReport, check_judge, draw_sample, read_check, select_named
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction

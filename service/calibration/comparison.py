@@ -1,4 +1,4 @@
-"""Two judges on the same labelled items, paired: how much better one agrees with the labels, and where they differ."""
+"""Paired comparison of two judges on the same labelled items: how much better one agrees, and where they differ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIGURES = ("accuracy", "kappa", "brier")
 
 @dataclass(frozen=True, slots=True)
 class JudgeSide:
-    """One judge on one criterion, as a report or a file of predictions tells of it."""
+    """One judge on one criterion, from a report or a file of predictions."""
 
     name: str
     criterion: str
@@ -32,7 +32,7 @@ class JudgeSide:
 
 @dataclass(frozen=True, slots=True)
 class FigureComparison:
-    """A figure of both on the items they share, and b's minus a's."""
+    """A figure of both judges on the items they share, and b's minus a's."""
 
     name: str
     a: Measure
@@ -42,7 +42,7 @@ class FigureComparison:
 
 @dataclass(frozen=True, slots=True)
 class DifferingItem:
-    """An item that one of them passes and the other does not."""
+    """An item that one judge passes and the other fails."""
 
     id: str
     label: bool
@@ -53,7 +53,7 @@ class DifferingItem:
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparison:
-    """Two judges on the items of one criterion that both have. `only_a` and `only_b` are items of one alone: not counted."""
+    """Two judges on the items of one criterion that both have. `only_a` and `only_b` count the others, which enter no figure."""
 
     criterion: str
     a: str
@@ -66,18 +66,18 @@ class JudgeComparison:
     figures: tuple[FigureComparison, ...]
     both_right: int
     a_right: int
-    """Items that a alone judges as the labels do."""
+    """Items on which only a agrees with the labels."""
     b_right: int
     neither_right: int
     p_value: float
-    """McNemar's exact test of `a_right` against `b_right`. It takes items for independent: where groups hold several, it
-    promises too much, and the intervals are what counts."""
+    """McNemar's exact test of `a_right` against `b_right`. It assumes independent items: where groups hold several, it is too
+    optimistic, and the intervals are what counts."""
     differing: tuple[DifferingItem, ...]
-    """What a had right comes first, then what b had right."""
+    """First the items that a has right, then those that b has right."""
 
 
 def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
-    """The judges and juries of a run, with the calibrated values of its held-out items."""
+    """Read the judges and juries of a run, with the calibrated values of its held-out items."""
     judges = [*report.judges, *[jury.report for jury in report.juries]]
     return tuple(
         [JudgeSide(one.name, one.criterion, one.threshold, {item.id: item for item in one.items}) for one in judges]
@@ -87,7 +87,7 @@ def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
 def read_prediction_sides(
     labels: LabelledSet, predictions: Iterable[Prediction], *, threshold: float = ReportOptions().own_threshold
 ) -> tuple[JudgeSide, ...]:
-    """The judges of recorded predictions, with their first raw values of all labelled items."""
+    """Read the judges of recorded predictions, with their first raw values for all labelled items."""
     known = {item.key: item for item in labels.items}
     return tuple(
         [
@@ -113,9 +113,9 @@ def compare_sides(
     *,
     resampling: Resampling,
 ) -> tuple[JudgeComparison, ...]:
-    """The comparison for each criterion that both have. `names`: which judges, where there are several.
+    """Compare the two sides on each criterion that both have. `names`: which judge to take where a side has several.
 
-    InputError where that leaves none or several, where they share no item, and for an item whose label differs.
+    InputError where that leaves none or several, where the two share no items, and for an item whose labels differ.
     """
     shared = sorted({side.criterion for side in a} & {side.criterion for side in b})
     if not shared:
@@ -130,12 +130,12 @@ def compare_sides(
 
 def _choose_side(sides: Sequence[JudgeSide], criterion: str, name: str | None, place: str) -> JudgeSide:
     known = [side for side in sides if side.criterion == criterion]
-    found = [side for side in known if name in (None, side.name)]
-    if len(found) == 1:
-        return found[0]
-    told = ", ".join(side.name for side in known)
-    why = f"{len(found)} judges on {criterion!r}" if found else f"no judge {name!r} on {criterion!r}"
-    raise InputError.at(place, f"{why}; name one of: {told}")
+    matching = [side for side in known if name in (None, side.name)]
+    if len(matching) == 1:
+        return matching[0]
+    names = ", ".join(side.name for side in known)
+    why = f"{len(matching)} judges on {criterion!r}" if matching else f"no judge {name!r} on {criterion!r}"
+    raise InputError.at(place, f"{why}; name one of: {names}")
 
 
 def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> JudgeComparison:
@@ -148,8 +148,8 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
     rows = [[_build_row(one, side.threshold) for one in _select_items(side, shared)] for side in (a, b)]
     right = [[row.passed is row.label for row in own] for own in rows]
     both, only_a, only_b, neither = (
-        sum(pair == want for pair in zip(*right, strict=True))
-        for want in ((True, True), (True, False), (False, True), (False, False))
+        sum(pair == outcome for pair in zip(*right, strict=True))
+        for outcome in ((True, True), (True, False), (False, True), (False, False))
     )
     return JudgeComparison(
         criterion=a.criterion,
@@ -183,15 +183,17 @@ def _build_row(one: HeldOutItem, threshold: float) -> FigureRow:
 def _compare_figures(rows: Sequence[Sequence[FigureRow]], resampling: Resampling) -> Iterator[FigureComparison]:
     of_a, of_b = (compute_judge_figures(own, resampling) for own in rows)
     verdicts = [[row._replace(value=float(row.passed)) for row in own] for own in rows]
-    found: dict[str, Measure] = {}
+    differences: dict[str, Measure] = {}
     for own, figures in ((verdicts, _OF_VERDICTS), (rows, {"brier": brier})):
-        found |= compute_differences(own[0], own[1], {name: (one, one) for name, one in figures.items()}, resampling)
+        differences |= compute_differences(
+            own[0], own[1], {name: (one, one) for name, one in figures.items()}, resampling
+        )
     for name in FIGURES:
-        yield FigureComparison(name, of_a.of(name), of_b.of(name), found[name])
+        yield FigureComparison(name, of_a.of(name), of_b.of(name), differences[name])
 
 
-def _compute_verdict_figure(name: str, found: LabelTally) -> float | None:
-    return getattr(build_confusion_at(found, 1.0), name)
+def _compute_verdict_figure(name: str, tally: LabelTally) -> float | None:
+    return getattr(build_confusion_at(tally, 1.0), name)
 
 
 _OF_VERDICTS: Mapping[str, Figure] = {

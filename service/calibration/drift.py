@@ -1,4 +1,4 @@
-"""Whether a judge still agrees with the labels as it did when it was fitted: a pinned sample of held-out items, judged again."""
+"""Drift check: whether a judge still agrees with the labels as it did when it was fitted, on a sample of held-out items."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATISTICS = ("kappa", "accuracy")
 
 @dataclass(frozen=True, slots=True)
 class DriftedFigure:
-    """A figure that fell out of the interval it had."""
+    """A figure that fell outside the interval it had."""
 
     statistic: str
     direction: Literal["below", "above"]
@@ -49,23 +49,23 @@ class JudgeDrift:
     fit: str
     threshold: float
     model: str
-    """The one that was fitted."""
+    """The model that was fitted."""
     models: tuple[str, ...]
-    """Those that answered now."""
+    """The models that answered now."""
     n: int
     groups: int
     then: Mapping[str, Measure]
-    """Kappa and accuracy on these items by what the judge said then, with intervals by groups."""
+    """Kappa and accuracy on these items by the judge's earlier answers, with intervals by groups."""
     now: Mapping[str, Measure]
     outside: tuple[DriftedFigure, ...]
     items: tuple[str, ...]
-    """The ids of the sample: those that are asked again where this report is named."""
+    """The ids of the sample; a later check that names this report asks them again."""
     unanswered: int
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """A check of the judges of a run."""
+    """A drift check of the judges of a run."""
 
     version: int
     source: str
@@ -74,7 +74,7 @@ class CheckReport:
 
     @property
     def drifted(self) -> bool:
-        """Whether any figure fell out of its interval."""
+        """Whether any figure fell outside its interval."""
         return any(one.outside for one in self.judges)
 
 
@@ -82,22 +82,22 @@ _CHECK: TypeAdapter[CheckReport] = TypeAdapter(CheckReport)
 
 
 def read_check(text: str | bytes) -> CheckReport:
-    """The check that JSON holds; pydantic's ValidationError where it holds none."""
+    """Read a check report from JSON; raises pydantic's ValidationError for anything else."""
     return _CHECK.validate_json(text)
 
 
 def draw_sample(judge: JudgeReport, size: int, *, seed: str = SEED) -> tuple[HeldOutItem, ...]:
-    """So many of its held-out items, or all where there are fewer; the same for the same seed, in the order of their ids."""
+    """Draw `size` of its held-out items, or all if there are fewer: the same ones for the same seed, ordered by id."""
     ranked = sorted(judge.items, key=lambda item: sha256(f"{seed}\0check\0{item.id}".encode()).hexdigest())
     return tuple(sorted(ranked[:size], key=lambda item: item.id))
 
 
 def select_named(judge: JudgeReport, ids: Sequence[str]) -> tuple[HeldOutItem, ...]:
-    """The held-out items of these ids; InputError for one that is none."""
+    """Select the held-out items with these ids; InputError for an unknown id."""
     known = {item.id: item for item in judge.items}
-    strange = sorted(set(ids) - known.keys())
-    if strange:
-        raise InputError.at(strange[0], f"no held-out item of {judge.name}")
+    unknown = sorted(set(ids) - known.keys())
+    if unknown:
+        raise InputError.at(unknown[0], f"no held-out item of {judge.name}")
     return tuple([known[name] for name in sorted(set(ids))])
 
 
@@ -105,17 +105,17 @@ def check_judge(
     judge: JudgeReport,
     fit: Fit,
     sample: Sequence[HeldOutItem],
-    said: Mapping[str, Prediction],
+    predictions: Mapping[str, Prediction],
     resampling: Resampling,
 ) -> JudgeDrift:
-    """The sample then and now, under the map and threshold of the fit. `said`: by id; what nobody answered is left out.
+    """Compare the sample then and now, under the map and threshold of the fit.
 
-    InputError where nothing was answered.
+    `predictions`: the new answers by item id; items without one are left out. InputError where none was answered.
     """
-    answered = [item for item in sample if item.id in said]
+    answered = [item for item in sample if item.id in predictions]
     if not answered:
         raise InputError.at(judge.name, f"none of {len(sample)} items was answered")
-    raws = [item.raw for item in answered], [said[item.id].weigh_by(fit) for item in answered]
+    raws = [item.raw for item in answered], [predictions[item.id].weigh_by(fit) for item in answered]
     then, now = (_compute_measures(_build_rows(answered, raw, fit), resampling) for raw in raws)
     return JudgeDrift(
         judge=judge.name,
@@ -123,7 +123,7 @@ def check_judge(
         fit=fit.id,
         threshold=judge.threshold,
         model=judge.model,
-        models=tuple(sorted({said[item.id].model for item in answered})),
+        models=tuple(sorted({predictions[item.id].model for item in answered})),
         n=len(answered),
         groups=len({item.group for item in answered}),
         then=then,
@@ -143,15 +143,18 @@ def _build_rows(items: Sequence[HeldOutItem], raw: Sequence[float], fit: Fit) ->
 
 
 def _compute_measures(rows: Sequence[FigureRow], resampling: Resampling) -> dict[str, Measure]:
-    found: Figures = compute_judge_figures(rows, resampling)
+    figures: Figures = compute_judge_figures(rows, resampling)
     right = [RatePart(row.group, float(row.passed is row.label)) for row in rows]
-    # Unlike percentiles, this has a width where all verdicts are right.
-    accuracy = Measure(found.of("accuracy").value, *bootstrap(right))
-    return {"kappa": found.of("kappa"), "accuracy": accuracy}
+    # Unlike bootstrap percentiles, this interval has a width where all verdicts are right.
+    accuracy = Measure(figures.of("accuracy").value, *bootstrap(right))
+    return {"kappa": figures.of("kappa"), "accuracy": accuracy}
 
 
 def _find_drifted(then: Mapping[str, Measure], now: Mapping[str, Measure]) -> Iterator[DriftedFigure]:
-    """An interval without width says nothing of kappa: all verdicts of the sample were right, and accuracy has to tell."""
+    """Yield the figures outside their earlier interval.
+
+    A kappa interval of width 0 says nothing: all verdicts of the sample were right, and only accuracy can show drift.
+    """
     for name in STATISTICS:
         before, value = then[name], now[name].value
         if value is None or before.low is None or before.high is None or before.low == before.high:

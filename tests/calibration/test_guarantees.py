@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from service.calibration.bench import Bench, build_bench
 from service.calibration.figures import Resampling
+from service.calibration.guarantees import VerdictItem, find_guarantees
 from service.calibration.labels import LabelledSet, build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, Prediction
-from service.calibration.promising import VerdictItem, find_guarantees
 from service.calibration.results import read_report, render_json
 from service.calibration.run import calibrate
 from service.core.judging.fits import Binding, Guarantee
@@ -108,14 +108,14 @@ def _fit(
         # Folds tell what is left to the next judge; there is none behind the last one.
         options = replace(QUICK, guarantee=None, folds=5 if number + 1 < len(at) else 2)
         if not number:
-            bench = build_bench(labels, judge, replace(options, levels=shares), stages=len(at))
+            bench = build_bench(labels, judge, replace(options, reported_shares=shares), stages=len(at))
             assert bench is not None
             for before in benches.values():
                 before.append(bench)
             continue
         for share, before in benches.items():
             left = frozenset.intersection(*[bench.list_left(share) for bench in before])
-            bench = build_bench(labels, judge, replace(options, levels=(share,)), left=left, stages=len(at))
+            bench = build_bench(labels, judge, replace(options, reported_shares=(share,)), left=left, stages=len(at))
             assert bench is not None
             before.append(bench)
     return {share: [_read_levels(bench, share, ranks) for bench in found] for share, found in benches.items()}
