@@ -11,24 +11,24 @@ from pydantic import JsonValue
 
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
-from service.core.conclusion.conclude import conclude, list_further_asks
+from service.core.conclusion.conclude import conclude, list_next_asks
 from service.core.conclusion.report_json import REPORT, report_json
 from service.core.execution import (
     add_executed_score,
     add_execution,
-    build_order,
-    list_runnable,
+    build_sandbox_request,
+    list_runnable_steps,
     mark_unexecuted,
     needs_execution,
 )
 from service.core.json.values import format_value
+from service.core.judging.fit_warnings import warn_unfitted
 from service.core.judging.fits import Fit
 from service.core.judging.judges import JudgeCheck
 from service.core.judging.notes import Vote
-from service.core.judging.unfitted import warn_unfitted
 from service.core.outcome import Errored
 from service.core.plan import Plan
-from service.core.report import Asking, JudgeMode, Report
+from service.core.report import AppliedJudgeMode, JudgeMode, Report
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.errors import AllowanceSpentError, DaySpentError, InputError, JudgeDownError, SandboxError
@@ -194,11 +194,11 @@ class Engine:
         self.ask_limits.admit_questions([one for ask in attempted.asks for one in ask.chain])
         fits = tuple(self.fits)
         votes = dict(await asked(attempted.asks, trace, model=model))
-        while further := list_further_asks(attempted, votes, tags=request.tags, fits=fits):
+        while further := list_next_asks(attempted, votes, tags=request.tags, fits=fits):
             votes |= await asked(further, trace, model=model)
         if request.on_judge_error == "error":
             _raise_fault(votes)
-        held = [one.ask for one in attempted.blocked] if mode != "cached" else []
+        held = [one.ask for one in attempted.blocked_asks] if mode != "cached" else []
         estimates = await judging.estimate(held, trace, model=model)
         return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits)
 
@@ -206,7 +206,7 @@ class Engine:
         """Whether judges are asked; InputError as for `mode`."""
         return self.mode(request) not in ("off", "none")
 
-    def mode(self, request: ScoreRequest) -> Asking:
+    def mode(self, request: ScoreRequest) -> AppliedJudgeMode:
         """How judges are asked; InputError where the request wants one and none is set."""
         said = request.judges or self.judges
         if self.judging is None and said not in (None, "off"):
@@ -247,9 +247,9 @@ class Engine:
         target, sandboxes = self._admit_sandbox(sandbox)
         if not needs_execution(trace):
             return trace
-        steps = await asyncio.to_thread(list_runnable, trace, rubric, invalid=sandbox.run_invalid)
+        steps = await asyncio.to_thread(list_runnable_steps, trace, rubric, invalid=sandbox.run_invalid)
         try:
-            return add_execution(trace, steps, await sandboxes.ask(target, build_order(trace, steps)))
+            return add_execution(trace, steps, await sandboxes.ask(target, build_sandbox_request(trace, steps)))
         except SandboxError as error:
             return mark_unexecuted(trace, str(error))
 
@@ -302,5 +302,5 @@ def _list_evidence(rubrics: Iterable[Rubric]) -> dict[tuple[str, str], set[str]]
     for rubric in rubrics:
         for criterion in rubric.criteria:
             if isinstance(criterion.check, JudgeCheck):
-                found.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.looks)
+                found.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.evidence_digest)
     return found

@@ -17,7 +17,7 @@ from typing import cast
 import yaml
 from pydantic import JsonValue
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.errors import InputError, RubricError, TooLargeError
 
 MAX_BYTES = 64 * 1024

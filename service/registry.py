@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from service.core.judging.judges import Judge
-from service.core.models.invalid import list_problems
+from service.core.models.validation import list_problems
 from service.core.rubric import Rubric, add_judges
 from service.core.rubric_extension import Extension, extend_rubric
 from service.errors import RubricError, UnknownRubricError

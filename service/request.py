@@ -10,8 +10,8 @@ from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, Validati
 
 from service.core.expectations.expectation import Expectation
 from service.core.json.pointers import escape_token
-from service.core.models.invalid import list_problems
 from service.core.models.kinds import DEFERRED, FrozenModel
+from service.core.models.validation import list_problems
 from service.core.plan import Plan, plan
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric

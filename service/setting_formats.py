@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from service.core.judging.sensitive import What
+from service.core.judging.sensitive_values import SensitiveKind
 from service.core.report import JudgeMode
 
 T = TypeVar("T")
@@ -117,13 +117,13 @@ def _parse_database(text: str) -> str:
 
 ReplyForm = Literal["auto", "schema", "tool", "text"]
 FORMS: tuple[ReplyForm, ...] = get_args(ReplyForm)
-SENSITIVE: tuple[What, ...] = get_args(What)
+SENSITIVE: tuple[SensitiveKind, ...] = get_args(SensitiveKind)
 JUDGE_MODES: tuple[JudgeMode, ...] = get_args(JudgeMode)
-MASK: SettingFormat[What] = _build_choice(SENSITIVE)
+MASK: SettingFormat[SensitiveKind] = _build_choice(SENSITIVE)
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
-def _parse_masks(text: str) -> tuple[What, ...]:
+def _parse_masks(text: str) -> tuple[SensitiveKind, ...]:
     return tuple([MASK.read(name) for name in _split_names(text)])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from service.core.judging.sensitive import What
+from service.core.judging.sensitive_values import SensitiveKind
 from service.core.report import JudgeMode
 from service.errors import Problem, SettingsError
 from service.setting_formats import (
@@ -146,7 +146,7 @@ class Settings:
     judge_reply: ReplyForm = _define_setting(  # noqa: RUF009 (likewise)
         "auto", REPLY, "How a model is made to reply with an object: auto, schema, tool or text."
     )
-    judge_mask: tuple[What, ...] = _define_setting(
+    judge_mask: tuple[SensitiveKind, ...] = _define_setting(
         "", MASKS, "What to hide from judges behind stand-ins, separated by commas: secrets, identifiers, contacts."
     )
     judge_attempts: int = _define_setting(

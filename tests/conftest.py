@@ -253,9 +253,18 @@ def pytest_collection() -> Generator[None]:
         gc.enable()
 
 
-def pytest_configure_node(node: Any) -> None:
-    """One process forks for all that test: it loads while they collect."""
+def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+    """Those that test are forked from the process that forks for them all: what they share is loaded once, and not by each."""
     if sys.version_info < (3, 14):  # from then on it asks for a password
+        from tests.launchers import TESTER, find_launchers
+
+        for spec in specs:
+            spec.python = spec.python or str(find_launchers() / TESTER)
+
+
+def pytest_configure_node(node: Any) -> None:
+    """One process forks for all that test."""
+    if sys.version_info < (3, 14):
         node.workerinput["forked at"] = share()
 
 

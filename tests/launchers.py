@@ -30,6 +30,8 @@ from tests.forked import FORKING, run_module
 STREAMS = (0, 1, 2)
 UNHEEDED = frozenset({"-P", "-u"})
 """Options of Python that change nothing for what is forked."""
+TESTER = "tester"
+"""A Python that tests: what it starts as a Python of its own loads all by itself."""
 WIDTH = 12
 """How many characters a number takes that goes back."""
 PROGRAM = """#!{python} -IS
@@ -75,7 +77,8 @@ class Call(NamedTuple):
         os.chdir(self.folder)
         program, *args = self.words
         sys.argv = self.words
-        sys.executable = str(Path(program).with_name("python"))
+        if Path(program).name != TESTER:
+            sys.executable = str(Path(program).with_name("python"))
         if Path(program).name == "callgrade":
             from service.cli import main
 
@@ -85,7 +88,11 @@ class Call(NamedTuple):
             run_module(code, rest)
             return
         sys.argv = ["-c", *rest]
-        exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 (a test's own)
+        try:
+            exec(compile(code, "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102 (a test's own)
+        finally:
+            if Path(program).name == TESTER:
+                atexit._run_exitfuncs()  # what was forked ends without them
 
 
 class Streams:
@@ -126,7 +133,7 @@ def find_launchers() -> Path:
     folder = Path(kept.name)
     door.bind(str(folder / "door"))
     door.listen()
-    for name in ("callgrade", "python"):
+    for name in ("callgrade", "python", TESTER):
         program = folder / name
         program.write_text(PROGRAM.format(python=sys.executable, door=str(folder / "door"), width=WIDTH), "utf-8")
         program.chmod(0o700)

@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.core.judging.fits import Origin
-from service.core.models.invalid import list_problems
 from service.core.models.kinds import FrozenModel, Some
 from service.core.models.lazy import lazy
+from service.core.models.validation import list_problems
 from service.core.rubric import Stage
 from service.errors import InputError, Problem
 

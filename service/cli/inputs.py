@@ -15,8 +15,8 @@ from pydantic import JsonValue, TypeAdapter
 
 from service.cli.context import read_settings
 from service.cli.rendering.console import pluralize, say
-from service.core.models.invalid import validate
 from service.core.models.kinds import DEFERRED
+from service.core.models.validation import validate
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine

@@ -17,7 +17,7 @@ from service.calibration.importers.published import Errors, ImportedSet, Shape, 
 from service.calibration.labels import read_csv
 from service.calibration.predictions import Prediction, read_predictions
 from service.calibration.results import CalibrationReport, read_report
-from service.core.models.invalid import find_problems
+from service.core.models.validation import find_problems
 from service.errors import InputError
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ LAST_PLACE = 1_000
 """The place of a format that does not set one."""
 
 
-def _no_gold(record: Record) -> None:
+def _read_no_gold(record: Record) -> None:
     """Return None: most formats carry no gold."""
 
 
@@ -42,7 +42,7 @@ class Format(Generic[R]):
     """
     hint: str
     """The members that `recognise` looks for, in words."""
-    gold: Callable[[R], dict[str, JsonValue] | None] = _no_gold
+    gold: Callable[[R], dict[str, JsonValue] | None] = _read_no_gold
     """Reads the gold that a record carries, as plain data in a gold format; returns None if it carries none."""
     place: int = LAST_PLACE
     """Position in schemas and in messages that list all formats."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from service.core.models.discovery import get_entry, import_all
-from service.core.models.invalid import list_problems
+from service.core.models.validation import list_problems
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake import formats
@@ -20,7 +20,7 @@ from service.intake.unread import clip
 from service.intake.wrapping import WrapperContents, read_wrapper
 
 
-def _format_of(module: ModuleType) -> Format[Any]:
+def _get_format(module: ModuleType) -> Format[Any]:
     entry: Format[Any] = get_entry(module, "FORMAT")
     if module.__name__.rpartition(".")[2] != entry.name:
         raise TypeError(f"{module.__name__} holds the format {entry.name!r}: a file is named as its format")
@@ -28,7 +28,7 @@ def _format_of(module: ModuleType) -> Format[Any]:
 
 
 # Any: pydantic has checked `format`, which decides the shape that each reader gets.
-_ALL = sorted(map(_format_of, import_all(formats)), key=lambda entry: (entry.place, entry.name))
+_ALL = sorted(map(_get_format, import_all(formats)), key=lambda entry: (entry.place, entry.name))
 _BY_NAME: Mapping[str, Format[Any]] = {entry.name: entry for entry in _ALL}
 _BY_RANK = sorted(_ALL, key=lambda entry: entry.rank)
 

@@ -9,7 +9,7 @@ from typing import cast
 
 from pydantic import JsonValue, ValidationError
 
-from service.core.models.invalid import list_problems
+from service.core.models.validation import list_problems
 from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError
@@ -59,16 +59,16 @@ def _read_tool(given: JsonValue) -> ToolDef:
     try:
         content = dumps(given, MARSHAL_VERSION)
     except ValueError:  # too deep
-        return _tool(given)
-    return _read_kept_tool(content) if len(content) <= MAX_CACHED_BYTES else _tool(given)
+        return _parse_tool(given)
+    return _read_cached_tool(content) if len(content) <= MAX_CACHED_BYTES else _parse_tool(given)
 
 
 @lru_cache(maxsize=2048)
-def _read_kept_tool(content: bytes) -> ToolDef:
-    return _tool(loads(content))  # noqa: S302 (our own bytes)
+def _read_cached_tool(content: bytes) -> ToolDef:
+    return _parse_tool(loads(content))  # noqa: S302 (our own bytes)
 
 
-def _tool(given: JsonValue) -> ToolDef:
+def _parse_tool(given: JsonValue) -> ToolDef:
     if not isinstance(given, dict):
         raise InputError.at("", f"expected {_FORMS}")
     for key in ("function", "custom"):
@@ -97,10 +97,10 @@ def _read_flat(given: JsonObject) -> ToolDef:
     if description is not None and not isinstance(description, str):
         raise InputError.at("/description", "expected text")
     return ToolDef(
-        _name(given),
+        _read_name(given),
         description or "",
-        _schema(given, ("parameters", "input_schema", "inputSchema")),
-        _schema(given, ("output_schema", "outputSchema")),
+        _read_schema(given, ("parameters", "input_schema", "inputSchema")),
+        _read_schema(given, ("output_schema", "outputSchema")),
         annotations or _NO_ANNOTATIONS,
     )
 
@@ -114,7 +114,7 @@ def _check_patterns(annotations: JsonObject) -> None:
         raise InputError.at(f"/annotations/{ANNOTATION}{problem.path}", problem.message) from None
 
 
-def _name(given: JsonObject) -> str:
+def _read_name(given: JsonObject) -> str:
     name = given.get("name")
     # Only a tool that the provider runs goes by its type: a function has a name of its own.
     if name is None and given.get("type") not in ("function", "custom"):
@@ -124,7 +124,7 @@ def _name(given: JsonObject) -> str:
     raise InputError.at("", _NAMELESS)
 
 
-def _schema(given: JsonObject, keys: tuple[str, ...]) -> JsonObject | bool | None:
+def _read_schema(given: JsonObject, keys: tuple[str, ...]) -> JsonObject | bool | None:
     for key in keys:
         schema = given.get(key)
         if schema is None:

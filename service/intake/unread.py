@@ -131,7 +131,7 @@ def note_unread_calls(
         for place, given, _, holder in list_calls(value, path)
         if not named or _has_call_members(given)
     ]
-    transcript.note_unread_calls_of(calls, what, path, by_id=by_id)
+    transcript.note_possible_calls(calls, what, path, by_id=by_id)
     return bool(calls)
 
 

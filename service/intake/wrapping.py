@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.pointers import escape_token
-from service.core.trace import Trace, Unread
+from service.core.trace import Trace, UnreadablePart
 from service.errors import InputError, Problem
 from service.intake.build import Record, Transcript
 from service.intake.endings import Ending, list_endings, note_ending, note_missing_reply
@@ -131,7 +131,7 @@ def _read(inner: InnerRecord, read_any: ReadAny) -> Trace:
         raise InputError([Problem(inner.locate(one.path), one.message) for one in error.problems]) from None
 
 
-def _move(unread: Unread, inner: InnerRecord) -> Unread:
+def _move(unread: UnreadablePart, inner: InnerRecord) -> UnreadablePart:
     return replace(unread, path=inner.locate(unread.path))
 
 

@@ -15,8 +15,8 @@ from service.calibration.labels import Key, LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.splits import SEED
 from service.core.judging.fits import Method
-from service.core.models.invalid import validate
 from service.core.models.kinds import Several
+from service.core.models.validation import validate
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError

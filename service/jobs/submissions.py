@@ -12,8 +12,8 @@ from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
-from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel, Several
+from service.core.models.validation import validate
 from service.core.report import JudgeMode
 from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, Problem, TooLargeError

@@ -173,6 +173,8 @@ class Outbound:
                 raise _NoConnectionError from None
             raise
         with wrapped:
+            if monotonic() >= deadline:  # cut off before it began, the handshake is left out without a word
+                raise _NoConnectionError
             yield wrapped
 
     def _read(self, response: HTTPResponse, deadline: float) -> HttpAnswer:

@@ -18,8 +18,8 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError
 
-from service.core.models.invalid import list_problems
 from service.core.models.kinds import FrozenModel, Several
+from service.core.models.validation import list_problems
 from service.core.rubric import STAGES, Stage
 from service.errors import InputError, Problem
 from service.reporting.metrics import NOTHING, MeasuredNumber, find_case_metric, find_metric

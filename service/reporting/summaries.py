@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, TypeAdapter
 
-from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel, Several
+from service.core.models.validation import validate
 from service.core.report import Report, RubricRef
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem

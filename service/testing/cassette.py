@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from service.core.judging.sensitive import What
+from service.core.judging.sensitive_values import SensitiveKind
 from service.errors import InputError
 
 
@@ -23,7 +23,7 @@ class CassetteHead:
 
     model: str
     models: tuple[str, ...] = ()
-    mask: tuple[What, ...] = ()
+    mask: tuple[SensitiveKind, ...] = ()
     route: str = ""
 
 

@@ -13,7 +13,7 @@ from service.asking.judging import NOT_CACHED, Judges, Judging
 from service.cli.context import read_settings
 from service.cli.rendering.console import pluralize
 from service.cli.rendering.results import VERDICTS
-from service.core.conclusion.judge_answers import NOBODY
+from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.prompts import Completion, Prompt
 from service.core.report import JudgeMode, Report
 from service.engine import Engine
@@ -109,7 +109,7 @@ def explain_open(report: Report, path: Path) -> str:
             f"{pluralize(missing, 'question')} for a judge not on the cassette {path.name}: record with "
             "`pytest --callgrade-record`, and CALLGRADE_JUDGE_MODEL set"
         )
-    if any(one.reason == NOBODY for one in report.open):
+    if any(one.reason == NO_JUDGE for one in report.open):
         return (
             "no judge is asked in this run: record replies with `pytest --callgrade-record`, or use only what code decides "
             'with judges="off"'

@@ -126,11 +126,11 @@ def _render(rows: Sequence[Row], times: Mapping[str, Sequence[float]], source: s
     lines = [
         "# Speed",
         "",
-        "`make bench` writes this page. CPU time of one core for one case, from the parsed request to the bytes of the report,",
-        f"the least of {ROUNDS} interleaved rounds; the spread is how much longer the median round took. `floor` is",
-        "jsonschema-rs with a cached validator and equality of dicts. Peers are timed on the same calls, building their test",
-        "cases included; none of them checks schemas, and uipath's three evaluators (arguments, order, counts) alone say what",
-        "differs. `make peers` installs them.",
+        "This page compares the speed of scoring with other tools; `make bench` writes it. Times are CPU time of one core for",
+        f"one case, from the parsed request to the bytes of the report: the minimum of {ROUNDS} interleaved rounds. The spread",
+        "says how much longer the median round took. `floor` is jsonschema-rs with a cached validator, plus equality of dicts.",
+        "Peers are timed on the same calls, including building their test cases. None of them checks schemas, and only",
+        "uipath's three evaluators (arguments, order, counts) say what differs. `make peers` installs them.",
         "",
         "| what | ours, us | spread | reference | us | spread | ours / reference |",
         "|---|---|---|---|---|---|---|",
@@ -138,8 +138,8 @@ def _render(rows: Sequence[Row], times: Mapping[str, Sequence[float]], source: s
         "",
         f"{source}. callgrade {__version__}, Python {platform.python_version()}, {', '.join(libraries)};",
         f"{', '.join(f'{name} {version}' for name, version in versions.items()) or 'no peers installed'};",
-        f"{platform.machine()}, {os.cpu_count()} cores. The calls of functions a case, which depend on no machine, are",
-        "asserted in `tests/core/test_counts.py`.",
+        f"{platform.machine()}, {os.cpu_count()} cores. `tests/core/test_counts.py` asserts the number of",
+        "function calls per case, which depends on no machine.",
     ]
     return "\n".join(lines) + "\n"
 

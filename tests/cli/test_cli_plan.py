@@ -22,12 +22,12 @@ def test_a_plan_tells_what_is_asked_and_what_is_blocked(case: DemoCase, run: Run
     asks = [(a["criterion"], a["judge"], a["step"], a["question"]) for a in trace["asks"]]
     assert asks == [(a.criterion, a.judge.id, a.step, a.judge.question) for a in plan.asks]
     assert [(b["criterion"], b["step"], b["why"]) for b in trace["blocked"]] == [
-        (b.ask.criterion, b.ask.step, b.why) for b in plan.blocked
+        (b.ask.criterion, b.ask.step, b.why) for b in plan.blocked_asks
     ]
-    assert told["totals"] == {"traces": 1, "questions": len(plan.asks), "blocked": len(plan.blocked), "refused": 0}
+    assert told["totals"] == {"traces": 1, "questions": len(plan.asks), "blocked": len(plan.blocked_asks), "refused": 0}
     table = run("plan", "-", stdin=body).out
     assert all(ask.judge.id in table for ask in plan.asks)
-    assert table.count("not asked: ") == len(plan.blocked)
+    assert table.count("not asked: ") == len(plan.blocked_asks)
 
 
 def test_totals_of_many_and_of_none(run: Run) -> None:

@@ -17,9 +17,13 @@ def http(body: bytes, head: bytes = b"HTTP/1.1 200 OK\r\n") -> bytes:
 
 
 def whole_request(connection: socket.socket) -> bytes:
-    """Read to its end: closing a connection with bytes left unread would reset it."""
+    """Read to its end: closing a connection with bytes left unread would reset it. ConnectionError where none comes."""
     with connection.makefile("rb") as stream:
-        head = list(iter(stream.readline, b"\r\n"))
+        head: list[bytes] = []
+        while (line := stream.readline()) != b"\r\n":
+            if not line:
+                raise ConnectionError
+            head.append(line)
         length = next(int(line.split(b":")[1]) for line in head if line.lower().startswith(b"content-length"))
         return b"".join(head) + b"\r\n" + stream.read(length)
 

@@ -25,8 +25,17 @@ def score(folder: Path, *options: str) -> tuple[list[int], list[tuple[int, bool,
         rows = [(row.position, row.ok, row.line) for row in run.results(batch)]
         beside = find_children(worker.pid)
         worker.send_signal(signal.SIGKILL)
-        until(lambda: not any(Path(f"/proc/{one}").exists() for one in beside), patience=60.0)
+        until(lambda: not any(map(runs, beside)), patience=60.0)
         return beside, rows
+
+
+def runs(pid: int) -> bool:
+    """Whether a process does; one that has ended stays in the list until whoever inherits it has looked."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
 
 
 def find_children(pid: int) -> list[int]:

@@ -14,8 +14,8 @@ from service.api.body import read_body
 from service.api.fairness.threads import Threads
 from service.api.operations import Answer, Operation, RequestBody, describe_named
 from service.core.judging.fits import Fit
-from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel, Several
+from service.core.models.validation import validate
 from service.errors import InputError
 from service.fits.manager import FitInstallation, FitManager, FitStates, read_fit_files
 from service.jobs.admission import PATIENCE

@@ -20,8 +20,8 @@ from service.api.operations import JSON, TEXT, Answer, Handler, Operation, Reque
 from service.api.queries import read_given, read_query
 from service.api.routes.job_store import JobStore
 from service.api.uploads import is_packed, read_form, receive
-from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel
+from service.core.models.validation import validate
 from service.engine import Engine
 from service.errors import TooLargeError
 from service.jobs.admission import Draft, JobAdmission, JobBounds, Receivers, Upload, explain_too_large

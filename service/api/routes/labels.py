@@ -17,8 +17,8 @@ from service.api.fairness.threads import Threads
 from service.api.operations import TEXT, Answer, Operation, RequestBody, describe_named
 from service.api.queries import read_query
 from service.api.uploads import is_packed, read_form, receive
-from service.core.models.invalid import validate
 from service.core.models.kinds import FrozenModel
+from service.core.models.validation import validate
 from service.jobs.admission import PATIENCE
 from service.jobs.calibrations import MAX_BYTES
 from service.jobs.spool import Spool

@@ -53,7 +53,7 @@ class Totals:
         """Count a record."""
         self.traces += 1
         self.questions += len(planned.plan.asks)
-        self.blocked += len(planned.plan.blocked)
+        self.blocked += len(planned.plan.blocked_asks)
 
     def add_estimates(self, estimates: Iterable[AskEstimate]) -> None:
         """Count the tokens and the cost that answers would take."""
@@ -92,7 +92,7 @@ def show_table(plans: Iterator[PlannedRecord], totals: Totals) -> None:
 
 
 def _build_table(plan: Plan) -> Table | Text:
-    if not plan.asks and not plan.blocked:
+    if not plan.asks and not plan.blocked_asks:
         return Text("nothing to ask: code decides everything that applies", style="dim")
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
@@ -100,7 +100,7 @@ def _build_table(plan: Plan) -> Table | Text:
     grid.add_column(overflow="fold")
     for ask in plan.asks:
         grid.add_row(Text(ask.criterion), Text(_describe(ask, plan)), Text(f"asks {ask.judge.id}"))
-    for blocked in plan.blocked:
+    for blocked in plan.blocked_asks:
         grid.add_row(
             Text(blocked.ask.criterion),
             Text(_describe(blocked.ask, plan)),
@@ -150,7 +150,7 @@ def _build_object(planned: PlannedRecord) -> dict[str, JsonValue]:
         ],
         "blocked": [
             {"criterion": ask.criterion, "judge": ask.judge.id, "step": ask.step, "turn": ask.turn, "why": why}
-            for ask, why in plan.blocked
+            for ask, why in plan.blocked_asks
         ],
     }
 

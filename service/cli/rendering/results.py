@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 from service.cli.inputs import Refusal
 from service.cli.rendering.console import pluralize, render_number
 from service.cli.scoring import Result
-from service.core.conclusion.judge_answers import NOBODY
+from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.notes import sum_costs
 from service.core.outcome import Errored, Finding, Outcome
 from service.core.report import Report
@@ -147,7 +147,7 @@ class Tally:
             yield f"open, {reason}: {', '.join(criteria)}"
         if len(by_reason) > MAX_REASONS:
             yield f"open for {len(by_reason) - MAX_REASONS} more reasons; see the reports"
-        if NOBODY in by_reason:
+        if NO_JUDGE in by_reason:
             yield (
                 "to decide it: set CALLGRADE_JUDGE_MODEL; or state what is expected (--expected) and use only what code "
                 "decides (--judges off)"

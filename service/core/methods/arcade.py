@@ -84,7 +84,7 @@ class ArcadeGate(Check):
             return [(WHOLE, closed)]
         return [*self._score_pairs(case), *score_unmatched(case)] or [(WHOLE, PERFECT)]
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The score this pair would get."""
         outcome = self._score_call(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
@@ -118,7 +118,7 @@ class ArcadeGate(Check):
                 return ARGUMENTS_NOT_CAPTURED
             return build_failure(0.0, *selection.findings, build_unparsable(step))
         bound = self._get_bound(case, pattern, right_tool=selection.passed)
-        schema = case.find_schema(step)
+        schema = case.find_validator(step)
         defaults = find_fill_ins(schema, bound) if schema else {}
         actual = {**defaults, **(step.call.arguments or {})}
         results = [(b, b.match(actual[b.name]) if b.name in actual else _score_absent(b)) for b in bound]

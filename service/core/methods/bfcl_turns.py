@@ -122,7 +122,7 @@ def _list_turns(case: Case) -> list[ExpectedTurn]:
 
 def _score_turn(case: Case, expected: ExpectedTurn) -> Outcome:
     turn, path, patterns = expected
-    absent = case.explain_absence(turn)
+    absent = case.explain_missing_turn(turn)
     if absent is not None:
         return absent
     if not case.find_steps(turn):

@@ -91,7 +91,7 @@ class FutureAgiGate(Check):
         seen = add_idle_outcomes(self._score_calls(case), case)
         return fold_all_or_nothing(seen) if self.metric == "function_call_exact_match" else seen
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """The accuracy of this pair."""
         outcome = self._score_accuracy(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
@@ -170,7 +170,7 @@ class FutureAgiGate(Check):
         """The share of parameters that the schema of the tool has nothing against."""
         if case.trace.tools is None:
             return Skipped("not_captured", "the trace does not say which tools were on offer")
-        tool, given = case.find_offered(step), step.call.arguments
+        tool, given = case.find_offered_tool(step), step.call.arguments
         if tool is None:
             return build_failure(0.0, build_unknown_tool(case, step))
         if given is None:
@@ -183,7 +183,7 @@ class FutureAgiGate(Check):
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
 
     def _validate_parameters(self, case: Case, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]) -> Outcome:
-        schema = case.schema(tool)
+        schema = case.compile_schema(tool)
         path = f"{build_call_path(step)}/arguments"
         wrong: dict[str, Finding] = {}
         violations = schema.list_violations(given, case.meter)

@@ -59,7 +59,7 @@ class Tau2ActionsGate(Check):
         ]
         return fold_all_or_nothing([*seen, *[score_missing(case, i) for i in case.alignment.missing]])
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """1.0 if the call has the pattern's arguments, else 0.0."""
         return float(fits(case, pattern, step, extra=pattern.extra_args == "allow"))
 

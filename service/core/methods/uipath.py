@@ -161,7 +161,7 @@ class UipathArgsGate(Check):
         seen = add_idle_outcomes([*pairs, *score_unmatched(case)], case)
         return fold_all_or_nothing(seen) if self.strict else seen
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """1.0 if the call has the pattern's arguments, else 0.0."""
         return float(fits(case, pattern, step, extra=self._allows_extra(pattern)))
 
@@ -227,7 +227,7 @@ class UipathOutputGate(Check):
         seen = add_idle_outcomes(_score_in_turn(case) if self.strict else _score_aligned(case), case)
         return fold_all_or_nothing(seen) if self.strict else seen
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """What the result scores against the pattern's, so that calls of one tool are paired by what they returned."""
         if pattern.result is None:
             return 0.0

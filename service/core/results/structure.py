@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import escape_token
-from service.core.json.text import parse_or_none
 from service.core.models.discovery import get_entry, import_all
 from service.core.results import forms
 from service.core.results.disowning import disowns

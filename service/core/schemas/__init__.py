@@ -121,7 +121,7 @@ class Validator:
 
     def _list_entries(self, value: JsonValue, size: float, meter: Meter) -> list[Violation]:
         price = 0 if self._cost is None else self._cost.measure_listing(value, size)
-        if price is None or not meter.affords("comparisons", price):
+        if price is None or not meter.can_afford("comparisons", price):
             return [Violation("schema", "does not fit the schema; too large to list every place", "")]
         meter.spend("comparisons", price)
         distinct = {each for error in self._compiled.iter_errors(value) for each in read_violations(error)}

@@ -83,7 +83,7 @@ def read(record: AnthropicTrace) -> Trace:
     transcript = Transcript()
     system = record.get("system")
     if system is not None:
-        transcript.say("system", _text(system))
+        transcript.say("system", _read_text(system))
         _note_blocks(transcript, system, "/system")
     for index, message in enumerate(record.get("messages", ())):
         _read_message(transcript, message, f"/messages/{index}/content")
@@ -118,35 +118,35 @@ def _read_message(transcript: Transcript, message: AnthropicMessage, path: str) 
     elif not content:
         transcript.say(role, "")
     elif role == "assistant":
-        _assistant(transcript, content, path)
+        _read_assistant(transcript, content, path)
     else:
-        _user(transcript, role, content, path)
+        _read_user(transcript, role, content, path)
 
 
-def _user(transcript: Transcript, role: Literal["system", "user"], blocks: Sequence[Block], path: str) -> None:
+def _read_user(transcript: Transcript, role: Literal["system", "user"], blocks: Sequence[Block], path: str) -> None:
     for index, block in enumerate(blocks):
         if _is_result(block):
-            transcript.add_result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
+            transcript.add_result(block.get("tool_use_id"), _read_result(block), path=f"{path}/{index}")
         elif block["type"] != "text":
             note_unread_typed_part(transcript, block, "a block", f"{path}/{index}", idle=True)
     content = [block for block in blocks if not _is_result(block)]
     if content:
-        transcript.say(role, _text(content))
+        transcript.say(role, _read_text(content))
 
 
-def _assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> None:
+def _read_assistant(transcript: Transcript, blocks: Sequence[Block], path: str) -> None:
     """Read an assistant's blocks. Results of server tools cut the message into runs, each of them a message."""
     for are_results, run in groupby(enumerate(blocks), key=lambda place: _is_result(place[1])):
         if are_results:
             for index, block in run:
-                transcript.add_result(block.get("tool_use_id"), _result(block), path=f"{path}/{index}")
+                transcript.add_result(block.get("tool_use_id"), _read_result(block), path=f"{path}/{index}")
         else:
             _speak(transcript, list(run), path)
 
 
 def _speak(transcript: Transcript, run: Sequence[tuple[int, Block]], path: str) -> None:
-    calls = [_call(block, f"{path}/{index}") for index, block in run if _is_call(block)]
-    text = _text([block for _, block in run], joint="")
+    calls = [_read_call(block, f"{path}/{index}") for index, block in run if _is_call(block)]
+    text = _read_text([block for _, block in run], joint="")
     # Thinking after a result makes no message; a message of thinking alone is empty.
     if text or calls or run[0][0] == 0:
         transcript.say("assistant", text)
@@ -181,21 +181,21 @@ def _is_result(block: Block) -> bool:
     return block["type"].endswith("tool_result")
 
 
-def _call(block: Block, path: str) -> ToolCall:
+def _read_call(block: Block, path: str) -> ToolCall:
     name = block.get("name")
     if name is None:
         raise InputError.at(path, f"a {block['type']} block needs a name")
     return build_tool_call(block.get("id"), name, block.get("input"))
 
 
-def _result(block: Block) -> ToolResult:
+def _read_result(block: Block) -> ToolResult:
     """Read a result. A block without content means that the tool returned nothing."""
     content = block.get("content")
     failed = isinstance(content, dict) and str(content.get("type")).endswith("_tool_result_error")
     return ToolResult(read_result_content(content), failed or block.get("is_error") is True)
 
 
-def _text(content: str | Iterable[Block], *, joint: str = "\n") -> str:
+def _read_text(content: str | Iterable[Block], *, joint: str = "\n") -> str:
     if isinstance(content, str):
         return content
     return join_text(cast("list[Part]", [block for block in content if block["type"] == "text"]), joint=joint)
@@ -210,13 +210,13 @@ def _recognise(record: JsonObject) -> bool:
         return True
     if not isinstance(record.get("messages"), list):
         return False
-    if "system" in record or any("input_schema" in tool for tool in _objects(record.get("tools"))):
+    if "system" in record or any("input_schema" in tool for tool in _list_objects(record.get("tools"))):
         return True
-    blocks = (block for message in _objects(record["messages"]) for block in _objects(message.get("content")))
+    blocks = (block for message in _list_objects(record["messages"]) for block in _list_objects(message.get("content")))
     return any(block.get("type") in _OWN_TYPES for block in blocks)
 
 
-def _objects(value: JsonValue) -> Iterator[JsonObject]:
+def _list_objects(value: JsonValue) -> Iterator[JsonObject]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 

@@ -83,7 +83,7 @@ def read(record: BedrockTrace) -> Trace:
     return transcript.build_trace(
         record,
         trace_id=record.get("id"),
-        tools=_tools(given),
+        tools=_read_tools(given),
         state=read_state(record.get("state")),
     )
 
@@ -105,8 +105,8 @@ def _read_input_message(transcript: Transcript, parts: list[JsonValue], path: st
     texts: list[str] = []
     answered = False
     for index, part in enumerate(parts):
-        result = _below(part, "toolResult")
-        text = _text(part)
+        result = _find_below(part, "toolResult")
+        text = _read_text(part)
         if result is not None:
             _read_result(transcript, result, f"{path}/{index}/toolResult")
             answered = True
@@ -120,9 +120,9 @@ def _read_input_message(transcript: Transcript, parts: list[JsonValue], path: st
 def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str) -> None:
     speech = ReplyBuilder(transcript)
     for index, part in enumerate(parts):
-        use, result, text = _below(part, "toolUse"), _below(part, "toolResult"), _text(part)
+        use, result, text = _find_below(part, "toolUse"), _find_below(part, "toolResult"), _read_text(part)
         if use is not None:
-            speech.call(_call(transcript, use, f"{path}/{index}/toolUse"))
+            speech.call(_read_call(transcript, use, f"{path}/{index}/toolUse"))
         elif result is not None:
             speech.cut()
             _read_result(transcript, result, f"{path}/{index}/toolResult")
@@ -143,22 +143,22 @@ def _note_block(transcript: Transcript, part: JsonValue, members: Members, path:
             note_unread_part(transcript, value, name, f"{path}/{escape_token(name)}", of_user=members is USER_BLOCK)
 
 
-def _below(part: JsonValue, name: str) -> JsonObject | None:
+def _find_below(part: JsonValue, name: str) -> JsonObject | None:
     inner = part.get(name) if isinstance(part, dict) else None
     return inner if isinstance(inner, dict) else None
 
 
-def _text(part: JsonValue) -> str | None:
+def _read_text(part: JsonValue) -> str | None:
     """Return what a block says; a citation is a piece of text beside its sources."""
     if not isinstance(part, dict):
         return None
-    cited = _below(part, "citationsContent") or {}
+    cited = _find_below(part, "citationsContent") or {}
     pieces = [text for item in list_objects(cited.get("content")) if (text := find_text(item, "text"))]
     text = part.get("text")
     return text if isinstance(text, str) else "".join(pieces) or None
 
 
-def _call(transcript: Transcript, use: JsonObject, path: str) -> ToolCall:
+def _read_call(transcript: Transcript, use: JsonObject, path: str) -> ToolCall:
     name = find_text(use, "name")
     if name is None:
         raise InputError.at(path, "a toolUse needs a name")
@@ -184,15 +184,15 @@ def _read_blocks(content: JsonValue) -> JsonValue:
     return content
 
 
-def _tools(record: JsonObject) -> tuple[ToolDef, ...] | None:
+def _read_tools(record: JsonObject) -> tuple[ToolDef, ...] | None:
     given = find_object(record, "toolConfig").get("tools")
     if given is None:
         return None
-    specs: list[JsonValue] = [spec for item in list_objects(given) if (spec := _spec(item)) is not None]
+    specs: list[JsonValue] = [spec for item in list_objects(given) if (spec := _read_spec(item)) is not None]
     return read_tools(specs, path="/toolConfig/tools")
 
 
-def _spec(item: JsonObject) -> dict[str, JsonValue] | None:
+def _read_spec(item: JsonObject) -> dict[str, JsonValue] | None:
     spec = find_object(item, "toolSpec", "systemTool")
     if not spec:
         return None if "cachePoint" in item else dict(item)

@@ -68,7 +68,7 @@ def read(record: BfclTrace) -> Trace:
     else:
         _read_output(transcript, record.get("calls"), result)
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(record, trace_id=record["id"], tools=_tools(record))
+    return transcript.build_trace(record, trace_id=record["id"], tools=_read_tools(record))
 
 
 def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
@@ -107,7 +107,7 @@ def _read_output(transcript: Transcript, calls: Calls | None, result: str | Call
             transcript.note_unread("call", "/result", "a call in the output, which was decoded to none,")
     elif calls is not None:
         others = [PossibleCall(call, "/result") for call in _list_calls(result)]
-        transcript.note_unread_calls_of(others, "the output, beside what was decoded of it,", "/result", by_id=False)
+        transcript.note_possible_calls(others, "the output, beside what was decoded of it,", "/result", by_id=False)
     for call in decoded:
         transcript.call(call)
 
@@ -117,7 +117,7 @@ def _list_calls(output: str | Calls | None) -> list[ToolCall]:
     return [build_tool_call(None, name, arguments) for call in given for name, arguments in call.items()]
 
 
-def _tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
+def _read_tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
     key = "functions" if "functions" in record else "function"
     given = record.get(key)
     # Early question files store a lone function bare.

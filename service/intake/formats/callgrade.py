@@ -108,7 +108,7 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         tool_id = call.get("tool_id")
         parsed = parsed if tool_id is None else replace(parsed, tool_id=tool_id)
         transcript.call(parsed, parallel=event.get("parallel", False))
-        transcript.answer(_result(event))
+        transcript.answer(_read_result(event))
     elif len(event) > 1:
         raise InputError.at(path, "result, is_error and parallel belong to a call")
     elif more is None:
@@ -117,7 +117,7 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         transcript.offer(tool, late=True)
 
 
-def _result(event: Event) -> ToolResult | None:
+def _read_result(event: Event) -> ToolResult | None:
     """Return the event's result. An error without a result counts: the call failed, but what it said is unknown."""
     failed = event.get("is_error", False)
     if "result" in event or failed:

@@ -111,7 +111,7 @@ def read(record: GeminiTrace) -> Trace:
     return transcript.build_trace(
         record,
         trace_id=record.get("id"),
-        tools=_tools(given),
+        tools=_read_tools(given),
         state=read_state(record.get("state")),
     )
 
@@ -119,24 +119,24 @@ def read(record: GeminiTrace) -> Trace:
 _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
-def _snake(name: str) -> str:
+def _to_snake(name: str) -> str:
     """Spell a member's name as the Python client does."""
     return _WORD.sub(lambda at: f"_{at[0]}", name).lower()
 
 
 def _to_snake_case(given: Mapping[str, object]) -> dict[str, JsonValue]:
     """Return the members under the names that the Python client gives them."""
-    return {_snake(name): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
+    return {_to_snake(name): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
 
 
 def _read_system(transcript: Transcript, request: JsonObject) -> None:
     given = request.get("system_instruction") or find_object(request, "config").get("system_instruction")
-    texts = [given] if isinstance(given, str) else _texts(given)
+    texts = [given] if isinstance(given, str) else _list_texts(given)
     if texts:
         transcript.say("system", "\n".join(texts))
 
 
-def _texts(given: JsonValue) -> list[str]:
+def _list_texts(given: JsonValue) -> list[str]:
     parts = given.get("parts") if isinstance(given, dict) else given
     return [text for part in list_objects(parts) if (text := find_text(part, "text"))]
 
@@ -153,7 +153,7 @@ def _choose_contents(given: JsonObject) -> str:
 
 def _spell(record: Mapping[str, object], name: str) -> str:
     """Return a member's name as the record spells it."""
-    return next((given for given in record if _snake(given) == name), name)
+    return next((given for given in record if _to_snake(given) == name), name)
 
 
 def _read_contents(transcript: Transcript, given: JsonValue, path: str) -> None:
@@ -202,7 +202,9 @@ def _read_input_message(transcript: Transcript, parts: Sequence[JsonObject], pat
     for index, part in enumerate(parts):
         for name, value, place in _list_members(part, f"{path}/{index}"):
             if name == "function_response" and isinstance(value, dict):
-                transcript.add_result(find_text(value, "id"), _result(value), path=place, tool=find_text(value, "name"))
+                transcript.add_result(
+                    find_text(value, "id"), _read_result(value), path=place, tool=find_text(value, "name")
+                )
                 note_unread_members(transcript, value, RESPONSE, place)
             else:
                 kind = "code_execution_call" if name == "executable_code" else name
@@ -218,7 +220,7 @@ def _list_members(part: JsonObject, path: str) -> Iterator[tuple[str, JsonValue,
         yield str(part.get("type", "call")), dict(part), path
         return
     for name, value in part.items():
-        known = _snake(name)
+        known = _to_snake(name)
         if known not in IDLE and value is not None:
             yield known, value, f"{path}/{escape_token(name)}"
 
@@ -235,20 +237,20 @@ def _read_reply(transcript: Transcript, parts: Sequence[JsonObject], path: str) 
 
 def _read_member(transcript: Transcript, speech: ReplyBuilder, name: str, value: JsonValue, path: str) -> None:
     if name == "function_call" and isinstance(value, dict):
-        speech.call(_call(value, path))
+        speech.call(_read_call(value, path))
         note_unread_members(transcript, value, CALL, path)
     elif name == "executable_code" and isinstance(value, dict):
         transcript.offer(ToolDef("code_execution"))
         speech.call(build_tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
         note_unread_members(transcript, value, CODE, path)
     elif name == "code_execution_result" and isinstance(value, dict):
-        speech.add_result(find_text(value, "id"), _code_result(value), path=path, tool="code_execution")
+        speech.add_result(find_text(value, "id"), _read_code_result(value), path=path, tool="code_execution")
         note_unread_members(transcript, value, CODE, path)
     else:
         note_unread_part(transcript, value, name, path)
 
 
-def _call(given: JsonObject, path: str) -> ToolCall:
+def _read_call(given: JsonObject, path: str) -> ToolCall:
     name = find_text(given, "name")
     if name is None:
         raise InputError.at(path, "a function call needs a name")
@@ -259,11 +261,11 @@ def _pick(given: JsonObject, *names: str) -> dict[str, JsonValue]:
     return {name: given[name] for name in names if name in given}
 
 
-def _code_result(given: JsonObject) -> ToolResult:
+def _read_code_result(given: JsonObject) -> ToolResult:
     return ToolResult(given.get("output"), given.get("outcome") not in ("OUTCOME_OK", None))
 
 
-def _result(given: JsonObject) -> ToolResult | None:
+def _read_result(given: JsonObject) -> ToolResult | None:
     if "response" not in given:
         return None
     response = given["response"]
@@ -275,7 +277,7 @@ def _result(given: JsonObject) -> ToolResult | None:
     return ToolResult(read_result_content(next(iter(response.values())) if lone else response))
 
 
-def _tools(request: JsonObject) -> tuple[ToolDef, ...] | None:
+def _read_tools(request: JsonObject) -> tuple[ToolDef, ...] | None:
     """Return the declared functions, and the provider's own tools by their names in `tools` (`codeExecution`)."""
     config = find_object(request, "config")
     given, at = (request["tools"], "/tools") if "tools" in request else (config.get("tools"), "/config/tools")
@@ -288,12 +290,12 @@ def _tools(request: JsonObject) -> tuple[ToolDef, ...] | None:
 def _read_declared(given: JsonObject, path: str) -> list[ToolDef]:
     own = _to_snake_case(given)
     declared = own.pop("function_declarations", None)
-    schemas: list[JsonValue] = [_declaration(_to_snake_case(item)) for item in list_objects(declared)]
+    schemas: list[JsonValue] = [_build_declaration(_to_snake_case(item)) for item in list_objects(declared)]
     functions = read_tools(schemas, path=f"{path}/functionDeclarations") or ()
     return [*functions, *[ToolDef(name) for name, value in own.items() if value is not None]]
 
 
-def _declaration(given: JsonObject) -> dict[str, JsonValue]:
+def _build_declaration(given: JsonObject) -> dict[str, JsonValue]:
     schema = given.get("parameters_json_schema", given.get("parameters"))
     returned = given.get("response_json_schema", given.get("response"))
     tool: dict[str, JsonValue] = {"name": given.get("name"), "description": given.get("description")}

@@ -250,10 +250,10 @@ def _list_calls(transcript: Transcript, given: JsonObject, path: str) -> list[Po
         places.append((legacy, f"{path}/function_call"))
     for call, place in places:
         note_unread_members(transcript, call, CALL, place)
-    return [PossibleCall(_call(call, place), place) for call, place in places]
+    return [PossibleCall(_build_call(call, place), place) for call, place in places]
 
 
-def _call(given: JsonObject, path: str) -> ToolCall:
+def _build_call(given: JsonObject, path: str) -> ToolCall:
     """Read a call in LangChain's form (`name`, `args`, `id`), or one as the provider sent it."""
     function = find_object(given, "function") or given
     name = find_text(function, "name")
@@ -303,7 +303,7 @@ IDLE = THINKING | {"non_standard_annotation", "input_json_delta"}
 
 
 def _read_call(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str, known: MessageCalls) -> None:
-    call = _call(part, path)
+    call = _build_call(part, path)
     if str(part.get("type")).startswith(("server_", "mcp_")):
         transcript.offer(ToolDef(call.name))
         speech.call(call, ToolResult(read_result_content(part["output"])) if "output" in part else None)

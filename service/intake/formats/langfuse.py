@@ -60,21 +60,21 @@ def read(record: LangfuseTrace) -> WrapperContents:
     note_unread_members(notes, record, ENTRY, "")
     for entry, path in entries:
         note_unread_members(notes, entry, ENTRY, path)
-        if _type(entry) not in TYPES:
+        if _read_type(entry) not in TYPES:
             note_unread_value(notes, entry, path, "an observation of an unknown type")
-    generations = [_exchange(entry, path) for entry, path in entries if _type(entry) == "GENERATION"]
-    runs = [ToolRun(find_text(entry, "name") or "", path) for entry, path in entries if _type(entry) == "TOOL"]
+    generations = [_build_exchange(entry, path) for entry, path in entries if _read_type(entry) == "GENERATION"]
+    runs = [ToolRun(find_text(entry, "name") or "", path) for entry, path in entries if _read_type(entry) == "TOOL"]
     given: JsonObject = record  # pyright: ignore[reportAssignmentType] (a validated record is JSON)
     places = [(given, ""), *entries]
     extra_values = [
         (parse_text(entry.get(name)), f"{path}/{name}")
         for entry, path in places
-        if (_type(entry) != "GENERATION" if path else generations)
+        if (_read_type(entry) != "GENERATION" if path else generations)
         for name in ("input", "output")
     ]
     packed_values = [one for entry, path in places for one in list_other_members(entry, ENTRY, path, *PARSED_MEMBERS)]
     return WrapperContents(
-        generations or [_exchange(given, "")],
+        generations or [_build_exchange(given, "")],
         runs,
         record.get("id") or _find_trace(record),
         notes,
@@ -97,11 +97,11 @@ def _find_trace(record: LangfuseTrace) -> str | None:
     return next(iter(ids), None)
 
 
-def _type(entry: JsonObject) -> str:
+def _read_type(entry: JsonObject) -> str:
     return str(entry.get("type")).upper()
 
 
-def _exchange(entry: JsonObject, path: str) -> Exchange:
+def _build_exchange(entry: JsonObject, path: str) -> Exchange:
     """Build the exchange of an entry. File exports write input and output as JSON text."""
     given: JsonValue = parse_text(entry.get("input"))
     error_path = f"{path}/level" if entry.get("level") == "ERROR" else ""

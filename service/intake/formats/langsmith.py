@@ -51,7 +51,7 @@ PARSED_MEMBERS = ("inputs", "outputs", "runs", "child_runs")
 TYPES = frozenset({"chain", "llm", "tool", "retriever", "embedding", "prompt", "parser"})
 
 
-class LangsmithRun(NamedTuple):
+class LangSmithRun(NamedTuple):
     """A run and its pointer."""
 
     given: JsonObject
@@ -61,18 +61,18 @@ class LangsmithRun(NamedTuple):
 def read(record: LangSmithTrace) -> WrapperContents:
     """Read the exchanges of a validated record. Raises InputError: runs of several traces."""
     listed = record.get("runs")
-    root = LangsmithRun(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
-    starts = [root] if listed is None else [LangsmithRun(run, f"/runs/{index}") for index, run in enumerate(listed)]
+    root = LangSmithRun(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+    starts = [root] if listed is None else [LangSmithRun(run, f"/runs/{index}") for index, run in enumerate(listed)]
     if len({str(run.given.get("trace_id")) for run in starts}) > 1:
         raise InputError.at("/runs", "expected the runs of one trace, not of several")
-    runs = sorted((run for start in starts for run in _walk(start)), key=_start)
+    runs = sorted((run for start in starts for run in _walk(start)), key=_read_start)
     notes = Transcript()
     note_unread_members(notes, record, RUN, "")
     for run in runs:
         note_unread_members(notes, run.given, RUN, run.path)
         if run.given.get("run_type") not in TYPES:
             note_unread_value(notes, run.given, run.path, "a run of an unknown type")
-    models = [_exchange(run) for run in runs if run.given.get("run_type") == "llm"]
+    models = [_build_exchange(run) for run in runs if run.given.get("run_type") == "llm"]
     tools = [
         ToolRun(find_text(run.given, "name") or "", run.path) for run in runs if run.given.get("run_type") == "tool"
     ]
@@ -86,33 +86,38 @@ def read(record: LangSmithTrace) -> WrapperContents:
     packed_values = [one for run in entries for one in list_other_members(run.given, RUN, run.path, *PARSED_MEMBERS)]
     named = record.get("id") or next((find_text(run.given, "trace_id") for run in runs), None)
     return WrapperContents(
-        models or [_exchange(run) for run in _find_outermost(runs)], tools, named, notes, extra_values, packed_values
+        models or [_build_exchange(run) for run in _find_outermost(runs)],
+        tools,
+        named,
+        notes,
+        extra_values,
+        packed_values,
     )
 
 
-def _walk(run: LangsmithRun) -> Iterator[LangsmithRun]:
+def _walk(run: LangSmithRun) -> Iterator[LangSmithRun]:
     """Iterate over a run and those below it, in the order in which they stand."""
     pending = [run]
     while pending:
         here = pending.pop()
         yield here
         below = [
-            LangsmithRun(child, f"{here.path}/child_runs/{n}")
+            LangSmithRun(child, f"{here.path}/child_runs/{n}")
             for n, child in enumerate(list_objects(here.given.get("child_runs")))
         ]
         pending += reversed(below)
 
 
-def _start(run: LangsmithRun) -> str:
+def _read_start(run: LangSmithRun) -> str:
     return find_text(run.given, "start_time", "dotted_order") or ""
 
 
-def _find_outermost(runs: Sequence[LangsmithRun]) -> Sequence[LangsmithRun]:
+def _find_outermost(runs: Sequence[LangSmithRun]) -> Sequence[LangSmithRun]:
     ids = {named for run in runs if (named := find_text(run.given, "id"))}
     return [run for run in runs if find_text(run.given, "parent_run_id") not in ids][:1]
 
 
-def _exchange(run: LangsmithRun) -> Exchange:
+def _build_exchange(run: LangSmithRun) -> Exchange:
     given, path = run
     inputs: JsonValue = given.get("inputs")
     parameters = find_object(find_object(given, "extra"), "invocation_params")

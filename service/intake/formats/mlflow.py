@@ -77,10 +77,10 @@ def read(record: MlflowTrace) -> WrapperContents:
         note_unread_members(notes, span.given, SPAN, span.path)
         if looks_like_call(span.given):
             notes.note_unread("call", span.path, "a span that is a call")
-    spans.sort(key=_start)
-    tools = [ToolRun(find_text(span.given, "name") or "", span.path) for span in spans if _type(span) == "TOOL"]
-    models = [span for span in spans if _type(span) in ("CHAT_MODEL", "LLM")] or _find_outermost(spans)
-    exchanges = [_exchange(span) for span in models]
+    spans.sort(key=_read_start)
+    tools = [ToolRun(find_text(span.given, "name") or "", span.path) for span in spans if _read_type(span) == "TOOL"]
+    models = [span for span in spans if _read_type(span) in ("CHAT_MODEL", "LLM")] or _find_outermost(spans)
+    exchanges = [_build_exchange(span) for span in models]
     read = {place for one in exchanges for place in (one.input_path, one.reply_path)}
     extra_values = [
         found for span in spans for names in (INPUTS, OUTPUTS) if (found := span.find(*names))[1] not in read
@@ -92,7 +92,7 @@ def read(record: MlflowTrace) -> WrapperContents:
         *list_other_members(record["data"], DATA, "/data", "spans"),  # pyright: ignore[reportArgumentType] (a validated record is JSON)
     ]
     packed_values += [one for span in spans for one in _list_other_values(span, read)]
-    return WrapperContents(exchanges, tools, _id(info), notes, extra_values, packed_values)
+    return WrapperContents(exchanges, tools, _read_id(info), notes, extra_values, packed_values)
 
 
 def _list_other_values(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonValue, str]]:
@@ -102,16 +102,16 @@ def _list_other_values(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonV
     yield {name: value for name, value in attributes.items() if f"{path}/{escape_token(name)}" not in read}, path
 
 
-def _id(info: JsonObject) -> str | None:
+def _read_id(info: JsonObject) -> str | None:
     return find_text(info, "trace_id", "request_id")
 
 
-def _start(span: MlflowSpan) -> float:
+def _read_start(span: MlflowSpan) -> float:
     given = next((span.given[name] for name in ("start_time_unix_nano", "start_time") if name in span.given), 0)
     return float(given) if isinstance(given, (int, float, str)) and str(given).isdigit() else 0.0
 
 
-def _type(span: MlflowSpan) -> str:
+def _read_type(span: MlflowSpan) -> str:
     return str(span.find("mlflow.spanType", "span_type", "type")[0]).upper()
 
 
@@ -119,7 +119,7 @@ def _find_outermost(spans: Sequence[MlflowSpan]) -> Sequence[MlflowSpan]:
     return [span for span in spans if not find_text(span.given, "parent_span_id", "parent_id")][:1]
 
 
-def _exchange(span: MlflowSpan) -> Exchange:
+def _build_exchange(span: MlflowSpan) -> Exchange:
     given, reply = span.find(*INPUTS), span.find(*OUTPUTS)
     if given[0] is None and reply[0] is None:
         given = span.find("mlflow.chat.messages")

@@ -156,25 +156,25 @@ def _read_message(transcript: Transcript, item: Item, path: str) -> None:
 
 
 def _read_call(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.call(build_tool_call(item.get("call_id"), _name(item, path), item.get("arguments")))
+    transcript.call(build_tool_call(item.get("call_id"), _read_name(item, path), item.get("arguments")))
 
 
 def _read_custom_call(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.call(build_custom_call(item.get("call_id"), _name(item, path), item.get("input")))
+    transcript.call(build_custom_call(item.get("call_id"), _read_name(item, path), item.get("input")))
 
 
 def _read_call_output(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.add_result(item.get("call_id"), _result(item), path=path)
+    transcript.add_result(item.get("call_id"), _read_result(item), path=path)
 
 
-def _name(item: Item, path: str) -> str:
+def _read_name(item: Item, path: str) -> str:
     name = item.get("name")
     if name is None:
         raise InputError.at(path, "a call needs a name")
     return name
 
 
-def _result(item: Item) -> ToolResult | None:
+def _read_result(item: Item) -> ToolResult | None:
     return ToolResult(read_result_content(item["output"])) if "output" in item else None
 
 

@@ -115,14 +115,14 @@ def _read_text(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, p
 
 
 def _read_call(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str) -> None:  # noqa: ARG001
-    speech.call(_call(part, path))
+    speech.call(_build_call(part, path))
 
 
 def _read_hosted_call(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str) -> None:
     args = find_object(part, "args")
     if args.get("action") == "list_tools":
         return
-    call = _call(part, path)
+    call = _build_call(part, path)
     if args.get("action") == "call_tool":
         call = build_tool_call(call.id, find_text(args, "tool_name") or call.name, args.get("tool_args"))
     transcript.offer(ToolDef(call.name))
@@ -202,7 +202,7 @@ def _has_failed(part: JsonObject) -> bool:
     return part.get("outcome") not in ("success", None)
 
 
-def _call(part: JsonObject, path: str) -> ToolCall:
+def _build_call(part: JsonObject, path: str) -> ToolCall:
     name = find_text(part, "tool_name")
     if name is None:
         raise InputError.at(path, "a call needs a tool_name")

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
@@ -83,7 +83,7 @@ def read(record: ShareGPTTrace) -> Trace:
     return transcript.build_trace(
         record,
         trace_id=record.get("id"),
-        tools=_tools(record),
+        tools=_list_tools(record),
         state=read_state(record.get("state")),
     )
 
@@ -133,7 +133,7 @@ def _note_thought(transcript: Transcript, text: str, path: str) -> None:
 def _read_calls(transcript: Transcript, value: JsonValue, path: str) -> int:
     """Add the calls in JSON, or JSON text; return how many there are. What is not a call is reported as unread."""
     given = _parse(value)
-    calls = [_call(item) for item in (given if isinstance(given, list) else [given])]
+    calls = [_read_call(item) for item in (given if isinstance(given, list) else [given])]
     for call in calls:
         if call is None:
             transcript.note_unread("call", path, "a call that is no JSON object with a name")
@@ -149,7 +149,7 @@ def _parse(value: JsonValue) -> JsonValue:
         return None
 
 
-def _call(item: JsonValue) -> ToolCall | None:
+def _read_call(item: JsonValue) -> ToolCall | None:
     if not isinstance(item, dict):
         return None
     function = find_object(item, "function") or item
@@ -201,17 +201,17 @@ def _observe(content: JsonValue) -> Observation:
     return Observation(content)
 
 
-def _tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
+def _list_tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
     given = record.get("tools")
     if given is None or given == "":
-        return _tools_in_text(record)
+        return _find_tools_in_text(record)
     parsed = _parse(given)
     if parsed is None:
         raise InputError.at("/tools", "expected a list of tools, or one as JSON text")
     return read_tools(parsed)
 
 
-def _tools_in_text(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
+def _find_tools_in_text(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
     """Return the tools between `<tools>` tags, a list or one per line. None if unreadable: a gap would mislead."""
     systems = [turn.get("value") for turn in record["conversations"] if turn.get("from") == "system"]
     for text in (record.get("system"), *systems):

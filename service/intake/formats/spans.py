@@ -67,7 +67,7 @@ def read(record: SpansTrace) -> Trace:
     merged = read_dialogue(selection.carriers, selection.missing)
     calls = [call for entry in merged.entries for call in entry.message.calls]
     matches, unmatched = match_runs(calls, runs)
-    known = _know_calls(calls, matches, unmatched, merged.aliases)
+    known = _collect_calls(calls, matches, unmatched, merged.aliases)
     read_orders = {carrier.span.order for carrier in selection.carriers} | {span.order for span in selection.models}
     leftovers = list_unread_calls(spans, known, read_orders)
     dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
@@ -78,7 +78,7 @@ def read(record: SpansTrace) -> Trace:
         writer.add_answer(_find_agent_output(spans))
     trace = writer.transcript.build_trace(
         record,
-        trace_id=record.get("id") or _conversation(spans),
+        trace_id=record.get("id") or _find_conversation_id(spans),
         tools=read_tools_on_offer(spans) if tools is None else tools,
         state=read_state(record.get("state")),
     )
@@ -89,7 +89,7 @@ def read(record: SpansTrace) -> Trace:
     return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, selection.models))
 
 
-def _know_calls(
+def _collect_calls(
     calls: Sequence[ToolCall], matches: Mapping[int, Run], unmatched: Sequence[Run], aliases: Mapping[str, str]
 ) -> KnownCalls:
     """Collect the calls of a trace, each with its mentions in the model's message and the tool's span."""
@@ -104,7 +104,7 @@ def _know_calls(
     return known
 
 
-def _conversation(spans: Sequence[Span]) -> str | None:
+def _find_conversation_id(spans: Sequence[Span]) -> str | None:
     for name in ("gen_ai.conversation.id", "session.id"):
         for span in spans:
             value = span.get(name)

@@ -82,7 +82,7 @@ def read(record: TauTrace) -> Trace:
     note_unread_alternatives(transcript, record, ("messages", "traj"), chosen, "the run")
     note_unread_members(transcript, record, RECORD, "")
     tools = read_tools(record.get("tools"))
-    return transcript.build_trace(record, trace_id=_id(record), tools=tools, state=_state(record))
+    return transcript.build_trace(record, trace_id=_read_id(record), tools=tools, state=_read_state(record))
 
 
 def read_gold(record: TauTrace) -> dict[str, JsonValue] | None:
@@ -103,12 +103,12 @@ def read_gold(record: TauTrace) -> dict[str, JsonValue] | None:
     return {"format": "tau", "actions": plain, "outputs": [*(outputs or ())], "state": state}
 
 
-def _id(record: TauTrace) -> str:
+def _read_id(record: TauTrace) -> str:
     trial = record.get("trial")
     return f"task-{record['task_id']}" + ("" if trial is None else f"-trial-{trial}")
 
 
-def _state(record: TauTrace) -> State | None:
+def _read_state(record: TauTrace) -> State | None:
     captured = frozenset(name for name in ("initial", "final") if name in record)
     return State(record.get("initial"), record.get("final"), captured) if captured else None
 

@@ -109,13 +109,13 @@ def _note_content(
         note_unread_value(transcript, content, f"{path}/content", what, holds=holds)
 
 
-def _type(part: JsonValue | JsonObject) -> str:
+def _read_type(part: JsonValue | JsonObject) -> str:
     return str(part.get("type")) if isinstance(part, dict) else "?"
 
 
 def _is_idle(part: JsonValue) -> bool:
     """Whether a part carries nothing that is scored. A tool may have the name of an approval part."""
-    kind = _type(part)
+    kind = _read_type(part)
     if kind in ("tool-approval-request", "tool-approval-response"):
         return isinstance(part, dict) and "approvalId" in part and not part.keys() & {"state", "input", "args"}
     return kind in IDLE or kind.startswith("data-")
@@ -126,13 +126,13 @@ def _read_input_message(
 ) -> None:
     texts: list[str] = []
     for index, part in enumerate(parts):
-        if isinstance(part, dict) and _type(part) == "text":
+        if isinstance(part, dict) and _read_type(part) == "text":
             texts.append(find_text(part, "text") or "")
             note_unread_members(transcript, part, PART, f"{path}/{index}")
         elif _is_idle(part):
             note_unread_calls(transcript, part, f"{path}/{index}", "a part")
         else:
-            note_unread_part(transcript, part, _type(part), f"{path}/{index}", of_user=True)
+            note_unread_part(transcript, part, _read_type(part), f"{path}/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
 
 
@@ -144,11 +144,13 @@ def _read_tool_part(transcript: Transcript, part: JsonValue, path: str) -> None:
     elif _is_idle(part):
         note_unread_calls(transcript, part, path, "a part")
     else:
-        note_unread_part(transcript, part, _type(part), path)
+        note_unread_part(transcript, part, _read_type(part), path)
 
 
 def _read_result(sink: Transcript | ReplyBuilder, part: JsonObject, path: str) -> None:
-    sink.add_result(find_text(part, "toolCallId"), _model_result(part), path=path, tool=find_text(part, "toolName"))
+    sink.add_result(
+        find_text(part, "toolCallId"), _read_model_result(part), path=path, tool=find_text(part, "toolName")
+    )
 
 
 def _is_result(part: JsonObject) -> bool:
@@ -156,11 +158,11 @@ def _is_result(part: JsonObject) -> bool:
 
     In the UI, the type of an error could be that of a tool named "error".
     """
-    kind = _type(part)
+    kind = _read_type(part)
     return kind == "tool-result" or (kind == "tool-error" and "error" in part and "state" not in part)
 
 
-def _model_result(part: JsonObject) -> ToolResult | None:
+def _read_model_result(part: JsonObject) -> ToolResult | None:
     if part.get("type") == "tool-error":
         return ToolResult(read_result_content(part.get("error")), is_error=True)
     output = part.get("output")
@@ -178,18 +180,18 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str, messa
     place = path.rpartition("/")[0] + "/toolInvocations"
     beside: list[PossibleCall] = []
     for index, given in enumerate(list_objects(message.get("toolInvocations"))):
-        call = _call(transcript, given, f"{place}/{index}")
+        call = _read_call(transcript, given, f"{place}/{index}")
         note_unread_members(transcript, given, PART, f"{place}/{index}")
         if "parts" in message:
             beside.append(PossibleCall(call, f"{place}/{index}"))
         else:
-            speech.call(call, _ui_result(given))
+            speech.call(call, _read_ui_result(given))
     speech.end()
-    transcript.note_unread_calls_of(beside, "the toolInvocations beside the parts of a message", place, by_id=True)
+    transcript.note_possible_calls(beside, "the toolInvocations beside the parts of a message", place, by_id=True)
 
 
 def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, path: str) -> None:
-    kind = _type(part)
+    kind = _read_type(part)
     if not isinstance(part, dict) or not _is_known(part):
         _note_unread(transcript, part, kind, path)
         return
@@ -202,14 +204,14 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, pa
         _read_result(speech, part, path)
     elif kind == "tool-invocation":
         given = find_object(part, "toolInvocation")
-        speech.call(_call(transcript, given, f"{path}/toolInvocation"), _ui_result(given))
+        speech.call(_read_call(transcript, given, f"{path}/toolInvocation"), _read_ui_result(given))
         note_unread_members(transcript, given, PART, f"{path}/toolInvocation")
     elif not _is_idle(part):
-        speech.call(_call(transcript, part, path), _ui_result(part))
+        speech.call(_read_call(transcript, part, path), _read_ui_result(part))
 
 
 def _is_known(part: JsonValue) -> bool:
-    kind = _type(part)
+    kind = _read_type(part)
     return kind in ("text", "dynamic-tool") or kind.startswith("tool-") or _is_idle(part)
 
 
@@ -221,7 +223,7 @@ def _note_unread(transcript: Transcript, part: JsonValue, kind: str, path: str) 
         note_unread_part(transcript, part, kind, path)
 
 
-def _call(transcript: Transcript, part: JsonObject, path: str) -> ToolCall:
+def _read_call(transcript: Transcript, part: JsonObject, path: str) -> ToolCall:
     """Read a call of either kind. If a UI part could not be parsed, `rawInput` is what the model wrote."""
     kind = str(part.get("type"))
     named = kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-call" else None
@@ -234,7 +236,7 @@ def _call(transcript: Transcript, part: JsonObject, path: str) -> ToolCall:
     return build_tool_call(find_text(part, "toolCallId"), name, given)
 
 
-def _ui_result(part: JsonObject) -> ToolResult | None:
+def _read_ui_result(part: JsonObject) -> ToolResult | None:
     """Return what came of a call; None if nothing has yet. If a part has no state, its members tell which it is in."""
     state = part.get("state") or next((_STATES[key] for key in _STATES if key in part), None)
     if state in ("output-error", "output-denied"):
@@ -260,7 +262,7 @@ def _is_message(message: JsonObject) -> bool:
         return False
     if "toolInvocations" in message or any("type" in part for part in list_objects(message.get("parts"))):
         return True
-    return any(_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
+    return any(_read_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
 
 
 FORMAT = Format(

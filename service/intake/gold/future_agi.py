@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import JsonValue
 
 from service.core.expectations.expectation import Expectation
-from service.core.json.text import read_structure
+from service.core.json.parsing import read_structure
 from service.core.trace import ToolDef
 from service.errors import InputError
 from service.intake.build import build_tool_call
@@ -38,9 +38,9 @@ class FutureAgiGold(GoldForm):
         if isinstance(given, str):
             given = _read_text(given, f"/expected/{field}")
         if isinstance(given, list):
-            calls = [_call(call, f"/expected/{field}/{n}") for n, call in enumerate(given)]
+            calls = [_read_call(call, f"/expected/{field}/{n}") for n, call in enumerate(given)]
         else:
-            calls = [_call(given, f"/expected/{field}")]
+            calls = [_read_call(given, f"/expected/{field}")]
         return Expectation.model_validate({"calls": calls})
 
 
@@ -55,10 +55,10 @@ def _read_text(text: str, path: str) -> JsonValue:
     return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 
-def _call(given: JsonValue, path: str) -> dict[str, JsonValue]:
+def _read_call(given: JsonValue, path: str) -> dict[str, JsonValue]:
     """Build a call pattern from a call in any of the shapes."""
     if isinstance(given, dict) and isinstance(given.get("function"), dict):
-        return _call(given["function"], f"{path}/function")
+        return _read_call(given["function"], f"{path}/function")
     if not isinstance(given, dict):
         raise InputError.at(path, "an expected call is an object with a name and arguments")
     name = next((given[key] for key in ("name", "function_name", "function") if key in given), None)

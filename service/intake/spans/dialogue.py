@@ -125,7 +125,7 @@ class _Memory:
         )
         if not new:
             self._pending_ids[spelling].pop(call.id, None)
-        return new and (closing or not self._find_alias(call.id, spelling, ids))
+        return new and (closing or not self._record_alias(call.id, spelling, ids))
 
     def _is_partial_repeat(self, call: ToolCall, *, closing: bool) -> bool:
         """Whether a call is a repetition and one of the two mentions lacks the arguments."""
@@ -134,13 +134,16 @@ class _Memory:
         captured.add(call.captured)
         return repeated and not closing
 
-    def _find_alias(self, call_id: str, spelling: str, ids: set[str]) -> bool:
-        """Whether a call was made under another id: some instrumentations write the item's id instead of the call's."""
-        made = next(iter(self._pending_ids[spelling]), None)
-        if made is None or made in ids:
+    def _record_alias(self, call_id: str, spelling: str, ids: set[str]) -> bool:
+        """Record a call made under another id; return whether it was.
+
+        Some exporters write the item's id where the call's belongs.
+        """
+        original_id = next(iter(self._pending_ids[spelling]), None)
+        if original_id is None or original_id in ids:
             return False
-        del self._pending_ids[spelling][made]
-        self.aliases[call_id] = made
+        del self._pending_ids[spelling][original_id]
+        self.aliases[call_id] = original_id
         return True
 
     def _is_new_result(self, given: CallResult, here: Counter[str]) -> bool:

@@ -87,14 +87,14 @@ def read_tool_name(span: Span) -> str | None:
         if isinstance(value, str) and value:
             return value
     if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_TOOL_TEMPLATE:
-        return _text(span.get("name"))
+        return _read_text(span.get("name"))
     if read_kind(span) not in _TOOLS:
         return None
-    named = _text(span.get("traceloop.entity.name"))
+    named = _read_text(span.get("traceloop.entity.name"))
     return named or span.name.removeprefix("execute_tool ").removesuffix(".__call__") or None
 
 
-def _text(value: object) -> str | None:
+def _read_text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 

@@ -17,8 +17,8 @@ from pydantic import JsonValue
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.build import build_tool_call, read_result_content
-from service.intake.spans.otlp import JsonObject, Span, get_leaf, items, look_up, parse_json
-from service.intake.spans.sources import event_name, get_definitions, get_instructions
+from service.intake.spans.otlp import JsonObject, Span, get_leaf, look_up, parse_json, read_items
+from service.intake.spans.sources import get_definitions, get_event_name, get_instructions
 from service.intake.tools import read_tools
 from service.intake.unread import clip, find_calls, guess_kind
 
@@ -68,7 +68,7 @@ class SpanMessage(NamedTuple):
 def read_input(span: Span, messages: Iterable[JsonObject]) -> list[SpanMessage]:
     """Read the messages sent to a model, instructions first. Raises InputError: a call without a name."""
     given = get_instructions(span)
-    instructions = _join_texts(items(given), "\n") or (given if isinstance(given, str) else "")
+    instructions = _join_texts(read_items(given), "\n") or (given if isinstance(given, str) else "")
     system = [SpanMessage("system", instructions)] if instructions else []
     return [*system, *_read_messages(messages, "user", span.path)]
 
@@ -91,7 +91,7 @@ def _unwrap(item: JsonObject) -> JsonObject:
     inner = item.get("message")
     if isinstance(inner, dict):
         return _unwrap(inner)
-    if isinstance(inner, str) and event_name(item):
+    if isinstance(inner, str) and get_event_name(item):
         spelt = parse_json(inner)
         return spelt if isinstance(spelt, dict) else {**item, "content": inner}
     for key in ("kwargs", "data") if "lc" in item or "type" in item else ():
@@ -102,16 +102,16 @@ def _unwrap(item: JsonObject) -> JsonObject:
 
 
 def _read_role(item: JsonObject, message: JsonObject, usual: Role) -> str:
-    event = event_name(item).removeprefix("gen_ai.").removesuffix(".message")
+    event = get_event_name(item).removeprefix("gen_ai.").removesuffix(".message")
     return str(message.get("role") or event or message.get("type") or usual).lower()
 
 
 def _read_message(message: JsonObject, role_name: str, path: str) -> SpanMessage:
     role = None if role_name in _TOOL_ROLES else _ROLES.get(role_name, "user")
     parts = list(_list_parts(message, spoken=role is not None))
-    results = tuple(_results(message, parts, spoken=role is not None))
+    results = tuple(_list_results(message, parts, spoken=role is not None))
     text = _join_texts(parts, "" if role == "assistant" else "\n") if role else ""
-    calls = tuple(_calls(message, parts, path))
+    calls = tuple(_list_distinct_calls(message, parts, path))
     unread = tuple(_list_unread_parts(parts)) if role == "assistant" else ()
     alone = bool(results) and not text and not calls
     return SpanMessage(None if alone else role, text, calls, results, unread)
@@ -125,8 +125,8 @@ def _list_parts(message: JsonObject, *, spoken: bool) -> Iterator[JsonObject]:
     content = message.get("content")
     content = "" if content == '""' else content  # OpenLLMetry writes an empty one as JSON
     blocks = _parse_blocks(content) if isinstance(content, str) and spoken else []
-    listed = items(message.get("parts")) or items(message.get("contents"))
-    listed = listed or blocks or (items(content) if not isinstance(content, str) else [])
+    listed = read_items(message.get("parts")) or read_items(message.get("contents"))
+    listed = listed or blocks or (read_items(content) if not isinstance(content, str) else [])
     parts = [_name_block(_unwrap_part(part)) for part in listed]
     if isinstance(content, str) and not blocks and not _join_texts(parts, ""):
         yield {"type": "text", "text": content}
@@ -142,7 +142,7 @@ def _parse_blocks(text: str) -> list[JsonObject]:
     """Parse the parts that a message's text spells as JSON; none if it is ordinary text."""
     if not text.startswith("[{"):
         return []
-    parts = [_name_block(part) for part in items(text)]
+    parts = [_name_block(part) for part in read_items(text)]
     known = _TEXTS | _CALLS.keys() | _RESULTS | _SILENT_PARTS
     return parts if all(part.get("type") in known and len(part) > 1 for part in parts) else []
 
@@ -175,7 +175,7 @@ def _list_unread_parts(parts: Sequence[JsonObject]) -> Iterator[UnreadPart]:
             yield guess_kind(str(kind)), f"a part of the type {clip(str(kind))}"
 
 
-def _calls(message: JsonObject, parts: Sequence[JsonObject], path: str) -> Iterator[ToolCall]:
+def _list_distinct_calls(message: JsonObject, parts: Sequence[JsonObject], path: str) -> Iterator[ToolCall]:
     """Iterate over the calls of a message, each once: LangChain lists the calls of its parts again."""
     seen: set[tuple[str, str]] = set()
     for call in _list_calls(message, parts, path):
@@ -196,8 +196,8 @@ def _list_calls(message: JsonObject, parts: Sequence[JsonObject], path: str) -> 
         if key is not None:
             key = "partial_json" if "partial_json" in part else key  # of a stream, whose input is empty
             yield build_call(part.get("id") or part.get("toolUseId"), part.get("name"), part, key, path)
-    listed = [*items(message.get("tool_calls")), *items(message.get("invalid_tool_calls"))]
-    for item in listed or items(look_up(message, "additional_kwargs.tool_calls")):
+    listed = [*read_items(message.get("tool_calls")), *read_items(message.get("invalid_tool_calls"))]
+    for item in listed or read_items(look_up(message, "additional_kwargs.tool_calls")):
         call = item.get("tool_call")
         call = call if isinstance(call, dict) else item
         function = call.get("function")
@@ -221,25 +221,25 @@ def build_call(call_id: JsonValue, name: JsonValue, holder: JsonObject, key: str
     return build_tool_call(named_id, name, holder[key])
 
 
-def _results(message: JsonObject, parts: Sequence[JsonObject], *, spoken: bool) -> Iterator[CallResult]:
+def _list_results(message: JsonObject, parts: Sequence[JsonObject], *, spoken: bool) -> Iterator[CallResult]:
     """Iterate over tool results. A message with a tool's role returned its content, unless its parts say more."""
     answers = [part for part in parts if part.get("type") in _RESULTS]
     for part in answers:
         call_id = part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
         keys = [key for key in ("response", "result", "content") if key in part]
-        yield _id(call_id), _result(part[keys[0]], part) if keys else None
+        yield _read_id(call_id), _read_result(part[keys[0]], part) if keys else None
     if not (answers or spoken):
         keys = [key for key in ("content", "contents") if message.get(key) is not None]
         content = message.get("content") if keys[:1] == ["content"] else _join_texts(parts, "\n")
         call_id = message.get("tool_call_id") or message.get("id")
-        yield _id(call_id), _result(content, message) if keys else None
+        yield _read_id(call_id), _read_result(content, message) if keys else None
 
 
-def _id(value: JsonValue) -> str | None:
+def _read_id(value: JsonValue) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _result(content: JsonValue, holder: JsonObject) -> ToolResult | None:
+def _read_result(content: JsonValue, holder: JsonObject) -> ToolResult | None:
     failed = holder.get("status") == "error" or holder.get("is_error") is True
     return None if content == HIDDEN else ToolResult(read_content(content), failed)
 
@@ -268,12 +268,12 @@ def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
     stated = False
     for span in spans:
         for given, read in _list_catalogues(span):
-            listed = items(given)
+            listed = read_items(given)
             if not listed and given not in ([], "[]"):
                 return None
             stated = True
             definitions += [read(item) for item in listed]
-    tools = [_tool(item) for item in definitions]
+    tools = [_read_tool(item) for item in definitions]
     known = [tool for tool in tools if tool is not None]
     if not stated or len(known) < len(tools):
         return None
@@ -284,7 +284,7 @@ def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[JsonObje
     """Iterate over a span's lists of tools on offer, each with the function that normalises one entry."""
     for given, read in (
         (get_definitions(span), _keep),
-        (span.get("llm.tools"), _definition),
+        (span.get("llm.tools"), _read_definition),
         (span.get("llm.request.functions"), _parse_parameters),
         (look_up(_parse_object(span.get("model_request_parameters")), "function_tools"), _rename_parameters),
         (look_up(_parse_object(span.get("request_data")), "tools"), _keep),
@@ -313,7 +313,7 @@ def _rename_parameters(given: JsonObject) -> JsonObject:
     return {**given, "parameters": given.get("parameters_json_schema")}
 
 
-def _tool(given: JsonObject) -> ToolDef | None:
+def _read_tool(given: JsonObject) -> ToolDef | None:
     try:
         tools = read_tools([given])
     except InputError:
@@ -321,12 +321,12 @@ def _tool(given: JsonObject) -> ToolDef | None:
     return tools[0] if tools else None
 
 
-def _definition(item: JsonObject) -> JsonObject:
+def _read_definition(item: JsonObject) -> JsonObject:
     """Read OpenInference's tool: the provider's own definition as JSON text, or a schema beside a name."""
     inner = item.get("tool")
     tool = inner if isinstance(inner, dict) else item
     text = tool.get("json_schema")
-    schema = next(iter(items(f"[{text}]" if isinstance(text, str) else [text])), None)
+    schema = next(iter(read_items(f"[{text}]" if isinstance(text, str) else [text])), None)
     if schema is None:
         return {}
     if look_up(schema, "function.name") or schema.get("name"):

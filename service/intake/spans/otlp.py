@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.errors import InputError
 
 JsonObject = Mapping[str, JsonValue]
@@ -99,10 +99,10 @@ def unflatten(given: JsonObject) -> JsonObject:
     return tree
 
 
-def items(value: JsonValue) -> list[JsonObject]:
+def read_items(value: JsonValue) -> list[JsonObject]:
     """Return the objects of a list in any notation: a list, a tree with indices for keys, or either as JSON text."""
     if isinstance(value, str):
-        return items(parse_json(value))
+        return read_items(parse_json(value))
     if isinstance(value, dict):
         indices = sorted([key for key in value if key.isdecimal() and len(key) < 10], key=int)
         value = [value[index] for index in indices]
@@ -126,7 +126,7 @@ def read_spans(spans: Sequence[JsonObject] | None, resource_spans: JsonValue) ->
     places = [*_list_objects(cast("JsonValue", spans), "/spans"), *list_exported(resource_spans)]
     unordered: list[Span] = []
     for path, given in places:
-        unordered.append(_span(path, given, unordered[-1].start if unordered else 0))
+        unordered.append(_read_span(path, given, unordered[-1].start if unordered else 0))
     unordered.sort(key=lambda span: (span.start, span.end))
     return [span._replace(order=order) for order, span in enumerate(_drop_copies(unordered))]
 
@@ -144,7 +144,7 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
 
 def read_trace_id(given: JsonObject) -> str | None:
     """Return the id of a span's trace, without the 0x that some exporters prefix; None if it has none."""
-    found = _text(_first(_with_context(given), *_TRACE_NAMES))
+    found = _read_text(_pick_first(_with_context(given), *_TRACE_NAMES))
     return found and found.removeprefix("0x")
 
 
@@ -155,7 +155,7 @@ def is_span(given: JsonObject) -> bool:
     (True, False)
     """
     ids = _with_context(given)
-    return "name" in given and read_trace_id(given) is not None and _first(ids, *_ID_NAMES) is not None
+    return "name" in given and read_trace_id(given) is not None and _pick_first(ids, *_ID_NAMES) is not None
 
 
 def _with_context(given: JsonObject) -> JsonObject:
@@ -186,25 +186,25 @@ def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, JsonObject
         yield f"{path}/{index}", item
 
 
-def _span(path: str, given: JsonObject, before: int) -> Span:
+def _read_span(path: str, given: JsonObject, before: int) -> Span:
     ids = _with_context(given)
-    tree = unflatten(_attributes(given.get("attributes")))
+    tree = unflatten(_read_attributes(given.get("attributes")))
     status = given.get("status")
     outcome: JsonObject = status if isinstance(status, dict) else {"code": status}
-    code = _first(outcome, "code", "status_code") or given.get("status_code")
-    started = _nanos(_first(given, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
+    code = _pick_first(outcome, "code", "status_code") or given.get("status_code")
+    started = _read_ns(_pick_first(given, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
     start = before if started is None else started
-    ended = _nanos(_first(given, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
+    ended = _read_ns(_pick_first(given, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
     return Span(
         path=path,
-        name=_text(given.get("name")) or "",
-        id=_text(_first(ids, *_ID_NAMES)),
-        parent=_text(_first(ids, *_PARENT_NAMES)),
+        name=_read_text(given.get("name")) or "",
+        id=_read_text(_pick_first(ids, *_ID_NAMES)),
+        parent=_read_text(_pick_first(ids, *_PARENT_NAMES)),
         trace=read_trace_id(given),
         start=start,
         end=max(start, ended or start),
         failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
-        message=_text(_first(outcome, "message", "description") or given.get("status_message")),
+        message=_read_text(_pick_first(outcome, "message", "description") or given.get("status_message")),
         attributes=tree,
         events=tuple(_list_events(given.get("events"))),
         timed=started is not None and ended is not None,
@@ -214,14 +214,14 @@ def _span(path: str, given: JsonObject, before: int) -> Span:
 def _list_events(given: JsonValue) -> Iterator[SpanEvent]:
     for event in given if isinstance(given, list) else ():
         if isinstance(event, dict):
-            yield SpanEvent(_text(event.get("name")) or "", _attributes(event.get("attributes")))
+            yield SpanEvent(_read_text(event.get("name")) or "", _read_attributes(event.get("attributes")))
 
 
-def _first(given: JsonObject, *keys: str) -> JsonValue:
+def _pick_first(given: JsonObject, *keys: str) -> JsonValue:
     return next((given[key] for key in keys if given.get(key) is not None), None)
 
 
-def _text(value: JsonValue) -> str | None:
+def _read_text(value: JsonValue) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
@@ -234,27 +234,30 @@ def _is_error(code: JsonValue) -> bool:
     return str(code).rpartition(".")[2].upper().removeprefix("STATUS_CODE_") in ("2", "ERROR")
 
 
-def _nanos(value: JsonValue) -> int | None:
+def _read_ns(value: JsonValue) -> int | None:
     """Read a time as nanoseconds.
 
     It may be a number in whichever unit gives a present-day date, digits, [seconds, nanos], or ISO 8601.
 
-    >>> _nanos("1700000000000000000") == _nanos(1700000000) == _nanos(1700000000000) == _nanos([1700000000, 0])
+    >>> _read_ns("1700000000000000000") == _read_ns(1700000000) == _read_ns(1700000000000) == _read_ns([1700000000, 0])
     True
-    >>> _nanos("2023-11-14T22:13:20Z") == _nanos("2023-11-14 22:13:20") == _nanos(1700000000), _nanos("soon")
+    >>> (
+    ...     _read_ns("2023-11-14T22:13:20Z") == _read_ns("2023-11-14 22:13:20") == _read_ns(1700000000),
+    ...     _read_ns("soon"),
+    ... )
     (True, None)
     """
     if isinstance(value, list) and len(value) == 2 and all(type(part) is int for part in value):
         return cast("int", value[0]) * 10**9 + cast("int", value[1])
     if isinstance(value, str):
-        return int(value) if value.isascii() and value.isdigit() and len(value) < 25 else _moment(value)
+        return int(value) if value.isascii() and value.isdigit() and len(value) < 25 else _parse_moment(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     unit = next((10**power for limit, power in ((1e11, 9), (1e14, 6), (1e17, 3)) if value < limit), 1)
     return int(value * unit)
 
 
-def _moment(text: str) -> int | None:
+def _parse_moment(text: str) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -263,28 +266,28 @@ def _moment(text: str) -> int | None:
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
 
 
-def _attributes(given: JsonValue) -> JsonObject:
+def _read_attributes(given: JsonValue) -> JsonObject:
     if isinstance(given, list):
-        return _members(given)
+        return _read_members(given)
     return given if isinstance(given, dict) else {}
 
 
-def _members(given: JsonValue) -> dict[str, JsonValue]:
+def _read_members(given: JsonValue) -> dict[str, JsonValue]:
     """Read OTLP's `[{key, value: {stringValue | ...}}]`."""
     pairs = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
-    return {pair["key"]: _value(pair.get("value")) for pair in pairs if isinstance(pair.get("key"), str)}  # pyright: ignore[reportReturnType] (keys are texts)
+    return {pair["key"]: _read_value(pair.get("value")) for pair in pairs if isinstance(pair.get("key"), str)}  # pyright: ignore[reportReturnType] (keys are texts)
 
 
-def _value(given: JsonValue) -> JsonValue:
+def _read_value(given: JsonValue) -> JsonValue:
     """Unwrap OTLP's typed value; 64-bit integers come as text."""
     if not isinstance(given, dict) or len(given) != 1:
         return None
     ((kind, value),) = given.items()
     inner = value.get("values") if isinstance(value, dict) else None
     if kind == "arrayValue":
-        return [_value(item) for item in inner] if isinstance(inner, list) else []
+        return [_read_value(item) for item in inner] if isinstance(inner, list) else []
     if kind == "kvlistValue":
-        return cast("JsonValue", _members(inner))
+        return cast("JsonValue", _read_members(inner))
     if kind == "intValue" and isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 25:
         return int(value)
     return value

@@ -68,29 +68,29 @@ def _spell(value: JsonValue) -> str | None:
     return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip().lower()
 
 
-def _id_with_name(call: ToolCall) -> str | None:
+def _key_by_id_and_name(call: ToolCall) -> str | None:
     return json.dumps([call.id, call.name]) if call.id else None
 
 
-def _id_with_arguments(call: ToolCall) -> str | None:
+def _key_by_id_and_arguments(call: ToolCall) -> str | None:
     return json.dumps([call.id, call.name, call.arguments], sort_keys=True) if call.id else None
 
 
-def _name_with_arguments(call: ToolCall) -> str | None:
+def _key_by_name_and_arguments(call: ToolCall) -> str | None:
     return None if call.arguments is None else json.dumps([call.name, call.arguments], sort_keys=True)
 
 
-def _name(call: ToolCall) -> str | None:
+def _key_by_name(call: ToolCall) -> str | None:
     return call.name
 
 
-_BY_ID: tuple[Callable[[ToolCall], str | None], ...] = (_id_with_arguments, _id_with_name)
+_BY_ID: tuple[Callable[[ToolCall], str | None], ...] = (_key_by_id_and_arguments, _key_by_id_and_name)
 _MATCH_RULES = (
-    (_id_with_arguments, True),
-    (_id_with_name, True),
-    (_name_with_arguments, False),
-    (_name_with_arguments, True),
-    (_name, False),
-    (_name, True),
+    (_key_by_id_and_arguments, True),
+    (_key_by_id_and_name, True),
+    (_key_by_name_and_arguments, False),
+    (_key_by_name_and_arguments, True),
+    (_key_by_name, False),
+    (_key_by_name, True),
 )
 """What identifies a run as a call, best first, and whether that applies to runs with an id or to those without."""

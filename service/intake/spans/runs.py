@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import build_tool_call
 from service.intake.spans.kinds import classify_span, is_copy, read_tool_name

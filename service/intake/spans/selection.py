@@ -13,7 +13,7 @@ from service.intake.message_parts import find_text
 from service.intake.spans.kinds import classify_span, is_copy, read_kind
 from service.intake.spans.messages import UnreadPart, read_output
 from service.intake.spans.otlp import JsonObject, Span
-from service.intake.spans.sources import event_name, list_input, list_output
+from service.intake.spans.sources import get_event_name, list_input, list_output
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
 """Finish reasons of replies that call nothing."""
@@ -168,7 +168,7 @@ def _count_replies(messages: Sequence[JsonObject]) -> int:
 def _is_reply(message: JsonObject) -> bool:
     inner = message.get("message")
     reply = inner if isinstance(inner, dict) else message
-    said = (reply.get("role"), reply.get("type"), event_name(message))
+    said = (reply.get("role"), reply.get("type"), get_event_name(message))
     return not {"assistant", "ai", "model", "gen_ai.assistant.message"}.isdisjoint(map(str, said))
 
 

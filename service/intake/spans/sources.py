@@ -23,7 +23,7 @@ from itertools import takewhile
 
 from pydantic import JsonValue
 
-from service.intake.spans.otlp import JsonObject, Span, items, look_up, parse_json, unflatten
+from service.intake.spans.otlp import JsonObject, Span, look_up, parse_json, read_items, unflatten
 
 _INPUTS = ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
 _OUTPUTS = ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
@@ -49,7 +49,12 @@ def list_input(span: Span) -> list[JsonObject]:
         return _split_replies(events)[0]
     found = find_messages(_get(span, _DETAILS, "gen_ai.input.messages"))
     found = found or find_messages(_get(span, "gen_ai.content.prompt", "gen_ai.prompt"))
-    return found or find_messages(span.get("input")) or find_messages(span.get("request_data.messages")) or _whole(span)
+    return (
+        found
+        or find_messages(span.get("input"))
+        or find_messages(span.get("request_data.messages"))
+        or _find_whole(span)
+    )
 
 
 def list_output(span: Span) -> list[JsonObject]:
@@ -91,7 +96,7 @@ def find_messages(given: JsonValue, depth: int = 0) -> list[JsonObject]:
     tree = unflatten(value)
     if is_message(tree):
         return [tree]
-    if indexed := items(value):
+    if indexed := read_items(value):
         return [message for item in indexed for message in find_messages(dict(item), depth + 1)]
     return next((found for key in _ENCLOSING if (found := find_messages(tree.get(key), depth + 1))), _NONE)
 
@@ -101,14 +106,14 @@ def is_message(given: JsonObject) -> bool:
     inner = given.get("message")
     if isinstance(inner, dict):
         return is_message(inner) or not inner.keys().isdisjoint(_CONTENTS)
-    if isinstance(given.get("role"), str) or event_name(given) or isinstance(given.get("parts"), list):
+    if isinstance(given.get("role"), str) or get_event_name(given) or isinstance(given.get("parts"), list):
         return True
     if "lc" in given:
         return isinstance(given.get("kwargs"), dict)
     return given.get("type") in _SPEAKERS and ("content" in given or isinstance(given.get("data"), dict))
 
 
-def event_name(given: JsonObject) -> str:
+def get_event_name(given: JsonObject) -> str:
     """Return the name of the event that a message was; "" if it was none."""
     name = look_up(given, "event.name")
     return name if isinstance(name, str) else ""
@@ -122,7 +127,7 @@ def _first_choice(span: Span, found: list[JsonObject]) -> list[JsonObject]:
 
 def _list_events(span: Span) -> list[JsonObject]:
     """Return a model's events as messages: those in the attribute `events`, else those of the span."""
-    listed = [event for event in items(span.get("events")) if event_name(event)]
+    listed = [event for event in read_items(span.get("events")) if get_event_name(event)]
     if listed:
         return listed
     events = [event for event in span.events if event.name.endswith(".message") or event.name == _CHOICE]
@@ -131,10 +136,10 @@ def _list_events(span: Span) -> list[JsonObject]:
 
 def _split_replies(events: Sequence[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
     """Split events into input and output: the first choice, else the assistant's last messages."""
-    choices = [event for event in events if event_name(event) == _CHOICE]
+    choices = [event for event in events if get_event_name(event) == _CHOICE]
     if choices:
-        return [event for event in events if event_name(event) != _CHOICE], choices[:1]
-    last = list(takewhile(lambda event: event_name(event) == "gen_ai.assistant.message", reversed(events)))
+        return [event for event in events if get_event_name(event) != _CHOICE], choices[:1]
+    last = list(takewhile(lambda event: get_event_name(event) == "gen_ai.assistant.message", reversed(events)))
     return list(events[: len(events) - len(last)]), last[::-1]
 
 
@@ -142,5 +147,5 @@ def _get(span: Span, event: str, key: str) -> JsonValue:
     return next((one.attributes.get(key) for one in span.events if one.name == event), None)
 
 
-def _whole(span: Span) -> list[JsonObject]:
+def _find_whole(span: Span) -> list[JsonObject]:
     return next((found for name in _WHOLE if (found := find_messages(span.get(name)))), _NONE)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.intake.known_calls import CallMention, KnownCalls, list_packed_mentions
 from service.intake.spans.dialogue import DialogueEntry
 from service.intake.spans.kinds import classify_span, is_copy

@@ -17,7 +17,7 @@ from service.api.parts import ApiParts
 from service.api.routes.fits import REQUEST
 from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
-from service.core.models.invalid import validate
+from service.core.models.validation import validate
 from service.errors import InputError, JobStateError, Problem, UnknownJobError
 from service.fits.manager import FitState
 from service.judge_standing import list_criteria

@@ -10,8 +10,8 @@ from pydantic import BaseModel, JsonValue
 
 from service.core.expectations.expectation import CallPattern, Expectation, StateExpectation
 from service.core.expectations.state_changes import patch_state
-from service.core.expectations.templates import GivenMatcher
-from service.core.json.differences import DiffOptions, JsonChange, Progress, compare, diff
+from service.core.expectations.templates import BoundMatcher
+from service.core.json.differences import DiffOptions, JsonChange, StateProgress, compare, diff
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
 from service.core.outcome import Errored, Finding
@@ -99,7 +99,7 @@ def list_patterns(expectation: Expectation | None) -> dict[str, CallPattern]:
 
 def spell_template(value: object) -> JsonValue:
     """What is expected as JSON: a matcher as the object that names it."""
-    if isinstance(value, GivenMatcher):
+    if isinstance(value, BoundMatcher):
         value = value.critic
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_unset=True)
@@ -265,7 +265,7 @@ class StateComparer(NamedTuple):
             return
         yield from self._list_compared(compare(initial, due, state.final, view), diff(initial, state.final, view))
 
-    def _list_compared(self, found: Progress, done: tuple[JsonChange, ...]) -> Iterator[StateRow]:
+    def _list_compared(self, found: StateProgress, done: tuple[JsonChange, ...]) -> Iterator[StateRow]:
         made_at = {change.path: change for change in done}
         for change in found.missing:
             yield self._build("missing", JsonChange("replace", change.path, change.before, change.before), change)

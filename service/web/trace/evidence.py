@@ -8,8 +8,8 @@ from typing import NamedTuple, cast
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
 from service.core.evidence.narration.verdicts import ClaimVerdict
 from service.core.evidence.provenance.located import LeafOrigin
-from service.core.judging.votes import JudgedScore, UnsureJudgement
-from service.core.judging.withheld import WithheldJudgement
+from service.core.judging.judged_outcomes import JudgedScore, UnsureJudgement
+from service.core.judging.withholding import WithheldJudgement
 from service.core.report import Report, ReportOutcome
 
 

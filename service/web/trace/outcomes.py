@@ -6,9 +6,15 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from service.core.judging.judged_outcomes import (
+    EarlierJudgement,
+    JudgeCalibration,
+    JudgedScore,
+    MixedScore,
+    UnsureJudgement,
+)
 from service.core.judging.notes import JudgeNote
-from service.core.judging.votes import EarlierJudgement, JudgeCalibration, JudgedScore, MixedScore, UnsureJudgement
-from service.core.judging.withheld import WithheldJudgement
+from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Errored, MethodScore, PartlyOpenScore, Scored, Skipped
 from service.core.report import ReportOutcome
 from service.reporting.findings import render_finding

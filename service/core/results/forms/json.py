@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.core.json.text import parse_or_none
+from service.core.json.parsing import parse_or_none
 from service.core.results.form import Form, Stretch
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from service.core.json.text import parse_or_none
+from service.core.json.parsing import parse_or_none
 from service.core.results.form import Form, Stretch
 
 _START = re.compile(r'\{\s*+"|\[\s*+\{\s*+"')
