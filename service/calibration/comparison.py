@@ -9,7 +9,7 @@ from functools import partial
 from service.calibration.figures import FigureRow, Measure, Resampling, compute_judge_figures
 from service.calibration.labels import LabelledSet
 from service.calibration.options import ReportOptions
-from service.calibration.paired import Figure, compute_differences
+from service.calibration.paired import TallyFigure, compute_differences
 from service.calibration.predictions import Prediction, group_by_judge
 from service.calibration.results import CalibrationReport, HeldOutItem
 from service.errors import InputError
@@ -196,7 +196,7 @@ def _compute_verdict_figure(name: str, tally: LabelTally) -> float | None:
     return getattr(build_confusion_at(tally, 1.0), name)
 
 
-_OF_VERDICTS: Mapping[str, Figure] = {
+_OF_VERDICTS: Mapping[str, TallyFigure] = {
     name: partial(_compute_verdict_figure, name) for name in FIGURES if name != "brier"
 }
 

@@ -32,9 +32,9 @@ def build_usefulness(report: CalibrationReport) -> Section:
 
 
 EXPLAINED = (
-    "Kappa: how far it agrees with the labels beyond chance; human: the same of one person with another. 85% and 90%: of how "
-    "many items its verdict is accepted where so much of what is accepted, passes and failures together, is to agree with the "
-    "labels, with 95 % confidence; the rest is for humans or a stronger judge."
+    "Kappa: how far it agrees with the labels beyond chance; human: the same for one person with another. 85% and 90%: the "
+    "share of items on which its verdict is accepted so that this much of what is accepted, passes and failures together, "
+    "agrees with the labels, with 95 % confidence; the rest is for humans or a stronger judge."
 )
 
 
@@ -95,9 +95,9 @@ def describe_use(judge: JudgeReport) -> str:
 
 
 def _describe_sides(promise: Promise) -> str:
-    found = promise.guarantee
-    passes = "no pass" if found.passes_from is None else f"passes from raw {found.passes_from:.2f}"
-    fails = "no failure" if found.fails_to is None else f"failures to raw {found.fails_to:.2f}"
+    terms = promise.guarantee
+    passes = "no pass" if terms.passes_from is None else f"passes from raw {terms.passes_from:.2f}"
+    fails = "no failure" if terms.fails_to is None else f"failures to raw {terms.fails_to:.2f}"
     return f"{passes}, {fails}"
 
 

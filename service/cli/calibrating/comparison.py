@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from service.calibration.comparison import (
     JudgeComparison,
 )
-from service.calibration.report.wording import NAMES, show_measure
+from service.calibration.report.wording import FIGURE_NAMES, show_measure
 from service.cli.rendering.console import pluralize
 from service.cli.rendering.summary_sections import MAX_ROWS
 from service.reporting.document import Section, Table
@@ -23,7 +23,8 @@ def build_comparison_sections(comparisons: Iterable[JudgeComparison]) -> Iterato
 
 def _build_figures(one: JudgeComparison) -> Table:
     rows = [
-        (NAMES[row.name], show_measure(row.a), show_measure(row.b), show_measure(row.difference)) for row in one.figures
+        (FIGURE_NAMES[row.name], show_measure(row.a), show_measure(row.b), show_measure(row.difference))
+        for row in one.figures
     ]
     return Table(("", "a", "b", "b - a"), tuple(rows))
 

@@ -46,10 +46,10 @@ def report(
     """
     from service.cli.reports import ReportFiles
     from service.web.run_file import render_run_file
-    from service.web.trace.run import build_run_view, choose_whole
+    from service.web.trace.run import build_run_view, choose_full
 
     reports = ReportFiles(files).load()
-    whole = choose_whole(reports.reports, most)
+    whole = choose_full(reports.reports, most)
     scored = _pair(reports, traces or (), whole, None if input_format == "auto" else input_format)
     view = build_run_view(title or ", ".join([file.name for file in files]), scored, whole)
     _write(html, render_run_file(view, _summarize(reports)))

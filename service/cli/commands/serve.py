@@ -46,7 +46,7 @@ def run_serve(
     Arguments that are None come from the settings; SettingsError if one cannot be used.
     """
     from service.api.app import create_app
-    from service.api.fairness.connections import allow_files
+    from service.api.fairness.connections import raise_file_limit
     from service.cli.serving.ending import StopSignal
     from service.cli.serving.server import (
         LOG,
@@ -70,14 +70,14 @@ def run_serve(
     level = (log_level or read.log_level).upper()
     settings = replace(read, log_level=level, host=host or read.host)
     configure(level)
-    allow_files()
+    raise_file_limit()
     database = prepare_database(settings)
     prepare(database)
     make_first_key(settings, Keys(database))
     engine = build_engine(settings, database)
     # Built here even when other processes serve, so that errors appear before anything listens.
     token = make_local_token()
-    app = add_pages(create_app(settings, engine=engine, database=database, apart=ScoringProcess()), token=token)
+    app = add_pages(create_app(settings, engine=engine, database=database, large_scorer=ScoringProcess()), token=token)
     log_warnings(engine.list_warnings())
     note_own_files(settings, database)
     with bind_listener(settings.host, read.port if port is None else port) as listener:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from service.core.report import Report
     from service.reporting.assertions import Conditions
     from service.reporting.summary import Summary
+    from service.reporting.summary.composition import Targets
     from service.reporting.summary.gate import Gate
     from service.reporting.summary.labelled import ReportLabel
-    from service.reporting.summary.makeup import Targets
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ def _read_labels(path: Path | None) -> tuple[ReportLabel, ...]:
 
 def _read_targets(path: Path | None) -> Targets:
     from service.reporting.summaries import read_targets
-    from service.reporting.summary.makeup import Targets
+    from service.reporting.summary.composition import Targets
 
     return Targets() if path is None else _read_document(path, "--targets", read_targets)
 
@@ -173,13 +173,13 @@ def _call_with_settings_error(make: Callable[[], T], before: str = "") -> T:
 
 def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
     from service.cli.inputs import find_rubric
-    from service.reporting.summaries import find_families, make_families_finder
+    from service.reporting.summaries import build_family_finder, find_families
     from service.wiring import build_engine
 
     registry = build_engine(read_settings()).registry
     if rubric is not None:
         return dict(find_rubric(registry, rubric).families)
-    return dict(find_families(reports, make_families_finder(registry.find)))
+    return dict(find_families(reports, build_family_finder(registry.find)))
 
 
 def _write(summary: Summary, output_format: SummaryFormat) -> None:

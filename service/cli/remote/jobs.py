@@ -14,7 +14,7 @@ from service.cli.remote.tables import list_next_steps, render_end, show_many, sh
 from service.cli.rendering.console import say
 from service.client.blocking import BatchClient, CalibrationClient, JobClient
 from service.client.calls import AnyJob, J
-from service.client.watching import watch_job
+from service.client.watch import watch_job
 from service.store.jobs.batches import Batch
 from service.store.jobs.job import ENDED
 
@@ -97,7 +97,9 @@ def _follow(client: JobClient[J], name: str) -> J:
     command = name_command(client)
     try:
         with JobProgress(_name_verb(client), lines=True) as progress_view:
-            for job in watch_job(client, name, lost=lambda error: progress_view.print_line(f"{error}; trying again")):
+            for job in watch_job(
+                client, name, on_disconnect=lambda error: progress_view.print_line(f"{error}; trying again")
+            ):
                 progress_view.show(job)
                 require_judge(job)
                 if job.status in ENDED or job.status == "paused_budget":

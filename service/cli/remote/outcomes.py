@@ -19,7 +19,7 @@ from service.cli.remote.service import Service
 from service.cli.rendering.console import pluralize, say
 from service.client.blocking import BatchClient
 from service.client.outcome_lines import Kind
-from service.client.watching import PATIENCE
+from service.client.watch import PATIENCE_S
 from service.errors import CallgradeError
 from service.store.jobs.batches import Batch
 
@@ -90,7 +90,7 @@ class Fetcher:
         batch_id: str,
         kind: Kind,
         *,
-        patience: float = PATIENCE,
+        patience: float = PATIENCE_S,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         """`patience`: seconds for which to retry a service that cannot be reached."""
@@ -121,7 +121,7 @@ class Fetcher:
                     progress_view.show(batch)
                 except _FetchError as failure:
                     offset = failure.offset
-                    was_there = answered_at is not None or getattr(failure.error, "begun", True)
+                    was_there = answered_at is not None or getattr(failure.error, "connected", True)
                     waited = time.monotonic() - (answered_at or start)
                     if not (failure.error.retryable and was_there) or waited > self._patience:
                         raise failure.error from None

@@ -27,7 +27,7 @@ def show(console: Console, sections: Iterable[Section]) -> None:
 
 def _build_grid(table_model: Table) -> table.Table:
     grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name, numeric in zip(table_model.head, table_model.find_numeric(), strict=True):
+    for name, numeric in zip(table_model.head, table_model.list_numeric_columns(), strict=True):
         grid.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in table_model.rows:
         grid.add_row(*map(_render_cell, row))

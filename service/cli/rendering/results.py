@@ -17,7 +17,7 @@ from service.core.outcome import Errored, Finding, Outcome
 from service.core.report import Report
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
-from service.errors import NOBODY_THERE, FaultCause
+from service.errors import SETUP_CAUSES, FaultCause
 from service.reporting.regression import is_unforgiven
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applicable")
@@ -103,7 +103,7 @@ class Tally:
     @property
     def absent_judge_cause(self) -> str | None:
         """The most common cause why no question was answered, if every cause means that the judge is absent; else None."""
-        if self.replies or not self.faults or not self.faults.keys() <= NOBODY_THERE:
+        if self.replies or not self.faults or not self.faults.keys() <= SETUP_CAUSES:
             return None
         return self.faults.most_common(1)[0][0]
 

@@ -17,8 +17,8 @@ from uvicorn.supervisors import Multiprocess
 
 from service import heap
 from service.api.app import create_app
+from service.api.cross_site import is_loopback
 from service.api.fairness.connections import Connection
-from service.api.foreign import is_loopback
 from service.cli.rendering.console import say
 from service.cli.serving.ending import StopSignal, force_exit_after
 from service.errors import SettingsError
@@ -45,7 +45,7 @@ def build_application(settings: Settings, token: str) -> FastAPI:
     """Build the application in a server process, which gets only the settings and the local token."""
     configure(settings.log_level)
     _tune_process()
-    app = create_app(settings, database=build_database(settings), apart=ScoringProcess())
+    app = create_app(settings, database=build_database(settings), large_scorer=ScoringProcess())
     add_pages(app, token=token)
     force_exit_after(app.state.stopping, grace=settings.graceful_seconds)
     return app
@@ -71,7 +71,7 @@ class ServerProcesses(Multiprocess):
 
 def _tune_process() -> None:
     """Tune this process for fast answers while its threads are busy."""
-    heap.own()
+    heap.claim_process()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
