@@ -40,7 +40,7 @@ def build_held_out(text: str, fit_id: str) -> HeldOutView | None:
     from service.calibration.results import read_report  # noqa: PLC0415 (it brings numpy)
 
     found = read_report(text)
-    judges = [*found.judges, *[one.report for one in found.juries]]
+    judges = found.all_judges
     return next((_build_view(one) for one in judges if one.fit_id == fit_id), None)
 
 
