@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from service.errors import NOBODY_THERE, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
+from service.errors import SETUP_CAUSES, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
 from service.reporting.escaping import escape_unprintable
 
 NO_JUDGE = {
@@ -46,7 +46,7 @@ def get_exit_code(error: CallgradeError) -> ExitCode:
     """
     if isinstance(error, RubricError | SettingsError):
         return ExitCode.CONFIG
-    if isinstance(error, JudgeDownError) and error.cause in NOBODY_THERE:
+    if isinstance(error, JudgeDownError) and error.cause in SETUP_CAUSES:
         return ExitCode.CONFIG
     return ExitCode.DATA if isinstance(error, InputError) else ExitCode.INTERNAL
 

@@ -123,7 +123,7 @@ def _hold_interrupts(task: asyncio.Task[Result], loop: asyncio.AbstractEventLoop
 
 def _waits(record: InputChoices, engine: Engine) -> bool:
     try:
-        return engine.waits(record.request)
+        return engine.must_wait(record.request)
     except InputError:
         return False  # told where it is scored
 

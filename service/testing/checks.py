@@ -85,7 +85,7 @@ class TraceChecker:
         return rubric
 
     def _score(self, request: ScoreRequest) -> Report:
-        if not self.engine.waits(request):
+        if not self.engine.must_wait(request):
             return self.engine.answer(request)
         return self.loop.run(self.engine.answer_async(request))
 

@@ -377,4 +377,4 @@ def test_another_server_is_told_as_such(run: Run) -> None:
         ran = run("batch", "status", ID, "--server", server.url)
         assert run("batch", "results", ID, "--server", server.url + "/x/").code == 4
     assert ran.code == 4
-    assert "the answer is none of callgrade's" in ran.err
+    assert "the answer does not come from callgrade" in ran.err

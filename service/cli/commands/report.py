@@ -46,10 +46,10 @@ def report(
     """
     from service.cli.reports import Reports
     from service.web.run_file import render_run_file
-    from service.web.trace.run import build_run_view, choose_whole
+    from service.web.trace.run import build_run_view, choose_full
 
     found = Reports(files).load()
-    whole = choose_whole(found.read, most)
+    whole = choose_full(found.read, most)
     scored = _pair(found, traces or (), whole, None if input_format == "auto" else input_format)
     view = build_run_view(title or ", ".join([file.name for file in files]), scored, whole)
     _write(html, render_run_file(view, _summarize(found)))

@@ -46,7 +46,7 @@ def run_serve(
     What is not given comes from the settings; SettingsError where one cannot be used.
     """
     from service.api.app import create_app
-    from service.api.fairness.connections import allow_files
+    from service.api.fairness.connections import raise_file_limit
     from service.cli.serving.ending import EndNotice
     from service.cli.serving.server import (
         LOG,
@@ -70,14 +70,14 @@ def run_serve(
     level = (log_level or read.log_level).upper()
     settings = replace(read, log_level=level, host=host or read.host)
     configure(level)
-    allow_files()
+    raise_file_limit()
     database = prepare_database(settings)
     prepare(database)
     make_first_key(settings, Keys(database))
     engine = build_engine(settings, database)
     # Here, also for workers: what cannot be used is told before anything listens.
     token = make_local_token()
-    app = add_pages(create_app(settings, engine=engine, database=database, apart=ScoringProcess()), token=token)
+    app = add_pages(create_app(settings, engine=engine, database=database, large_scorer=ScoringProcess()), token=token)
     log_warnings(engine.list_warnings())
     note_own_files(settings, database)
     with listener_at(settings.host, read.port if port is None else port) as listener:

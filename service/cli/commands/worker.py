@@ -63,7 +63,7 @@ def run_worker(*, log_level: str | None = None, workers: int | None = None, besi
         job_queue.prepare(database)
         if not beside:  # the process that this one is beside has done it
             note_own_files(settings, database)
-        heap.own()
+        heap.claim_process()
         pool = build_pool(settings, workers or count_cores())
         asyncio.run(work(settings, database, beside=beside, pool=pool))
     finally:

@@ -14,7 +14,7 @@ from service.cli.remote.tables import list_next_steps, render_end, show_many, sh
 from service.cli.rendering.console import say
 from service.client.blocking import BatchClient, CalibrationClient, JobClient
 from service.client.calls import AnyJob, J
-from service.client.watching import watch_job
+from service.client.watch import watch_job
 from service.store.jobs.batches import Batch
 from service.store.jobs.job import ENDED
 
@@ -97,7 +97,9 @@ def _follow(client: JobClient[J], name: str) -> J:
     command = name_command(client)
     try:
         with Progression(_name_verb(client), lines=True) as progression:
-            for job in watch_job(client, name, lost=lambda error: progression.tell(f"{error}; it is tried again")):
+            for job in watch_job(
+                client, name, on_disconnect=lambda error: progression.tell(f"{error}; it is tried again")
+            ):
                 progression.show(job)
                 require_judge(job)
                 if job.status in ENDED or job.status == "paused_budget":

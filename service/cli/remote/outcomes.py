@@ -19,7 +19,7 @@ from service.cli.remote.service import Service
 from service.cli.rendering.console import plural, say
 from service.client.blocking import BatchClient
 from service.client.outcome_lines import Kind
-from service.client.watching import PATIENCE
+from service.client.watch import PATIENCE_S
 from service.errors import CallgradeError
 from service.store.jobs.batches import Batch
 
@@ -90,7 +90,7 @@ class Fetch:
         batch_id: str,
         kind: Kind,
         *,
-        patience: float = PATIENCE,
+        patience: float = PATIENCE_S,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         """`patience`: seconds for which a service that cannot be reached is tried."""
@@ -121,7 +121,7 @@ class Fetch:
                     progression.show(batch)
                 except _Broken as broken:
                     offset = broken.offset
-                    was_there = answered_at is not None or getattr(broken.error, "begun", True)
+                    was_there = answered_at is not None or getattr(broken.error, "connected", True)
                     waited = time.monotonic() - (answered_at or begun)
                     if not (broken.error.retryable and was_there) or waited > self._patience:
                         raise broken.error from None

@@ -94,7 +94,7 @@ def _insist(send: Callable[[], T]) -> T:
         try:
             return send()
         except UnreachableError as error:
-            if not error.begun:
+            if not error.connected:
                 raise
             say("the connection broke; it is sent once more")
     return send()

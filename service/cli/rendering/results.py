@@ -17,7 +17,7 @@ from service.core.outcome import Errored, Finding, Outcome
 from service.core.report import Report
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
-from service.errors import NOBODY_THERE, FaultCause
+from service.errors import SETUP_CAUSES, FaultCause
 from service.reporting.regression import is_unforgiven
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applicable")
@@ -102,7 +102,7 @@ class Tally:
     @property
     def silent(self) -> str | None:
         """The cause for which no question was answered, where that is the same for all and no fault of theirs."""
-        if self.replies or not self.faults or not self.faults.keys() <= NOBODY_THERE:
+        if self.replies or not self.faults or not self.faults.keys() <= SETUP_CAUSES:
             return None
         return self.faults.most_common(1)[0][0]
 

@@ -17,8 +17,8 @@ from uvicorn.supervisors import Multiprocess
 
 from service import heap
 from service.api.app import create_app
+from service.api.cross_site import is_loopback
 from service.api.fairness.connections import Connection
-from service.api.foreign import is_loopback
 from service.cli.rendering.console import say
 from service.cli.serving.ending import EndNotice, end_by
 from service.errors import SettingsError
@@ -45,7 +45,7 @@ def build_application(settings: Settings, token: str) -> FastAPI:
     """The application of a worker process, which starts from nothing but the settings and the local token."""
     configure(settings.log_level)
     _own()
-    app = create_app(settings, database=build_database(settings), apart=ScoringProcess())
+    app = create_app(settings, database=build_database(settings), large_scorer=ScoringProcess())
     add_pages(app, token=token)
     end_by(app.state.stopping, grace=settings.graceful_seconds)
     return app
@@ -71,7 +71,7 @@ class Processes(Multiprocess):
 
 def _own() -> None:
     """Sets this process up for what it is for: to answer soon, whatever its threads are at."""
-    heap.own()
+    heap.claim_process()
     sys.setswitchinterval(SWITCH_S)
 
 
