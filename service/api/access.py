@@ -106,7 +106,7 @@ class Access:
 
     `keys` None: no request needs a key. `open_without_keys`: the same while the store has no key. A request that needs
     no key must not come from a web page of another site; `hosts` are names of the service besides the loopback's.
-    `sessions`: who is signed in to the pages; only page requests use it.
+    `sessions`: who is signed in to the pages; used for pages, and for API requests that our pages send.
     """
 
     def __init__(  # noqa: PLR0913 (each by name)

@@ -111,7 +111,7 @@ def create_app(
         redoc_url=None,
         # Spans and records would hold exception texts, which may quote a payload.
         telemetry={"tracing": False, "metrics": False, "logs": False},
-        # Given whole instead of included: a router between costs as much again for every request.
+        # Passed directly: an included router would double the cost of every request.
         lifespan=_build_lifespan(engine, database, readiness, large_scorer),
         routes=[
             *scoring.all(),
