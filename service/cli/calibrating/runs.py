@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.calibration.report.rendering import render_report_markdown, render_report_page
-from service.calibration.report.usefulness import HEAD, build_row, describe_use, list_cascades, list_judges
+from service.calibration.report.usefulness import HEAD, build_row, describe_use, list_cascades
 from service.calibration.report.wording import show_measure
 from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, read_report, render_json
 from service.cli.labelled import REPORT
@@ -51,7 +51,7 @@ def _write(run: CalibrationRun, out: Path) -> None:
 def _list_earlier(out: Path) -> set[str]:
     """List the fit files that an earlier run wrote into this folder, according to its report."""
     try:
-        written = {judge.fit_id for judge in list_judges(read_report((out / REPORT).read_bytes()))}
+        written = {judge.fit_id for judge in read_report((out / REPORT).read_bytes()).all_judges}
         return {build_file_name(fit) for fit in read_fits([out / "fits"]) if fit.id in written}
     except (FileNotFoundError, ValueError, SettingsError):
         return set()
@@ -66,7 +66,7 @@ def show_overview(report: CalibrationReport) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("judge", "criterion", "map", *COLUMNS.values()):
         table.add_column(name, overflow="fold")
-    judges = [*report.judges, *[jury.report for jury in report.juries]]
+    judges = report.all_judges
     for judge in judges:
         table.add_row(
             *map(_escape, (judge.name, judge.criterion, _render_method(judge))),
@@ -88,7 +88,7 @@ def _show_usefulness(report: CalibrationReport) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for at, name in enumerate(HEAD):
         table.add_column(name, overflow="fold", justify="left" if at < 2 else "right", no_wrap=at > 1)
-    judges = list_judges(report)
+    judges = report.all_judges
     for judge in judges:
         table.add_row(*map(_escape, build_row(judge)))
     build_reading_console().print(table)
