@@ -45,7 +45,7 @@ def test_from_files_to_files(files: Sources, tmp_path: Path, capsys: pytest.Capt
     assert report["source"] == "labels.jsonl"
     out = capsys.readouterr().out
     assert "human beside human" in out
-    assert "m0: ECE with groups dealt out 3 other ways: median" in out
+    assert "m0: ECE over 3 other splits of the groups: median" in out
     run_calibration(files, tmp_path / "again", QUICK)
     assert written(tmp_path / "again") == found
 
