@@ -18,18 +18,18 @@ from service.asking.cached_replies import KEPT, CachedReply, parse_cached
 from service.asking.calls import Observe, Pricing, find_no_price
 from service.asking.limits.payer import set_payer
 from service.asking.single_flight import SingleFlight
-from service.core.judging.ballots import is_split
 from service.core.judging.judges import Ask
 from service.core.judging.masking import UNMASKED, Masks, build_masks
 from service.core.judging.notes import CacheUse, JudgeReply, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.core.judging.questions import Question, build_question
 from service.core.judging.replies import Judgement, read_judgement
-from service.core.judging.sensitive import What
+from service.core.judging.sensitive_values import SensitiveKind
+from service.core.judging.voting import is_split
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
 from service.core.trace import Trace
-from service.errors import NOBODY_THERE, CallgradeError, JudgeError
+from service.errors import SETUP_CAUSES, CallgradeError, JudgeError
 
 DrawNonces = Callable[[], tuple[str, str]]
 """A new boundary and a new token."""
@@ -37,7 +37,7 @@ DrawNonces = Callable[[], tuple[str, str]]
 REPAIRED = frozenset({"unparseable", "invalid_judgement"})
 """The faults of a reply that asking once more may mend."""
 
-FALLEN_BACK = frozenset({*NOBODY_THERE, "provider_error", "timeout", "quota_exhausted"})
+FALLEN_BACK = frozenset({*SETUP_CAUSES, "provider_error", "timeout", "quota_exhausted"})
 """The faults for which another model is asked, where one is set."""
 
 NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")
@@ -77,7 +77,7 @@ class Judges:
     fallback: str | None = None
     """Asked where a model cannot be reached."""
     api_base: str | None = None
-    mask: frozenset[What] = frozenset()
+    mask: frozenset[SensitiveKind] = frozenset()
     """What no model is shown: stand-ins of the same form are, and the report has the real ones again."""
     route: str = ""
     """The way to them, as `build_route` has it: fits are bound to it."""
@@ -329,7 +329,7 @@ def _settle_vote(sent: _ModelQuestion, found: _Try, spending: Spending) -> Vote:
         return found
     spending.faults.append(found)
     masks = sent.question.masks
-    return Errored(found.cause, masks.show(found.reason) if masks else found.reason)
+    return Errored(found.cause, masks.unmask(found.reason) if masks else found.reason)
 
 
 class _Rounds(NamedTuple):
@@ -352,7 +352,7 @@ LONG = 200
 """Messages and calls from which on questions are put together in a thread: each shows all that was before it."""
 
 
-async def _build_questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[What]) -> list[Question]:
+async def _build_questions(asks: Iterable[Ask], trace: Trace, mask: frozenset[SensitiveKind]) -> list[Question]:
     asks = list(asks)
 
     def put() -> list[Question]:
@@ -367,10 +367,10 @@ def _unmask(judgement: Judgement, masks: Masks) -> Judgement:
     if not masks:
         return judgement
     claims = [
-        claim._replace(quote=masks.show(claim.quote), reason=masks.show(claim.reason)) for claim in judgement.claims
+        claim._replace(quote=masks.unmask(claim.quote), reason=masks.unmask(claim.reason)) for claim in judgement.claims
     ]
-    quotes, left_out = (tuple(map(masks.show, texts)) for texts in (judgement.quotes, judgement.left_out))
-    reason = masks.show(judgement.reason)
+    quotes, left_out = (tuple(map(masks.unmask, texts)) for texts in (judgement.quotes, judgement.left_out))
+    reason = masks.unmask(judgement.reason)
     return replace(judgement, reason=reason, quotes=quotes, claims=tuple(claims), left_out=left_out)
 
 

@@ -6,9 +6,9 @@ import json
 
 from service.calibration.predictions import AnswerId
 from service.calibration.report_predictions import build_prediction, choose_deciding, list_judged
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import JudgeCheck
-from service.core.judging.votes import JudgedScore
-from service.core.judging.withheld import WithheldJudgement
+from service.core.judging.withholding import WithheldJudgement
 from service.core.report import Report
 from service.core.rubric import Criterion, Rubric
 from service.store.labelling.drafts import LabelItem

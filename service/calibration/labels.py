@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, model_validator
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.core.judging.fits import Origin
-from service.core.models.invalid import list_problems
 from service.core.models.kinds import FrozenModel, Some
 from service.core.models.lazy import lazy
+from service.core.models.validation import list_problems
 from service.core.rubric import Stage
 from service.errors import InputError, Problem
 
@@ -257,9 +257,7 @@ def _read_head(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
     if missing:
         raise InputError.at("line 1", f"no column {', '.join(missing)}")
     if unknown or len(set(head)) < len(head):
-        raise InputError.at(
-            "line 1", f"unknown columns: {', '.join(unknown)}" if unknown else "a column stands there twice"
-        )
+        raise InputError.at("line 1", f"unknown columns: {', '.join(unknown)}" if unknown else "a column appears twice")
     return head
 
 

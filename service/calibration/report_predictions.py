@@ -8,15 +8,15 @@ from statistics import fmean
 
 from service.calibration.predictions import AnswerId, MemberAnswer, Prediction
 from service.core.judging.fits import join_models
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import JudgeCheck
 from service.core.judging.notes import JudgeNote, JudgeVote, sum_costs
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.votes import JudgedScore
-from service.core.judging.withheld import WithheldJudgement
+from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import Report, ReportOutcome
 from service.core.rubric import CompiledCriterion, Criterion, Rubric
-from service.errors import NOBODY_THERE, InputError
+from service.errors import SETUP_CAUSES, InputError
 
 DECIDED_BY_CODE = "code decides it, and nobody is asked"
 
@@ -56,7 +56,7 @@ def list_judges(rubric: Rubric, criterion: str) -> tuple[str, ...]:
 def find_evidence(rubric: Rubric, criterion: str) -> str:
     """Return the sha256 of how code gathers evidence for the judge of a criterion; empty where it gathers none."""
     check = find_criterion(rubric, criterion).check
-    return check.looks if isinstance(check, JudgeCheck) else ""
+    return check.evidence_digest if isinstance(check, JudgeCheck) else ""
 
 
 def read_prediction(
@@ -74,7 +74,7 @@ def read_prediction(
     outcomes = list_outcomes(report, answer_id.criterion)
     if not outcomes and steps is not None and not steps:
         return UnansweredItem(
-            answer_id, "its last message makes no call, and the judge is asked of calls", nothing_to_ask=True
+            answer_id, "its last message makes no call, and the judge is asked about calls", nothing_to_ask=True
         )
     judged = [one for one in outcomes if isinstance(one, JudgedScore | WithheldJudgement)]
     open_outcomes = [one for one in outcomes if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)]
@@ -84,7 +84,7 @@ def read_prediction(
     if not judged or unanswered:
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
         causes = [
-            outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in NOBODY_THERE
+            outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in SETUP_CAUSES
         ]
         if not reasons and outcomes:
             return UnansweredItem(answer_id, DECIDED_BY_CODE, nothing_to_ask=True)
@@ -100,7 +100,7 @@ def choose_deciding(
     judged: Sequence[JudgedScore | WithheldJudgement], criterion: Criterion
 ) -> JudgedScore | WithheldJudgement | None:
     """Choose the judgement that decides a criterion: its only one, or the lowest where it takes the worst; None if neither."""
-    alone = len(judged) == 1 or CompiledCriterion.of(criterion).takes_worst
+    alone = len(judged) == 1 or CompiledCriterion.of(criterion).takes_minimum
     return min(judged, key=lambda outcome: outcome.raw) if judged and alone else None
 
 
@@ -109,7 +109,7 @@ def _is_refuted(outcomes: Sequence[ReportOutcome], criterion: Criterion) -> bool
     failed = [
         one for one in outcomes if isinstance(one, Scored) and not isinstance(one, JudgedScore) and not one.passed
     ]
-    return bool(failed) and CompiledCriterion.of(criterion).takes_worst
+    return bool(failed) and CompiledCriterion.of(criterion).takes_minimum
 
 
 def list_judged(report: Report, criterion: str) -> list[JudgedScore | WithheldJudgement]:

@@ -51,7 +51,7 @@ def _find_due(case: Case, scope: Scope, path: str, turn: int | None) -> CallClas
     return "call" if scope.calls == "some" else None
 
 
-def find_unexpected(case: Case) -> frozenset[int]:
+def find_unexpected_steps(case: Case) -> frozenset[int]:
     """The steps that stand for no expected call and are not free either."""
     if not case.lists_calls:
         return NONE

@@ -13,10 +13,10 @@ from service.core.alignment.worth_table import FEW_PAIRS, ComparisonRules, PairW
 from service.core.alignment.worth_tables import WorthTables
 from service.core.checks import Aspect, Check, build_subject
 from service.core.critics import Match
-from service.core.expectations.expectation import NOTHING_LISTED, CallPattern, Expectation, ExpectedCall, Scope
+from service.core.expectations.expectation import EMPTY_LISTING, CallPattern, Expectation, ExpectedCall, Scope
 from service.core.expectations.result_match import match_result
 from service.core.expectations.templates import find_cost, has_matcher
-from service.core.json.text import read_structure
+from service.core.json.parsing import read_structure
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Scored, Skipped, build_failure
 from service.core.schemas import Dialect, SchemaProblem, Validator, build_validator
@@ -27,7 +27,7 @@ __all__ = ["Alignment", "Case", "Matching", "Pair", "build_call_path", "fold_nam
 
 T = TypeVar("T")
 
-BY_RESULT = 1e-4
+RESULT_WORTH = 1e-4
 """What a fitting result is worth: less than any difference of arguments that a rubric would see."""
 
 
@@ -55,7 +55,7 @@ class Matching:
         return replace(self, compat=False)
 
 
-_NOTHING_SAID: frozenset[Aspect] = frozenset()
+_NO_ASPECTS: frozenset[Aspect] = frozenset()
 
 
 class PlacedValue(NamedTuple):
@@ -69,7 +69,7 @@ class Case:
     """A trace with what was expected of it. What checks share is worked out here, once: what all ask for, at the start."""
 
     def __init__(self, trace: Trace, expectation: Expectation | None, matching: Matching) -> None:
-        listing = NOTHING_LISTED if expectation is None else expectation.list_sections()
+        listing = EMPTY_LISTING if expectation is None else expectation.list_sections()
         calls = len(trace.steps)
         self.trace = trace
         self.expectation = expectation
@@ -89,7 +89,7 @@ class Case:
         """Whether pairs are compared one by one; of more, those that are not equal differ."""
         self.meter = Meter(calls=calls)
         """What was done so far, of what one item may take."""
-        self.kept: dict[object, object] = {}
+        self.memo: dict[object, object] = {}
         """What was worked out so far, by keys of those who did."""
         self._schemas: dict[str, Validator | None] = {}
 
@@ -101,22 +101,22 @@ class Case:
             return PlacedValue("/output", given.content)
         return None if answer is None else PlacedValue("/answer", read_structure(answer))
 
-    def let_go(self) -> None:
+    def break_cycles(self) -> None:
         """Drops what refers back to the case, which is then freed as soon as nobody needs it: circles are freed at a cost."""
-        for name in ("worths", "comparing"):
+        for name in ("worths", "comparison_rules"):
             self.__dict__.pop(name, None)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """What `make` gave the first time it was asked for under this key."""
-        if key not in self.kept:
-            self.kept[key] = make()
-        return self.kept[key]  # pyright: ignore[reportReturnType] (what `make` gave)
+        if key not in self.memo:
+            self.memo[key] = make()
+        return self.memo[key]  # pyright: ignore[reportReturnType] (what `make` gave)
 
     @lazy
-    def asides(self) -> frozenset[Aspect]:
+    def other_aspects(self) -> frozenset[Aspect]:
         """What the expectation says beside which calls are right and with which arguments: most say nothing."""
         if self.expectation is None:
-            return _NOTHING_SAID
+            return _NO_ASPECTS
         said: set[Aspect] = set()
         if self.expectation.state is not None:
             said.add("state")
@@ -130,26 +130,26 @@ class Case:
                 for _, pattern in wanted.options:
                     if "result" in pattern.__pydantic_fields_set__:  # (as `says_result`)
                         said.add("result")
-        return frozenset(said) if said else _NOTHING_SAID
+        return frozenset(said) if said else _NO_ASPECTS
 
-    def find_offered(self, step: Step) -> ToolDef | None:
+    def find_offered_tool(self, step: Step) -> ToolDef | None:
         """The tool that a step calls, if it was on offer by then."""
         offers = self.trace.offers
         came = offers.get(step.call.name) if offers else None
         return self.catalogue.get(step.call.name) if came is None or came.step <= step.index else None
 
-    def find_schema(self, step: Step) -> Validator | None:
+    def find_validator(self, step: Step) -> Validator | None:
         """The compiled schema of the tool a step calls, where there is one that can be used."""
         name = step.call.name
         if name not in self._schemas:
             tool = self.catalogue.get(name)
             try:
-                self._schemas[name] = self.schema(tool) if tool and tool.parameters is not None else None
+                self._schemas[name] = self.compile_schema(tool) if tool and tool.parameters is not None else None
             except SchemaProblem:
                 self._schemas[name] = None
         return self._schemas[name]
 
-    def schema(self, tool: ToolDef, dialect: Dialect = "auto", *, formats: bool = True) -> Validator:
+    def compile_schema(self, tool: ToolDef, dialect: Dialect = "auto", *, formats: bool = True) -> Validator:
         """The compiled parameters schema of a tool. Raises SchemaProblem where it cannot be used."""
         kept = tool.memo.get((dialect, formats))
         if kept is None:
@@ -164,7 +164,7 @@ class Case:
         """What names that are the same have in common."""
         return fold_name(name) if self.matching.fold_names else name
 
-    def explain_absence(self, turn: int | None) -> Skipped | None:
+    def explain_missing_turn(self, turn: int | None) -> Skipped | None:
         """Why nothing can be said of a turn, if the trace does not have it."""
         if turn is None or 1 <= turn <= self.trace.turns or (turn == 0 and self.find_steps(0)):
             return None
@@ -182,7 +182,7 @@ class Case:
         return {turn: tuple(steps) for turn, steps in found.items()}
 
     @lazy
-    def live_turns(self) -> Sequence[int]:
+    def active_turns(self) -> Sequence[int]:
         """The turns in which the model called or said something."""
         acted = {step.turn for step in self.trace.steps}
         spoke = {one.turn for one in self.trace.messages if one.role == "assistant" and one.text}
@@ -210,14 +210,14 @@ class Case:
         return WorthTables(self)
 
     @lazy
-    def comparing(self) -> ComparisonRules:
+    def comparison_rules(self) -> ComparisonRules:
         """How an expected call and one made are compared."""
         return ComparisonRules(
             worth=self._weigh_pair, is_plain=self._is_plain, cost=self._find_cost, defaults=self._find_defaults
         )
 
     def _weigh_pair(self, pattern: CallPattern, step: Step) -> PairWorth:
-        return PairWorth(self.worth(pattern, step), self.agrees(pattern, step))
+        return PairWorth(self.compute_worth(pattern, step), self.agrees(pattern, step))
 
     def _is_plain(self, pattern: CallPattern) -> bool:
         return self.matching.arguments.is_plain(self, pattern) and not has_matcher(pattern.result)
@@ -227,36 +227,36 @@ class Case:
         return max(own, self.matching.cost)
 
     def _find_defaults(self, step: Step) -> Mapping[str, JsonValue]:
-        schema = self.find_schema(step)
+        schema = self.find_validator(step)
         return {} if schema is None else schema.defaults
 
     def agrees(self, pattern: CallPattern, step: Step) -> bool:
         """Whether a call's arguments are all that the pattern asks for."""
-        return pattern.args is None or self._find_pair_value(pattern, step) == 1.0
+        return pattern.args is None or self._score_pair(pattern, step) == 1.0
 
-    def worth(self, pattern: CallPattern, step: Step) -> float:
+    def compute_worth(self, pattern: CallPattern, step: Step) -> float:
         """What pairing these two of one name is worth: their arguments, and among equals the result."""
-        arguments = self._find_pair_value(pattern, step)
-        return arguments + (BY_RESULT * _score_result(pattern, step) if pattern.says_result else 0.0)
+        arguments = self._score_pair(pattern, step)
+        return arguments + (RESULT_WORTH * _score_result(pattern, step) if pattern.says_result else 0.0)
 
-    def _find_pair_value(self, pattern: CallPattern, step: Step) -> float:
+    def _score_pair(self, pattern: CallPattern, step: Step) -> float:
         """Worked out once: alignment asks for it, and so does whoever looks for calls that could be an expected one."""
         key = ("pair", id(pattern), step.index)
-        if key not in self.kept:
-            self.kept[key] = self.matching.arguments.pair_value(self, pattern, step)
-        return self.kept[key]  # pyright: ignore[reportReturnType] (what `pair_value` gave)
+        if key not in self.memo:
+            self.memo[key] = self.matching.arguments.score_pair(self, pattern, step)
+        return self.memo[key]  # pyright: ignore[reportReturnType] (what `score_pair` gave)
 
-    def find_meeting(self, expected: int) -> frozenset[int]:
+    def find_matching_steps(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by tool, turn and arguments. OverBudgetError beyond the budget."""
-        return self.once(("meeting", expected), lambda: self._find_meeting(expected))
+        return self.once(("meeting", expected), lambda: self._find_matching_steps(expected))
 
-    def find_naming(self, expected: int) -> frozenset[int]:
+    def find_candidate_steps(self, expected: int) -> frozenset[int]:
         """The calls that can be an expected one by their tool and their turn."""
         wanted = self.expected_calls[expected]
         due = frozenset([(self.make_name_key(p.tool), p.turn, wanted.turn) for _, p in wanted.options])
-        return self.once(("naming", due), lambda: self._find_naming(wanted))
+        return self.once(("naming", due), lambda: self._find_candidate_steps(wanted))
 
-    def _find_naming(self, wanted: ExpectedCall) -> frozenset[int]:
+    def _find_candidate_steps(self, wanted: ExpectedCall) -> frozenset[int]:
         found: set[int] = set()
         for _, pattern in wanted.options:
             made = self.worths.find_steps(self.make_name_key(pattern.tool))
@@ -264,10 +264,10 @@ class Case:
         self.meter.spend("comparisons", len(found))
         return frozenset(found)
 
-    def _find_meeting(self, expected: int) -> frozenset[int]:
+    def _find_matching_steps(self, expected: int) -> frozenset[int]:
         wanted, steps = self.expected_calls[expected], self.trace.steps
         if all(pattern.args is None for _, pattern in wanted.options):
-            return self.find_naming(expected)
+            return self.find_candidate_steps(expected)
         found: set[int] = set()
         for option, (_, pattern) in enumerate(wanted.options):
             named = self.worths.find_steps(self.make_name_key(pattern.tool))
@@ -280,7 +280,7 @@ class Case:
         return frozenset(found)
 
     @lazy
-    def one_too_many(self) -> frozenset[int]:
+    def chargeable_steps(self) -> frozenset[int]:
         """The steps that would count as a call too many if they stood for no expected call."""
         return frozenset([step.index for step in self.trace.steps if isinstance(self.score_unexpected(step), Scored)])
 
@@ -289,7 +289,7 @@ class Case:
         return self.once(("unexpected", step.index), lambda: self._score_unexpected(step))
 
     def _score_unexpected(self, step: Step) -> Outcome | None:
-        if not self.once(("charges", step.turn), lambda: self._charges(step.turn)):
+        if not self.once(("charges", step.turn), lambda: self._counts_extra_calls(step.turn)):
             return None
         tool = self.catalogue.get(step.call.name)
         if tool is not None and tool.read_only:
@@ -308,11 +308,11 @@ class Case:
             found[turn] = (*found.get(turn, ()), scope)
         return found
 
-    def _charges(self, turn: int) -> bool:
+    def _counts_extra_calls(self, turn: int) -> bool:
         """Whether a call that is not listed is one too many in this turn."""
-        return any(scope.lists_calls for scope in self.find_scopes(turn)) and not self._allows(turn)
+        return any(scope.lists_calls for scope in self.find_scopes(turn)) and not self._allows_extra_calls(turn)
 
-    def _allows(self, turn: int) -> bool:
+    def _allows_extra_calls(self, turn: int) -> bool:
         """Whether calls beyond the listed ones are fine: the turn's word goes before the trace's, the rubric's comes last."""
         scopes = self.find_scopes(turn)
         said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]

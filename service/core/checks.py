@@ -70,10 +70,10 @@ def build_subject(step: int | None, turn: int | None) -> Subject:
 class Check(FrozenModel):
     """The base of all checks. A subclass names its `kind` and lives in one file with its doctests."""
 
-    by_default: ClassVar[Aggregate] = "mean"
+    default_aggregate: ClassVar[Aggregate] = "mean"
     """How a criterion folds the outcomes when the rubric does not say."""
 
-    stands_alone: ClassVar[bool] = False
+    ignores_step_failures: ClassVar[bool] = False
     """Whether it says something of a step whatever went wrong before at that step; it is then blocked with the turn alone."""
 
     reads: ClassVar[frozenset[Aspect]] = frozenset()
@@ -82,7 +82,7 @@ class Check(FrozenModel):
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call"})
     """What of a trace it looks at: where a part of that kind could not be read, what rests on it is open."""
 
-    nothing: ClassVar[Skipped | None] = None
+    idle_outcome: ClassVar[Skipped | None] = None
     """What it comes to where an expectation says nothing of what it reads. None: it looks at more than expectations."""
 
     has_own_number: ClassVar[bool] = False
@@ -96,12 +96,12 @@ class Check(FrozenModel):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """The outcomes that code decides."""
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """What pairing these two is worth, 0..1; only checks that compare arguments say anything."""
         return 0.0
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
-        """Whether `pair_value` follows from which arguments both sides have and which of them are equal, by typed equality."""
+        """Whether `score_pair` follows from which arguments both sides have and which of them are equal, by typed equality."""
         return False
 
 

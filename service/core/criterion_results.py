@@ -156,7 +156,7 @@ def _fold_measured(criterion: CompiledCriterion, applying: Iterable[Outcome], *,
 
 
 def _fold_worth(criterion: CompiledCriterion, pairs: Sequence[tuple[float, float]], *, failed: bool) -> CriterionWorth:
-    if criterion.takes_worst:
+    if criterion.takes_minimum:
         return CriterionWorth(min([value for value, _ in pairs]), min([decided for _, decided in pairs]), failed)
     size = len(pairs)
     return CriterionWorth(

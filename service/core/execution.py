@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, JsonValue, SkipValidation, Validatio
 from service.core.case import Case
 from service.core.conclusion.conclude import conclude
 from service.core.gates.schema import SchemaGate
-from service.core.models.invalid import list_problems
 from service.core.models.light import light
+from service.core.models.validation import list_problems
 from service.core.outcome import Scored
 from service.core.plan import Plan, plan
 from service.core.report import ExecutedScore, Report
@@ -42,9 +42,9 @@ class SandboxReply(BaseModel):
 
 @light
 class SandboxState(State):
-    """The state that a sandbox came to. `unmade` are the steps of which nobody knows a result: it was not sent them."""
+    """The state that a sandbox came to. `skipped_steps` are the steps of which nobody knows a result: it was not sent them."""
 
-    unmade: frozenset[int] = frozenset()
+    skipped_steps: frozenset[int] = frozenset()
 
 
 def needs_execution(trace: Trace) -> bool:
@@ -52,7 +52,7 @@ def needs_execution(trace: Trace) -> bool:
     return trace.state is None or "final" not in trace.state.captured
 
 
-def list_runnable(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tuple[Step, ...]:
+def list_runnable_steps(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tuple[Step, ...]:
     """The calls to run: those that the rubric's schema gate (the usual one, where it has none) does not fail.
 
     `invalid`: those too. A call whose arguments are no object, or not known, can never be run.
@@ -69,7 +69,7 @@ def list_runnable(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tup
     return tuple([step for step in steps if step.index not in bad])
 
 
-def build_order(trace: Trace, steps: Iterable[Step]) -> dict[str, JsonValue]:
+def build_sandbox_request(trace: Trace, steps: Iterable[Step]) -> dict[str, JsonValue]:
     """What the sandbox is sent: `{"initial": state | null, "calls": [{"id", "name", "arguments"}]}`.
 
     The ids are ours: a model's may be absent, or given twice.
@@ -96,10 +96,12 @@ def add_execution(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trac
     if results.keys() != {_build_id(step) for step in steps}:
         raise SandboxError("the reply does not have one result for each call it was sent")
     done = tuple([replace(step, result=step.result or results.get(_build_id(step))) for step in trace.steps])
-    unmade = frozenset([step.index for step in done if step.result is None])
+    skipped_steps = frozenset([step.index for step in done if step.result is None])
     state = trace.state or State()
     return replace(
-        trace, steps=done, state=SandboxState(state.initial, reply.final, state.captured | {"final"}, unmade=unmade)
+        trace,
+        steps=done,
+        state=SandboxState(state.initial, reply.final, state.captured | {"final"}, skipped_steps=skipped_steps),
     )
 
 
@@ -121,11 +123,11 @@ def add_executed_score(report: Report, attempted: Plan) -> Report:
     Judges have no part in it: another set of calls would be other questions.
     """
     trace = attempted.trace
-    unmade = trace.state.unmade if isinstance(trace.state, SandboxState) else frozenset[int]()
+    skipped_steps = trace.state.skipped_steps if isinstance(trace.state, SandboxState) else frozenset[int]()
     failed = [step.index for step in trace.steps if step.result is not None and step.result.is_error]
-    if not unmade and not failed:
+    if not skipped_steps and not failed:
         return report
-    steps = [step for step in trace.steps if step.index not in unmade and step.index not in set(failed)]
+    steps = [step for step in trace.steps if step.index not in skipped_steps and step.index not in set(failed)]
     kept = tuple([replace(step, index=index) for index, step in enumerate(steps)])
     other = conclude(plan(replace(trace, steps=kept), attempted.rubric, attempted.expectation), mode="off")
     return replace(report, executed=ExecutedScore(other.verdict, other.score, other.coverage, len(kept)))

@@ -198,7 +198,7 @@ class PartialOutcome:
     passed: bool = True
     """Whether all of the decided part passed."""
     findings: tuple[Finding, ...] = ()
-    banned: Finding | None = None
+    ban_finding: Finding | None = None
     """What is wrong where the words do fit; None where they should."""
 
 

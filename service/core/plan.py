@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from service.core.call_decisions import Decision, find_decisions, find_unexpected
+from service.core.call_decisions import Decision, find_decisions, find_unexpected_steps
 from service.core.case import Alignment, Case
 from service.core.checks import WHOLE, Aspect, Check, Subject, collect_outcomes
 from service.core.expectations.expectation import Expectation, ExpectedCall, Listing
 from service.core.expectations.ignored_arguments import leave_out_arguments
 from service.core.expectations.merging import merge_expectations
+from service.core.judging.judged_outcomes import PendingOutcome
 from service.core.judging.judges import WORDS, Ask, JudgeCheck, is_answered
-from service.core.judging.votes import PendingOutcome
 from service.core.models.light import light
 from service.core.outcome import PERFECT, Outcome, PartialOutcome, Scored, SkipCause, Skipped, is_open
 from service.core.results.failures.marking import mark_failures
 from service.core.rubric import CompiledCriterion, Rubric
 from service.core.trace import Trace
-from service.core.unread_parts import CheckReach, leave_open
+from service.core.unread_parts import CheckReach, open_unread_outcomes
 
 PlannedOutcome = tuple[Subject, Outcome | Ask | PendingOutcome]
 """What one criterion says of one thing: an outcome, or the questions whose replies will make one."""
@@ -33,7 +33,7 @@ class CriterionPlan:
     outcomes: Sequence[PlannedOutcome]
     open: bool
     """Whether an outcome waits for a judge."""
-    saved: int = 0
+    questions_saved: int = 0
     """How many questions code has answered in the judge's place."""
     perfect: bool = False
     """Whether every outcome is PERFECT."""
@@ -64,12 +64,12 @@ class Plan:
     alignment: Alignment
     expected_calls: tuple[ExpectedCall, ...]
     criteria: tuple[CriterionPlan, ...]
-    blocked: tuple[BlockedAsk, ...]
+    blocked_asks: tuple[BlockedAsk, ...]
     """Questions that a failed check makes needless."""
-    saved: int
+    questions_saved: int
     """How many questions code has answered in a judge's place."""
     decisions: tuple[Decision, ...]
-    unexpected: frozenset[int]
+    unexpected_steps: frozenset[int]
     """The steps that are a call too many."""
 
     @property
@@ -100,10 +100,10 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
     unblocked = _plan_criteria(case, rubric)
     blockers = _Blockers(unblocked)
     criteria = tuple([_block_criterion(one, blockers) for one in unblocked]) if blockers.by_rank else unblocked
-    decisions, unexpected = find_decisions(case), find_unexpected(case)
+    decisions, unexpected_steps = find_decisions(case), find_unexpected_steps(case)
     alignment = case.alignment if case.expected_calls else NO_ALIGNMENT
     if "worths" in case.__dict__:
-        case.let_go()
+        case.break_cycles()
     return Plan(
         trace=trace,
         rubric=rubric,
@@ -112,17 +112,17 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
         alignment=alignment,
         expected_calls=case.expected_calls,
         criteria=criteria,
-        blocked=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
-        saved=_count_saved(criteria) if rubric.judge_ids else 0,
+        blocked_asks=tuple(_iter_blocked_asks(unblocked, criteria)) if blockers.by_rank else (),
+        questions_saved=_count_saved(criteria) if rubric.judge_ids else 0,
         decisions=decisions,
-        unexpected=unexpected,
+        unexpected_steps=unexpected_steps,
     )
 
 
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
     """Every criterion with its outcomes. Code looks first: what it has answered need not be asked."""
-    aspects = case.asides if rubric.has_narrow_checks and not case.trace.unread else None
-    kept = rubric.plans.get(aspects)
+    aspects = case.other_aspects if rubric.has_idle_checks and not case.trace.unread else None
+    kept = rubric.plan_cache.get(aspects)
     split: _Split = _split_criteria(rubric, aspects) if kept is None else kept  # pyright: ignore[reportAssignmentType] (what was put there)
     checked = {**split.idle, **{one.id: _look(case, one, rubric) for one in split.looking}}
     asked = {one.id: _ask(case, one, rubric, checked) for one in split.judged} if split.judged else {}
@@ -146,19 +146,19 @@ def _split_criteria(rubric: Rubric, aspects: frozenset[Aspect] | None) -> _Split
     idle = {
         one.id: _plan_idle(one, nothing.cause, nothing.reason)
         for one in criteria
-        if not one.judged and (nothing := one.check.nothing) is not None and aspects is not None
+        if not one.judged and (nothing := one.check.idle_outcome) is not None and aspects is not None
         if not aspects & one.reads
     }
     looking = tuple([one for one in criteria if not one.judged and one.id not in idle])
     split = _Split(tuple([one.id for one in criteria]), idle, looking, tuple([one for one in criteria if one.judged]))
-    rubric.plans[aspects] = split
+    rubric.plan_cache[aspects] = split
     return split
 
 
 def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
     seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
     if case.trace.unread:
-        seen = leave_open(_find_reach(criterion.check, case), seen, case.trace.unread)
+        seen = open_unread_outcomes(_find_reach(criterion.check, case), seen, case.trace.unread)
     at_steps = True
     for subject, found in seen:
         if found is not PERFECT:
@@ -206,10 +206,10 @@ def _ask(
     )
     judges = rubric.judges_by_id
     asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
-        case, partial(check.asks, criterion=criterion.id, judges=judges, answered=answered)
+        case, partial(check.build_asks, criterion=criterion.id, judges=judges, answered=answered)
     )
     if case.trace.unread:
-        asked = leave_open(CheckReach(check.parts(judges), False), asked, case.trace.unread)
+        asked = open_unread_outcomes(CheckReach(check.find_parts(judges), False), asked, case.trace.unread)
     if before is None:
         return _plan_asked(criterion, asked)
     needless = build_needless(check.unless)
@@ -294,7 +294,7 @@ def _count_saved(criteria: Iterable[CriterionPlan]) -> int:
     saved = 0
     for one in criteria:
         if one.criterion.judged:
-            saved += one.saved
+            saved += one.questions_saved
             for _, found in one.outcomes:
                 saved += type(found) is not Skipped and isinstance(found, Scored)
     return saved
@@ -341,9 +341,15 @@ def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPla
     active = blockers.before(criterion.rank + criterion.judged)
     if not active:
         return before
-    outcomes = [_block_outcome(planned, active, alone=criterion.check.stands_alone) for planned in before.outcomes]
+    outcomes = [
+        _block_outcome(planned, active, alone=criterion.check.ignores_step_failures) for planned in before.outcomes
+    ]
     return CriterionPlan(
-        criterion, outcomes, before.open and any(list_asks(found) for _, found in outcomes), before.saved, blocked=True
+        criterion,
+        outcomes,
+        before.open and any(list_asks(found) for _, found in outcomes),
+        before.questions_saved,
+        blocked=True,
     )
 
 

@@ -9,9 +9,9 @@ from pydantic import SerializeAsAny
 
 from service.core.call_decisions import Decision
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
-from service.core.judging.votes import JudgedScore, MixedScore, UnsureJudgement
-from service.core.judging.withheld import WithheldJudgement
-from service.core.models.light import KeepsJson, light
+from service.core.judging.judged_outcomes import JudgedScore, MixedScore, UnsureJudgement
+from service.core.judging.withholding import WithheldJudgement
+from service.core.models.light import HasCachedJson, light
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
@@ -21,10 +21,10 @@ JudgeMode = Literal["off", "cached", "live", "fresh"]
 """How a caller wants judges asked."""
 
 
-Asking = JudgeMode | Literal["none"]
+AppliedJudgeMode = JudgeMode | Literal["none"]
 """How they were: `none` where nobody said, and no judge is set up."""
 
-Scope = Literal["code", "full"]
+ReportScope = Literal["code", "full"]
 """code: the caller said that no judge is asked, and a judge's criterion applied. full: all that the rubric looks at."""
 
 STAND_IN = "callgrade/stand-in"
@@ -84,7 +84,7 @@ class LooseOutcome:
 
 
 @light
-class CriterionScore(KeepsJson):
+class CriterionScore(HasCachedJson):
     """One criterion over the whole trace. `value` is None where it was not measured or did not apply."""
 
     id: str
@@ -200,7 +200,7 @@ class Provenance:
     """What produced the report. Tokens are those the replies took when they were made, cached ones too; unknown is None."""
 
     engine: str
-    judges: Asking
+    judges: AppliedJudgeMode
     judge_model: str | None
     """The models that answered, as their providers name them, with commas between; None where none did."""
     stand_in: bool
@@ -237,7 +237,7 @@ class Report:
     format: str = ""
     """The format in which the trace was read: as it says, else as was guessed. Empty in reports of before engine 4."""
     rubric: RubricRef
-    scope: Scope = "full"
+    scope: ReportScope = "full"
     verdict: Verdict
     score: float | None
     """The weighted estimate over what was measured."""

@@ -82,9 +82,9 @@ class CompiledCriterion:
     weight: float
     blocking: bool
     must_pass: bool
-    insists: bool
+    requires_outcome: bool
     """Whether it was asked for by name that it pass, so that not knowing is not enough."""
-    takes_worst: bool
+    takes_minimum: bool
     """Whether the minimum of its outcomes is its value, not their mean."""
     check: Check
     reads: frozenset[Aspect]
@@ -102,8 +102,8 @@ class CompiledCriterion:
             weight=read_weight(criterion.weight),
             blocking=criterion.blocking,
             must_pass=criterion.must_pass or criterion.blocking,
-            insists=criterion.must_pass,
-            takes_worst=(criterion.aggregate or type(check).by_default) == "min",
+            requires_outcome=criterion.must_pass,
+            takes_minimum=(criterion.aggregate or type(check).default_aggregate) == "min",
             check=check,
             reads=check.aspects(),
             judged=isinstance(check, JudgeCheck),
@@ -184,17 +184,17 @@ class Rubric(FrozenModel):
         )
 
     @lazy
-    def folds(self) -> dict[object, object]:
+    def fold_cache(self) -> dict[object, object]:
         """What its criteria came to before, by what each of them did: kept by whoever folds them, and bounded there."""
         return {}
 
     @lazy
-    def has_narrow_checks(self) -> bool:
+    def has_idle_checks(self) -> bool:
         """Whether any of its checks has nothing to look at where an expectation does not speak of it."""
-        return any(one.check.nothing is not None for one in self.compiled_criteria)
+        return any(one.check.idle_outcome is not None for one in self.compiled_criteria)
 
     @lazy
-    def plans(self) -> dict[object, object]:
+    def plan_cache(self) -> dict[object, object]:
         """How its criteria divide, by what an expectation says beside the calls: kept by whoever plans."""
         return {}
 
@@ -228,7 +228,7 @@ class Rubric(FrozenModel):
     @lazy
     def matching(self) -> Matching:
         """How calls are paired: the first check that compares arguments decides between calls of one tool."""
-        scorers = [c.check for c in self.compiled_criteria if type(c.check).pair_value is not Check.pair_value]
+        scorers = [c.check for c in self.compiled_criteria if type(c.check).score_pair is not Check.score_pair]
         return Matching(
             fold_names=self.fold_names,
             arguments=scorers[0] if scorers else ArgumentsGate(),

@@ -23,12 +23,12 @@ from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 
 Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
 
-Ending = Literal["pass", "warn", "fail"] | None
+WorldVerdict = Literal["pass", "warn", "fail"] | None
 """What one world comes to; None where nothing is left to average."""
 
 Range = tuple[float, float]
 
-NOISE = 1e-9
+TOLERANCE = 1e-9
 """Scores this close to a threshold have reached it: weights such as 0.7 and 0.3 do not add up exactly."""
 
 
@@ -46,7 +46,7 @@ class StageWorld(NamedTuple):
     """What a stage comes to with what is open taken in one way."""
 
     score: Score
-    ending: Ending
+    verdict: WorldVerdict
 
 
 NO_STAGE = StageWorld(NO_SCORE, None)
@@ -56,7 +56,7 @@ class World(NamedTuple):
     """The same of a trace or step, with its stages."""
 
     score: Score
-    ending: Ending
+    verdict: WorldVerdict
     stages: Mapping[Stage, StageWorld]
 
 
@@ -76,33 +76,33 @@ def fold_world(worths: Sequence[Weighted], rubric: Rubric) -> World:
     else:
         weights = rubric.stage_weights
         score = _average_scores([(weights[stage], found.score) for stage, found in stages.items()])
-    ending = _decide_ending(worths, score, rubric.thresholds)
+    verdict = _decide_world_verdict(worths, score, rubric.thresholds)
     if rubric.verdict == "worst_stage":
-        ending = _pick_worst([ending, *[of_stage for _, of_stage in stages.values()]])
-    return World(score, ending, stages)
+        verdict = _pick_worst([verdict, *[of_stage for _, of_stage in stages.values()]])
+    return World(score, verdict, stages)
 
 
-def _pick_worst(endings: Iterable[Ending]) -> Ending:
-    return max(endings, key=lambda ending: _SEVERITY[ending])
+def _pick_worst(verdicts: Iterable[WorldVerdict]) -> WorldVerdict:
+    return max(verdicts, key=lambda verdict: _SEVERITY[verdict])
 
 
-_SEVERITY: dict[Ending, int] = {None: 0, "pass": 1, "warn": 2, "fail": 3}
+_SEVERITY: dict[WorldVerdict, int] = {None: 0, "pass": 1, "warn": 2, "fail": 3}
 
 
 def _build_stage_world(worths: Sequence[Weighted], thresholds: Thresholds) -> StageWorld:
     score = _average_worths(worths)
-    return StageWorld(score, _decide_ending(worths, score, thresholds))
+    return StageWorld(score, _decide_world_verdict(worths, score, thresholds))
 
 
-def _decide_ending(worths: Iterable[Weighted], score: Score, thresholds: Thresholds) -> Ending:
+def _decide_world_verdict(worths: Iterable[Weighted], score: Score, thresholds: Thresholds) -> WorldVerdict:
     for criterion, worth in worths:
         if worth.failed and criterion.must_pass:
             return "fail"
     if score.decided is None:
         return None
-    if score.decided < thresholds.fail - NOISE:
+    if score.decided < thresholds.fail - TOLERANCE:
         return "fail"
-    return "warn" if score.decided < thresholds.warn - NOISE else "pass"
+    return "warn" if score.decided < thresholds.warn - TOLERANCE else "pass"
 
 
 def _average_worths(worths: Sequence[Weighted]) -> Score:
@@ -150,8 +150,8 @@ class StagedFold(NamedTuple):
 
     whole: Fold
     stages: tuple[tuple[Stage, Fold], ...]
-    worst: Ending
-    best: Ending
+    worst: WorldVerdict
+    best: WorldVerdict
     failing: tuple[str, ...]
     """The criteria with an outcome that did not pass."""
     clean: bool
@@ -166,12 +166,12 @@ MAX_KEPT_FOLDS = 1_024
 def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFold:
     """The verdicts and scores of criteria, by stage and altogether. What a rubric's criteria came to before is kept."""
     key = (*results,)
-    kept = rubric.folds.get(key)
+    kept = rubric.fold_cache.get(key)
     if kept is not None:
         return kept  # pyright: ignore[reportReturnType] (what was put there)
-    if len(rubric.folds) >= MAX_KEPT_FOLDS:
-        rubric.folds.clear()
-    folded = rubric.folds[key] = _fold_results(results, rubric)
+    if len(rubric.fold_cache) >= MAX_KEPT_FOLDS:
+        rubric.fold_cache.clear()
+    folded = rubric.fold_cache[key] = _fold_results(results, rubric)
     return folded
 
 
@@ -182,7 +182,7 @@ def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedF
         measured = fold_world([(one.criterion, one.measured) for one in results if one.measured is not None], rubric)
         best = fold_world([(one.criterion, one.best) for one in results if one.best is not None], rubric)
     worlds = (measured, worst, best)
-    least = rubric.thresholds.min_coverage - NOISE
+    least = rubric.thresholds.min_coverage - TOLERANCE
     covered = _compute_stage_coverages(results)
     stages: list[tuple[Stage, Fold]] = [
         (stage, _fold([world.stages.get(stage, NO_STAGE) for world in worlds], coverage, least))
@@ -192,12 +192,12 @@ def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedF
     failing = tuple([one.criterion.id for one in results if one.failed])
     clean = not [one for one in results if not one.clean]
     first: Stage | None = next((stage for stage, fold in stages if fold.verdict == "fail"), None)
-    return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.ending, best.ending, failing, clean, first)
+    return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.verdict, best.verdict, failing, clean, first)
 
 
 def _fold(worlds: Sequence[World | StageWorld], coverage: float | None, least: float) -> Fold:
     measured, worst, best = worlds
-    verdict = _decide_verdict(worst.ending, best.ending, coverage, least)
+    verdict = _decide_verdict(worst.verdict, best.verdict, coverage, least)
     if verdict == "not_applicable":
         return NOTHING
     low, high = worst.score, best.score
@@ -211,7 +211,7 @@ def _fold(worlds: Sequence[World | StageWorld], coverage: float | None, least: f
     )
 
 
-def _decide_verdict(worst: Ending, best: Ending, coverage: float | None, least: float) -> Verdict:
+def _decide_verdict(worst: WorldVerdict, best: WorldVerdict, coverage: float | None, least: float) -> Verdict:
     if best == "fail":
         return "fail"
     if coverage is None and worst != "fail":
@@ -243,7 +243,7 @@ def _compute_whole_coverage(
     return _average([(weights[stage], coverage) for stage, coverage in covered.items() if coverage is not None])
 
 
-def find_deciding(results: Sequence[CriterionResult], folded: StagedFold, rubric: Rubric) -> frozenset[str]:
+def find_deciding_criteria(results: Sequence[CriterionResult], folded: StagedFold, rubric: Rubric) -> frozenset[str]:
     """The criteria whose open outcomes decide: at worst, with all others at best, they change what the best world comes to.
 
     Where none does alone, all that are open do. None where no answer could change anything.
@@ -261,11 +261,11 @@ def find_deciding(results: Sequence[CriterionResult], folded: StagedFold, rubric
 
 
 def _find_tipping(
-    group: Iterable[CriterionResult], results: Sequence[CriterionResult], best: Ending, rubric: Rubric
+    group: Iterable[CriterionResult], results: Sequence[CriterionResult], best: WorldVerdict, rubric: Rubric
 ) -> Sequence[CriterionResult]:
     """Those of a stage that change what the best world comes to: all that cost it so much, or more."""
     by_loss = sorted(group, key=_compute_loss)
-    return by_loss[bisect_left(by_loss, True, key=lambda one: _fold_with_worst(results, one, rubric).ending != best) :]
+    return by_loss[bisect_left(by_loss, True, key=lambda one: _fold_with_worst(results, one, rubric).verdict != best) :]
 
 
 def _compute_loss(one: CriterionResult) -> float:
@@ -289,12 +289,12 @@ def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rub
     else:
         return PERFECT_STEP if perfect else NOTHING  # what the rest would come to
     key = tuple([_make_key(criterion, outcome) for criterion, outcome in outcomes])
-    kept = None if None in key else rubric.folds.get(("step", key))
+    kept = None if None in key else rubric.fold_cache.get(("step", key))
     if kept is not None:
         return kept  # pyright: ignore[reportReturnType] (what was put there)
     fold = fold_results([fold_criterion(criterion, (outcome,)) for criterion, outcome in outcomes], rubric).whole
-    if None not in key and len(rubric.folds) < MAX_KEPT_FOLDS:
-        rubric.folds["step", key] = fold
+    if None not in key and len(rubric.fold_cache) < MAX_KEPT_FOLDS:
+        rubric.fold_cache["step", key] = fold
     return fold
 
 

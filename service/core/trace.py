@@ -176,7 +176,7 @@ class AgentOutput:
 
 
 @light
-class Unread:
+class UnreadablePart:
     """A part of the source that could not be read: a call, a result, a text of the assistant's, or something else."""
 
     kind: UnreadKind
@@ -207,7 +207,7 @@ class Trace:
     turns: int
     state: State | None = None
     raw: JsonValue = None
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadablePart, ...] = ()
     usage: ResourceUsage | None = None
     """What all of it took, replies that call nothing included."""
     offers: Mapping[str, Offer] = field(default_factory=dict[str, Offer])

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from service.core.checks import Part, Subject
 from service.core.outcome import Finding, Skipped
-from service.core.trace import Unread
+from service.core.trace import UnreadablePart
 
 T = TypeVar("T")
 
@@ -28,16 +28,16 @@ def build_missing_result(path: str) -> Skipped:
 
 
 class CheckReach(NamedTuple):
-    """What a check looks at of a trace, and whether it holds the trace against an expectation."""
+    """What a check reach at of a trace, and whether it holds the trace against an expectation."""
 
     parts: frozenset[Part]
     expects: bool
     lists_calls: bool = False
-    """Whether it looks which calls are right, and something says so: one call more would be looked at."""
+    """Whether it reach which calls are right, and something says so: one call more would be looked at."""
 
 
-def leave_open(
-    looks: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], unread: Iterable[Unread]
+def open_unread_outcomes(
+    reach: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], unread: Iterable[UnreadablePart]
 ) -> Sequence[tuple[Subject, T | Skipped]]:
     """The outcomes of a check with those open that rest on a part that could not be read.
 
@@ -45,23 +45,23 @@ def leave_open(
     whole (a call that is missing, too many calls, their order) may be due to it. A result leaves open all that is said of its
     step and of what follows. What does not apply whatever was called stays so.
     """
-    parts = [part for part in unread if part.kind in looks.parts]
+    parts = [part for part in unread if part.kind in reach.parts]
     calls = [(Subject(turn=part.turn), _build_unread(part)) for part in parts if part.kind == "call"]
-    if looks.expects and all(_is_free(outcome) for _, outcome in outcomes):
-        return [*outcomes, *calls] if looks.lists_calls else outcomes
-    return [*_open_outcomes(looks, outcomes, parts), *calls]
+    if reach.expects and all(_is_free(outcome) for _, outcome in outcomes):
+        return [*outcomes, *calls] if reach.lists_calls else outcomes
+    return [*_open_outcomes(reach, outcomes, parts), *calls]
 
 
 def _open_outcomes(
-    looks: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], parts: Sequence[Unread]
+    reach: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], parts: Sequence[UnreadablePart]
 ) -> Iterator[tuple[Subject, T | Skipped]]:
-    lost = _index_parts(looks, parts)
+    lost = _index_parts(reach, parts)
     for subject, outcome in outcomes:
-        part = None if looks.expects and _is_free(outcome) else lost.find(subject)
+        part = None if reach.expects and _is_free(outcome) else lost.find(subject)
         yield subject, outcome if part is None else _build_unread(part)
 
 
-def _build_unread(part: Unread) -> Skipped:
+def _build_unread(part: UnreadablePart) -> Skipped:
     return Skipped("unread", part.reason, (Finding(f"unread_{part.kind}", part.reason, part.path),))
 
 
@@ -72,17 +72,17 @@ def _is_free(outcome: object) -> bool:
 class _LostParts(NamedTuple):
     """The first of the parts that leave open what is said of a step, of a turn, or of the trace."""
 
-    any: Unread | None
-    of_step: Unread | None
+    any: UnreadablePart | None
+    of_step: UnreadablePart | None
     """Of those that belong to a step the one of the first: it reaches that step and all later ones."""
-    of_later_steps: Unread | None
+    of_later_steps: UnreadablePart | None
     """Of those that belong to none the one of the first turn, where results are retold: it reaches the steps of later turns."""
-    of_later_turns: Unread | None
+    of_later_turns: UnreadablePart | None
     """That of the first turn of those that reach all turns after them."""
-    of_turns: Mapping[int, Unread]
+    of_turns: Mapping[int, UnreadablePart]
     """Those that reach their own turn alone."""
 
-    def find(self, subject: Subject) -> Unread | None:
+    def find(self, subject: Subject) -> UnreadablePart | None:
         """A part on which what is said of a subject rests; None where there is none."""
         if subject.step is not None:
             if self.of_step is not None and subject.step >= (self.of_step.step or 0):
@@ -93,12 +93,12 @@ class _LostParts(NamedTuple):
         return _take_from(self.of_later_turns, subject.turn) or self.of_turns.get(subject.turn)
 
 
-def _take_from(part: Unread | None, turn: int | None) -> Unread | None:
+def _take_from(part: UnreadablePart | None, turn: int | None) -> UnreadablePart | None:
     return part if part is not None and turn is not None and turn >= part.turn else None
 
 
-def _index_parts(looks: CheckReach, parts: Sequence[Unread]) -> _LostParts:
-    retells = "result" in looks.parts
+def _index_parts(reach: CheckReach, parts: Sequence[UnreadablePart]) -> _LostParts:
+    retells = "result" in reach.parts
     lasting = [part for part in parts if retells and part.kind != "text"]
     return _LostParts(
         any=parts[0] if parts else None,
@@ -109,5 +109,5 @@ def _index_parts(looks: CheckReach, parts: Sequence[Unread]) -> _LostParts:
     )
 
 
-def _get_turn(part: Unread) -> int:
+def _get_turn(part: UnreadablePart) -> int:
     return part.turn

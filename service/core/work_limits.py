@@ -86,7 +86,7 @@ class Meter:
 
     >>> meter = Meter({"names": 3})
     >>> meter.spend("names", 2)
-    >>> meter.affords("names", 2), meter.get_left("names")
+    >>> meter.can_afford("names", 2), meter.get_remaining("names")
     (False, 1)
     """
 
@@ -95,13 +95,13 @@ class Meter:
         self.limits = limits if calls <= FEW_CALLS else _raise_limits(limits, calls)
         self.spent: dict[Work, int] = {**_NOTHING_SPENT}
 
-    def get_left(self, work: Work) -> int:
+    def get_remaining(self, work: Work) -> int:
         """How much more of it there may be."""
         return self.limits[work] - self.spent[work]
 
-    def affords(self, work: Work, units: int) -> bool:
+    def can_afford(self, work: Work, units: int) -> bool:
         """Whether so much more is within the limit."""
-        return units <= self.get_left(work)
+        return units <= self.get_remaining(work)
 
     def spend(self, work: Work, units: int = 1) -> None:
         """Counts work that is about to be done. Raises OverBudgetError where it goes over the limit."""

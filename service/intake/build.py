@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
-from service.core.json.text import UnreadableError, parse, read_structure
+from service.core.json.parsing import UnreadableError, parse, read_structure
 from service.core.trace import (
     CUSTOM_TOOL,
     AgentOutput,
@@ -25,7 +25,7 @@ from service.core.trace import (
     ToolDef,
     ToolResult,
     Trace,
-    Unread,
+    UnreadablePart,
     UnreadKind,
 )
 from service.intake.pairing import Answers, ResultEntry, pair
@@ -73,14 +73,14 @@ def build_custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCa
     return ToolCall(call_id or None, name, None, text, CUSTOM_TOOL)
 
 
-def read_result_content(given: JsonValue) -> JsonValue:
+def read_result_content(raw: JsonValue) -> JsonValue:
     """Return what a tool returned. Text that spells a JSON object or array is parsed; other text stays text.
 
     A bare `123456` stays a string, since many ids look like numbers; so does text that is almost JSON. Parts that are
     all text are joined, one part per line; other parts (images, search results) are kept as given.
     """
-    text = _join_texts(given) if isinstance(given, list) else given
-    return read_structure(text) if isinstance(text, str) else given
+    text = _join_texts(raw) if isinstance(raw, list) else raw
+    return read_structure(text) if isinstance(text, str) else raw
 
 
 def _join_texts(parts: Sequence[JsonValue]) -> str | None:
@@ -129,7 +129,7 @@ class Transcript:
         self._calls: list[Step] = []
         self._results: list[ResultEntry] = []
         self._answers: Answers = {}
-        self._unread: list[Unread | UnreadCalls] = []
+        self._unread: list[UnreadablePart | UnreadCalls] = []
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
         self._tools: set[str] = set()
@@ -259,13 +259,13 @@ class Transcript:
             output=output,
         )
 
-    def list_unread(self, calls: Iterable[ToolCall]) -> tuple[Unread, ...]:
+    def list_unread(self, calls: Iterable[ToolCall]) -> tuple[UnreadablePart, ...]:
         """List what was reported as unread, given the calls of the trace."""
         known = TraceCalls(calls)
-        unread: list[Unread] = []
+        unread: list[UnreadablePart] = []
         others = self._others.copy()
         for entry in self._unread:
-            if isinstance(entry, Unread):
+            if isinstance(entry, UnreadablePart):
                 unread.append(entry)
                 continue
             left = known.drop_repeated(entry.calls, by_id=entry.by_id)
@@ -308,8 +308,8 @@ MAX_NAMED_OTHERS = 50
 """Distinct descriptions of unread parts of the kind "other" that are named one by one."""
 
 
-def _describe_unread(kind: UnreadKind, path: str, what: str, turn: int) -> Unread:
-    return Unread(kind, path, f"{what} is not read", turn)
+def _describe_unread(kind: UnreadKind, path: str, what: str, turn: int) -> UnreadablePart:
+    return UnreadablePart(kind, path, f"{what} is not read", turn)
 
 
 def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> None:
@@ -317,10 +317,12 @@ def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> No
     others[what] = first, count + 1
 
 
-def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[Unread]:
+def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:
     """Iterate over unread parts that leave nothing open: the first `MAX_NAMED_OTHERS` descriptions, then how many more."""
     for what, (path, count) in islice(others.items(), MAX_NAMED_OTHERS):
         places = "" if count == 1 else f", in {count} places"
-        yield Unread("other", path, f"{what} is not read{places}", 0)
+        yield UnreadablePart("other", path, f"{what} is not read{places}", 0)
     if len(others) > MAX_NAMED_OTHERS:
-        yield Unread("other", "", f"{len(others) - MAX_NAMED_OTHERS} more sorts of members and parts are not read", 0)
+        yield UnreadablePart(
+            "other", "", f"{len(others) - MAX_NAMED_OTHERS} more sorts of members and parts are not read", 0
+        )

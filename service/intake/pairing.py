@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from service.core.json.values import equals
 from service.core.models.light import light
-from service.core.trace import Step, ToolResult, Unread
+from service.core.trace import Step, ToolResult, UnreadablePart
 
 Answers = dict[int, ToolResult | None]
 
@@ -40,7 +40,7 @@ class Pairing:
     """Results by the index of the call that each answers, and the results that answer none."""
 
     answers: Answers
-    unread: Sequence[Unread] = ()
+    unread: Sequence[UnreadablePart] = ()
 
 
 def pair(calls: Sequence[Step], results: Sequence[ResultEntry], answered: Mapping[int, ToolResult | None]) -> Pairing:
@@ -50,7 +50,7 @@ def pair(calls: Sequence[Step], results: Sequence[ResultEntry], answered: Mappin
     """
     answers: Answers = dict(answered)
     unnamed: list[ResultEntry] = []
-    unread: list[Unread] = []
+    unread: list[UnreadablePart] = []
     by_id = _ById(calls, answers)
     for result in results:
         index = by_id.take(result)
@@ -59,10 +59,10 @@ def pair(calls: Sequence[Step], results: Sequence[ResultEntry], answered: Mappin
         elif index not in answers or answers[index] is None:
             answers[index] = result.result
         elif _contradicts(answers[index], result.result):
-            unread.append(Unread("result", result.path, "a second result of one call is not read", result.turn))
+            unread.append(UnreadablePart("result", result.path, "a second result of one call is not read", result.turn))
     orphans = _match_rest(calls, unnamed, answers)
     reason = "a result answers no call of the trace: its call is missing"
-    unread += [Unread("call", orphan.path, reason, orphan.turn) for orphan in orphans]
+    unread += [UnreadablePart("call", orphan.path, reason, orphan.turn) for orphan in orphans]
     return Pairing(answers, [part for part in unread if part.path])
 
 

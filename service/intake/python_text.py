@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.json.text import MAX_DEPTH, MAX_DIGITS
+from service.core.json.parsing import MAX_DEPTH, MAX_DIGITS
 from service.intake.texts import unfence
 
 MAX_CHARS = 100_000

@@ -9,7 +9,7 @@ from typing import Literal, Required, cast
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from service.core.json.text import parse_or_none
+from service.core.json.parsing import parse_or_none
 from service.intake.build import Transcript
 from service.intake.chat import CallShape, ChatMessage
 from service.intake.shapes import OPEN

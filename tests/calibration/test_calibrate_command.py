@@ -59,7 +59,7 @@ def test_from_files_to_files(made: tuple[Path, str], files: Sources, tmp_path: P
     assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
     assert report["source"] == "labels.jsonl"
     assert "human beside human" in out
-    assert "m0: ECE with groups dealt out 3 other ways: median" in out
+    assert "m0: ECE over 3 other splits of the groups: median" in out
     run_calibration(files, tmp_path / "again", QUICK)
     assert written(tmp_path / "again") == found
 

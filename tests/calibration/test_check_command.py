@@ -137,7 +137,7 @@ def test_what_nobody_answers_is_no_drift(
     assert check_calibration(run, labels, sampling=Sampling(40)) == ExitCode.DATA
     told = capsys.readouterr().err
     assert "8 items without an answer, left out on both sides" in told
-    assert "fault-refusal-x8 answered, and no fit for good applies" in told
+    assert "fault-refusal-x8 answered; no fit for good applies" in told
 
 
 def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from service.calibration.report.rendering import render_report_markdown
 from service.calibration.report_predictions import list_judged, read_prediction
 from service.calibration.run import calibrate
 from service.core.judging.fits import Fit, join_models
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Judge
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore
 from tests.calibration.label_sets import drawn
 
 MODELS = ["m0", "m1", "m2"]

@@ -256,9 +256,7 @@ def test_judges_with_gaps_are_tried_on_the_same_side() -> None:
 def test_what_is_of_no_item_is_left_out_and_told() -> None:
     labels, predictions = drawn(200)
     strange = Prediction(id="nowhere", criterion="c", raw=0.5, model="m0")
-    assert (
-        "1 predictions are of no labelled item" in calibrate(labels, [*predictions, strange], QUICK).report.remarks[0]
-    )
+    assert "1 predictions match no labelled item" in calibrate(labels, [*predictions, strange], QUICK).report.remarks[0]
     with pytest.raises(InputError, match="no prediction"):
         calibrate(labels, [strange], QUICK)
 

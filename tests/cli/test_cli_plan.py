@@ -7,10 +7,10 @@ import json
 import pytest
 
 import service
-from service.cli.rendering.demo import DemoCase, demo_cases
+from service.cli.rendering.demo import DemoCase, list_demo_cases
 from tests.cli.cli_run import Run
 
-CASES = demo_cases()
+CASES = list_demo_cases()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])
@@ -22,12 +22,12 @@ def test_a_plan_tells_what_is_asked_and_what_is_blocked(case: DemoCase, run: Run
     asks = [(a["criterion"], a["judge"], a["step"], a["question"]) for a in trace["asks"]]
     assert asks == [(a.criterion, a.judge.id, a.step, a.judge.question) for a in plan.asks]
     assert [(b["criterion"], b["step"], b["why"]) for b in trace["blocked"]] == [
-        (b.ask.criterion, b.ask.step, b.why) for b in plan.blocked
+        (b.ask.criterion, b.ask.step, b.why) for b in plan.blocked_asks
     ]
-    assert told["totals"] == {"traces": 1, "questions": len(plan.asks), "blocked": len(plan.blocked), "refused": 0}
+    assert told["totals"] == {"traces": 1, "questions": len(plan.asks), "blocked": len(plan.blocked_asks), "refused": 0}
     table = run("plan", "-", stdin=body).out
     assert all(ask.judge.id in table for ask in plan.asks)
-    assert table.count("not asked: ") == len(plan.blocked)
+    assert table.count("not asked: ") == len(plan.blocked_asks)
 
 
 def test_totals_of_many_and_of_none(run: Run) -> None:
@@ -67,4 +67,4 @@ def test_an_unknown_price_is_said_and_no_model_is_a_matter_of_configuration(
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/of-our-own")
     ran = run("plan", "-", "--price", "--format", "json", stdin=body)
     assert (ran.code, json.loads(ran.out)["totals"]["cost_usd"]) == (0, None)
-    assert "no price is known of it" in run("plan", "-", "--price", stdin=body).out
+    assert "its price is unknown" in run("plan", "-", "--price", stdin=body).out

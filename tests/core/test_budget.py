@@ -18,7 +18,7 @@ from service.core.evidence.facts.fact_index import MAX_VALUES_HELD
 from service.core.expectations.expectation import CallPattern
 from service.core.gates.names import find_near
 from service.core.json.contents import Contents
-from service.core.json.differences import JsonChange, Patterns, Places, covers
+from service.core.json.differences import ChangeIndex, JsonChange, PointerPatterns, covers
 from service.core.json.values import equals
 from service.core.judging.judges import Ask, Judge
 from service.core.outcome import Skipped
@@ -191,7 +191,7 @@ def test_suggestions_are_bounded_in_number_and_length():
 
 def test_the_limits_grow_with_the_calls_that_were_made():
     small, large = Meter(calls=1), Meter(calls=60_000)
-    assert all(large.get_left(work) >= small.get_left(work) for work in LIMITS)
+    assert all(large.get_remaining(work) >= small.get_remaining(work) for work in LIMITS)
     with pytest.raises(OverBudgetError, match=r"^50001 outcomes; at most 50000 in one item$"):
         small.spend("outcomes", MAX_OUTCOMES + 1)
 
@@ -275,7 +275,7 @@ def test_what_a_call_returned_is_not_taken_for_what_it_was_given():
 
 @pytest.mark.parametrize("together", [False, True])
 def test_a_chain_is_paid_for_as_it_is_looked_for(together: bool):
-    """Places with one call and places with several: neither may be looked for without end."""
+    """ChangeIndex with one call and places with several: neither may be looked for without end."""
     asked: list[tuple[int, int]] = []
     places = [list(range(100))] if together else [[n] for n in range(100)]
     with pytest.raises(OverBudgetError):
@@ -321,7 +321,7 @@ PATHS = st.lists(st.sampled_from(["a", "b", "ab", "a!", "0"]), max_size=3).map(
 def test_places_find_what_looking_at_all_finds(paths, path):
     changes = [JsonChange("add", one) for one in sorted(paths)]
     touching = [one for one in changes if covers(one.path, path) or covers(path, one.path)]
-    assert Places(changes).find_touching(path, 10) == sorted(touching, key=lambda one: one.path)
+    assert ChangeIndex(changes).find_touching(path, 10) == sorted(touching, key=lambda one: one.path)
 
 
 @TRIES
@@ -331,4 +331,4 @@ def test_patterns_find_the_first_that_fits(patterns, path):
         one, other = path.split("/"), pattern.split("/")
         return len(one) == len(other) and all(w in ("*", t) for t, w in zip(one, other, strict=True))
 
-    assert Patterns(patterns).find_first(path) == next((one for one in patterns if fits(one)), None)
+    assert PointerPatterns(patterns).find_first(path) == next((one for one in patterns if fits(one)), None)

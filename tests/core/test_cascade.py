@@ -9,11 +9,11 @@ import pytest
 
 from service import conclude, plan, report_json, score
 from service.core.evidence.evidenced import EvidencedScore
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore
 from service.core.outcome import Errored, Scored, Skipped
 from tests.fits import make_fit
 
@@ -60,7 +60,7 @@ def outcome_of(report: Any, criterion: str) -> Any:
 def test_what_code_proves_wrong_is_not_asked():
     made = plan(request(FLIPPED))
     assert "grounded" not in criteria(made)
-    assert made.saved == 1
+    assert made.questions_saved == 1
     outcome = outcome_of(conclude(made, {}), "grounded")
     assert isinstance(outcome, EvidencedScore)
     assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["scale_flip"])
@@ -181,7 +181,7 @@ BOUND: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("fields", "check", "status"), [case[1:] for case in BOUND], ids=[case[0] for case in BOUND])
 def test_a_fit_is_bound_to_all_that_is_asked(fields: dict[str, Any], check: dict[str, Any], status: str) -> None:
     [fitted] = [ask for ask in plan(request(FREE)).asks if ask.criterion == "grounded"]
-    bound = {"judge": fitted.judge.id, "judge_digest": fitted.judge.digest, "evidence": fitted.looks}
+    bound = {"judge": fitted.judge.id, "judge_digest": fitted.judge.digest, "evidence": fitted.evidence_digest}
     fit = make_fit(**{**bound, "model": "m", "criterion": "grounded", "assembly": ASSEMBLY, **fields})
     asked = request(FREE, **check)
     if check.get("kind") == "judge":

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.core.json.text import MAX_DEPTH, MAX_DIGITS, UnreadableError, parse
+from service.core.json.parsing import MAX_DEPTH, MAX_DIGITS, UnreadableError, parse
 from service.intake.build import build_tool_call, read_result_content
 
 

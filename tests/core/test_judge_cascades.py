@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from service import Plan, conclude
-from service.core.conclusion.conclude import list_further_asks
+from service.core.conclusion.conclude import list_next_asks
 from service.core.judging.fits import Binding, Fit, Guarantee
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.votes import JudgedScore
 from service.core.outcome import Errored
 from service.core.plan import plan
 from service.core.report import Report
@@ -86,7 +86,7 @@ def run(made: Plan, *shares: float | str, fits: tuple[Fit, ...] = FITS) -> tuple
     given_, asks, known = iter(shares), made.asks, dict[str, Any]()
     while asks:
         known |= {ask.key: answer(ask, next(given_)) for ask in asks}
-        asks = list_further_asks(made, known, fits=fits)
+        asks = list_next_asks(made, known, fits=fits)
     return conclude(made, known, mode="live", fits=fits), len(known)
 
 

@@ -15,14 +15,14 @@ from pydantic import ValidationError
 
 from service import Plan, conclude, plan, report_json
 from service.core.hollow_answers import MASTER_KEYS, is_hollow
-from service.core.judging.focus import render_view
+from service.core.judging.focus import render_part
 from service.core.judging.grades import CANNOT_TELL, Worth
+from service.core.judging.judged_outcomes import JudgedScore, UnsureJudgement, judge_ask
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.notes import JudgeNote, JudgeReply, JudgeVote, Vote, is_same_model, sum_costs, sum_counts
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import JudgedClaim, Judgement
-from service.core.judging.votes import JudgedScore, UnsureJudgement, judge_ask
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped, is_open
 from service.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import read_report
@@ -76,8 +76,8 @@ def test_a_packaged_judge_is_complete(file: Any) -> None:
     assert all(label.means for label in made.scale.values()), "each label has its anchor"
     assert any(label.value < made.threshold for label in made.scale.values())
     assert 2 <= len(made.examples) <= 3
-    assert all(set(example.shown) <= set(made.views) for example in made.examples)
-    named = {part for part in made.views if f"`{part}`" in made.question}
+    assert all(set(example.shown) <= set(made.part_names) for example in made.examples)
+    named = {part for part in made.part_names if f"`{part}`" in made.question}
     assert named, "the question names what it is about as it is shown"
 
 
@@ -531,7 +531,7 @@ def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
 def test_a_hollow_text_beside_a_full_one_is_left_out() -> None:
     made = planned(RESULT, {"assistant": "Thought process:"}, {"assistant": "Paid."})
     (ask,) = [ask for ask in made.asks if ask.criterion == "grounded"]
-    assert render_view("said", made.trace, ask.scene) == ["Paid."]
+    assert render_part("said", made.trace, ask.focus) == ["Paid."]
 
 
 # What is asked, and when
@@ -627,7 +627,7 @@ def test_a_judge_is_asked_what_code_has_not_decided(
     assert [ask.key for ask in made.asks] == want
     for found in settled(made, "it"):
         assert isinstance(found, str) or found == Skipped("not_applicable", "code has decided it")
-    assert made.blocked == (), "what need not be asked is not missing"
+    assert made.blocked_asks == (), "what need not be asked is not missing"
 
 
 TOOLS = [{"name": "f", "parameters": {"type": "object", "required": ["a"]}}]

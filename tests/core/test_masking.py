@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.core.judging.masking import Masks, build_masks
-from service.core.judging.sensitive import What, iter_leaves
+from service.core.judging.sensitive_values import SensitiveKind, iter_leaves
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
 from tests.bulk import examples
 
-ALL: frozenset[What] = frozenset({"secrets", "identifiers", "contacts"})
+ALL: frozenset[SensitiveKind] = frozenset({"secrets", "identifiers", "contacts"})
 
 
 def trace(user: str = "", arguments: Any = None, result: Any = None, answer: str = "") -> Trace:
@@ -72,15 +72,15 @@ MASKED = [
 
 
 @pytest.mark.parametrize(("sort", "value", "result"), MASKED, ids=[f"{s} {v}"[:50] for s, v, _ in MASKED])
-def test_it_is_masked(sort: What, value: Any, result: Any):
+def test_it_is_masked(sort: SensitiveKind, value: Any, result: Any):
     masks = build_masks(trace(result=result), frozenset({sort}))
-    hidden = masks.hide(result)
+    hidden = masks.mask(result)
     assert masks
     assert str(value) not in json.dumps(hidden)
     assert shape(hidden) == shape(result)
-    assert masks.show(json.dumps(hidden)) == json.dumps(result)
-    others: frozenset[What] = ALL - {sort}
-    assert build_masks(trace(result=result), others).hide(result) == result
+    assert masks.unmask(json.dumps(hidden)) == json.dumps(result)
+    others: frozenset[SensitiveKind] = ALL - {sort}
+    assert build_masks(trace(result=result), others).mask(result) == result
 
 
 KEPT = [
@@ -111,7 +111,7 @@ KEPT = [
 
 @pytest.mark.parametrize("result", KEPT, ids=lambda result: str(result)[:50])
 def test_it_is_not_masked(result: Any):
-    assert build_masks(trace(result=result), ALL).hide(result) == result
+    assert build_masks(trace(result=result), ALL).mask(result) == result
 
 
 SAME = [
@@ -140,15 +140,15 @@ SAME = [
 def test_the_same_value_is_the_same_stand_in(value: str, text: str, same: bool):
     """In prose with other separators or in other case, but not within something longer, and not as an amount."""
     masks = build_masks(trace(arguments={"flight_number": value}, answer=text), ALL)
-    assert (masks.hide(text) != text) is same
-    assert masks.show(str(masks.hide(text))) == text
-    letters = re.sub(r"[\W_]", "", str(masks.hide(value))).lower()
-    assert (letters in re.sub(r"[ -]", "", str(masks.hide(text))).lower()) is same
+    assert (masks.mask(text) != text) is same
+    assert masks.unmask(str(masks.mask(text))) == text
+    letters = re.sub(r"[\W_]", "", str(masks.mask(value))).lower()
+    assert (letters in re.sub(r"[ -]", "", str(masks.mask(text))).lower()) is same
 
 
 def test_a_number_and_its_text_stay_the_same_value():
     masks = build_masks(trace(arguments={"order_id": "88214"}, result={"order": {"id": 88214}}), ALL)
-    hidden: Any = masks.hide({"order_id": "88214", "order": {"id": 88214}})
+    hidden: Any = masks.mask({"order_id": "88214", "order": {"id": 88214}})
     assert hidden["order_id"] == str(hidden["order"]["id"]) != "88214"
 
 
@@ -160,12 +160,12 @@ def test_a_number_that_is_also_an_amount_stays():
 
 def test_a_value_that_is_also_a_key_stays():
     seen = {"cards": {"card_1234": {"id": "card_1234"}}}
-    assert build_masks(trace(result=seen), ALL).hide(seen) == seen
+    assert build_masks(trace(result=seen), ALL).mask(seen) == seen
 
 
 def test_what_receipts_show_stays():
     masks = build_masks(trace(user="4111-1111-1111-1111, jane@shop.example.com"), ALL)
-    card, mail = str(masks.hide("4111-1111-1111-1111, jane@shop.example.com")).split(", ")
+    card, mail = str(masks.mask("4111-1111-1111-1111, jane@shop.example.com")).split(", ")
     assert card.endswith("-1111")
     assert card[:14] != "4111-1111-1111"
     assert mail.endswith(".com")
@@ -175,7 +175,7 @@ def test_what_receipts_show_stays():
 def test_nothing_to_mask():
     masks = build_masks(trace(user="Hello"), ALL)
     assert not masks
-    assert (masks.hide({"a": ["Hello"]}), masks.show("Hello")) == ({"a": ["Hello"]}, "Hello")
+    assert (masks.mask({"a": ["Hello"]}), masks.unmask("Hello")) == ({"a": ["Hello"]}, "Hello")
     assert not build_masks(trace(result={"order_id": "8821-A"}), frozenset())
     assert not Masks()
 
@@ -183,12 +183,12 @@ def test_nothing_to_mask():
 def test_the_stand_in_is_the_same_in_every_process():
     """It is part of a cache key: a change here makes caches of masked questions worthless."""
     masks = build_masks(trace(arguments={"order_id": "8821-A"}), ALL)
-    assert masks.hide("8821-A") == "7872-O"
+    assert masks.mask("8821-A") == "7872-O"
 
 
 def test_the_value_is_not_changed_in_place():
     value: Any = {"a": [{"order_id": "8821-A"}]}
-    build_masks(trace(result=value), ALL).hide(value)
+    build_masks(trace(result=value), ALL).mask(value)
     assert value == {"a": [{"order_id": "8821-A"}]}
 
 
@@ -196,7 +196,7 @@ def test_any_depth():
     deep: Any = {"order_id": "8821-A"}
     for _ in range(5000):
         deep = [deep]
-    hidden = build_masks(trace(result=deep), ALL).hide(deep)
+    hidden = build_masks(trace(result=deep), ALL).mask(deep)
     for _ in range(5000):
         hidden = hidden[0]  # pyright: ignore
     assert hidden != {"order_id": "8821-A"}
@@ -208,9 +208,9 @@ def test_any_depth():
 def test_a_text_made_to_be_slow_is_read_in_full(clump: str):
     text = clump * (50_000 // len(clump)) + " A-5512"
     masks = build_masks(trace(user=text, arguments={"order_id": "A-5512"}), ALL)
-    hidden = masks.hide(text)
+    hidden = masks.mask(text)
     assert "A-5512" not in str(hidden)
-    assert masks.show(str(hidden)) == text
+    assert masks.unmask(str(hidden)) == text
 
 
 # Laws.
@@ -239,23 +239,23 @@ def texts(one: Trace) -> list[str]:
 def test_what_was_hidden_can_be_shown(one: Trace):
     masks = build_masks(one, ALL)
     for text in texts(one):
-        assert masks.show(str(masks.hide(text))) == text
+        assert masks.unmask(str(masks.mask(text))) == text
 
 
 @given(TRACES)
 def test_two_values_share_no_stand_in_and_none_stands_in_the_trace(one: Trace):
     masks = build_masks(one, ALL)
-    cores, others = set(masks.there.entries), {entry.other for entry in masks.there.entries.values()}
+    cores, others = set(masks.forward.entries), {entry.other for entry in masks.forward.entries.values()}
     assert len(others) == len(cores)
     assert not cores & others
-    assert all(masks.show(text) == text for text in texts(one))
+    assert all(masks.unmask(text) == text for text in texts(one))
 
 
 @given(TRACES)
 def test_the_shape_stays(one: Trace):
     masks = build_masks(one, ALL)
     for value in [*texts(one), dict(one.steps[0].call.arguments or {}), one.steps[0].result.content]:  # type: ignore[union-attr]
-        hidden = masks.hide(value)
+        hidden = masks.mask(value)
         assert shape(hidden) == shape(value)
         assert type(hidden) is type(value)
 
@@ -278,8 +278,8 @@ def test_many_short_numbers_still_differ_in_any_order(step: int):
     """Where stand-ins run into one another, who gives way does not depend on who came first."""
     rows: Any = {f"k{n}": {"order_id": str(2101 + n * step)} for n in range(500)}
     masks = build_masks(trace(result=rows), ALL)
-    hidden: Any = masks.hide(rows)
+    hidden: Any = masks.mask(rows)
     assert len({row["order_id"] for row in hidden.values()}) == 500
-    assert len(masks.there.entries) > 400
+    assert len(masks.forward.entries) > 400
     assert masks == build_masks(trace(result=backwards(rows)), ALL)
-    assert all(masks.show(hidden[key]["order_id"]) == row["order_id"] for key, row in rows.items())
+    assert all(masks.unmask(hidden[key]["order_id"]) == row["order_id"] for key, row in rows.items())

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from service import Plan, Report, conclude, plan, report_json
+from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore, MixedScore
 from service.core.outcome import (
     Errored,
     Finding,

@@ -9,7 +9,7 @@ import pytest
 from service import Registry, score
 from service.core.checks import Aspect, Check
 from service.core.conclusion.oversights import find_oversights
-from service.core.expectations.expectation import NOTHING_LISTED, Expectation
+from service.core.expectations.expectation import EMPTY_LISTING, Expectation
 from service.core.models.kinds import list_kinds
 from service.core.trace import ToolDef, Trace
 
@@ -182,7 +182,7 @@ def test_near_names_are_told(pattern: dict[str, Any], message: str) -> None:
 
 def test_without_an_expectation_nothing_is_overlooked() -> None:
     assert (
-        find_oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), REGISTRY.find("arcade"), None, NOTHING_LISTED)
+        find_oversights(Trace(None, "callgrade", TOOLS, (), (), None, 0), REGISTRY.find("arcade"), None, EMPTY_LISTING)
         == ()
     )
 

@@ -10,14 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.judging.focus import View
+from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
-from service.core.judging.questions import LEVELS, STAND_IN, Question, build_question, build_reply_schema, order_menu
+from service.core.judging.questions import (
+    MAX_LEVELS,
+    PLACEHOLDER,
+    Question,
+    build_question,
+    build_reply_schema,
+    order_menu,
+)
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
 from service.packaged_files import read_yaml
 
 BOUNDARY, TOKEN = "8f1d6c0e5b7a49328f1d6c0e5b7a4932", "5e1f00d5"
-EVERYTHING: tuple[View, ...] = (
+EVERYTHING: tuple[PartName, ...] = (
     "conversation",
     "tools",
     "tool",
@@ -95,8 +102,8 @@ NASTY = [
     "a\udfff\ud800z",
     "\U000e0041",
     "\x00\x1b[2J\x7f",
-    STAND_IN,
-    f"{STAND_IN}\n{STAND_IN}",
+    PLACEHOLDER,
+    f"{PLACEHOLDER}\n{PLACEHOLDER}",
     "boundary",
     "call: {}",
     "\nvalue: 1",
@@ -211,7 +218,14 @@ def test_what_is_cut_fits_and_is_what_is_told(value: Any, limit: int) -> None:
     assert valued(value, limit).parts == (part,)
 
 
-DEPTHS = [(0, False), (LEVELS - 1, False), (LEVELS, False), (LEVELS + 1, True), (5_000, True), (100_000, True)]
+DEPTHS = [
+    (0, False),
+    (MAX_LEVELS - 1, False),
+    (MAX_LEVELS, False),
+    (MAX_LEVELS + 1, True),
+    (5_000, True),
+    (100_000, True),
+]
 
 
 @pytest.mark.parametrize(("depth", "cut"), DEPTHS)
@@ -407,7 +421,7 @@ def test_how_a_judge_is_written_down_means_nothing() -> None:
 
 
 def test_the_marks_are_no_part_of_the_key() -> None:
-    trace, ask = laden(STAND_IN)
+    trace, ask = laden(PLACEHOLDER)
     question = build_question(ask, trace)
     before = question.key(**ASKED)
     assert question.prompt("m", "a" * 32, "b" * 8) != question.prompt("m", "c" * 32, "d" * 8)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.prompts import Completion, Token, Usage
 from service.core.judging.questions import Question, build_question
-from service.core.judging.replies import LONGEST, JudgedClaim, Judgement, read_judgement
+from service.core.judging.replies import MAX_QUOTE_CHARS, JudgedClaim, Judgement, read_judgement
 from service.core.trace import Message, Step, ToolCall, ToolResult, Trace
 from service.errors import JudgeError
 
@@ -181,7 +181,7 @@ def test_a_quote_may_have_any_form_that_it_was_shown_in(quote: str) -> None:
 
 
 def test_a_reason_that_is_long_is_kept_in_part() -> None:
-    assert len(read_judgement(said(json.dumps(whole(reason="x" * 9_999))), question(), TOKEN).reason) == LONGEST
+    assert len(read_judgement(said(json.dumps(whole(reason="x" * 9_999))), question(), TOKEN).reason) == MAX_QUOTE_CHARS
 
 
 def test_a_verdict_that_was_shown_is_never_read() -> None:

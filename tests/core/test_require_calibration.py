@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from service import Plan, conclude, plan, report_json, score
 from service.core.judging.fits import Fit, Identity, Status
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
-from service.core.judging.votes import JudgedScore
-from service.core.judging.withheld import WithheldJudgement
+from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Scored
 from service.core.report import Report
 from service.core.rubric import Rubric
@@ -77,7 +77,7 @@ def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
     """A fit for the judge of a criterion that changes no value."""
     found = known.judges_by_id[judge]
     bound = {"judge": judge, "judge_digest": found.digest, "model": "+".join(found.models or ("m",))}
-    bound["evidence"] = next(getattr(one.check, "looks", "") for one in known.criteria if one.id == criterion)
+    bound["evidence"] = next(getattr(one.check, "evidence_digest", "") for one in known.criteria if one.id == criterion)
     made = {**bound, "criterion": criterion, "method": "identity", "calibrator": Identity(), "origin": "human"}
     kept = {"labels": 100, "groups": 100, "enough": True, "domain": (0.0, 1.0), "threshold": found.threshold}
     return Fit.model_validate({**made, **kept, "data": "0" * 64, "assembly": ASSEMBLY, **more})

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from service import InputError, Report, conclude, plan, score
 from service.core.evidence.evidenced import Suspicion
-from service.core.judging.focus import Focus, render_view
+from service.core.judging.focus import Focus, render_part
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
@@ -283,7 +283,7 @@ REPORTED = [
 def test_an_error_that_a_result_reports_is_noted_and_shown_to_judges(result: Json, note: str, shown: Json) -> None:
     made = plan(ask(result, "I could not find it."))
     assert [f"{one.code} {one.path}" for one in conclude(made).notes] == [note]
-    [event] = render_view("results", made.trace, Focus())
+    [event] = render_part("results", made.trace, Focus())
     assert event == {
         "role": "result",
         "tool": "get_balance",

@@ -181,7 +181,7 @@ def test_criteria_stand_in_the_order_of_the_contract():
 )
 def test_how_a_criterion_folds_its_outcomes(check, aggregate, worst):
     written = {"id": "a", "stage": "arguments", "check": {"kind": check}, "aggregate": aggregate}
-    assert Rubric.model_validate(rubric(written)).compiled_criteria[0].takes_worst is worst
+    assert Rubric.model_validate(rubric(written)).compiled_criteria[0].takes_minimum is worst
 
 
 @pytest.mark.parametrize("found", list(Registry()), ids=lambda found: found.id)

@@ -95,7 +95,10 @@ def test_a_lone_outcome_folds_as_among_none(outcome: Outcome) -> None:
 
 
 SILENT = [
-    criterion for rubric in Registry() for criterion in rubric.compiled_criteria if criterion.check.nothing is not None
+    criterion
+    for rubric in Registry()
+    for criterion in rubric.compiled_criteria
+    if criterion.check.idle_outcome is not None
 ]
 EXPECTATIONS: Sequence[Any] = (
     None,
@@ -115,5 +118,5 @@ def test_a_check_that_is_passed_over_would_have_nothing_to_say(expected: Any, ca
     expectation = None if expected is None else Expectation.model_validate(expected)
     for criterion in SILENT:
         case = Case(trace, expectation, RUBRIC.matching)
-        if not case.asides & criterion.reads:
-            assert list(criterion.check.look(case)) == [(WHOLE, criterion.check.nothing)], criterion.id
+        if not case.other_aspects & criterion.reads:
+            assert list(criterion.check.look(case)) == [(WHOLE, criterion.check.idle_outcome)], criterion.id

@@ -15,7 +15,6 @@ from service.cli.commands.score import VerdictPolicy as RunJudgement
 from service.cli.rendering.results import Tally
 from service.cli.scoring import ScoredRecord
 from service.core.criterion_results import CriterionResult, CriterionWorth
-from service.core.judging.ballots import is_split
 from service.core.judging.fits import Fit, Identity
 from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judges import Ask
@@ -23,9 +22,10 @@ from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
+from service.core.judging.voting import is_split
 from service.core.outcome import Errored
 from service.core.rubric import Rubric
-from service.core.scores import find_deciding, fold_results, fold_world
+from service.core.scores import find_deciding_criteria, fold_results, fold_world
 from service.errors import FaultCause
 from service.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import summarize_reports
@@ -115,7 +115,7 @@ def broken(votes: Mapping[str, tuple[Vote, ...]], data: st.DataObject) -> dict[s
 
 def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
     """A fit for some of the judges that are asked, with a threshold and a band of its own."""
-    pairs = {(ask.criterion, ask.judge.id, ask.looks): ask.judge for ask in made.asks}
+    pairs = {(ask.criterion, ask.judge.id, ask.evidence_digest): ask.judge for ask in made.asks}
     found: list[Fit] = []
     for (criterion, name, looks), judge in sorted(pairs.items()):
         if data.draw(st.booleans()):
@@ -151,7 +151,7 @@ def codes_of(report: Report) -> list[int]:
         RunJudgement(allow_abstain=True),
         RunJudgement(fail_under=0.7),
     ]
-    return [int(option.code(tally)) for option in options]
+    return [int(option.choose_code(tally)) for option in options]
 
 
 def assert_not_greener(before: Report, after: Report) -> None:
@@ -286,8 +286,8 @@ def test_what_decides_is_what_changes_the_best_world_alone(drawn: tuple[list[Cri
 
     def ending_with(worst: CriterionResult) -> str | None:
         worths = [(one.criterion, one.worst if one is worst else one.best) for one in results]
-        return fold_world([(criterion, worth) for criterion, worth in worths if worth is not None], rubric).ending
+        return fold_world([(criterion, worth) for criterion, worth in worths if worth is not None], rubric).verdict
 
     alone = {one.criterion.id for one in opened if ending_with(one) != folded.best}
     expected = alone or {one.criterion.id for one in opened} if folded.worst != folded.best else set()
-    assert find_deciding(results, folded, rubric) == expected
+    assert find_deciding_criteria(results, folded, rubric) == expected

@@ -66,8 +66,10 @@ def test_passing_is_ending_where_one_should(initial, wanted, observed):
 @given(STATES, STATES, STATES)
 def test_every_wanted_change_was_made_or_missed_or_made_wrongly(initial, wanted, observed):
     progress = compare(initial, wanted, observed)
-    assert progress.wanted == diff(initial, wanted)
-    assert sorted(map(repr, progress.wanted)) == sorted(map(repr, (*progress.made, *progress.missing, *progress.wrong)))
+    assert progress.expected == diff(initial, wanted)
+    assert sorted(map(repr, progress.expected)) == sorted(
+        map(repr, (*progress.made, *progress.missing, *progress.wrong))
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,4 +157,4 @@ def test_progress(wanted, observed, value, missing, wrong, unexpected):
 def test_a_change_that_is_ignored_is_neither_wanted_nor_unexpected():
     view = DiffOptions(ignore=("/log",))
     progress = compare(INITIAL, INITIAL | {"log": ["wanted"]}, INITIAL | {"log": ["other"]}, view)
-    assert (progress.wanted, progress.unexpected, progress.passed) == ((), (), True)
+    assert (progress.expected, progress.unexpected, progress.passed) == ((), (), True)

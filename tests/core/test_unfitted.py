@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from service.core.judging.fit_warnings import warn_unfitted
 from service.core.judging.judges import Judge
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.unfitted import warn_unfitted
 from tests.fits import make_fit
 
 JUDGE = Judge.model_validate({"id": "fair", "level": "step", "question": "Is it?", "scale": {"yes": 1, "no": 0}})

@@ -17,7 +17,7 @@ from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
 from service.core.outcome import Errored, Skipped
-from service.core.trace import Unread
+from service.core.trace import UnreadablePart
 from service.engine import Engine
 from service.packaged_files import read_yaml
 from service.registry import Registry
@@ -67,7 +67,7 @@ def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
     if given is None:
         return []
     judge = plan.rubric.judges_by_id["result_groundedness"]
-    looks = next(ask.looks for ask in plan.asks if ask.criterion == "grounded")
+    looks = next(ask.evidence_digest for ask in plan.asks if ask.criterion == "grounded")
     made = {
         "judge": judge.id,
         "judge_digest": judge.digest,
@@ -153,9 +153,9 @@ def test_what_code_decides_passes_where_the_caller_wants_no_more(row: list[Any])
     assert ENGINE.score(body).verdict == "abstain"
 
 
-UNREAD_CALL = Unread("call", "/messages/1", "a call of a kind that is not read", turn=1)
-UNREAD_RESULT = Unread("result", "/steps/0/result/content", "an image", turn=1, step=0)
-UNREAD_TEXT = Unread("text", "/messages/2", "a text of a kind that is not read", turn=1)
+UNREAD_CALL = UnreadablePart("call", "/messages/1", "a call of a kind that is not read", turn=1)
+UNREAD_RESULT = UnreadablePart("result", "/steps/0/result/content", "an image", turn=1, step=0)
+UNREAD_TEXT = UnreadablePart("text", "/messages/2", "a text of a kind that is not read", turn=1)
 UNREADS = [
     ("no call was due, and one is unread", {"calls": "none"}, [], (UNREAD_CALL,), {"decide"}),
     ("a call was due, and one is unread", {"calls": [{"tool": "look"}]}, [], (UNREAD_CALL,), {"decide", "tool_name"}),
@@ -183,7 +183,7 @@ UNREADS = [
     ("expected", "calls", "unread", "criteria"), [c[1:] for c in UNREADS], ids=[c[0] for c in UNREADS]
 )
 def test_what_could_not_be_read_leaves_open_what_rests_on_it(
-    expected: Any, calls: list[list[Any]], unread: tuple[Unread, ...], criteria: set[str]
+    expected: Any, calls: list[list[Any]], unread: tuple[UnreadablePart, ...], criteria: set[str]
 ) -> None:
     body = {"trace": trace_of("Please.", calls, "It is done."), "expected": expected, "judges": "off"}
     request = read_request(body)

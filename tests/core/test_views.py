@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 
 from service import plan
-from service.core.judging.focus import Focus, View, render_view
+from service.core.judging.focus import Focus, PartName, render_part
 from service.core.trace import Trace
 from service.packaged_files import read_yaml
 from tests.core.strategies import traces
 
 FILE = Path(__file__).parents[1] / "data" / "judges" / "views.yaml"
 TABLE: dict[str, Any] = read_yaml(FILE.read_text("utf-8"), source=FILE.name)  # type: ignore[assignment]
-VIEWS: tuple[View, ...] = get_args(View)
+VIEWS: tuple[PartName, ...] = get_args(PartName)
 
 
 def read(trace: dict[str, Any]) -> Trace:
@@ -29,7 +29,7 @@ TRACES = {name: read(trace) for name, trace in TABLE["traces"].items()}
 
 @pytest.mark.parametrize("case", TABLE["cases"], ids=lambda case: case["name"])
 def test_a_view_at_a_moment(case: dict[str, Any]) -> None:
-    found = render_view(case["show"], TRACES[case.get("trace", "shop")], Focus(**case["at"]))
+    found = render_part(case["show"], TRACES[case.get("trace", "shop")], Focus(**case["at"]))
     assert found == case["want"]
     assert json.dumps(found) == json.dumps(case["want"])  # the order of keys too
 
@@ -51,7 +51,7 @@ def test_a_step_sees_what_it_would_see_if_the_trace_ended_with_it(record: dict[s
     for step in whole.steps:
         ended = read(cut_before(record, step.index))
         for name in ("conversation", "call", "calls", "tool", "tools", "near_misses"):
-            assert render_view(name, whole, Focus(step.index)) == render_view(name, ended, Focus(step.index))
+            assert render_part(name, whole, Focus(step.index)) == render_part(name, ended, Focus(step.index))
 
 
 @given(record=traces())
@@ -60,7 +60,7 @@ def test_every_view_of_every_moment_is_json(record: dict[str, Any]) -> None:
     scenes = [Focus(step.index, step.turn) for step in trace.steps]
     scenes += [Focus(turn=turn) for turn in range(trace.turns + 2)]
     shown = [
-        render_view(name, trace, scene) for scene in scenes for name in VIEWS if trace.steps or name not in OF_STEPS
+        render_part(name, trace, scene) for scene in scenes for name in VIEWS if trace.steps or name not in OF_STEPS
     ]
     assert json.loads(json.dumps(shown, allow_nan=False)) == shown
 

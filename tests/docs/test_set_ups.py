@@ -18,7 +18,7 @@ from types import MappingProxyType
 import pytest
 
 from service import Registry
-from service.core.execution import build_order, list_runnable
+from service.core.execution import build_sandbox_request, list_runnable_steps
 from service.request import read_request, read_request_trace
 from tests.docs.pages import ROOT, Page, pages_with, shell
 from tests.faults.provider import Provider, serving
@@ -205,7 +205,7 @@ def test_keys_are_made_and_listed_as_the_page_says(page: Page, kind: str, tmp_pa
 def test_the_protocol_is_what_goes_over_the_wire():
     request = read_request(json.loads(SANDBOXES.files["unmade.json"]))
     trace = read_request_trace(request)
-    sent = build_order(trace, list_runnable(trace, Registry().find(request.rubric)))
+    sent = build_sandbox_request(trace, list_runnable_steps(trace, Registry().find(request.rubric)))
     assert sent == json.loads(SANDBOXES.noted("sent", "unmade.json"))
     assert run(sent) == json.loads(SANDBOXES.noted("returned", "unmade.json"))
 

@@ -19,7 +19,7 @@ from service.calibration.labels import LabelledItem
 from service.calibration.predictions import Prediction
 from service.calibration.report_predictions import list_judged, read_prediction
 from service.core.conclusion.conclude import conclude
-from service.core.judging import ballots
+from service.core.judging import voting
 from service.core.judging.fits import Fit, Guarantee
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
@@ -198,5 +198,5 @@ def test_a_fit_decides_a_criterion_by_what_was_fitted_of_it(raws: list[float], b
     assert said.raw == min(raws)
     fit = fit_of(said, threshold=0.5, **bounds)
     report = conclude(made, votes, mode="live", fits=[fit])
-    want = "abstain" if fit.is_unsure(said.raw, said.raw) else "pass" if ballots.passes(said.raw, 0.5) else "fail"
+    want = "abstain" if fit.is_unsure(said.raw, said.raw) else "pass" if voting.passes(said.raw, 0.5) else "fail"
     assert report.verdict == want

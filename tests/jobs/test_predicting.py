@@ -147,7 +147,7 @@ def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound
     request: Any = build_request(question, asking)
     made = plan({**request, "rubric": "four_step"})
     [ask] = [ask for ask in made.asks if ask.criterion == "grounded"]
-    assert one.evidence == ask.looks
+    assert one.evidence == ask.evidence_digest
     assert "\nevidence: " in prompts[0]
     marked = prompts[0].split("\n", 1)[0]
     assert prompts[0].replace(marked, "B") == build_question(ask, made.trace).prompt("m", "B", "T").turns[1].text

@@ -20,7 +20,13 @@ from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.cli import main
-from service.core.execution import SandboxState, add_execution, build_order, list_runnable, needs_execution
+from service.core.execution import (
+    SandboxState,
+    add_execution,
+    build_sandbox_request,
+    list_runnable_steps,
+    needs_execution,
+)
 from service.core.trace import State, Step, ToolCall, ToolDef, ToolResult, Trace
 from service.engine import Engine
 from service.errors import InputError, SandboxError, SettingsError
@@ -245,7 +251,7 @@ RUNNABLE = [
 def test_calls_that_fail_the_schema_gate_are_not_run_unless_asked(
     tools: Any, invalid: bool, indices: list[int]
 ) -> None:
-    steps = list_runnable(trace_of(*CALLS, tools=tools), FOUR_STEP, invalid=invalid)
+    steps = list_runnable_steps(trace_of(*CALLS, tools=tools), FOUR_STEP, invalid=invalid)
     assert [step.index for step in steps] == indices
 
 
@@ -254,14 +260,14 @@ def test_the_rubrics_own_schema_gate_decides() -> None:
     request = {"id": "lenient", "version": 1, "criteria": criteria}
     lenient = Registry().find(type(FOUR_STEP).model_validate(request))
     trace = trace_of(ToolCall(None, "f", {"n": 1, "more": 2}))
-    assert [len(list_runnable(trace, rubric)) for rubric in (FOUR_STEP, lenient)] == [0, 1]
+    assert [len(list_runnable_steps(trace, rubric)) for rubric in (FOUR_STEP, lenient)] == [0, 1]
 
 
 def test_the_order_has_ids_of_ours_and_the_initial_state() -> None:
     trace = trace_of(CALLS[0], CALLS[0], state=State({"door": 1}, None, frozenset({"initial"})))
     calls = [{"id": f"step_{n}", "name": "f", "arguments": {"n": 1}} for n in (0, 1)]
-    assert build_order(trace, trace.steps) == {"initial": {"door": 1}, "calls": calls}
-    assert build_order(trace_of(), ()) == {"initial": None, "calls": []}
+    assert build_sandbox_request(trace, trace.steps) == {"initial": {"door": 1}, "calls": calls}
+    assert build_sandbox_request(trace_of(), ()) == {"initial": None, "calls": []}
 
 
 def test_results_fill_what_is_absent_and_the_state_is_known_then() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from service import Plan, conclude, plan
 from service.core.hollow_answers import is_hollow
-from service.core.judging.focus import View
+from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.prompts import Completion, Usage
 from service.core.judging.questions import Question, build_question
@@ -24,7 +24,7 @@ from tests.bulk import share
 pytestmark = [pytest.mark.shared_data, pytest.mark.whole]
 
 BOUNDARY, TOKEN = "8f1d6c0e5b7a49328f1d6c0e5b7a4932", "5e1f00d5"
-SHOWS: tuple[View, ...] = (
+SHOWS: tuple[PartName, ...] = (
     "conversation", "tools", "tool", "near_misses", "call", "calls", "result", "results", "turn", "said", "answer",
     "criterion", "value",
 )  # fmt: skip

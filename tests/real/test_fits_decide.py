@@ -20,11 +20,11 @@ from service.calibration.options import ReportOptions
 from service.calibration.run import calibrate
 from service.calibration.splits import assign_folds
 from service.core.judging.fits import Fit, build_route, join_models
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.prompts import Completion, Usage
 from service.core.judging.questions import build_question
 from service.core.judging.replies import read_judgement
-from service.core.judging.votes import JudgedScore
-from service.core.judging.withheld import WithheldJudgement
+from service.core.judging.withholding import WithheldJudgement
 from service.engine import Engine
 from service.registry import Registry
 from service.settings import Settings

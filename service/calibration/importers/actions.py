@@ -8,7 +8,7 @@ from typing import Any, cast
 from pydantic import JsonValue
 
 from service.calibration.labels import AnnotatorLabel, LabelledItem
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 
 CALLING = "tool_call"
 """The When2Call answer that is a call; the others are texts."""

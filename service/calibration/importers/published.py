@@ -21,7 +21,7 @@ from service.calibration.labels import (
 )
 from service.calibration.predictions import Prediction, read_predictions
 from service.core.judging.grades import grade_claims
-from service.core.models.invalid import list_problems
+from service.core.models.validation import list_problems
 from service.errors import InputError, Problem
 
 Shape = Literal[

@@ -107,7 +107,7 @@ class _Aligner:
         columns = [j for j in range(len(self.steps)) if j not in used]
         if len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS:
             return pairs + self._assign_pairs(rows, columns, by_name=False)
-        first = sorted(columns, key=lambda j: j not in self.case.one_too_many)[: len(rows)]
+        first = sorted(columns, key=lambda j: j not in self.case.chargeable_steps)[: len(rows)]
         return pairs + pair_in_order(self.case, rows, sorted(first), same_tool=False)
 
     def _pair_oversized(self, rows: Sequence[int], columns: Sequence[int]) -> IndexPairs:
@@ -175,7 +175,9 @@ class _Aligner:
         name_gain = self._weigh_name(expected_call)
         if not (expected_call.options[1:] or self.case.worths.is_contested(self.case.make_name_key(step.call.name))):
             return name_gain
-        return name_gain + self._weigh_need(step) + max([self.case.worth(pattern, step) for pattern in same_name])
+        return (
+            name_gain + self._weigh_need(step) + max([self.case.compute_worth(pattern, step) for pattern in same_name])
+        )
 
     def _weigh_name(self, expected_call: ExpectedCall) -> float:
         """Return the gain of the name alone. Among equal patterns, one with a position goes first."""
@@ -186,11 +188,11 @@ class _Aligner:
 
     def _weigh_need(self, step: Step) -> float:
         """Return a tie-breaker: among equal calls, pair the one that would count as extra before one that costs nothing."""
-        return STAND_IN_GAIN if step.index in self.case.one_too_many else 0.0
+        return STAND_IN_GAIN if step.index in self.case.chargeable_steps else 0.0
 
     def _weigh_stand_in(self, step: Step) -> float:
         """Return the gain of a stand-in. One that would count as extra goes first, so the order of writing decides nothing."""
-        return STAND_IN_GAIN if step.index in self.case.one_too_many else STAND_IN_GAIN / 2
+        return STAND_IN_GAIN if step.index in self.case.chargeable_steps else STAND_IN_GAIN / 2
 
     def _build_pair(self, i: int, j: int) -> Pair:
         options, step = self.expected_calls[i].options, self.steps[j]
@@ -202,7 +204,7 @@ class _Aligner:
     def _compute_option_gain(self, pattern: CallPattern, step: Step) -> float:
         if not self.case.is_same_name(pattern.tool, step.call.name) or pattern.turn not in (None, step.turn):
             return 0.0
-        return 1.0 + self.case.worth(pattern, step)
+        return 1.0 + self.case.compute_worth(pattern, step)
 
 
 def _flag_turns(expected_call: ExpectedCall, pattern: CallPattern, turns: Numbers) -> Flags:

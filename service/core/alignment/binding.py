@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from service.core.critics import MATCHED, Critic, Match, OpenComparison
-from service.core.expectations.templates import GivenMatcher, Shape, Template, has_matcher
+from service.core.expectations.templates import BoundMatcher, Shape, Template, has_matcher
 from service.core.json.pointers import escape_token
 from service.core.json.values import SCALARS, equals, format_value
 from service.core.models.light import light
@@ -42,7 +42,7 @@ def bind(name: str, value: Template, *, critics: Mapping[str, Critic], weight: f
     if type(value) in SCALARS and not critics:
         return BoundArgument(name, value, None, weight)  # pyright: ignore[reportArgumentType] (a scalar)
     template = _put_critics(value, f"/{escape_token(name)}", critics) if critics else value
-    if isinstance(template, GivenMatcher):
+    if isinstance(template, BoundMatcher):
         return BoundArgument(name, template.expected, template.critic, weight)
     if isinstance(template, Critic):
         return BoundArgument(name, None, template, weight)
@@ -57,7 +57,7 @@ def _put_critics(value: Template, path: str, critics: Mapping[str, Critic]) -> T
         return value
     critic = critics.get(path) or (critics.get(path[1:]) if path.count("/") == 1 else None)
     if critic is not None:
-        return GivenMatcher(critic, value)  # pyright: ignore[reportArgumentType] (a bare value, with no matcher inside)
+        return BoundMatcher(critic, value)  # pyright: ignore[reportArgumentType] (a bare value, with no matcher inside)
     if isinstance(value, Mapping):
         return {key: _put_critics(item, f"{path}/{escape_token(key)}", critics) for key, item in value.items()}
     if isinstance(value, list):

@@ -102,7 +102,7 @@ class WorthTables:
     def _build_table(self, key: str, allowance: Allowance) -> WorthTable | None:
         patterns = [self._case.expected_calls[i].options[option][1] for i, option in self.rows[key]]
         steps = [self._case.trace.steps[j] for j in self.columns[key]]
-        return build_worth_table(patterns, steps, self._case.comparing, allowance)
+        return build_worth_table(patterns, steps, self._case.comparison_rules, allowance)
 
     def find_groups(self) -> list[tuple[list[int], list[int]]]:
         """Split the case into independent groups: expected calls, and the actual calls that can stand for them alone."""

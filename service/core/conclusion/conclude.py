@@ -8,16 +8,16 @@ from functools import lru_cache
 from service.core.checks import WHOLE, Subject
 from service.core.conclusion.judge_answers import Answer, JudgeAnswers, Replies, Row, SubjectResult, resolve_outcomes
 from service.core.conclusion.oversights import find_oversights
-from service.core.conclusion.report_json import keep_json
+from service.core.conclusion.report_json import cache_json
 from service.core.conclusion.step_verdicts import build_step_verdicts
 from service.core.criterion_results import CriterionResult, fold_criterion, fold_perfect
 from service.core.evidence.injection.signals import find_suspicions
 from service.core.expectations.expectation import ExpectedCall
 from service.core.judging.fits import Fit, Status
+from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
-from service.core.judging.votes import JudgedScore, MixedScore
-from service.core.judging.withheld import WithheldJudgement
+from service.core.judging.withholding import WithheldJudgement
 from service.core.models.light import light
 from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_parts
 from service.core.plan import CriterionPlan, Plan
@@ -25,8 +25,8 @@ from service.core.report import (
     ENGINE,
     NOT_JUDGED,
     STAND_IN,
+    AppliedJudgeMode,
     AskEstimate,
-    Asking,
     CalibrationCounts,
     CriterionScore,
     LooseOutcome,
@@ -35,14 +35,14 @@ from service.core.report import (
     OpenOutcome,
     Provenance,
     Report,
+    ReportScope,
     RubricRef,
-    Scope,
     StageScore,
     UnreadPart,
 )
 from service.core.results.failures.marking import list_failures
 from service.core.rubric import CompiledCriterion, Stage
-from service.core.scores import Fold, find_deciding, fold_results
+from service.core.scores import Fold, find_deciding_criteria, fold_results
 from service.core.trace import Trace
 from service.core.unread_parts import UNREAD_RESULT
 
@@ -55,7 +55,7 @@ def conclude(
     replies: Replies | None = None,
     *,
     tags: Mapping[str, str] | None = None,
-    mode: Asking | None = None,
+    mode: AppliedJudgeMode | None = None,
     estimates: Mapping[str, AskEstimate] | None = None,
     fits: Collection[Fit] = (),
 ) -> Report:
@@ -85,18 +85,20 @@ def conclude(
         all_passed=whole.score is not None and folded.clean,
         first_failing_stage=folded.first_failing,
         failing=folded.failing,
-        open=tuple(_list_open_outcomes(plan, others, find_deciding(results, folded, plan.rubric))) if others else (),
+        open=tuple(_list_open_outcomes(plan, others, find_deciding_criteria(results, folded, plan.rubric)))
+        if others
+        else (),
         stages=_build_stage_scores(folded.stages),
         criteria=found.scores,
         steps=build_step_verdicts(plan, found.rows),
         missing=_list_missing(plan) if plan.alignment.missing else (),
         decisions=plan.decisions,
         offered=None if trace.tools is None else tuple([tool.name for tool in trace.tools]),
-        not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked or others else (),
+        not_asked=tuple(_list_not_asked(plan, answers, estimates or {})) if plan.blocked_asks or others else (),
         unread=_list_unread(trace, others) if others or trace.unread else (),
         calibration=_count_calibrated(others) if others else NOT_JUDGED,
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=_build_provenance(answers, plan.saved, others),
+        provenance=_build_provenance(answers, plan.questions_saved, others),
         usage=trace.usage,
         notes=(
             *find_oversights(trace, plan.rubric, plan.expectation, plan.listing),
@@ -148,7 +150,7 @@ def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers) -> Conclu
     outcomes: Sequence[SubjectResult] = planned.outcomes  # pyright: ignore[reportAssignmentType] (or they are resolved)
     if planned.perfect and (planned.at_steps or (outcomes[0][0] is WHOLE and not outcomes[1:])):
         return *_conclude_perfect(criterion, at_steps=planned.at_steps), outcomes
-    if planned.open or criterion.judged or criterion.insists:
+    if planned.open or criterion.judged or criterion.requires_outcome:
         outcomes = resolve_outcomes(planned, answers)
     subject, first = outcomes[0]
     if type(first) is Skipped and not (outcomes[1:] or first.findings or first.bounds) and subject.expected is None:
@@ -164,14 +166,14 @@ def _conclude_skipped(
 ) -> tuple[CriterionResult, CriterionScore]:
     """A criterion of which one thing is left out, in words that say nothing else of the trace."""
     result = fold_criterion(criterion, (outcome,))
-    return result, keep_json(_build_criterion_score(result, [(subject, outcome)], ()))
+    return result, cache_json(_build_criterion_score(result, [(subject, outcome)], ()))
 
 
 @lru_cache(maxsize=4096)
 def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriterion:
     outcome = Skipped("not_applicable", reason)
     score = _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    return fold_criterion(criterion, (outcome,)), keep_json(score), None
+    return fold_criterion(criterion, (outcome,)), cache_json(score), None
 
 
 def _build_loose_outcomes(loose: Iterable[SubjectResult], wanted: Sequence[ExpectedCall]) -> tuple[LooseOutcome, ...]:
@@ -188,17 +190,17 @@ def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> tuple[
     """All is well: at steps, which say so themselves, or with the whole. Elsewhere it has to be told of each place."""
     elsewhere = () if at_steps else (LooseOutcome(None, None, PERFECT),)
     told = CriterionScore(criterion.id, criterion.stage, criterion.weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
-    return fold_perfect(criterion), keep_json(told)
+    return fold_perfect(criterion), cache_json(told)
 
 
-def list_further_asks(
+def list_next_asks(
     plan: Plan, replies: Replies, *, tags: Mapping[str, str] | None = None, fits: Collection[Fit] = ()
 ) -> tuple[Ask, ...]:
     """The questions that the replies so far leave to the next judge of a cascade; none where nothing is left to ask. Pure."""
-    return JudgeAnswers(replies, "cached", plan, fits, (tags or {}).get(STRATUM)).list_further()
+    return JudgeAnswers(replies, "cached", plan, fits, (tags or {}).get(STRATUM)).list_next_asks()
 
 
-def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: Asking) -> Scope:
+def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: AppliedJudgeMode) -> ReportScope:
     if asking != "off":
         return "full"
     for one, planned in zip(results, plan.criteria, strict=True):
@@ -229,7 +231,7 @@ def _build_provenance(answers: JudgeAnswers, saved: int, others: Iterable[OtherO
 
 
 @lru_cache(maxsize=256)
-def _build_unjudged_provenance(asking: Asking, saved: int) -> Provenance:
+def _build_unjudged_provenance(asking: AppliedJudgeMode, saved: int) -> Provenance:
     return Provenance(ENGINE, asking, None, False, 0, 0, saved, None, None, None, "uncalibrated")
 
 
@@ -277,7 +279,7 @@ def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPa
 
 
 def _list_not_asked(plan: Plan, answers: JudgeAnswers, estimates: Mapping[str, AskEstimate]) -> Iterator[NotAsked]:
-    held = [(one.ask, one.why) for one in plan.blocked]
+    held = [(one.ask, one.why) for one in plan.blocked_asks]
     held += [(ask, answers.silence) for ask in plan.asks if ask.key not in answers.replies]
     for ask, reason in held:
         guess = estimates.get(ask.key)

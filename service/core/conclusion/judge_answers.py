@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from service.core.checks import Subject
 from service.core.judging.fits import Fit
-from service.core.judging.judges import Ask
-from service.core.judging.notes import Vote
-from service.core.judging.votes import (
+from service.core.judging.judged_outcomes import (
     EarlierJudgement,
     JudgedScore,
     build_earlier,
@@ -18,11 +16,13 @@ from service.core.judging.votes import (
     find_place,
     judge_ask,
 )
-from service.core.judging.withheld import withhold
+from service.core.judging.judges import Ask
+from service.core.judging.notes import Vote
+from service.core.judging.withholding import withhold
 from service.core.models.light import light
 from service.core.outcome import Outcome, Skipped
 from service.core.plan import CriterionPlan, PendingOutcome, Plan
-from service.core.report import Asking
+from service.core.report import AppliedJudgeMode
 from service.core.rubric import CompiledCriterion
 
 Answer = Outcome | tuple[Vote, ...]
@@ -31,8 +31,8 @@ Answer = Outcome | tuple[Vote, ...]
 Replies = Mapping[str, Answer]
 """Answers by `Ask.key`."""
 
-OFF = "judges are off"
-NOBODY = "no judge is set up"
+JUDGES_OFF = "judges are off"
+NO_JUDGE = "no judge is set up"
 NO_REPLY = "no judge has answered this"
 
 
@@ -46,7 +46,7 @@ class JudgeAnswers:
     """What judges said of a plan's questions, and what those come to that nobody answered."""
 
     replies: Replies
-    asking: Asking
+    asking: AppliedJudgeMode
     plan: Plan
     fits: Collection[Fit]
     stratum: str | None
@@ -54,7 +54,7 @@ class JudgeAnswers:
     @property
     def silence(self) -> str:
         """Why a question has no answer."""
-        return {"off": OFF, "none": NOBODY}.get(self.asking, NO_REPLY)
+        return {"off": JUDGES_OFF, "none": NO_JUDGE}.get(self.asking, NO_REPLY)
 
     def resolve(self, ask: Ask) -> Outcome:
         """The outcome of a question."""
@@ -67,10 +67,10 @@ class JudgeAnswers:
             return answer
         return self._follow(ask, answer).outcome
 
-    def list_further(self) -> tuple[Ask, ...]:
+    def list_next_asks(self) -> tuple[Ask, ...]:
         """The questions that replies leave to the next judge of a cascade, and that have no answer yet."""
         asks = [(ask, self.replies.get(ask.key)) for ask in self.plan.asks if ask.then]
-        open_ones = [self._follow(ask, answer).further for ask, answer in asks if isinstance(answer, tuple)]
+        open_ones = [self._follow(ask, answer).next_ask for ask, answer in asks if isinstance(answer, tuple)]
         return tuple([ask for ask in open_ones if ask is not None])
 
     def _follow(self, ask: Ask, votes: tuple[Vote, ...], earlier: tuple[EarlierJudgement, ...] = ()) -> _FollowedAsk:
@@ -81,18 +81,18 @@ class JudgeAnswers:
             return _FollowedAsk(found)
         told = replace(found, earlier=earlier) if earlier else found
         kept = withhold(told, at, required=self.plan.rubric.require_calibration, guarantee=ask.guarantee)
-        further = ask.further
-        if further is None or isinstance(kept, JudgedScore) or kept.cause != "human":
+        next_ask = ask.next_ask
+        if next_ask is None or isinstance(kept, JudgedScore) or kept.cause != "human":
             return _FollowedAsk(kept)
-        answer = self.replies.get(further.key)
+        answer = self.replies.get(next_ask.key)
         if answer is None or not isinstance(answer, tuple):
-            return _FollowedAsk(kept, further)
-        return self._follow(further, answer, (*earlier, build_earlier(ask, votes, found)))
+            return _FollowedAsk(kept, next_ask)
+        return self._follow(next_ask, answer, (*earlier, build_earlier(ask, votes, found)))
 
 
 class _FollowedAsk(NamedTuple):
     outcome: Outcome
-    further: Ask | None = None
+    next_ask: Ask | None = None
     """What the next judge is to be asked."""
 
 
@@ -104,11 +104,11 @@ def _leave_unasked(ask: Ask) -> Skipped:
     if ask.gap is not None:
         return ask.gap
     if ask.words or ask.findings:
-        return Skipped("out_of_scope", OFF, ask.findings, open=True)
+        return Skipped("out_of_scope", JUDGES_OFF, ask.findings, open=True)
     return OUT_OF_SCOPE
 
 
-OUT_OF_SCOPE = Skipped("out_of_scope", OFF)
+OUT_OF_SCOPE = Skipped("out_of_scope", JUDGES_OFF)
 
 
 def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Sequence[SubjectResult]:
@@ -122,7 +122,7 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
             (subject, OUT_OF_SCOPE if type(found) is Skipped and found.cause == "blocked" else found)
             for subject, found in outcomes
         ]
-    if criterion.insists and [found for _, found in outcomes if type(found) is Skipped]:
+    if criterion.requires_outcome and [found for _, found in outcomes if type(found) is Skipped]:
         outcomes = [(subject, _require_outcome(found)) for subject, found in outcomes]
     return outcomes  # pyright: ignore[reportReturnType] (no question is left among them)
 

@@ -22,13 +22,13 @@ def report_json(report: Report) -> bytes:
     text = _build_serializer(Report).to_json(report, exclude=_APART)
     at = text.index(_NEXT)
     write = _build_serializer(CriterionScore).to_json
-    parts = [one.encoded or write(one) for one in report.criteria]
+    parts = [one.cached_json or write(one) for one in report.criteria]
     return b'%b,"criteria":[%b]%b' % (text[:at], b",".join(parts), text[at:])
 
 
-def keep_json(score: CriterionScore) -> CriterionScore:
+def cache_json(score: CriterionScore) -> CriterionScore:
     """The score, which keeps its JSON from now on: for one that many reports share."""
-    score.encoded = _build_serializer(CriterionScore).to_json(score)
+    score.cached_json = _build_serializer(CriterionScore).to_json(score)
     return score
 
 

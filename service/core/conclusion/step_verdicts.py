@@ -51,7 +51,7 @@ def _build_step_verdict(
         else _spell_tool(pair, step)
         if plan.rubric.fold_names
         else pair.pattern.tool,
-        unexpected=index in plan.unexpected,
+        unexpected=index in plan.unexpected_steps,
         outcomes=_group_by_criterion(outcomes),
         result_forms=() if step.result is None else list_forms(step.result.content),
         usage=step.usage,

@@ -325,7 +325,7 @@ class Listing:
     """Whether anything says which calls are right, so that there is something to hold calls against."""
 
 
-NOTHING_LISTED = Listing((), (), (), False)
+EMPTY_LISTING = Listing((), (), (), False)
 
 IgnoredArgument = Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -38,7 +38,7 @@ class _Scalar:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenMatcher:
+class BoundMatcher:
     """A rubric's critic with the value an expectation gave for its place."""
 
     critic: Critic
@@ -55,7 +55,7 @@ class GivenMatcher:
 
 
 if TYPE_CHECKING:
-    Template = JsonValue | Critic | GivenMatcher | Mapping[str, "Template"] | list["Template"]
+    Template = JsonValue | Critic | BoundMatcher | Mapping[str, "Template"] | list["Template"]
 else:
     Template = TypeAliasType(
         "Template",
@@ -84,7 +84,7 @@ class Shape(Critic):
 
 def match_template(wanted: Template, actual: JsonValue) -> Match | OpenComparison:
     """The comparison with a template: by the matcher that it is, or as a shape."""
-    return wanted.match(actual) if isinstance(wanted, Critic | GivenMatcher) else _match_shape(wanted, actual)
+    return wanted.match(actual) if isinstance(wanted, Critic | BoundMatcher) else _match_shape(wanted, actual)
 
 
 def _match_shape(wanted: Template, actual: JsonValue) -> Match | OpenComparison:
@@ -114,7 +114,7 @@ def has_matcher(value: Template) -> bool:
         return any([has_matcher(one) for one in value.values() if type(one) not in SCALARS])  # noqa: C419 (quicker)
     if isinstance(value, list):
         return any([has_matcher(one) for one in value if type(one) not in SCALARS])  # noqa: C419
-    return isinstance(value, Critic | GivenMatcher)
+    return isinstance(value, Critic | BoundMatcher)
 
 
 def find_cost(value: object) -> int:
@@ -130,7 +130,7 @@ def find_cost(value: object) -> int:
         if isinstance(here, Critic):
             most = max(most, here.cost)
             waiting += [getattr(here, name) for name in type(here).model_fields]
-        elif isinstance(here, GivenMatcher):
+        elif isinstance(here, BoundMatcher):
             waiting.append(here.critic)
         elif isinstance(here, Mapping):
             waiting += cast("Mapping[str, object]", here).values()
@@ -170,7 +170,7 @@ def _do_all_pass(places: list[PlaceMatch]) -> bool:
 
 
 def _iter_places(template: Template, actual: JsonValue, path: str) -> Iterator[PlaceMatch]:
-    if isinstance(template, Critic | GivenMatcher):
+    if isinstance(template, Critic | BoundMatcher):
         yield path, template.match(actual)
     elif isinstance(template, Mapping) and isinstance(actual, dict) and has_matcher(template):
         yield from _iter_object_places(template, actual, path)
@@ -206,7 +206,7 @@ def _iter_array_places(template: list[Template], actual: list[JsonValue], path: 
 
 def is_optional(template: Template) -> bool:
     """A matcher that says an absent value is fine."""
-    return isinstance(template, Critic | GivenMatcher) and template.optional
+    return isinstance(template, Critic | BoundMatcher) and template.optional
 
 
 def _compare_literal(template: Template, actual: JsonValue) -> Match:

@@ -27,7 +27,7 @@ class AnswerGate(Check):
     kind: Literal["answer"] = "answer"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"answer", "output"})
-    nothing: ClassVar[Skipped | None] = NO_ANSWER_EXPECTED
+    idle_outcome: ClassVar[Skipped | None] = NO_ANSWER_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each expected answer, and one for an expected output."""
@@ -50,7 +50,7 @@ class SaidGate(Check):
     kind: Literal["said"] = "said"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"said"})
-    nothing: ClassVar[Skipped | None] = NO_TEXT_EXPECTED
+    idle_outcome: ClassVar[Skipped | None] = NO_TEXT_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each expected text."""
@@ -116,7 +116,7 @@ def _list_answers(case: Case, turn: int | None) -> list[PlacedText]:
 
 def score_silence(case: Case, turn: int | None) -> Outcome:
     """Score a turn without a text: not captured where the trace stops at a call, a failure where the model said nothing."""
-    absent = case.explain_absence(turn)
+    absent = case.explain_missing_turn(turn)
     if absent is not None:
         return absent
     messages, steps = case.find_messages(turn), case.find_steps(turn)

@@ -119,7 +119,7 @@ class ArgumentsGate(Check):
         paired = [(case.subjects[pair.step], self._score_pair(case, pair)) for pair in case.alignment.pairs]
         return [*paired, *score_all_missing(case)] or [(WHOLE, NO_CALLS)]
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """Return the score that this pair would get."""
         if pattern.args is None:
             return _FREE_ARGUMENTS_VALUE
@@ -184,11 +184,11 @@ class ArgumentsGate(Check):
         `aligned`: the alignment has chosen this pair. Among many pairs, only those may be compared with `texts`.
         """
         key = "agreement", id(self), id(pattern), step.index
-        agreement = case.kept.get(key)
+        agreement = case.memo.get(key)
         if agreement is None:
             agreement = self._compare(case, pattern, step, actual, aligned=aligned)
             if case.has_few_pairs or agreement is FULL_AGREEMENT:
-                case.kept[key] = agreement
+                case.memo[key] = agreement
         return agreement  # pyright: ignore[reportReturnType] (what this method stored)
 
     def _compare(
@@ -197,7 +197,7 @@ class ArgumentsGate(Check):
         if not self.critics and equals(pattern.args, actual):  # pyright: ignore[reportArgumentType] (a matcher equals nothing)
             return FULL_AGREEMENT
         bound = self._get_bound(case, pattern)
-        schema = case.find_schema(step)
+        schema = case.find_validator(step)
         if schema is not None and self.fill_defaults and schema.defaults:
             actual = {**find_fill_ins(schema, bound.values()), **actual}
         issues = self._list_issues(case, pattern, step, actual, bound, schema, aligned=aligned)

@@ -25,7 +25,7 @@ class CountGate(Check):
 
     kind: Literal["count"] = "count"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
-    nothing: ClassVar[Skipped | None] = NO_NUMBER_EXPECTED
+    idle_outcome: ClassVar[Skipped | None] = NO_NUMBER_EXPECTED
     mode: Literal["proportional", "strict"] = "proportional"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
@@ -37,7 +37,7 @@ class CountGate(Check):
         outcomes = [
             (
                 Subject(turn=turn),
-                case.explain_absence(turn)
+                case.explain_missing_turn(turn)
                 or self._score_counts(case, path, turn, scope.counts, report_kept=report_kept),
             )
             for path, scope, turn in case.scopes

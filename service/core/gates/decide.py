@@ -34,7 +34,7 @@ class DecideGate(Check):
 
 
 def _score_scope(case: Case, path: str, scope: Scope, turn: int | None) -> Outcome:
-    absence = None if turn is None else case.explain_absence(turn)
+    absence = None if turn is None else case.explain_missing_turn(turn)
     if absence is not None:
         return absence
     steps = case.find_steps(turn)

@@ -30,7 +30,7 @@ class DisallowedGate(Check):
 
     kind: Literal["disallowed"] = "disallowed"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"disallowed"})
-    nothing: ClassVar[Skipped | None] = NOTHING_DISALLOWED
+    idle_outcome: ClassVar[Skipped | None] = NOTHING_DISALLOWED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Yield one outcome for each ban that was kept, and one for each call that breaks one."""
@@ -42,7 +42,7 @@ class DisallowedGate(Check):
 
 
 def _check_ban(case: Case, ban: Ban, turn: int | None) -> Iterable[SubjectOutcome]:
-    absent = case.explain_absence(turn)
+    absent = case.explain_missing_turn(turn)
     if absent is not None:
         yield Subject(turn=turn), absent
         return
@@ -87,7 +87,7 @@ def score_banned_call(case: Case, ban: Ban, step: Step) -> Outcome | PartialOutc
         if isinstance(m, WordsComparison)
     ]
     if open_values:
-        return PartialOutcome((open_values[0],), banned=finding) if len(open_values) == 1 else _SEVERAL_OPEN
+        return PartialOutcome((open_values[0],), ban_finding=finding) if len(open_values) == 1 else _SEVERAL_OPEN
     return build_failure(0.0, finding)
 
 

@@ -48,7 +48,7 @@ class EquivalentGate(Check):
         ]
         return [*paired, *score_unmatched(case)] or [(WHOLE, NO_CALLS)]
 
-    def pair_value(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
+    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """Return 1.0 for equal arguments, else 0.0."""
         if step.call.arguments is None or pattern.args is None:
             return float(pattern.args is None)

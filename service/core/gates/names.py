@@ -25,7 +25,7 @@ def find_near(
     ['refund_orders', 'cancel_order']
     """
     candidates, meter = list(others), meter or Meter()
-    if not meter.affords("names", len(candidates)):
+    if not meter.can_afford("names", len(candidates)):
         return []
     meter.spend("names", len(candidates))
     name, known = _cut(name), [_cut(other) for other in candidates if other != name]

@@ -43,7 +43,7 @@ class NarrationGate(Check):
     unsupported: Literal["note", "fail"] = "note"
     """The effect of a claim that no result supports and none contradicts."""
 
-    by_default: ClassVar[Aggregate] = "min"
+    default_aggregate: ClassVar[Aggregate] = "min"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result", "text"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:

@@ -24,7 +24,7 @@ class OrderGate(Check):
 
     kind: Literal["order"] = "order"
     reads: ClassVar[frozenset[Aspect]] = frozenset({"order"})
-    nothing: ClassVar[Skipped | None] = NO_ORDER_EXPECTED
+    idle_outcome: ClassVar[Skipped | None] = NO_ORDER_EXPECTED
     mode: Literal["longest_run", "strict"] = "longest_run"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
@@ -54,7 +54,7 @@ class OrderGate(Check):
 def _find_fitting(case: Case, placed: list[int]) -> dict[int, frozenset[int]]:
     """Return the steps that can stand for each expected call in the order: the aligned one, and those that match as well."""
     aligned = {pair.expected: pair.step for pair in case.alignment.pairs}
-    return {n: _add_aligned(case.find_meeting(n), aligned.get(n), case.find_naming(n)) for n in placed}
+    return {n: _add_aligned(case.find_matching_steps(n), aligned.get(n), case.find_candidate_steps(n)) for n in placed}
 
 
 def _add_aligned(meeting: frozenset[int], aligned: int | None, naming: frozenset[int]) -> frozenset[int]:

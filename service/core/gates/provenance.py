@@ -32,7 +32,7 @@ class ProvenanceGate(Check):
     kind: Literal["provenance"] = "provenance"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
 
-    by_default: ClassVar[Aggregate] = "min"
+    default_aggregate: ClassVar[Aggregate] = "min"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Yield one outcome for each step."""

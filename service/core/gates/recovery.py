@@ -42,7 +42,7 @@ class RecoveryGate(Check):
     kind: Literal["recovery"] = "recovery"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result", "text"})
 
-    by_default: ClassVar[Aggregate] = "min"
+    default_aggregate: ClassVar[Aggregate] = "min"
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each failed call and for each repeated write."""

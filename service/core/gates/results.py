@@ -26,7 +26,7 @@ class ResultsGate(Check):
     kind: Literal["results"] = "results"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"result"})
-    nothing: ClassVar[Skipped | None] = NO_RESULT_EXPECTED
+    idle_outcome: ClassVar[Skipped | None] = NO_RESULT_EXPECTED
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each expected result."""

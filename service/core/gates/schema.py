@@ -34,8 +34,8 @@ class SchemaGate(Check):
     undeclared: Literal["fail", "note"] = "fail"
     """The effect of an argument that the schema neither declares nor expressly allows."""
 
-    by_default: ClassVar[Aggregate] = "min"
-    stands_alone: ClassVar[bool] = True
+    default_aggregate: ClassVar[Aggregate] = "min"
+    ignores_step_failures: ClassVar[bool] = True
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each step."""
@@ -46,7 +46,7 @@ class SchemaGate(Check):
         if case.trace.tools is None:
             unreadable = step.call.arguments is None and not step.call.takes_text
             return score_unread(step) if unreadable else NO_TOOLS
-        tool = case.find_offered(step)
+        tool = case.find_offered_tool(step)
         if tool is None:
             return build_failure(0.0, build_unknown_tool(case, step))
         if step.call.arguments is None:
@@ -55,7 +55,7 @@ class SchemaGate(Check):
 
     def _validate(self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]) -> Outcome:
         try:
-            schema = case.schema(tool, self.dialect, formats=self.formats)
+            schema = case.compile_schema(tool, self.dialect, formats=self.formats)
             violations = schema.list_violations(arguments, case.meter)
             unknown = schema.find_undeclared(arguments)
         except SchemaProblem as problem:

@@ -11,7 +11,7 @@ from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
 from service.core.expectations.expectation import StateExpectation
 from service.core.expectations.state_changes import patch_state
-from service.core.json.differences import DiffOptions, JsonChange, Places, Progress, compare, diff
+from service.core.json.differences import ChangeIndex, DiffOptions, JsonChange, StateProgress, compare, diff
 from service.core.json.values import format_value
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
 from service.core.trace import State
@@ -78,12 +78,12 @@ class StateGate(Check):
         value = self._compute_value(compare(initial, expected, initial, options))
         return Finding("null_agent", f"doing nothing scores {value:.4g}", "/state/initial")
 
-    def _compute_value(self, progress: Progress) -> float:
+    def _compute_value(self, progress: StateProgress) -> float:
         return progress.value if self.mode == "proportional" else float(progress.passed)
 
 
-def _build_findings(progress: Progress, changes: Iterable[JsonChange]) -> Iterable[Finding]:
-    places = Places(changes)
+def _build_findings(progress: StateProgress, changes: Iterable[JsonChange]) -> Iterable[Finding]:
+    places = ChangeIndex(changes)
     for change in progress.missing:
         yield _build_finding("state_missing", f"should have been {_describe_change(change)} and was not", change)
     for change in progress.wrong:

@@ -81,7 +81,7 @@ class TrajectoryGate(Check):
 
     def _find_fitting(self, case: Case, expected: int) -> frozenset[int]:
         """Return the steps that meet the expected call, as far as code can tell."""
-        return case.find_naming(expected) if self.arguments == "ignore" else case.find_meeting(expected)
+        return case.find_candidate_steps(expected) if self.arguments == "ignore" else case.find_matching_steps(expected)
 
     def _find_certain(self, case: Case, expected: int, calls: frozenset[int]) -> frozenset[int]:
         """Return the fitting steps that certainly meet the expected call, with nothing left to a judge."""

@@ -41,12 +41,12 @@ class DiffOptions:
     keys: Mapping[str, str] | None = None
 
     @lazy
-    def _ignore_patterns(self) -> Patterns:
-        return Patterns(self.ignore)
+    def _ignore_patterns(self) -> PointerPatterns:
+        return PointerPatterns(self.ignore)
 
     @lazy
-    def _key_patterns(self) -> Patterns:
-        return Patterns(self.keys or {})
+    def _key_patterns(self) -> PointerPatterns:
+        return PointerPatterns(self.keys or {})
 
     def ignores(self, path: str) -> bool:
         """Whether what stands at `path` does not matter."""
@@ -62,10 +62,10 @@ class DiffOptions:
         return _index_by_place(old), _index_by_place(new)
 
 
-class Patterns:
+class PointerPatterns:
     """Pointers in which a token `*` stands for any one, to find which of them a path fits without trying all.
 
-    >>> Patterns(["/b/*", "/*/c"]).find_first("/b/c"), Patterns(["/*"]).find_first("/a/b")
+    >>> PointerPatterns(["/b/*", "/*/c"]).find_first("/b/c"), PointerPatterns(["/*"]).find_first("/a/b")
     ('/b/*', None)
     """
 
@@ -165,7 +165,7 @@ def covers(path: str, other: str) -> bool:
     return other == path or other.startswith(f"{path}/")
 
 
-class Places:
+class ChangeIndex:
     """Changes by path, to find those at, above or below a place without looking at all of them."""
 
     def __init__(self, changes: Iterable[JsonChange]) -> None:
@@ -176,7 +176,7 @@ class Places:
         """The first so many changes at `path`, above it or below it, by path.
 
         >>> changes = [JsonChange("add", "/a"), JsonChange("add", "/a/b/c"), JsonChange("add", "/ab")]
-        >>> [change.path for change in Places(changes).find_touching("/a/b", 3)]
+        >>> [change.path for change in ChangeIndex(changes).find_touching("/a/b", 3)]
         ['/a', '/a/b/c']
         """
         ends = [n for n, character in enumerate(path) if character == "/"]
@@ -198,10 +198,10 @@ def _get_path(change: JsonChange) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class StateProgress:
     """What became of the changes that were wanted."""
 
-    wanted: tuple[JsonChange, ...]
+    expected: tuple[JsonChange, ...]
     made: tuple[JsonChange, ...]
     missing: tuple[JsonChange, ...]
     wrong: tuple[JsonChange, ...]
@@ -210,7 +210,7 @@ class Progress:
     @property
     def value(self) -> float:
         """Wanted changes made, over those wanted and those nobody wanted; 1.0 where there are neither."""
-        total = len(self.wanted) + len(self.unexpected)
+        total = len(self.expected) + len(self.unexpected)
         return len(self.made) / total if total else 1.0
 
     @property
@@ -219,7 +219,9 @@ class Progress:
         return not (self.missing or self.wrong or self.unexpected)
 
 
-def compare(initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: DiffOptions | None = None) -> Progress:
+def compare(
+    initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: DiffOptions | None = None
+) -> StateProgress:
     """What of the way from `initial` to `wanted` was gone, and where `observed` lies off it.
 
     A wanted change is made if nothing at or below its path differs from what was wanted; wrong if the path was changed to
@@ -227,10 +229,10 @@ def compare(initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: Di
     """
     due, done = diff(initial, wanted, view), diff(initial, observed, view)
     gaps = diff(wanted, observed, view)
-    at_gaps, at_done, at_due = Places(gaps), Places(done), Places(due)
+    at_gaps, at_done, at_due = ChangeIndex(gaps), ChangeIndex(done), ChangeIndex(due)
     open_changes = [change for change in due if at_gaps.find_touching(change.path)]
-    return Progress(
-        wanted=due,
+    return StateProgress(
+        expected=due,
         made=tuple([change for change in due if not at_gaps.find_touching(change.path)]),
         missing=tuple([change for change in open_changes if not at_done.find_touching(change.path)]),
         wrong=tuple([change for change in open_changes if at_done.find_touching(change.path)]),

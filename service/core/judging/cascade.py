@@ -21,7 +21,7 @@ from service.core.outcome import Outcome, Skipped
 
 Evidence = Annotated[NarrationGate | ProvenanceGate, Field(discriminator="kind")]
 
-EVIDENCE = 5
+EVIDENCE_VERSION = 5
 """Raised whenever code finds otherwise, or shows a judge otherwise what it found."""
 
 _PLAIN: TypeAdapter[Any] = TypeAdapter(tuple[Any, ...])
@@ -40,19 +40,19 @@ class CascadeCheck(JudgeCheck):
     veto: Annotated[float, Field(ge=0, le=1)] | None = 0.0
     """The highest score the judge may give what the evidence contradicts. 0: it is not asked. null: it is free to give any."""
 
-    by_default: ClassVar[Aggregate] = "min"
+    default_aggregate: ClassVar[Aggregate] = "min"
 
     @lazy
-    def looks(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] (lazy of its own class)
+    def evidence_digest(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride] (lazy of its own class)
         """sha256 of the check that looks first, of how much it leaves to the judge, and of the version of both."""
-        kept = [EVIDENCE, self.evidence.model_dump(mode="json"), self.veto]
+        kept = [EVIDENCE_VERSION, self.evidence.model_dump(mode="json"), self.veto]
         return sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
-    def parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
+    def find_parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
         """What the judge looks at and what code looks at before."""
-        return super().parts(judges) | self.evidence.looks_at
+        return super().find_parts(judges) | self.evidence.looks_at
 
-    def asks(
+    def build_asks(
         self,
         case: Case,
         *,
@@ -61,7 +61,7 @@ class CascadeCheck(JudgeCheck):
         answered: Collection[Subject] = (),
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
         """What the evidence decides, and one question for each step, turn or the trace that it leaves open."""
-        asked = super().asks(case, criterion=criterion, judges=judges)
+        asked = super().build_asks(case, criterion=criterion, judges=judges)
         if answered and not [subject for subject, _ in asked if not is_answered(subject, answered)]:
             return asked  # looking costs
         found = _group_by_subject(self.evidence, case)

@@ -13,7 +13,7 @@ from rapidfuzz import fuzz
 from service.core.hollow_answers import is_hollow
 from service.core.trace import Message, Step, ToolCall, ToolDef, Trace
 
-View = Literal[
+PartName = Literal[
     "conversation", "tools", "tool", "near_misses", "call", "calls", "result", "results", "turn", "said", "answer",
     "criterion", "value", "evidence",
 ]  # fmt: skip
@@ -29,9 +29,9 @@ class Focus(NamedTuple):
     evidence: JsonValue = None
 
 
-def render_view(name: View, trace: Trace, scene: Focus) -> JsonValue:
+def render_part(name: PartName, trace: Trace, focus: Focus) -> JsonValue:
     """The part of that name as JSON."""
-    return _VIEWS[name](trace, scene)
+    return _RENDERERS[name](trace, focus)
 
 
 def list_texts(trace: Trace, turn: int | None) -> list[tuple[str, str]]:
@@ -56,19 +56,19 @@ def _is_said(message: Message) -> bool:
     return bool(message.text) and not (message.role == "assistant" and is_hollow(message.text))
 
 
-def _render_conversation(trace: Trace, scene: Focus) -> JsonValue:
+def _render_conversation(trace: Trace, focus: Focus) -> JsonValue:
     """What had been said and done before the moment in question."""
-    if scene.step is not None:
-        step = trace.steps[scene.step]
+    if focus.step is not None:
+        step = trace.steps[focus.step]
         return list(_iter_events(trace, 0, step.message + 1, before=step.index))
-    if scene.turn is not None:
-        return list(_iter_events(trace, 0, _find_first_of_model(trace, scene.turn)))
+    if focus.turn is not None:
+        return list(_iter_events(trace, 0, _find_first_of_model(trace, focus.turn)))
     return list(_iter_events(trace, 0, len(trace.messages)))
 
 
-def _render_turn(trace: Trace, scene: Focus) -> JsonValue:
+def _render_turn(trace: Trace, focus: Focus) -> JsonValue:
     """What the model did and said in the turn, and what its tools returned."""
-    turn = scene.turn
+    turn = focus.turn
     start = 0 if turn is None else _find_first_of_model(trace, turn)
     inside = [n for n, message in enumerate(trace.messages) if turn is None or message.turn == turn]
     return list(_iter_events(trace, start, max(inside, default=-1) + 1))
@@ -129,31 +129,31 @@ def _render_returned(step: Step) -> dict[str, JsonValue]:
     return found
 
 
-def _render_tools(trace: Trace, scene: Focus) -> JsonValue:
-    return None if trace.tools is None else [_render_definition(tool) for tool in _list_offered(trace, scene)]
+def _render_tools(trace: Trace, focus: Focus) -> JsonValue:
+    return None if trace.tools is None else [_render_definition(tool) for tool in _list_offered(trace, focus)]
 
 
-def _list_offered(trace: Trace, scene: Focus) -> list[ToolDef]:
+def _list_offered(trace: Trace, focus: Focus) -> list[ToolDef]:
     """The tools that were on offer at the step, or by the end of the turn."""
     late = {
         name
         for name, came in trace.offers.items()
-        if (scene.step is not None and came.step > scene.step)
-        or (scene.step is None and scene.turn is not None and came.turn > scene.turn)
+        if (focus.step is not None and came.step > focus.step)
+        or (focus.step is None and focus.turn is not None and came.turn > focus.turn)
     }
     return [tool for tool in trace.tools or () if tool.name not in late]
 
 
-def _render_tool(trace: Trace, scene: Focus) -> JsonValue:
-    name = _get_step(trace, scene).call.name
+def _render_tool(trace: Trace, focus: Focus) -> JsonValue:
+    name = _get_step(trace, focus).call.name
     return next((_render_definition(tool) for tool in trace.tools or () if tool.name == name), None)
 
 
-def _render_near_misses(trace: Trace, scene: Focus) -> JsonValue:
+def _render_near_misses(trace: Trace, focus: Focus) -> JsonValue:
     """The other tools that are easiest to take for the one called, nearest first: at most five."""
-    name = _get_step(trace, scene).call.name
+    name = _get_step(trace, focus).call.name
     mine = next((tool for tool in trace.tools or () if tool.name == name), ToolDef(name))
-    others = [tool for tool in _list_offered(trace, scene) if tool.name != name]
+    others = [tool for tool in _list_offered(trace, focus) if tool.name != name]
     return [
         _render_definition(tool)
         for tool in sorted(others, key=lambda tool: (-_measure_likeness(mine, tool), tool.name))[:5]
@@ -170,42 +170,42 @@ def _render_definition(tool: ToolDef) -> JsonValue:
     return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
 
-def _get_step(trace: Trace, scene: Focus) -> Step:
-    return trace.steps[scene.step or 0]
+def _get_step(trace: Trace, focus: Focus) -> Step:
+    return trace.steps[focus.step or 0]
 
 
-def _render_call(trace: Trace, scene: Focus) -> JsonValue:
-    return _render_made_call(_get_step(trace, scene).call)
+def _render_call(trace: Trace, focus: Focus) -> JsonValue:
+    return _render_made_call(_get_step(trace, focus).call)
 
 
-def _render_calls(trace: Trace, scene: Focus) -> JsonValue:
-    return [_render_made_call(step.call) for step in _list_steps_so_far(trace, scene)]
+def _render_calls(trace: Trace, focus: Focus) -> JsonValue:
+    return [_render_made_call(step.call) for step in _list_steps_so_far(trace, focus)]
 
 
-def _render_result(trace: Trace, scene: Focus) -> JsonValue:
-    return _render_returned(_get_step(trace, scene))
+def _render_result(trace: Trace, focus: Focus) -> JsonValue:
+    return _render_returned(_get_step(trace, focus))
 
 
-def _render_results(trace: Trace, scene: Focus) -> JsonValue:
+def _render_results(trace: Trace, focus: Focus) -> JsonValue:
     """Every result there was up to the end of the step or turn."""
-    return [_render_returned(step) for step in _list_steps_so_far(trace, scene) if step.result is not None]
+    return [_render_returned(step) for step in _list_steps_so_far(trace, focus) if step.result is not None]
 
 
-def _list_steps_so_far(trace: Trace, scene: Focus) -> list[Step]:
-    if scene.step is not None:
-        return list(trace.steps[: scene.step + 1])
-    return [step for step in trace.steps if scene.turn is None or step.turn <= scene.turn]
+def _list_steps_so_far(trace: Trace, focus: Focus) -> list[Step]:
+    if focus.step is not None:
+        return list(trace.steps[: focus.step + 1])
+    return [step for step in trace.steps if focus.turn is None or step.turn <= focus.turn]
 
 
-def _render_texts(trace: Trace, scene: Focus) -> JsonValue:
-    return [text for _, text in list_texts(trace, scene.turn) if not is_hollow(text)]
+def _render_texts(trace: Trace, focus: Focus) -> JsonValue:
+    return [text for _, text in list_texts(trace, focus.turn) if not is_hollow(text)]
 
 
 def _render_answer(trace: Trace, _: Focus) -> JsonValue:
     return None if trace.answer is None or is_hollow(trace.answer) else trace.answer
 
 
-_VIEWS: Mapping[View, Callable[[Trace, Focus], JsonValue]] = {
+_RENDERERS: Mapping[PartName, Callable[[Trace, Focus], JsonValue]] = {
     "conversation": _render_conversation,
     "tools": _render_tools,
     "tool": _render_tool,
@@ -217,7 +217,7 @@ _VIEWS: Mapping[View, Callable[[Trace, Focus], JsonValue]] = {
     "turn": _render_turn,
     "said": _render_texts,
     "answer": _render_answer,
-    "criterion": lambda _, scene: scene.words,
-    "value": lambda _, scene: scene.value,
-    "evidence": lambda _, scene: scene.evidence,
+    "criterion": lambda _, focus: focus.words,
+    "value": lambda _, focus: focus.value,
+    "evidence": lambda _, focus: focus.evidence,
 }

@@ -15,7 +15,7 @@ from service.core.hollow_answers import is_hollow
 from service.core.judging.examples import Example
 from service.core.judging.fits.guarantee import GuaranteedShare
 from service.core.judging.fits.maps import Share
-from service.core.judging.focus import Focus, View, list_texts
+from service.core.judging.focus import Focus, PartName, list_texts
 from service.core.judging.grades import CANNOT_TELL, ClaimRule
 from service.core.judging.scales import Scale
 from service.core.models.kinds import FrozenModel, Several
@@ -54,7 +54,7 @@ class Judge(FrozenModel):
     version: int = Field(default=1, ge=1)
     level: Level
     """What one question is about."""
-    shows: Several[View] = ()
+    shows: Several[PartName] = ()
     """What the model is shown, in this order. Absent: what its level usually needs."""
     requires: Several[Required] = ()
     """What must be captured for the question to make sense."""
@@ -123,7 +123,7 @@ class Judge(FrozenModel):
         return self.reasoning.get(model) if isinstance(self.reasoning, dict) else self.reasoning
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def part_names(self) -> tuple[PartName, ...]:
         """What the model is shown."""
         return self.shows or _USUAL[self.level]
 
@@ -146,7 +146,7 @@ class Judge(FrozenModel):
         return {}
 
 
-_USUAL: dict[Level, tuple[View, ...]] = {
+_USUAL: dict[Level, tuple[PartName, ...]] = {
     "step": ("conversation", "tool", "call", "result"),
     "turn": ("conversation", "tools", "turn"),
     "trace": ("conversation", "tools"),
@@ -180,7 +180,7 @@ class Ask(NamedTuple):
     """The share that a fit must promise of what it accepts; None: none need."""
     rank: int = 0
     """Which judge of a cascade is asked, from 0."""
-    looks: str = ""
+    evidence_digest: str = ""
     """sha256 of how code looks before the judge; empty where it does not."""
 
     @property
@@ -192,25 +192,25 @@ class Ask(NamedTuple):
         return f"{self.criterion}/{by_turn}{at_value}" + (f"@{self.rank}" if self.rank else "")
 
     @property
-    def further(self) -> Ask | None:
+    def next_ask(self) -> Ask | None:
         """The same question to the next judge; None after the last."""
         return self._replace(judge=self.then[0], then=self.then[1:], rank=self.rank + 1) if self.then else None
 
     @property
     def chain(self) -> tuple[Ask, ...]:
         """The question to each judge that may be asked it."""
-        return (self, *(self.further.chain if self.further else ()))
+        return (self, *(self.next_ask.chain if self.next_ask else ()))
 
     @property
-    def scene(self) -> Focus:
+    def focus(self) -> Focus:
         """Where it looks."""
         return Focus(self.step, self.turn, self.words, self.value, self.evidence)
 
     @property
-    def views(self) -> tuple[View, ...]:
+    def part_names(self) -> tuple[PartName, ...]:
         """What the model is shown: what the judge names, and the evidence where there is some."""
-        views = self.judge.views
-        return views if self.evidence is None or "evidence" in views else (*views, "evidence")
+        names = self.judge.part_names
+        return names if self.evidence is None or "evidence" in names else (*names, "evidence")
 
 
 class JudgeCheck(Check):
@@ -228,7 +228,7 @@ class JudgeCheck(Check):
     accepts it. Absent: nothing need be promised."""
 
     @lazy
-    def looks(self) -> str:
+    def evidence_digest(self) -> str:
         """sha256 of how code looks before the judge: what it finds is shown, so a fit is bound to it. Empty: it does not."""
         return ""
 
@@ -241,11 +241,11 @@ class JudgeCheck(Check):
         """All judges that it may ask."""
         return frozenset({self.judge, *self.then})
 
-    def parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
+    def find_parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
         """What of a trace it looks at."""
         return judges[self.judge].looks_at
 
-    def asks(
+    def build_asks(
         self,
         case: Case,
         *,
@@ -258,7 +258,7 @@ class JudgeCheck(Check):
         `answered`: of what has been decided already, so that nothing need be worked out.
         """
         judge = judges[self.judge]
-        asked = _BY_LEVEL[judge.level](case, criterion, judge, self.looks) or [(WHOLE, _NOTHING[judge.level])]
+        asked = _BY_LEVEL[judge.level](case, criterion, judge, self.evidence_digest) or [(WHOLE, _NOTHING[judge.level])]
         if not self.then and self.guarantee is None:
             return asked
         then = tuple([judges[name] for name in self.then])
@@ -273,30 +273,32 @@ def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
     return subject in answered or WHOLE in answered or build_subject(None, subject.turn) in answered
 
 
-def _ask_once(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
+def _ask_once(case: Case, criterion: str, judge: Judge, evidence_digest: str) -> list[tuple[Subject, Ask | Outcome]]:
     unasked = _explain_unasked(judge, case, WHOLE)
-    return [(WHOLE, unasked or Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE), looks=looks))]
+    return [
+        (WHOLE, unasked or Ask(criterion, judge, gap=_find_gap(judge, case, WHOLE), evidence_digest=evidence_digest))
+    ]
 
 
-def _ask_by_step(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
+def _ask_by_step(case: Case, criterion: str, judge: Judge, evidence_digest: str) -> list[tuple[Subject, Ask | Outcome]]:
     return [
         (
             subject,
             _explain_unasked(judge, case, subject)
-            or Ask(criterion, judge, step.index, step.call.name, step.turn, looks=looks),
+            or Ask(criterion, judge, step.index, step.call.name, step.turn, evidence_digest=evidence_digest),
         )
         for step, subject in zip(case.trace.steps, case.subjects, strict=True)
     ]
 
 
-def _ask_by_turn(case: Case, criterion: str, judge: Judge, looks: str) -> list[tuple[Subject, Ask | Outcome]]:
+def _ask_by_turn(case: Case, criterion: str, judge: Judge, evidence_digest: str) -> list[tuple[Subject, Ask | Outcome]]:
     return [
         (
             subject,
             _explain_unasked(judge, case, subject)
-            or Ask(criterion, judge, turn=turn, gap=_find_gap(judge, case, subject), looks=looks),
+            or Ask(criterion, judge, turn=turn, gap=_find_gap(judge, case, subject), evidence_digest=evidence_digest),
         )
-        for turn in case.live_turns
+        for turn in case.active_turns
         for subject in [build_subject(None, turn)]
     ]
 

@@ -10,13 +10,13 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.core.judging.sensitive import (
+from service.core.judging.sensitive_values import (
     FOLD,
     MAX_RUNS,
     RUN,
-    How,
     Sensitive,
-    What,
+    SensitiveKind,
+    Spelling,
     extract_core,
     is_card,
     is_number,
@@ -25,7 +25,7 @@ from service.core.judging.sensitive import (
 )
 from service.core.trace import Trace
 
-ROUNDS = 12
+MAX_ATTEMPTS = 12
 """Tries to find a stand-in that stands nowhere in the trace. A value for which there is none is not masked."""
 
 
@@ -34,7 +34,7 @@ class _Entry(NamedTuple):
 
     core: str
     text: str
-    how: How
+    how: Spelling
     other: str
 
 
@@ -59,33 +59,33 @@ class Masks:
     the rule can try out all order numbers of four digits.
     """
 
-    there: _Index = _NOTHING
-    back: _Index = _NOTHING
+    forward: _Index = _NOTHING
+    backward: _Index = _NOTHING
     names: frozenset[str] = frozenset()
     """Names of tools and fields, which stay where a string is nothing else."""
 
     def __bool__(self) -> bool:
-        return bool(self.there.entries)
+        return bool(self.forward.entries)
 
-    def hide(self, value: JsonValue) -> JsonValue:
+    def mask(self, value: JsonValue) -> JsonValue:
         """The value with stand-ins in its texts and numbers. Keys, the order of keys and all types stay. At any depth."""
-        return _rebuild(value, self._hide_leaf)
+        return _rebuild(value, self._mask_leaf)
 
-    def show(self, text: str) -> str:
+    def unmask(self, text: str) -> str:
         """The text with the values back in: for what a judge wrote, or copied from what it was shown."""
-        return text if text in self.names else _replace_entries(text, self.back)
+        return text if text in self.names else _replace_entries(text, self.backward)
 
-    def _hide_leaf(self, value: JsonValue) -> JsonValue:
+    def _mask_leaf(self, value: JsonValue) -> JsonValue:
         if isinstance(value, str):
-            return value if value in self.names else _replace_entries(value, self.there)
-        return int(_replace_entries(str(value), self.there)) if is_number(value) else value
+            return value if value in self.names else _replace_entries(value, self.forward)
+        return int(_replace_entries(str(value), self.forward)) if is_number(value) else value
 
 
 UNMASKED = Masks()
 """Everything is shown as it is."""
 
 
-def build_masks(trace: Trace, what: frozenset[What]) -> Masks:
+def build_masks(trace: Trace, what: frozenset[SensitiveKind]) -> Masks:
     """The stand-ins for what the trace holds of these sorts. Time is linear in its size; no part is left out.
 
     secrets: known shapes (API keys, bearer tokens and JWTs, private keys, card numbers, IBANs) and what stands at a key
@@ -110,7 +110,7 @@ def _iter_names(trace: Trace) -> Iterator[str]:
 def _assign_masks(values: Sequence[Sensitive], texts: set[str], names: frozenset[str]) -> Masks:
     """Masks that were tried on every text: each must read back as it was, and no stand-in may occur by chance."""
     tries = dict.fromkeys((value.core for value in values), 0)
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ATTEMPTS):
         masks = _number_masks(values, tries, names)
         clashes = _find_clashes(masks, texts)
         if not clashes:
@@ -123,15 +123,17 @@ def _assign_masks(values: Sequence[Sensitive], texts: set[str], names: frozenset
 def _number_masks(values: Sequence[Sensitive], tries: Mapping[str, int], names: frozenset[str]) -> Masks:
     """Each value with its first free stand-in from that try on."""
     taken = set(tries)
-    there: list[_Entry] = []
+    forward: list[_Entry] = []
     for value in values:
-        made = (_make_stand_in(value, attempt) for attempt in range(tries[value.core], tries[value.core] + ROUNDS))
+        made = (
+            _make_stand_in(value, attempt) for attempt in range(tries[value.core], tries[value.core] + MAX_ATTEMPTS)
+        )
         other = next((core for core in made if core not in taken), None)
         if other is not None:
             taken.add(other)
-            there.append(_Entry(*value, other))
-    back = [_Entry(each.other, _dress_core(each.other, each.text), each.how, each.core) for each in there]
-    return Masks(_build_index(there), _build_index(back), names)
+            forward.append(_Entry(*value, other))
+    backward = [_Entry(each.other, _dress_core(each.other, each.text), each.how, each.core) for each in forward]
+    return Masks(_build_index(forward), _build_index(backward), names)
 
 
 def _build_index(entries: Sequence[_Entry]) -> _Index:
@@ -168,9 +170,9 @@ def _find_clashes(masks: Masks, texts: set[str]) -> set[str]:
     """The values whose stand-ins stand in a text by chance, or are not found again where they were put."""
     clashing: set[str] = set()
     for text in texts:
-        put = list(_find_places(text, masks.there))
-        found = list(_find_places(_replace_entries(text, masks.there), masks.back))
-        clashing |= {entry.other for _, _, entry in _find_places(text, masks.back)}
+        put = list(_find_places(text, masks.forward))
+        found = list(_find_places(_replace_entries(text, masks.forward), masks.backward))
+        clashing |= {entry.other for _, _, entry in _find_places(text, masks.backward)}
         if [place[:2] for place in put] != [place[:2] for place in found]:
             spans = {place[:2] for place in put}
             odd = {entry.other for start, stop, entry in found if (start, stop) not in spans}

@@ -42,7 +42,7 @@ class JudgeReply:
     """The way to the model, as `build_route` has it."""
 
     @property
-    def tells(self) -> bool:
+    def has_verdict(self) -> bool:
         """Whether it says anything else than that it cannot tell."""
         return self.judgement.label != CANNOT_TELL
 
@@ -93,7 +93,7 @@ class JudgeNote:
 def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeReply) -> JudgeNote:
     """The note on some replies, one at least; `spokesman` is the one whose words are told."""
     uses = {reply.cache for reply in replies}
-    values = [reply.judgement.value for reply in replies if reply.tells]
+    values = [reply.judgement.value for reply in replies if reply.has_verdict]
     several = len(replies) > 1
     return JudgeNote(
         id=judge.id,
@@ -114,7 +114,7 @@ def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeRepl
 
 def _build_vote(reply: JudgeReply) -> JudgeVote:
     said = reply.judgement
-    worth = (said.value, said.low.graded) if reply.tells else (None, None)
+    worth = (said.value, said.low.graded) if reply.has_verdict else (None, None)
     return JudgeVote(reply.model, said.label, worth[0], reply.cache, worth[1], reply.usage.cost_usd, reply.latency_ms)
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.judging.examples import render_examples, render_plain
-from service.core.judging.focus import View, render_view
+from service.core.judging.focus import PartName, render_part
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import MAX_REPLY_TOKENS, Ask, Judge
 from service.core.judging.masking import UNMASKED, Masks
@@ -27,13 +27,13 @@ from service.core.trace import Trace
 ASSEMBLY = 4
 """Raised whenever the same question is put in other words or its reply is read otherwise."""
 
-STAND_IN = "0" * 8
+PLACEHOLDER = "0" * 8
 """Where the key of a question is worked out, this stands for the marks and the token."""
 
-REPLY_TOKENS = 600
+BASE_REPLY_TOKENS = 600
 """The room of a reply that has one label; one with claims has more by the length of the text."""
 
-JUDGED: tuple[View, ...] = ("said", "answer")
+JUDGED_PARTS: tuple[PartName, ...] = ("said", "answer")
 """The parts that are the text whose claims are judged."""
 
 LEFT_OUT = "left_out"
@@ -68,14 +68,14 @@ class Question:
     @property
     def size(self) -> int:
         """About how many tokens asking takes: a quarter of the characters, more for texts that are not English."""
-        return sum(len(turn.text) for turn in self.prompt("", STAND_IN, STAND_IN).turns) // 4
+        return sum(len(turn.text) for turn in self.prompt("", PLACEHOLDER, PLACEHOLDER).turns) // 4
 
     @property
     def judged_texts(self) -> tuple[str, ...]:
         """What claims are to cover, as it is shown; empty where the whole gets one label."""
         if self.judge.claims == "none":
             return ()
-        shown = [part.value for part in self.parts if part.name in JUDGED]
+        shown = [part.value for part in self.parts if part.name in JUDGED_PARTS]
         return tuple(
             [
                 text
@@ -91,7 +91,8 @@ class Question:
         if self.judge.max_tokens is not None:
             return self.judge.max_tokens
         return min(
-            MAX_REPLY_TOKENS, REPLY_TOKENS + sum(len(text.encode("utf-8", "replace")) for text in self.judged_texts)
+            MAX_REPLY_TOKENS,
+            BASE_REPLY_TOKENS + sum(len(text.encode("utf-8", "replace")) for text in self.judged_texts),
         )
 
     def prompt(self, model: str, boundary: str, token: str, *, sample: int = 0, left_out: Sequence[str] = ()) -> Prompt:
@@ -120,7 +121,7 @@ class Question:
 
         `form`: how the model is made to reply with an object.
         """
-        asked = self.prompt(model, STAND_IN, STAND_IN, sample=sample)
+        asked = self.prompt(model, PLACEHOLDER, PLACEHOLDER, sample=sample)
         whole = {
             "tenant": tenant,
             "model": model,
@@ -138,31 +139,31 @@ class Question:
 def build_question(ask: Ask, trace: Trace, masks: Masks = UNMASKED) -> Question:
     """The question with what it shows of the trace, under these masks."""
     parts = [
-        _show_part(name, _mask_value(render_view(name, trace, ask.scene), masks), ask.judge.max_chars)
-        for name in ask.views
+        _show_part(name, _mask_value(render_part(name, trace, ask.focus), masks), ask.judge.max_chars)
+        for name in ask.part_names
     ]
     return Question(ask, trace, tuple(parts), masks)
 
 
 def _mask_value(value: JsonValue, masks: Masks) -> JsonValue:
-    return masks.hide(value) if masks else value
+    return masks.mask(value) if masks else value
 
 
 def _show_part(name: str, value: JsonValue, limit: int) -> ShownPart:
-    flat = _flatten(value, LEVELS) if _is_deep(value) else value
+    flat = _flatten(value, MAX_LEVELS) if _is_deep(value) else value
     text = render_plain(flat)
     kept = flat if len(text) <= limit else _fit_value(flat, limit)
     short = render_plain(kept)
     return ShownPart(name, short, max(len(text) - len(short), int(flat is not value)), kept)
 
 
-LEVELS = 100
+MAX_LEVELS = 100
 """How deep what is shown may lie: deeper than any trace that comes over HTTP, and far from what a stack can hold."""
 
 
 def _is_deep(value: JsonValue) -> bool:
     level: list[JsonValue] = [value]
-    for _ in range(LEVELS):
+    for _ in range(MAX_LEVELS):
         level = [item for one in level for item in _list_inside(one) if isinstance(item, list | dict)]
         if not level:
             return False

@@ -15,22 +15,22 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
-from service.core.judging.coverage import list_left_out
 from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims, shade_value
 from service.core.judging.judges import Judge
 from service.core.judging.prompts import Completion, Token
 from service.core.judging.questions import Question
+from service.core.judging.quote_coverage import list_left_out
 from service.core.models.kinds import FrozenModel
 from service.core.results.structure import drop_passage
 from service.errors import JudgeError
 
-LONGEST = 2_000
+MAX_QUOTE_CHARS = 2_000
 """Characters of a reason or quote that are kept."""
 
 Text = Annotated[str, Field(max_length=20_000)]
 
 
-VAGUE = 0.01
+MAX_VAGUE_SHARE = 0.01
 """How much of the probability may lie on tokens that do not tell which label they begin."""
 
 
@@ -178,11 +178,11 @@ def _judge_whole(found: _WholeForm, question: Question) -> Judgement:
     if not found.quotes and found.label != CANNOT_TELL:
         raise JudgeError("invalid_judgement", "the reply quotes nothing")
     _check_quotes(found.quotes, _list_haystacks(question))
-    quotes = tuple([quote[:LONGEST] for quote in found.quotes])
+    quotes = tuple([quote[:MAX_QUOTE_CHARS] for quote in found.quotes])
     worst, best = judge.ends
     if found.label == CANNOT_TELL:
-        return Judgement(CANNOT_TELL, worst, found.reason[:LONGEST], quotes, best=Worth(best, best))
-    return Judgement(found.label, judge.scale[found.label].value, found.reason[:LONGEST], quotes)
+        return Judgement(CANNOT_TELL, worst, found.reason[:MAX_QUOTE_CHARS], quotes, best=Worth(best, best))
+    return Judgement(found.label, judge.scale[found.label].value, found.reason[:MAX_QUOTE_CHARS], quotes)
 
 
 def _judge_claims(found: _ClaimsForm, question: Question, completion: Completion) -> Judgement:
@@ -200,13 +200,17 @@ def _judge_claims(found: _ClaimsForm, question: Question, completion: Completion
     return Judgement(
         spokesman.label,
         low.value,
-        spokesman.reason[:LONGEST],
-        (spokesman.quote[:LONGEST],),
-        tuple([JudgedClaim(one.quote[:LONGEST], one.label, one.reason[:LONGEST], one.path) for one in found.claims]),
+        spokesman.reason[:MAX_QUOTE_CHARS],
+        (spokesman.quote[:MAX_QUOTE_CHARS],),
+        tuple([_build_claim(one) for one in found.claims]),
         graded=low.graded,
         best=None if low == high else high,
-        left_out=tuple([sentence[:LONGEST] for sentence in left_out]),
+        left_out=tuple([sentence[:MAX_QUOTE_CHARS] for sentence in left_out]),
     )
+
+
+def _build_claim(form: _ClaimForm) -> JudgedClaim:
+    return JudgedClaim(form.quote[:MAX_QUOTE_CHARS], form.label, form.reason[:MAX_QUOTE_CHARS], form.path)
 
 
 def _find_spokesman(claims: Sequence[_ClaimForm], judge: Judge) -> _ClaimForm:
@@ -351,7 +355,7 @@ def _compute_expected_value(token: Token, judge: Judge, label: str) -> float | N
             vague += exp(min(0.0, logprob))
     mass.pop(CANNOT_TELL, None)
     total = fsum(mass.values())
-    if label not in mass or total <= 0.0 or vague > VAGUE * total:
+    if label not in mass or total <= 0.0 or vague > MAX_VAGUE_SHARE * total:
         return None
     shades = [share * shade_value(judge.claims, judge.scale[name].value) for name, share in mass.items()]
     return min(1.0, fsum(shades) / total)

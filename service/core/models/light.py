@@ -8,12 +8,12 @@ from typing import TypeVar, dataclass_transform
 T = TypeVar("T")
 
 
-class KeepsJson:
+class HasCachedJson:
     """What may keep its JSON, where it is made for many. That is no member: it is neither compared nor shown."""
 
     __slots__ = ("__dict__",)
 
-    encoded = b""
+    cached_json = b""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))

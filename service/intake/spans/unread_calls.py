@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from service.core.json.text import UnreadableError, parse
+from service.core.json.parsing import UnreadableError, parse
 from service.intake.known_calls import CallMention, KnownCalls, list_packed_mentions
 from service.intake.spans.dialogue import DialogueEntry
 from service.intake.spans.kinds import classify_span, is_copy
@@ -60,8 +60,8 @@ def _list_values(span: Span) -> Iterator[JsonValue]:
         yield {**of_tool, **event.attributes}
 
 
-def _list_attributes(given: JsonObject, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
-    for name, value in given.items():
+def _list_attributes(raw: JsonObject, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
+    for name, value in raw.items():
         path = f"{above}{name}"
         inner = value if isinstance(value, dict) and level < _MAX_LEVELS and path not in PAYLOADS else None
         if inner and not looks_like_call(inner) and not any(map(str.isdecimal, inner)):

@@ -7,8 +7,8 @@ from dataclasses import field, replace
 from pydantic import JsonValue
 
 from service.core.judging.fits import Status
+from service.core.judging.judged_outcomes import EarlierJudgement, JudgeCalibration, JudgedScore
 from service.core.judging.notes import JudgeNote
-from service.core.judging.votes import EarlierJudgement, JudgeCalibration, JudgedScore
 from service.core.models.light import light
 from service.core.outcome import Finding, Pointer, SkipCause, Skipped
 

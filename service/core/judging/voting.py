@@ -13,7 +13,7 @@ from service.core.judging.notes import JudgeReply, is_same_model
 from service.core.judging.questions import ASSEMBLY
 from service.core.judging.replies import Judgement
 
-NOISE = 1e-9
+TOLERANCE = 1e-9
 
 
 def combine_values(judge: Judge, votes: Sequence[tuple[str, float]]) -> tuple[float, str]:
@@ -27,7 +27,7 @@ def combine_values(judge: Judge, votes: Sequence[tuple[str, float]]) -> tuple[fl
 
 def passes(value: float, threshold: float) -> bool:
     """Whether a value passes, but for the noise of arithmetic."""
-    return value >= threshold - NOISE
+    return value >= threshold - TOLERANCE
 
 
 def list_counted(judge: Judge, told: Sequence[JudgeReply]) -> Sequence[JudgeReply]:
@@ -59,7 +59,7 @@ def _list_possible(judge: Judge, replies: Sequence[JudgeReply], missing: int) ->
             given = [getattr(reply.judgement, end).value for reply in replies] + [rest] * missing
             yield min(1.0, fsum(given) / len(given))
         return
-    known = [reply for reply in replies if reply.tells and reply.judgement.best is None]
+    known = [reply for reply in replies if reply.has_verdict and reply.judgement.best is None]
     given = [(reply.judgement.label, reply.judgement.value) for reply in known]
     missing += len(replies) - len(known)
     for name, label in judge.scale.items():
@@ -81,7 +81,7 @@ def build_binding(ask: Ask, replies: Sequence[JudgeReply]) -> Binding:
     models = "+".join(
         f"{one.model} standing in" if other else one.model for one, other in zip(replies, stand_ins, strict=True)
     )
-    return Binding(ask.judge.id, ask.judge.digest, models, ASSEMBLY, ask.looks, replies[0].route)
+    return Binding(ask.judge.id, ask.judge.digest, models, ASSEMBLY, ask.evidence_digest, replies[0].route)
 
 
 def _is_swapped(reply: JudgeReply, asked: Collection[str]) -> bool:

@@ -13,8 +13,8 @@ from pydantic import JsonValue
 
 from service.core.trace import Trace
 
-What = Literal["secrets", "identifiers", "contacts"]
-How = Literal["loose", "folded", "exact"]
+SensitiveKind = Literal["secrets", "identifiers", "contacts"]
+Spelling = Literal["loose", "folded", "exact"]
 """loose: whatever separators stand inside it, and in either case. folded: in either case. exact: as it was written."""
 
 
@@ -23,7 +23,7 @@ class Sensitive(NamedTuple):
 
     core: str
     text: str
-    how: How
+    how: Spelling
 
 
 MAX_RUNS = 16
@@ -132,7 +132,7 @@ def is_number(value: JsonValue) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**MAX_LENGTH
 
 
-def list_sensitive(leaves: Sequence[ShownLeaf], what: frozenset[What]) -> list[Sensitive]:
+def list_sensitive(leaves: Sequence[ShownLeaf], what: frozenset[SensitiveKind]) -> list[Sensitive]:
     """The values of these sorts, each once, in order, in however many spellings it was found."""
     found: dict[str, set[Sensitive]] = {}
     for value in _find_sensitive(leaves, what):
@@ -143,7 +143,7 @@ def list_sensitive(leaves: Sequence[ShownLeaf], what: frozenset[What]) -> list[S
     ]
 
 
-def _find_sensitive(leaves: Sequence[ShownLeaf], what: frozenset[What]) -> Iterator[Sensitive]:
+def _find_sensitive(leaves: Sequence[ShownLeaf], what: frozenset[SensitiveKind]) -> Iterator[Sensitive]:
     amounts = {leaf.text for leaf in leaves if leaf.number and _is_amount(leaf)}
     for leaf in leaves:
         words = frozenset(_split_key(leaf.keys[-1])) if leaf.keys else frozenset[str]()
@@ -173,7 +173,7 @@ def _names_identifier(words: Sequence[str]) -> bool:
     return words[-1].removesuffix("s") in _NOUNS
 
 
-def _find_secrets(leaf: ShownLeaf, words: frozenset[str]) -> Iterator[tuple[str, How]]:
+def _find_secrets(leaf: ShownLeaf, words: frozenset[str]) -> Iterator[tuple[str, Spelling]]:
     named = _SECRET & words or (_SECRET_KINDS & words and words & {"key", "token"})
     if named and 3 <= len(leaf.text) <= MAX_LENGTH and not _MEMBER.search(leaf.text):
         yield leaf.text, "exact"
@@ -198,7 +198,7 @@ def _is_iban(text: str) -> bool:
     return 15 <= len(text) <= 34 and int("".join(str(int(c, 36)) for c in text[4:] + text[:4])) % 97 == 1
 
 
-def _find_identifiers(leaf: ShownLeaf, words: frozenset[str]) -> Iterator[tuple[str, How]]:
+def _find_identifiers(leaf: ShownLeaf, words: frozenset[str]) -> Iterator[tuple[str, Spelling]]:
     for match in _UUID.finditer(leaf.text):
         yield match[0], "loose"
     if _looks_like_identifier(leaf, _split_key(leaf.keys[-1])) and not words & _SECRET:
@@ -222,14 +222,14 @@ def _is_free(text: str) -> bool:
     return len(core) >= 4 and not _DATE.fullmatch(text) and not (len(core) == 4 and core[:2] in ("19", "20"))
 
 
-def _choose_how(text: str) -> How:
+def _choose_how(text: str) -> Spelling:
     core = extract_core(text)
     if core.isdigit():
         return "loose" if len(core) >= 9 else "folded"
     return "loose" if len(core) >= 5 and any(c.isdigit() for c in core) else "exact"
 
 
-def _find_contacts(leaf: ShownLeaf, words: frozenset[str]) -> Iterator[tuple[str, How]]:
+def _find_contacts(leaf: ShownLeaf, words: frozenset[str]) -> Iterator[tuple[str, Spelling]]:
     for match in _MAIL.finditer(leaf.text):
         yield match[0], "folded"
     for match in _PHONE.finditer(leaf.text):
@@ -239,14 +239,14 @@ def _find_contacts(leaf: ShownLeaf, words: frozenset[str]) -> Iterator[tuple[str
         yield leaf.text, "loose"
 
 
-_FINDERS: Mapping[What, Callable[[ShownLeaf, frozenset[str]], Iterator[tuple[str, How]]]] = {
+_FINDERS: Mapping[SensitiveKind, Callable[[ShownLeaf, frozenset[str]], Iterator[tuple[str, Spelling]]]] = {
     "secrets": _find_secrets,
     "identifiers": _find_identifiers,
     "contacts": _find_contacts,
 }
 
 
-def _split_pieces(text: str, how: How) -> Iterator[Sensitive]:
+def _split_pieces(text: str, how: Spelling) -> Iterator[Sensitive]:
     """The value as one entry, or where it is long, its longer pieces as one each."""
     runs = RUN.findall(text)
     if len(runs) <= MAX_RUNS and len(text) <= MAX_LENGTH:

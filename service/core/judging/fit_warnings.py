@@ -43,7 +43,7 @@ def _explain_open(
     own: Sequence[Fit], judge: Judge, jury: Sequence[str], shown: Collection[str], route: str
 ) -> str | None:
     """Why none of a judge's fits applies; None where one does. The nearest miss is named."""
-    theirs = [fit for fit in own if is_of(fit, jury)]
+    theirs = [fit for fit in own if is_fit_for(fit, jury)]
     if not theirs:
         return f"its fits are of {', '.join(sorted({fit.model for fit in own}))}"
     same = [fit for fit in theirs if (fit.judge_digest, fit.assembly) == (judge.digest, ASSEMBLY)]
@@ -60,7 +60,7 @@ def _explain_open(
     return None if any(not fit.stale for fit in usable) else "its fits are too old"
 
 
-def is_of(fit: Fit, jury: Sequence[str]) -> bool:
+def is_fit_for(fit: Fit, jury: Sequence[str]) -> bool:
     """Whether the fit is for these models, or dated versions of them, in whatever order."""
     fitted = fit.model.split("+")
     return len(fitted) == len(jury) and all(any(is_same_model(one, name) for name in fitted) for one in jury)

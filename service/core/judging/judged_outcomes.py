@@ -10,7 +10,13 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.values import format_value
-from service.core.judging.ballots import (
+from service.core.judging.fits import AppliedFit, Fit, Guarantee, Status, calibrate_value
+from service.core.judging.focus import list_texts
+from service.core.judging.grades import CANNOT_TELL
+from service.core.judging.judges import Ask, Judge
+from service.core.judging.notes import JudgeNote, JudgeReply, Vote, build_note, build_remarks
+from service.core.judging.replies import Judgement
+from service.core.judging.voting import (
     build_binding,
     combine_values,
     grade_votes,
@@ -21,12 +27,6 @@ from service.core.judging.ballots import (
     take_middle,
     take_worst,
 )
-from service.core.judging.fits import AppliedFit, Fit, Guarantee, Status, calibrate_value
-from service.core.judging.focus import list_texts
-from service.core.judging.grades import CANNOT_TELL
-from service.core.judging.judges import Ask, Judge
-from service.core.judging.notes import JudgeNote, JudgeReply, Vote, build_note, build_remarks
-from service.core.judging.replies import Judgement
 from service.core.models.light import light
 from service.core.outcome import (
     Bounds,
@@ -124,7 +124,7 @@ def judge_ask(
     ruling = _Ruling(ask, tuple([fit for fit in fits if fit.judge == ask.judge.id]), stratum)
     if not replies or (missing and not ruling.is_sure(replies, _count_missing(ask.judge, votes))):
         return _explain_missing(missing)
-    told = [reply for reply in replies if reply.tells]
+    told = [reply for reply in replies if reply.has_verdict]
     if not told or not (missing or ruling.is_settled(replies)):
         return _leave_unsure(ask, replies, at)
     told = list_counted(ask.judge, told)
@@ -235,7 +235,7 @@ def _leave_unsure(ask: Ask, replies: Sequence[JudgeReply], at: Pointer) -> Outco
         reason = f"no claim quotes anything of {len(set(unread))} sentences, such as {format_value(unread[0], 120)}"
         return Errored("invalid_judgement", reason)
     open_ones = [reply for reply in replies if reply.judgement.best is not None]
-    spokesman = next(iter([reply for reply in open_ones if not reply.tells] or open_ones))
+    spokesman = next(iter([reply for reply in open_ones if not reply.has_verdict] or open_ones))
     said = spokesman.judgement
     reason = f"{ask.judge.id} cannot tell" + (f": {said.reason}" if said.reason else "")
     return UnsureJudgement(
@@ -269,8 +269,8 @@ def complete_outcome(awaiting: PendingOutcome, answers: Sequence[Outcome]) -> Ou
     A part that nobody decided leaves the whole open within bounds, and a failure standing.
     """
     partial = awaiting.partial
-    if partial.banned is not None:
-        answers = [_invert_ban(answer, partial.banned) for answer in answers]
+    if partial.ban_finding is not None:
+        answers = [_invert_ban(answer, partial.ban_finding) for answer in answers]
     if len(answers) == 1 and not (partial.weight or partial.findings):
         return answers[0]
     parts = list(zip([part.weight for part in partial.open], answers, strict=True))
