@@ -71,7 +71,7 @@ def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         use(patch, judged, folder)
         assert judge_labels(labels, said) == ExitCode.PASSED
-        options = ReportOptions(resampling=Resampling(draws=200))
+        options = ReportOptions(resampling=Resampling(draws=40))
         assert run_calibration(Sources(labels, [said]), folder / "run", options) == ExitCode.PASSED
     return folder
 
