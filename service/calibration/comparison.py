@@ -78,9 +78,11 @@ class JudgeComparison:
 
 def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
     """Read the judges and juries of a run, with the calibrated values of its held-out items."""
-    judges = [*report.judges, *[jury.report for jury in report.juries]]
     return tuple(
-        [JudgeSide(one.name, one.criterion, one.threshold, {item.id: item for item in one.items}) for one in judges]
+        [
+            JudgeSide(one.name, one.criterion, one.threshold, {item.id: item for item in one.items})
+            for one in report.all_judges
+        ]
     )
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from service.calibration.labels import LabelledItem
 from service.core.judging.fits import Metric
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha_of_counts
-from service.stats.intervals import wilson
+from service.stats.intervals import SEED, wilson
 from service.stats.rates import Interval
-from service.stats.resampling import StatisticsFunction, compute_intervals
+from service.stats.resampling import DRAWS, StatisticsFunction, compute_intervals
 from service.stats.tallies import Floats, LabelTally, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
 
 CONFUSION_FIGURES = (
@@ -60,8 +60,8 @@ class Figures:
 class Resampling:
     """How many times whole groups are drawn for the intervals, and the seed. No draws: no intervals."""
 
-    draws: int = 1000
-    seed: int = 20_240_229
+    draws: int = DRAWS
+    seed: int = SEED
 
 
 def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> Figures:

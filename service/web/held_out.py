@@ -41,8 +41,7 @@ def build_held_out(text: str, fit_id: str) -> HeldOutView | None:
     """Build the view of the fit's judge from the report of a run; None if the report does not have that fit."""
     from service.calibration.results import read_report  # noqa: PLC0415 (it loads numpy)
 
-    report = read_report(text)
-    judges = [*report.judges, *[one.report for one in report.juries]]
+    judges = read_report(text).all_judges
     return next((_build_view(one) for one in judges if one.fit_id == fit_id), None)
 
 

@@ -98,7 +98,7 @@ def test_killed_in_the_middle_it_goes_on_and_asks_nothing_twice(
     silent.seed, silent.latency = 0, 0.0
     silent.requests.clear()
     assert judge_labels(file, out, judges="fresh", repeats=REPEATS) == ExitCode.PASSED
-    assert f"going on: {ANSWERED} predictions" in capsys.readouterr().err
+    assert f"resuming: {ANSWERED} predictions" in capsys.readouterr().err
     found = written(out)
     assert found[:ANSWERED] == before
     assert sorted(one.answer_id for one in found) == sorted(
@@ -223,4 +223,4 @@ def test_the_price_of_all_is_told_and_nobody_is_asked(
     assert answers[0].startswith("3 items: 3 questions for a judge\nat most ")
     assert answers[1].startswith("3 items: 6 questions for a judge\nat most ")
     assert "for 1,000 such items" in answers[0]
-    assert answers[2].endswith("tokens of openai/of-our-own; no price is known of it\n")
+    assert answers[2].endswith("tokens of openai/of-our-own; its price is unknown\n")

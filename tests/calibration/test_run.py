@@ -154,7 +154,7 @@ def test_alpha_at_once_is_alpha() -> None:
 
 def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does_not() -> None:
     labels, predictions = drawn(800, judges=(0.75, 0.75, 0.75, 0.5), seed=3)
-    (jury,) = calibrate(labels, predictions, replace(QUICK, resampling=Resampling(draws=100))).report.juries
+    (jury,) = calibrate(labels, predictions, QUICK).report.juries
     assert jury.kept
     assert sum(jury.weights.values()) == pytest.approx(1)
     assert jury.weights["m3"] == min(jury.weights.values()) < 0.1

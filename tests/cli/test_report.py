@@ -78,11 +78,11 @@ def test_traces_without_an_id_are_told_by_their_place(run: Run, scored: Path) ->
 def test_what_fits_no_trace_is_told(run: Run, scored: Path) -> None:
     (scored / "one.jsonl").write_text((scored / "cases.jsonl").read_text().splitlines()[0])
     ran = run("report", "reports.ndjson", "--html", "out.html", "--traces", "one.jsonl")
-    assert "10 reports fit no trace of --traces, and show the report alone" in ran.err
+    assert "10 reports match no trace in --traces and will be shown without one" in ran.err
     assert ran.code == 0
     (scored / "report.ndjson").write_text((scored / "reports.ndjson").read_text().splitlines()[1])
     ran = run("report", "report.ndjson", "--html", "out.html", "--traces", "one.jsonl")
-    assert "1 report fits no trace of --traces, and shows the report alone" in ran.err
+    assert "1 report matches no trace in --traces and will be shown without one" in ran.err
 
 
 def test_lines_of_a_batch_have_their_names(run: Run, scored: Path) -> None:

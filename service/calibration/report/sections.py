@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from service.calibration.report.judge_sections import build_judge_sections
 from service.calibration.report.stack_section import build_stack_section
-from service.calibration.report.usefulness import build_cascade_sections, build_usefulness, list_judges
+from service.calibration.report.usefulness import build_cascade_sections, build_usefulness
 from service.calibration.report.wording import (
     ORIGIN_NAMES,
     SHORT_FIGURE_NAMES,
@@ -29,7 +29,7 @@ def build_sections(report: CalibrationReport) -> Iterator[Section]:
         yield _render_jury(jury)
     for stack in report.stacks:
         yield build_stack_section(stack)
-    for at, judge in enumerate(list_judges(report), 1):
+    for at, judge in enumerate(report.all_judges, 1):
         yield from build_judge_sections(judge, _build_anchor(at))
 
 
@@ -98,7 +98,7 @@ def _render_label_row(one: LabelFacts) -> tuple[str, ...]:
 
 def _render_overview(report: CalibrationReport) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for at, judge in enumerate(list_judges(report), 1):
+    for at, judge in enumerate(report.all_judges, 1):
         state = judge.method if judge.calibrated else f"{judge.method}, uncalibrated"
         name = Link(judge.name, _build_anchor(at))
         rows.append(

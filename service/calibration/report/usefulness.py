@@ -18,16 +18,13 @@ PRICED_ITEMS = 1000
 HEAD = ("judge", "use it", "kappa", "human", *[f"{share:.0%}" for share in SHOWN_SHARES], f"USD/{PRICED_ITEMS:,}")
 
 
-def list_judges(report: CalibrationReport) -> tuple[JudgeReport, ...]:
-    """List all judges of a report, juries last."""
-    return (*report.judges, *[jury.report for jury in report.juries])
-
-
 def build_usefulness(report: CalibrationReport) -> Section:
     """Build the section: a row for each judge, and what it means."""
-    judges = list_judges(report)
-    rows = tuple([build_row(judge) for judge in judges])
-    lines = (*[f"{one.name} on {one.criterion}: {describe_use(one)}" for one in judges], *list_cascades(report))
+    rows = tuple([build_row(judge) for judge in report.all_judges])
+    lines = (
+        *[f"{one.name} on {one.criterion}: {describe_use(one)}" for one in report.all_judges],
+        *list_cascades(report),
+    )
     return Section("May I use it?", (Table(HEAD, rows),), text=(EXPLAINED,), lines=lines, level=2)
 
 

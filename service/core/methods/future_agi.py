@@ -152,7 +152,7 @@ class FutureAgiGate(Check):
         match = bound.match(value)
         has_type = self._has_type(bound, value)
         if isinstance(match, Match) and match.passed and not has_type:
-            return Match(0.0, False, "the type is another")
+            return Match(0.0, False, "the type differs")
         return match
 
     def _has_type(self, bound: BoundArgument, value: JsonValue) -> bool:

@@ -60,17 +60,17 @@ def validate_parameters(
     """
     if len(made) != 1 or made[0][0] not in functions:
         return 0.0
-    declared, given = functions[made[0][0]], made[0][1]
-    extra = 0 if options.ignore_extra_params else len(given.keys() - {parameter.name for parameter in declared})
-    passed = sum(_is_valid(parameter, given, options) for parameter in declared)
+    declared, arguments = functions[made[0][0]], made[0][1]
+    extra = 0 if options.ignore_extra_params else len(arguments.keys() - {parameter.name for parameter in declared})
+    passed = sum(_is_valid(parameter, arguments, options) for parameter in declared)
     total = len(declared) + extra
     return round(passed / total, 4) if total else 1.0
 
 
-def _is_valid(parameter: Parameter, given: Mapping[str, JsonValue], options: Options) -> bool:
-    if parameter.name not in given:
+def _is_valid(parameter: Parameter, arguments: Mapping[str, JsonValue], options: Options) -> bool:
+    if parameter.name not in arguments:
         return not parameter.required
-    value = given[parameter.name]
+    value = arguments[parameter.name]
     if not _has_type(value, parameter.type.lower(), strict=options.strict_type_check):
         return False
     return not parameter.enum or value in parameter.enum

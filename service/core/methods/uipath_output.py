@@ -210,7 +210,7 @@ def _invert(case: Case, outcome: Outcome | PartialOutcome, *, negated: bool) -> 
     if not negated or isinstance(outcome, Skipped | Errored):
         return outcome
     if isinstance(outcome, Scored):
-        return _decide(case, not outcome.passed, "it matches what it must not be")
+        return _decide(case, not outcome.passed, "it matches what it must not match")
     return Skipped("not_asked", "no judge is asked whether an output is not what words describe")
 
 

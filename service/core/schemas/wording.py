@@ -115,7 +115,7 @@ def _describe_error(error: rs.ValidationError) -> str:
 def _describe_plainly(error: rs.ValidationError, found: str) -> str:
     plain = {
         "falseSchema": f"nothing is allowed here, found {found}",
-        "not": f"{found} is what must not be",
+        "not": f"{found} is not allowed here",
         "uniqueItems": f"expected no item twice, found {found}",
         "contains": f"expected another number of items that match `contains`, found {found}",
         "unevaluatedItems": f"expected no further items, found {found}",
