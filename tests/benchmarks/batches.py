@@ -140,7 +140,7 @@ class _Sleep:
         plain = read_request(request(0))
         return [WaitingItem(item, "", plain, None) for item in items]
 
-    async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow:
+    async def finish(self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool) -> OutcomeRow:
         await asyncio.sleep(0.05)
         return OutcomeRow(waiting.item.position, True, '{"index":0}')
 
@@ -181,7 +181,7 @@ async def _semaphore(items: int, at_once: int) -> float:
 
 
 async def _worked(run: Service, work: Work, items: int, at_once: int, size: int = 250) -> float:
-    heap.own()  # as a worker does
+    heap.claim_process()  # as a worker does
     queue = job_queue.Enqueuer(run.database)
     runner = Runner(Chunks(run.database, queue), work, in_flight=at_once)
     worker = Worker(run.database, queue, runner, _Silent())
