@@ -301,7 +301,7 @@ class _Columns:
         for fact in holdings.facts:
             if is_of_kind(said, fact) and (number := read_number(said, fact)) is not None:
                 found[float(abs(number))] = None
-                groups.setdefault(fact.path, []).append((float(abs(number)), fact))
+                groups.setdefault(fact.path[-1:], []).append((float(abs(number)), fact))
                 groups.setdefault((id(fact.record), fact.path[:-1]), []).append((float(abs(number)), fact))
         self._groups = [*islice((group for group in groups.values() if len(group) > 1), MAX_GROUPS)]
         self.values = [*islice(found, MAX_NUMBERS)]
