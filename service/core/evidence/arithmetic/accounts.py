@@ -32,6 +32,8 @@ MAX_NUMBERS, MAX_BARE, MAX_GROUPS = 600, 120, 60
 """Numbers of one sort, numbers by which others are multiplied, and columns or records that are looked through."""
 MAX_PAIRED, MAX_SHARES, MAX_WHOLES = 24, 40, 300
 """Numbers of one column or record of which each two are added and subtracted; shares; numbers that others are shares of."""
+MAX_RUN = 8
+"""Numbers told one after another that are added up."""
 MAX_MOMENTS, MAX_PAIRED_MOMENTS, MAX_SPANS, MAX_SAID_SPANS = 120, 60, 80, 4
 _FACTORS = {
     "half": (0.5,),
@@ -333,9 +335,18 @@ class _Numbers:
     def __init__(self, columns: _Columns, heard: Sequence[float], told: Sequence[float]) -> None:
         """`told` are those of the text itself: others may be worked out of them, though they are no source themselves."""
         self._columns = columns
+        self._told = told
         self._words = [*dict.fromkeys((*told, *heard))][:MAX_BARE]
         self._known = sorted({*columns.values, *columns.sums, *columns.products, *heard})
         self._all = sorted({*self._known, *told})
+
+    @lazy
+    def _runs(self) -> list[float]:
+        """What numbers add up to that a text tells one after another, in order."""
+        starts = range(len(self._told))
+        return sorted(
+            {sum(self._told[n:end]) for n in starts for end in range(n + 2, min(n + MAX_RUN, len(self._told)) + 1)}
+        )
 
     def has(self, size: float, room: float) -> bool:
         """Whether one of those that are known is within reach of a number."""
@@ -343,7 +354,7 @@ class _Numbers:
 
     def has_pair(self, size: float, room: float) -> bool:
         """Whether it is the sum or difference of two that belong together, or of one that was said and any other."""
-        if _has_near(self._columns.pairs, size, room):
+        if _has_near(self._columns.pairs, size, room) or _has_near(self._runs, size, room):
             return True
         parts = (*self._words, *self._columns.sums[:MAX_BARE])
         return any(
