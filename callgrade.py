@@ -1,4 +1,4 @@
-"""callgrade: scores what language models do with tools. The public names are those of `service`, each loaded when used.
+"""callgrade scores what language models do with tools. It exports the public names of `service` and loads each on first use.
 
 >>> import callgrade
 >>> report = callgrade.score(

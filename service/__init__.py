@@ -7,7 +7,7 @@
 >>> report.verdict, report.score
 ('pass', 1.0)
 
-The names below are loaded when they are first used, so that `import service` and `callgrade --help` stay light.
+The names below are loaded on first use, so that `import service` and `callgrade --help` stay light.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from service.client.asynchronous import AsyncClient
     from service.client.blocking import Client
     from service.client.failures import ForeignError, RefusedError, Retries, UnreachableError
-    from service.client.waiting import AsyncClient
     from service.core.conclusion.conclude import conclude
     from service.core.plan import Plan
     from service.core.report import Report
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AsyncClient": "service.client.waiting",
+    "AsyncClient": "service.client.asynchronous",
     "CallgradeError": "service.errors",
     "Client": "service.client.blocking",
     "Engine": "service.engine",

@@ -1,4 +1,4 @@
-"""Scoring a request from end to end: the one path that HTTP, command line and library share."""
+"""Score a request from end to end: the one path that HTTP, the command line and the library share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ __all__ = ["REPORT", "Engine", "build_default_engine", "plan", "report_json", "s
 
 
 class Engine:
-    """Scores requests with the rubrics of a registry. Safe to share between threads: it keeps nothing of a request."""
+    """Scores requests with the rubrics of a registry. Safe to share between threads: it keeps no state of a request."""
 
     def __init__(  # noqa: PLR0913 (each by name)
         self,
@@ -60,11 +60,14 @@ class Engine:
         ask_limits: AskLimits = AskLimits(),  # noqa: B008 (frozen)
         days: Days | None = None,
     ) -> None:
-        """`sandboxes`: those that may be asked to make calls; `judging`: who answers judges' questions. None: nobody.
+        """Keep what scoring needs.
 
-        `fits`: the calibrations at hand.
-        `judges`: how judges are asked of requests that do not say; None: live where there is one.
-        `ask_limits`: what judges may be asked for one request; `days`: where it is counted for tenants. None: nowhere.
+        `sandboxes`: sandboxes that may run calls; None: none.
+        `judging`: answers judges' questions; None: nobody does.
+        `fits`: the fits in use.
+        `judges`: how judges are asked when a request does not say; None: live if there is a judge.
+        `ask_limits`: the most that judges may be asked for one request.
+        `days`: counts each tenant's use per day; None: it is not counted.
         """
         self.registry = registry
         self.sandboxes = sandboxes
@@ -75,71 +78,73 @@ class Engine:
         self.days = days
 
     def copy_without_fits(self) -> Engine:
-        """The same without fits, so that values are the judges' own, and none is for humans to label."""
+        """Return the same engine without fits: values are then the judges' own, and none is left to a human to label."""
         return Engine(
             self.registry, self.sandboxes, self.judging, judges=self.judges, ask_limits=self.ask_limits, days=self.days
         )
 
     def list_warnings(self, fits: Collection[Fit] | None = None) -> list[str]:
-        """What is to be said before the first trace: whose verdicts stay open for want of a fit that applies.
+        """List warnings to print before the first trace: judges whose verdicts stay open because no fit applies.
 
-        `fits`: those to look at; default, all that are at hand.
+        `fits`: the fits to look at; default, all that are in use.
         """
         if self.judging is None:
             return []
         judges = [*self.registry.judges.values(), *[judge for rubric in self.registry for judge in rubric.judges]]
-        shown = _list_evidence(self.registry)
-        who = self.judging.judges
-        return list(warn_unfitted(self.fits if fits is None else fits, judges, who.models, shown, route=who.route))
+        evidence = _list_evidence(self.registry)
+        targets = self.judging.judges
+        return list(
+            warn_unfitted(self.fits if fits is None else fits, judges, targets.models, evidence, route=targets.route)
+        )
 
     async def close(self) -> None:
-        """Lets go of connections and files; scoring without judges goes on."""
+        """Close connections and files; scoring without judges still works."""
         if self.judging is not None:
             await self.judging.close()
         if self.days is not None:
             await self.days.close()
 
-    def waits(self, request: ScoreRequest) -> bool:
-        """Whether anybody must be waited for, so that `answer_async` is needed."""
+    def must_wait(self, request: ScoreRequest) -> bool:
+        """Whether a sandbox or a judge must be waited for, so that `answer_async` is needed."""
         return request.sandbox is not None or self.asks_judges(request)
 
     def score(self, body: JsonValue) -> Report:
-        """The report for a request as parsed JSON. InputError where it cannot be scored; nothing else is raised.
+        """Score a request given as parsed JSON. Raises InputError if it cannot be scored, and nothing else.
 
-        This asks nobody anything: a request with a sandbox or with judges is refused too, and scored by `score_async`.
+        This asks neither sandbox nor judge, and refuses a request that needs one; `score_async` scores those.
         """
         return self.answer(read_request(body))
 
     def answer(self, request: ScoreRequest) -> Report:
-        """The report for a request that was read before, as by `score`."""
+        """Score a request that is already validated, as `score` does."""
         if request.sandbox is not None:
-            raise InputError.at("/sandbox", "a sandbox is not asked here, where nobody waits for it")
-        mode = self.mode(request)
+            raise InputError.at("/sandbox", "this call does not wait for a sandbox")
+        mode = self.choose_mode(request)
         if mode not in ("off", "none"):
-            raise InputError.at("/judges", "a judge is not asked here, where nobody waits for it; expected off")
-        attempted = plan_request(request, self.registry.find(request.rubric))
-        return add_executed_score(conclude(attempted, tags=request.tags, mode=mode), attempted)
+            raise InputError.at("/judges", "this call does not wait for a judge; expected off")
+        plan = plan_request(request, self.registry.find(request.rubric))
+        return add_executed_score(conclude(plan, tags=request.tags, mode=mode), plan)
 
     async def score_async(self, body: JsonValue, spending: Spending | None = None, *, tenant: str = "") -> Report:
-        """As `score`, and waits for the sandbox and the judges. Raises JudgeDownError where the request says so."""
+        """Like `score`, and waits for the sandbox and the judges. Raises JudgeDownError if the request asks for it."""
         return await self.answer_async(await asyncio.to_thread(read_request, body), spending, tenant=tenant)
 
     async def answer_async(
         self, request: ScoreRequest, spending: Spending | None = None, *, tenant: str = "", repeat: int = 0
     ) -> Report:
-        """The report for a request that was read before.
+        """Score a request that is already validated, waiting for the sandbox and the judges.
 
-        A fault of the sandbox or of a judge is told in it: besides InputError only JudgeDownError is raised, where
-        `on_judge_error` asks for it, and AllowanceSpentError, where a tenant's day is used up before anything is asked.
-        `spending`: that of a batch, in place of the request's own. `tenant`: whose request it is; what judges said to another
-        is not theirs. `repeat`: as for `finish`.
+        The report tells of a sandbox or judge that fails. Besides InputError this raises only JudgeDownError, if
+        `on_judge_error` asks for it, and AllowanceSpentError, if a tenant's day is used up before anything is asked.
+        `spending`: the budget of a batch, in place of the request's own. `tenant`: who sent the request; judgements
+        made for one tenant are never reused for another. `repeat`: as in `finish`.
         """
-        if not self.waits(request):
+        if not self.must_wait(request):
             return self.answer(request)
         return await self.finish(request, await self._begin(request), spending, tenant=tenant, repeat=repeat)
 
     async def _begin(self, request: ScoreRequest) -> Plan:
-        """The plan, made in a thread: a long trace would stall what else goes on."""
+        """Build the plan in a thread: a long trace would block the event loop."""
         if request.sandbox is None:
             return await asyncio.to_thread(self.plan, request)
         rubric = self.registry.find(request.rubric)
@@ -149,74 +154,74 @@ class Engine:
     async def finish(
         self,
         request: ScoreRequest,
-        attempted: Plan,
+        plan: Plan,
         spending: Spending | None = None,
         *,
         tenant: str = "",
         repeat: int = 0,
     ) -> Report:
-        """The report of a request with its plan, as `answer_async` gives it: what is left is to ask the judges.
+        """Finish a request that has its plan, as `answer_async` does: ask the judges and conclude.
 
-        `repeat`: which time the same is asked, from 0; the cache tells them apart.
+        `repeat`: how many times the same was asked before, from 0; the cache tells the repeats apart.
         """
-        mode = self.mode(request)
+        mode = self.choose_mode(request)
         if self.judging is None or mode in ("off", "none"):
-            report = conclude(attempted, tags=request.tags, mode=mode)
+            report = conclude(plan, tags=request.tags, mode=mode)
         else:
-            self._admit_models(request, attempted.rubric)
+            self._admit_models(request, plan.rubric)
             self.ask_limits.admit_budget(request.budget_usd)
             budget = spending or self.build_spending(request, tenant)
-            asked = partial(self.judging.answer, spending=budget, tenant=tenant, repeat=repeat)
-            report = await self._judge(request, attempted, self.judging, partial(asked, mode=mode), mode)
+            answer = partial(self.judging.answer, spending=budget, tenant=tenant, repeat=repeat)
+            report = await self._judge(request, plan, self.judging, partial(answer, mode=mode), mode)
             _raise_spent(budget)
-        return add_executed_score(report, attempted)
+        return add_executed_score(report, plan)
 
-    def build_spending(self, request: ScoreRequest, tenant: str, whole: Spending | None = None) -> Spending:
-        """What a request may spend: no more than it says, than one may, than its tenant has left of today, and than `whole`.
+    def build_spending(self, request: ScoreRequest, tenant: str, parent: Spending | None = None) -> Spending:
+        """Build the budget of a request: within its own limit, the limit per request, its tenant's day, and `parent`.
 
-        `whole`: that of what it is a part of.
+        `parent`: the budget of the batch that the request is part of.
         """
-        most = [usd for usd in (request.budget_usd, self.ask_limits.usd) if usd is not None]
+        limits = [usd for usd in (request.budget_usd, self.ask_limits.usd) if usd is not None]
         within = [] if self.days is None else [self.days.of(tenant)]
-        return Spending(min(most, default=None), within=[*within, *([] if whole is None else [whole])])
+        return Spending(min(limits, default=None), within=[*within, *([] if parent is None else [parent])])
 
     async def _judge(
         self,
         request: ScoreRequest,
-        attempted: Plan,
+        plan: Plan,
         judging: Judging,
-        asked: Callable[..., Awaitable[Mapping[str, tuple[Vote, ...]]]],
+        answer: Callable[..., Awaitable[Mapping[str, tuple[Vote, ...]]]],
         mode: JudgeMode,
     ) -> Report:
-        model, trace = request.judge_model, attempted.trace
+        model, trace = request.judge_model, plan.trace
         if isinstance(self.fits, LiveFits):
             await self.fits.refresh()
-        self.ask_limits.admit_questions([one for ask in attempted.asks for one in ask.chain])
+        self.ask_limits.admit_questions([one for ask in plan.asks for one in ask.chain])
         fits = tuple(self.fits)
-        votes = dict(await asked(attempted.asks, trace, model=model))
-        while further := list_next_asks(attempted, votes, tags=request.tags, fits=fits):
-            votes |= await asked(further, trace, model=model)
+        votes = dict(await answer(plan.asks, trace, model=model))
+        while further := list_next_asks(plan, votes, tags=request.tags, fits=fits):
+            votes |= await answer(further, trace, model=model)
         if request.on_judge_error == "error":
             _raise_fault(votes)
-        held = [one.ask for one in attempted.blocked_asks] if mode != "cached" else []
-        estimates = await judging.estimate(held, trace, model=model)
-        return conclude(attempted, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits)
+        blocked = [one.ask for one in plan.blocked_asks] if mode != "cached" else []
+        estimates = await judging.estimate(blocked, trace, model=model)
+        return conclude(plan, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits)
 
     def asks_judges(self, request: ScoreRequest) -> bool:
-        """Whether judges are asked; InputError as for `mode`."""
-        return self.mode(request) not in ("off", "none")
+        """Whether judges are asked; raises InputError as `choose_mode` does."""
+        return self.choose_mode(request) not in ("off", "none")
 
-    def mode(self, request: ScoreRequest) -> AppliedJudgeMode:
-        """How judges are asked; InputError where the request wants one and none is set."""
-        said = request.judges or self.judges
-        if self.judging is None and said not in (None, "off"):
+    def choose_mode(self, request: ScoreRequest) -> AppliedJudgeMode:
+        """Choose how judges are asked; InputError if the request wants one and no judge model is set."""
+        mode = request.judges or self.judges
+        if self.judging is None and mode not in (None, "off"):
             raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL); expected off")
-        if said is not None:
-            return said
+        if mode is not None:
+            return mode
         return "none" if self.judging is None else "live"
 
     def admit(self, request: ScoreRequest) -> None:
-        """InputError where a request names what is not to be had here: a rubric, judges, a model, a sandbox."""
+        """Raise InputError if a request names a rubric, judges, a model or a sandbox that is not available here."""
         rubric = self.registry.find(request.rubric)
         if self.asks_judges(request):
             self._admit_models(request, rubric)
@@ -225,7 +230,7 @@ class Engine:
             self._admit_sandbox(request.sandbox)
 
     def _admit_models(self, request: ScoreRequest, rubric: Rubric) -> None:
-        """InputError for a model that a request names and that is not among those that requests may name."""
+        """Raise InputError for a model that a request names and that requests may not name."""
         judging = self.judging
         if judging is None:
             return
@@ -236,11 +241,11 @@ class Engine:
         if isinstance(request.rubric, str):
             return
         for judge in rubric.judges:
-            named = [model for model in judge.models if not judging.may_ask(model)]
-            if named and self.registry.judges.get(judge.id) != judge:
+            refused = [model for model in judge.models if not judging.may_ask(model)]
+            if refused and self.registry.judges.get(judge.id) != judge:
                 raise InputError.at(
                     "/rubric/judges",
-                    f"{judge.id}: {format_value(named[0])} is not among the models that are allowed here",
+                    f"{judge.id}: {format_value(refused[0])} is not among the models that are allowed here",
                 )
 
     async def _execute(self, trace: Trace, rubric: Rubric, sandbox: Sandbox) -> Trace:
@@ -259,32 +264,32 @@ class Engine:
         return self.sandboxes.admit(sandbox.url), self.sandboxes
 
     def plan(self, request: ScoreRequest) -> Plan:
-        """What code decides of a request, and what a judge would be asked."""
+        """Build the plan: what code decides of a request, and what judges would be asked."""
         return plan_request(request, self.registry.find(request.rubric))
 
 
 def _raise_spent(spending: Spending) -> None:
-    """AllowanceSpentError where a tenant's day is used up, and not one answer came for the request."""
+    """Raise AllowanceSpentError if a tenant's day is used up and no question of the request was answered."""
     spent = next((fault for fault in spending.faults if isinstance(fault, DaySpentError)), None)
     if spent is not None and not spending.calls and not spending.cached:
         raise AllowanceSpentError(spent.reason, retry_after=spent.retry_after or 1.0)
 
 
 def _raise_fault(votes: Mapping[str, tuple[Vote, ...]]) -> None:
-    for key, found in votes.items():
-        for vote in found:
+    for key, judge_votes in votes.items():
+        for vote in judge_votes:
             if isinstance(vote, Errored):
                 raise JudgeDownError(f"a judge gave no verdict on {key}: {vote.cause}: {vote.reason}", vote.cause)
 
 
 @cache
 def build_default_engine() -> Engine:
-    """An engine with the packaged rubrics alone."""
+    """Return an engine with only the packaged rubrics."""
     return Engine(Registry())
 
 
 def score(request: dict[str, object]) -> Report:
-    """The report for a request in the form of POST /v1/score, with the packaged rubrics.
+    """Score a request in the form of POST /v1/score, with the packaged rubrics.
 
     Raises InputError naming every place that is wrong.
     """
@@ -292,15 +297,15 @@ def score(request: dict[str, object]) -> Report:
 
 
 def plan(request: dict[str, object]) -> Plan:
-    """What code decides of a request, and what a judge would be asked."""
+    """Build the plan of a request: what code decides, and what judges would be asked."""
     return build_default_engine().plan(read_request(request))  # pyright: ignore[reportArgumentType] (checked on reading)
 
 
 def _list_evidence(rubrics: Iterable[Rubric]) -> dict[tuple[str, str], set[str]]:
-    """How code looks before each judge (its id) on each criterion, in these rubrics; empty where it does not."""
-    found: dict[tuple[str, str], set[str]] = {}
+    """Map (judge id, criterion id) to digests of the evidence code shows that judge in these rubrics; "" for none."""
+    evidence: dict[tuple[str, str], set[str]] = {}
     for rubric in rubrics:
         for criterion in rubric.criteria:
             if isinstance(criterion.check, JudgeCheck):
-                found.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.evidence_digest)
-    return found
+                evidence.setdefault((criterion.check.judge, criterion.id), set()).add(criterion.check.evidence_digest)
+    return evidence

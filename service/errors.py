@@ -1,4 +1,4 @@
-"""Every error callgrade raises. Each class says whether trying again can help; none knows of HTTP or exit codes."""
+"""Every error that callgrade raises. Each class says whether trying again can help; none knows HTTP or exit codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with an input: where (JSON pointer, "" for the whole) and what was expected there."""
+    """One thing wrong with an input: where (a JSON pointer, "" for the whole input), and what was expected there."""
 
     path: str
     message: str
@@ -20,34 +20,34 @@ class Problem:
 
 
 class CallgradeError(Exception):
-    """The root of the tree."""
+    """The base class of every callgrade error."""
 
     retryable = False
 
 
 class InputError(CallgradeError):
-    """Input that cannot be scored: a trace, an expectation or a request. `problems` names every place."""
+    """Input that cannot be scored: a trace, an expectation or a request. `problems` names every place that is wrong."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(map(str, self.problems)))
 
     def below(self, path: str) -> InputError:
-        """The same error with every place moved below `path`."""
+        """Return the same error with every place moved below `path`."""
         return type(self)(Problem(path + problem.path, problem.message) for problem in self.problems)
 
     def in_file(self, name: str) -> InputError:
-        """The same error with the file before every place, and a line as editors know it: `FILE:LINE: /pointer`."""
+        """Return the same error with the file before every place, lines as editors write them: `FILE:LINE: /pointer`."""
         return type(self)(Problem(_name_place(name, problem.path), problem.message) for problem in self.problems)
 
     @classmethod
     def at(cls, path: str, message: str) -> InputError:
-        """An error with one problem."""
+        """Build an error with one problem."""
         return cls([Problem(path, message)])
 
 
 def _name_place(file: str, path: str) -> str:
-    """A place of a file; what names it already stays.
+    """Put the file name before a place, unless it is there already.
 
     >>> _name_place("a.jsonl", "line 3: /id"), _name_place("a.jsonl", "/id"), _name_place("a.jsonl", "")
     ('a.jsonl:3: /id', 'a.jsonl: /id', 'a.jsonl')
@@ -64,7 +64,7 @@ class MalformedError(InputError):
 
 
 class TooLargeError(InputError):
-    """A limit on size was passed: body, items, depth, string length."""
+    """Input over a size limit: body, items, depth or string length."""
 
 
 class RubricError(InputError):
@@ -72,7 +72,7 @@ class RubricError(InputError):
 
 
 class UnknownRubricError(RubricError):
-    """No rubric of that name."""
+    """A rubric id or version that does not exist."""
 
 
 class SettingsError(InputError):
@@ -80,7 +80,7 @@ class SettingsError(InputError):
 
 
 class SandboxError(CallgradeError):
-    """A sandbox that did not do what it was asked. Told in the report; no request fails for it."""
+    """A sandbox that did not do what it was asked. The report says so; the request does not fail."""
 
     retryable = True
 
@@ -107,14 +107,14 @@ FaultCause = Literal[
     "quota_exhausted",
     "budget_exhausted",
 ]
-"""Why a judge gave no verdict. None of them is ever a number."""
+"""Why a judge gave no verdict. No cause ever becomes a number."""
 
-NOBODY_THERE: frozenset[str] = frozenset({"unauthorized", "unknown_model", "unreachable"})
-"""The causes that no question has to do with: where every one ends so, the judge is not set up rightly."""
+SETUP_CAUSES: frozenset[str] = frozenset({"unauthorized", "unknown_model", "unreachable"})
+"""Causes that do not depend on the question: if every question ends in one, the judge is not set up correctly."""
 
 
 class JudgeError(CallgradeError):
-    """A judge that gave no verdict. Told in the report as an errored outcome; no request fails for it by itself."""
+    """A judge that gave no verdict. The report shows an errored outcome; by itself this fails no request."""
 
     def __init__(
         self,
@@ -127,40 +127,40 @@ class JudgeError(CallgradeError):
     ) -> None:
         self.cause: FaultCause = cause
         self.model = model
-        """The model that was asked, where whoever asked has noted it."""
+        """The model that was asked, if the caller recorded it."""
         self.reason = reason
         self.retryable = retryable
         self.retry_after = retry_after
-        """Seconds for which the provider asked to be left alone."""
+        """Seconds to wait before the next request, as the provider asked."""
         super().__init__(f"{cause}: {reason}")
 
 
 class DaySpentError(JudgeError):
-    """A question that was not put: a tenant has used up its day, or nobody can tell now whether it has."""
+    """A question that was not asked: the tenant's day is used up, or its usage cannot be read now."""
 
     def __init__(self, reason: str, *, retry_after: float) -> None:
         super().__init__("budget_exhausted", reason, retry_after=retry_after)
 
 
 class JudgeDownError(CallgradeError):
-    """A judge gave no verdict, and the request said that it must."""
+    """A judge gave no verdict, and the request demands one."""
 
     retryable = True
 
     def __init__(self, message: str, cause: str) -> None:
         self.cause = cause
-        """That of the judge's outcome, a `FaultCause`."""
+        """The cause of the judge's outcome, a `FaultCause`."""
         super().__init__(message)
 
 
 class BusyError(CallgradeError):
-    """No room for more work now."""
+    """There is no room for more work now."""
 
     retryable = True
 
 
 class AllowanceSpentError(BusyError):
-    """A tenant has used up its day, and nothing was asked. `retry_after`: seconds until the next one."""
+    """A tenant's day is used up, and nothing was asked. `retry_after`: seconds until its next day."""
 
     def __init__(self, message: str, *, retry_after: float) -> None:
         self.retry_after = retry_after
@@ -168,41 +168,41 @@ class AllowanceSpentError(BusyError):
 
 
 class QueueFullError(BusyError):
-    """As much work waits as may wait."""
+    """The queue holds as much work as it may."""
 
 
 class UnknownJobError(CallgradeError):
-    """No batch of that id."""
+    """There is no batch with that id."""
 
 
 class UnknownItemError(CallgradeError):
-    """No item, label, kept score or fit of that id."""
+    """There is no item, label, kept score or fit with that id."""
 
 
 class OthersLabelError(CallgradeError):
-    """A label is another annotator's."""
+    """The label belongs to another annotator."""
 
 
 class JobStateError(CallgradeError):
-    """A batch is not in a state in which that can be done with it."""
+    """The batch is in a state that does not allow the operation."""
 
 
 class JobGoneError(CallgradeError):
-    """A batch that was there, and was deleted."""
+    """The batch existed and was deleted."""
 
 
 class KeyReusedError(CallgradeError):
-    """A key that stands for one submission was given to another one."""
+    """An idempotency key was reused for a different submission."""
 
 
 class KeyBusyError(CallgradeError):
-    """A key stands for a request that is still being worked on."""
+    """The request with this idempotency key is still running."""
 
     retryable = True
 
 
 class BadLinesError(InputError):
-    """Items of a batch that cannot be taken. `problems` names the first of them; the message says how many there are."""
+    """Items of a batch that cannot be accepted. `problems` names the first ones; the message says how many there are."""
 
     def __init__(self, problems: Iterable[Problem], message: str) -> None:
         super().__init__(problems)

@@ -1,6 +1,6 @@
-"""The heap of a process that is callgrade's alone: what stays for good is not looked through for garbage again and again.
+"""Keep the garbage collector from scanning, again and again, the objects that a process of ours keeps for good.
 
-Of a call through litellm a third of the time went into that: its modules are half a million objects.
+Scanning took a third of the time of a call through litellm, whose modules are half a million objects.
 """
 
 from __future__ import annotations
@@ -8,24 +8,27 @@ from __future__ import annotations
 import gc
 from threading import Event
 
-YOUNG = 10_000
-"""Objects more than before at which the young ones are looked through; Python's own 700 is for small programs."""
+YOUNG_OBJECTS = 10_000
+"""New objects that trigger a young collection; Python's default of 700 is for small programs."""
 
 _OURS = Event()
 
 
-def own() -> None:
-    """Says that this process is ours: what it has loaded stays. For one that serves or works, never for a library's user."""
+def claim_process() -> None:
+    """Mark this process as ours and freeze what it has loaded.
+
+    For a server or a worker, never for a process that uses callgrade as a library.
+    """
     _OURS.set()
-    gc.set_threshold(YOUNG, 20, 20)
+    gc.set_threshold(YOUNG_OBJECTS, 20, 20)
     gc.collect()
     gc.freeze()
 
 
-def settle() -> None:
-    """What is there stays: something large was loaded. Does nothing in a process that belongs to somebody else.
+def freeze_loaded() -> None:
+    """Freeze what is there, after something large was loaded. Does nothing in a process that is not ours.
 
-    It is not looked through first: requests may be under way, and would wait for a fifth of a second.
+    It does not collect first: requests may be running, and would wait a fifth of a second.
     """
     if _OURS.is_set():
         gc.freeze()

@@ -1,4 +1,4 @@
-"""How a judge stands beside the people who labelled what it judged: how often they agree, and by its value."""
+"""Compare a judge with the people who labelled what it judged: how often they agree, and how that depends on its value."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from service.stats.intervals import wilson
 from service.store.labelling.opinions import LabelledCase
 
 BINS = 5
-ENOUGH = 20
-"""Labelled items from which on it is told whether a judge may be trusted."""
+MIN_LABELLED_ITEMS = 20
+"""Labelled items needed before `trust` says anything."""
 
 Trust = Literal["unknown", "better", "undecided", "worse"]
-"""unknown: too few labels. better, worse: than always saying what people say more often. undecided: these labels cannot tell."""
+"""unknown: too few labels. better, worse: than always giving the people's commoner verdict. undecided: these labels
+cannot tell.
+"""
 
 
 class StandingPoint(NamedTuple):
-    """A point in [0, 1] x [0, 1], and of how many items it is."""
+    """A point in [0, 1] x [0, 1], and the number of items behind it."""
 
     x: float
     y: float
@@ -33,7 +35,7 @@ class StandingPoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SideCount:
-    """Of what a judge passes, or fails: how much it is, and of how much people say the same."""
+    """The items that a judge passes (or fails), and on how many of them people agree."""
 
     items: int
     equal: int
@@ -41,47 +43,48 @@ class SideCount:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStanding:
-    """A judge's verdicts against labels of people on one criterion. Shares are null where nothing was decided."""
+    """A judge's verdicts against people's labels on one criterion. Shares are null if nothing was decided."""
 
     judge: str
     criterion: str
     items: int
     """Labelled items that the judge decided."""
     undecided: int
-    """Those that it, or its fit, left open."""
+    """Labelled items that the judge, or its fit, left open."""
     equal: int
     share: float | None
-    """Of equal verdicts."""
+    """The share of equal verdicts."""
     low: float | None
-    """Between here and `high` that share lies with 95 % confidence, were these items drawn at random."""
+    """`low` to `high` is the 95 % confidence interval of `share`, if the items were drawn at random."""
     high: float | None
     kappa: float | None
-    """Agreement beyond chance; null also where judge and people say one thing alone."""
+    """Agreement beyond chance; null also if the judge and people only ever give one and the same verdict."""
     passes: SideCount
-    """What it passes."""
+    """The items that it passes."""
     fails: SideCount
     commoner: Literal["pass", "fail"] | None
-    """What people say more often."""
+    """The verdict that people give more often."""
     easy: float | None
-    """In what share: as often is right who always says that."""
+    """The share of items that always giving the commoner verdict gets right."""
     trust: Trust
-    """What these labels tell of it. unknown: too few of them. better, worse: than always saying the commoner word. undecided:
-    they cannot tell."""
+    """What the labels say of the judge. unknown: too few of them. better, worse: than always giving the commoner
+    verdict. undecided: they cannot tell.
+    """
     reliability: tuple[StandingPoint, ...]
-    """The share that people pass, by the value."""
+    """The share of items that people pass, by the judge's value."""
     coverage: tuple[StandingPoint, ...]
-    """The share of equal verdicts, by the share of items that are decided, the surest first."""
+    """The share of equal verdicts, by the share of items decided, the surest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeStandings:
-    """Each judge and criterion of which something is labelled."""
+    """The standing of each judge on each criterion that has labels."""
 
     data: tuple[JudgeStanding, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _JudgeVerdict:
     value: float
     threshold: float
     passed: bool | None
@@ -97,32 +100,32 @@ class _Case:
 
 
 def list_standings(desk: LabelDesk, engine: Engine, tenant: str, judge: str | None = None) -> JudgeStandings:
-    """Every judge, or one, beside people, where there are labels of what it judged."""
+    """Compare every judge, or one, with people, on each criterion with labels."""
     labelled = set(desk.labels.list_criteria(tenant))
-    found = [
+    standings = [
         measure_judge(desk.list_cases(tenant, criterion), name, criterion)
         for name, criteria in sorted(list_criteria(engine).items())
         for criterion in sorted(criteria & labelled)
         if judge in (None, name)
     ]
-    return JudgeStandings(tuple([one for one in found if one is not None]))
+    return JudgeStandings(tuple([one for one in standings if one is not None]))
 
 
 def list_criteria(engine: Engine) -> dict[str, set[str]]:
-    """The criteria that each judge decides, in the rubrics at hand."""
-    found: dict[str, set[str]] = {}
+    """Map each judge to the criteria it decides in the registry's rubrics."""
+    criteria: dict[str, set[str]] = {}
     for rubric in engine.registry:
         for criterion in rubric.criteria:
             if isinstance(criterion.check, JudgeCheck):
                 for name in criterion.check.judge_ids:
-                    found.setdefault(name, set()).add(criterion.id)
-    return found
+                    criteria.setdefault(name, set()).add(criterion.id)
+    return criteria
 
 
 def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> JudgeStanding | None:
-    """The judge of a criterion beside people; None where nobody has labelled what it judged."""
-    found = [
-        _Case(
+    """Compare a judge with people on one criterion; None if nobody labelled what it judged."""
+    verdicts = [
+        _JudgeVerdict(
             case.judge.raw if case.judge.value is None else case.judge.value,
             0.5 if case.judge.threshold is None else case.judge.threshold,
             case.judge.passed,
@@ -131,21 +134,21 @@ def measure_judge(cases: Iterable[LabelledCase], judge: str, criterion: str) -> 
         for case in cases
         if case.judge is not None and case.passes is not None
     ]
-    return _build_standing(found, judge, criterion) if found else None
+    return _build_standing(verdicts, judge, criterion) if verdicts else None
 
 
-def _build_standing(found: Sequence[_Case], judge: str, criterion: str) -> JudgeStanding:
-    decided = [one for one in found if one.passed is not None]
-    items, sides = len(decided), Counter((one.passed, one.passes) for one in decided)
+def _build_standing(verdicts: Sequence[_JudgeVerdict], judge: str, criterion: str) -> JudgeStanding:
+    decided = [one for one in verdicts if one.passed is not None]
+    decided_count, sides = len(decided), Counter((one.passed, one.passes) for one in decided)
     table = ConfusionTable(sides[True, True], sides[True, False], sides[False, True], sides[False, False])
-    low, high = wilson(table.tp + table.tn, items) if items else (None, None)
+    low, high = wilson(table.tp + table.tn, decided_count) if decided_count else (None, None)
     prevalence = table.prevalence
     easy = None if prevalence is None else max(prevalence, 1 - prevalence)
     return JudgeStanding(
         judge,
         criterion,
-        items=items,
-        undecided=len(found) - items,
+        items=decided_count,
+        undecided=len(verdicts) - decided_count,
         equal=round(table.tp + table.tn),
         share=table.accuracy,
         low=low,
@@ -155,36 +158,36 @@ def _build_standing(found: Sequence[_Case], judge: str, criterion: str) -> Judge
         fails=SideCount(round(table.tn + table.fn), round(table.tn)),
         commoner=None if prevalence is None else "pass" if prevalence >= 1 / 2 else "fail",
         easy=easy,
-        trust=_find_trust(items, low, high, easy),
-        reliability=_list_bins(found),
-        coverage=_list_coverage(decided, len(found)),
+        trust=_find_trust(decided_count, low, high, easy),
+        reliability=_list_bins(verdicts),
+        coverage=_list_coverage(decided, len(verdicts)),
     )
 
 
 def _find_trust(items: int, low: float | None, high: float | None, easy: float | None) -> Trust:
-    if items < ENOUGH or low is None or high is None or easy is None:
+    if items < MIN_LABELLED_ITEMS or low is None or high is None or easy is None:
         return "unknown"
     return "better" if low > easy else "worse" if high < easy else "undecided"
 
 
-def _list_bins(found: Sequence[_Case]) -> tuple[StandingPoint, ...]:
-    ordered = sorted(found, key=lambda one: one.value)
-    bins = [list(own) for _, own in groupby(ordered, key=lambda one: min(int(one.value * BINS), BINS - 1))]
-    return tuple(
-        [
-            StandingPoint(sum(one.value for one in own) / len(own), sum(one.passes for one in own) / len(own), len(own))
-            for own in bins
-        ]
-    )
+def _list_bins(verdicts: Sequence[_JudgeVerdict]) -> tuple[StandingPoint, ...]:
+    ordered = sorted(verdicts, key=lambda one: one.value)
+    bins = [list(members) for _, members in groupby(ordered, key=lambda one: min(int(one.value * BINS), BINS - 1))]
+    return tuple([_build_point(members) for members in bins])
 
 
-def _list_coverage(found: Sequence[_Case], whole: int) -> tuple[StandingPoint, ...]:
-    """A point after each group of equally sure verdicts: between them there is nothing to choose."""
-    ordered = sorted(found, key=lambda one: -one.doubt)
+def _build_point(members: Sequence[_JudgeVerdict]) -> StandingPoint:
+    n = len(members)
+    return StandingPoint(sum(one.value for one in members) / n, sum(one.passes for one in members) / n, n)
+
+
+def _list_coverage(verdicts: Sequence[_JudgeVerdict], total: int) -> tuple[StandingPoint, ...]:
+    """Add a point after each group of equally sure verdicts; within a group the order means nothing."""
+    ordered = sorted(verdicts, key=lambda one: -one.doubt)
     points: list[StandingPoint] = []
-    seen = equal = 0
-    for _, own in groupby(ordered, key=lambda one: round(one.doubt, 9)):
-        part = list(own)
-        seen, equal = seen + len(part), equal + sum(one.is_equal for one in part)
-        points.append(StandingPoint(seen / whole, equal / seen, seen))
+    count = equal = 0
+    for _, members in groupby(ordered, key=lambda one: round(one.doubt, 9)):
+        part = list(members)
+        count, equal = count + len(part), equal + sum(one.is_equal for one in part)
+        points.append(StandingPoint(count / total, equal / count, count))
     return tuple(points)

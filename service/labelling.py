@@ -1,4 +1,4 @@
-"""The desk at which people label: what the API and the pages both ask for. All of it waits for the database."""
+"""The labelling desk that the API and the pages share. Every method waits for the database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue
 
 from service.calibration.subjects import read_subject_trace
 from service.core.judging.judges import Judge, JudgeCheck
@@ -30,43 +30,43 @@ DEFAULT_RUBRIC = "four_step"
 
 @dataclass(frozen=True, slots=True)
 class MenuEntry:
-    """A label of the judge's menu: what it is worth in [0, 1], and what it means."""
+    """A label on the judge's menu: its value in [0, 1], and its meaning."""
 
     label: str
     value: float
     means: str
     passes: bool
-    """Whether the judge's own word passes with it."""
+    """Whether the judge's own threshold passes this label."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelTask:
-    """An item that is to be labelled, without what the judge said of it."""
+    """An item to label, without the judge's verdict."""
 
     item: str
     criterion: str
     stage: str
     source: LabelSource
-    """Why it is its turn: human, second or sample."""
+    """Why the item is next: human, second or sample."""
     question: str | None
-    """What the judge is asked; null where no judge of that criterion is known here."""
+    """The judge's question; null if no judge of that criterion is known here."""
     menu: tuple[MenuEntry, ...]
     request: dict[str, JsonValue] | None
-    """As POST /v1/score takes it; null for an imported item, and where the trace is gone."""
+    """The request as POST /v1/score takes it; null for an imported item, and if the trace was deleted."""
     document: dict[str, JsonValue] | None
-    """Of an imported item, all but its labels."""
+    """An imported item without its labels; null for any other item."""
     progress: LabelProgress
 
 
 @dataclass(frozen=True, slots=True)
 class RevealedJudge:
-    """What the judge had said of an item."""
+    """The judge's verdict on an item."""
 
     raw: float
     value: float | None
     threshold: float | None
     passed: bool | None
-    """What the report said; null where it left it undecided."""
+    """The verdict in the report; null if the report left it undecided."""
     judge: str
     model: str
     reason: str
@@ -74,7 +74,7 @@ class RevealedJudge:
 
 @dataclass(frozen=True, slots=True)
 class AgreementFigure:
-    """A figure with its 95 % interval; null where it is undefined."""
+    """A figure with its 95 % interval; null if it is undefined."""
 
     value: float | None
     low: float | None
@@ -83,7 +83,7 @@ class AgreementFigure:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """How far annotators agree on a criterion, over items that two or more have labelled."""
+    """How far annotators agree on a criterion, over the items that two or more of them labelled."""
 
     items: int
     accuracy: AgreementFigure
@@ -94,11 +94,11 @@ class AnnotatorAgreement:
 
 @dataclass(frozen=True, slots=True)
 class CriterionLabels:
-    """How far the labelling of a criterion is, and how far people agree on it; null where nobody labelled an item twice."""
+    """How far the labelling of a criterion is, and how far people agree; null if nobody labelled an item twice."""
 
     progress: LabelProgress
     disputed: int
-    """Items on which people differ, and nobody has settled it."""
+    """Items on which people differ and nobody has adjudicated."""
     agreement: AnnotatorAgreement | None
 
 
@@ -111,7 +111,7 @@ class LabelSummary:
 
 @dataclass(frozen=True, slots=True)
 class DisputedItem:
-    """An item on which people differ, from one another or from the judge."""
+    """An item on which people differ from each other or from the judge."""
 
     item: str
     criterion: str
@@ -122,7 +122,7 @@ class DisputedItem:
 
 @dataclass(frozen=True, slots=True)
 class LabelledPage:
-    """Items, by their first label. `next`: what to ask for as `after` to go on; null at the end."""
+    """Items in the order of their first label. `next`: pass it as `after` to go on; null at the end."""
 
     data: tuple[DisputedItem, ...]
     has_more: bool
@@ -130,7 +130,7 @@ class LabelledPage:
 
 
 class LabelDesk:
-    """Over one store and the rubrics at hand."""
+    """The labelling operations over one store and one engine."""
 
     def __init__(self, database: Database, engine: Engine) -> None:
         self.labels = Labels(database)
@@ -139,42 +139,45 @@ class LabelDesk:
         self._engine = engine
 
     def choose(self, tenant: str, criterion: str | None, annotator: str) -> LabelTask | None:
-        """What to label next; None where nothing is left. `criterion` None: where most waits, else of which there is most."""
+        """Choose what to label next; None if nothing is left.
+
+        `criterion` None: take the one with the most items waiting for a human, then the one with the most items.
+        """
         known = {} if criterion else {one.criterion: one for one in self.list_progress(tenant, annotator)}
         for one in [criterion] if criterion else known:
-            found = self._chooser.choose(tenant, one, annotator)
-            if found is not None:
-                return self._build_task(tenant, found, known.get(one) or self._chooser.measure(tenant, one, annotator))
+            choice = self._chooser.choose(tenant, one, annotator)
+            if choice is not None:
+                return self._build_task(tenant, choice, known.get(one) or self._chooser.measure(tenant, one, annotator))
         return None
 
     def open_task(self, tenant: str, item: str, criterion: str, annotator: str) -> LabelTask:
-        """An item that somebody looked up. UnknownItemError where it is not there."""
+        """Return the task for an item that somebody looked up. UnknownItemError if there is no such item."""
         progress = self._chooser.measure(tenant, criterion, annotator)
         return self._build_task(tenant, LabelChoice(item, criterion, "", "direct"), progress)
 
     def list_progress(self, tenant: str, annotator: str, *, known: LabelProgress | None = None) -> list[LabelProgress]:
-        """How far each criterion is, where most waits first. `known`: what was measured just now, and is not again."""
-        found = [
+        """Measure each criterion, those with the most waiting first. `known`: a measurement to reuse."""
+        progress = [
             known if known is not None and known.criterion == one else self._chooser.measure(tenant, one, annotator)
             for one in self.labels.list_criteria(tenant)
         ]
-        return sorted(found, key=lambda one: (-one.waiting, -one.items, one.criterion))
+        return sorted(progress, key=lambda one: (-one.waiting, -one.items, one.criterion))
 
     def count_waiting(self, tenant: str) -> dict[str, int]:
-        """Items by criterion that a judge has left to a human, and that nobody has labelled."""
+        """Count, by criterion, the items that a judge left to a human and nobody has labelled."""
         return self._chooser.count_waiting(tenant)
 
     def reveal(self, tenant: str, item: str, criterion: str) -> RevealedJudge | None:
-        """What the judge had said; None where none has."""
+        """Return the judge's verdict; None if there is none."""
         return build_revealed(self.labels.read_judge(tenant, item, criterion))
 
     def summarize(self, tenant: str, criterion: str | None, annotator: str) -> LabelSummary:
-        """How far each criterion is, and how far people agree on it."""
+        """Report how far each criterion is, and how far people agree on it."""
         criteria = self.labels.list_criteria(tenant) if criterion is None else (criterion,)
         return LabelSummary(tuple([self._summarize(tenant, one, annotator) for one in criteria]))
 
     def list_cases(self, tenant: str, criterion: str | None) -> list[LabelledCase]:
-        """What was labelled, by criterion and first label."""
+        """List the labelled items, by criterion and first label."""
         criteria = self.labels.list_criteria(tenant) if criterion is None else (criterion,)
         return [case for one in criteria for case in self._opinions.list_cases(tenant, one)]
 
@@ -187,34 +190,37 @@ class LabelDesk:
         limit: int = 100,
         after: str | None = None,
     ) -> LabelledPage:
-        """Items on which people differ, from one another or from the judge. InputError for an `after` that is no item.
+        """List items on which people differ from each other or from the judge.
 
-        An item that people differ on no longer still says where to go on.
+        InputError for an `after` that is no item. An item that is no longer disputed still works as `after`.
         """
         cases = self.list_cases(tenant, criterion)
         if after is not None:
             cases = cases[_find_place(cases, after) + 1 :]
-        found = [one for one in cases if (one.is_disputed if between == "annotators" else one.differs_from_judge)]
-        page, more = found[:limit], len(found) > limit
+        matching = [one for one in cases if (one.is_disputed if between == "annotators" else one.differs_from_judge)]
+        page, more = matching[:limit], len(matching) > limit
         return LabelledPage(tuple(map(_build_disputed, page)), more, _name_case(page[-1]) if more else None)
 
     def export(self, tenant: str, criterion: str | None) -> Iterator[bytes]:
-        """The lines of a labelled set, some items at a time."""
+        """Yield the lines of a labelled set, reading a few items at a time."""
         from service.calibration.label_exchange import export_case  # noqa: PLC0415 (it brings numpy)
 
         subjects = self._opinions.read_subjects(tenant, self.list_cases(tenant, criterion))
         return (line for case, subject in subjects for line in export_case(case, subject))
 
     def put(self, tenant: str, draft: LabelDraft, *, by: Actor) -> HumanLabel:
-        """Keeps a label. InputError for a step that the trace has not; UnknownItemError where there is no such item."""
+        """Store a label. InputError for a step the trace does not have; UnknownItemError if there is no such item."""
         if draft.step is not None or draft.failing_step is not None:
             self._check_steps(tenant, draft)
         return self.labels.put(tenant, draft, by=by)
 
-    def take_in(self, tenant: str, body: bytes, *, by: Actor, annotator: str | None = None) -> tuple[int, int, int]:
-        """Imports a labelled set; how many items, labels and predictions. InputError names each line that is wrong.
+    def import_labels(
+        self, tenant: str, body: bytes, *, by: Actor, annotator: str | None = None
+    ) -> tuple[int, int, int]:
+        """Import a labelled set and return the numbers of items, labels and predictions.
 
-        `annotator`: whose labels may be replaced besides imported ones; None: anybody's.
+        InputError names each bad line. `annotator`: whose labels may be replaced, besides imported ones; None:
+        anybody's.
         """
         from service.calibration.label_exchange import (  # noqa: PLC0415 (likewise)
             build_imported,
@@ -222,14 +228,14 @@ class LabelDesk:
             read_labelled_set,
         )
 
-        found = read_labelled_set(body)
-        items, drafts = build_imported(found)
-        places = list_step_places(found)
+        labelled_set = read_labelled_set(body)
+        items, drafts = build_imported(labelled_set)
+        places = list_step_places(labelled_set)
         self.labels.take_in(tenant, items, drafts, steps=places, by=by, annotator=annotator)
-        return len(items), len(drafts), len(found.predictions)
+        return len(items), len(drafts), len(labelled_set.predictions)
 
     def find_judge(self, criterion: str, subject: LabelSubject) -> Judge | None:
-        """The judge that decides a criterion in the rubric of a request; None where none is known here."""
+        """Find the judge that decides a criterion in the request's rubric; None if none is known here."""
         choice = (subject.request or {}).get("rubric", DEFAULT_RUBRIC)
         with suppress(InputError, ValueError):
             rubric: Rubric = self._engine.registry.find(RUBRIC.validate_python(choice))
@@ -256,8 +262,8 @@ class LabelDesk:
     def _check_steps(self, tenant: str, draft: LabelDraft) -> None:
         subject = self.labels.read_subject(tenant, draft.item, draft.criterion)
         count = _count_steps(subject)
-        given = {"step": draft.step, "failing_step": draft.failing_step}
-        wrong = [name for name, step in given.items() if step is not None and count is not None and step >= count]
+        steps = {"step": draft.step, "failing_step": draft.failing_step}
+        wrong = [name for name, step in steps.items() if step is not None and count is not None and step >= count]
         if wrong:
             raise InputError([Problem(f"/{name}", f"the trace has {count} steps, from 0") for name in wrong])
 
@@ -268,7 +274,7 @@ class LabelDesk:
 
 
 def _count_steps(subject: LabelSubject) -> int | None:
-    """None where nobody can tell."""
+    """Count the steps of a trace; None if it cannot be read."""
     with suppress(InputError):
         trace = read_subject_trace(cast("JsonValue", subject.request), subject.document)
         return None if trace is None else len(trace.steps)
@@ -283,18 +289,18 @@ def _find_place(cases: Sequence[LabelledCase], name: str) -> int:
     for at, case in enumerate(cases):
         if _name_case(case) == name:
             return at
-    raise InputError.at("", "after: expected `next` of an answer; its item has no label any more, so begin again")
+    raise InputError.at("", "after: expected `next` of an answer; its item no longer has a label, so start again")
 
 
 def _measure(cases: Sequence[LabelledCase]) -> AnnotatorAgreement | None:
     from service.calibration.label_exchange import measure_agreement  # noqa: PLC0415 (likewise)
 
-    found = measure_agreement(cases)
-    if found is None:
+    agreement = measure_agreement(cases)
+    if agreement is None:
         return None
     names = ("accuracy", "kappa", "alpha")
-    figures = [AgreementFigure(one.value, one.low, one.high) for one in map(found.of, names)]
-    return AnnotatorAgreement(found.n, *figures)
+    figures = [AgreementFigure(one.value, one.low, one.high) for one in map(agreement.of, names)]
+    return AnnotatorAgreement(agreement.n, *figures)
 
 
 def _list_menu(judge: Judge) -> tuple[MenuEntry, ...]:
@@ -311,13 +317,10 @@ def _build_disputed(case: LabelledCase) -> DisputedItem:
 
 
 def build_revealed(word: JudgeWord | None) -> RevealedJudge | None:
-    """What the judge had said, as it is shown."""
+    """Build the view of a judge's verdict."""
     if word is None:
         return None
-    said = cast("list[dict[str, str]]", json.loads(word.predictions))
-    first = said[0] if said else {}
-    told = [first.get(name, "") for name in ("judge", "model", "reason")]
-    return RevealedJudge(word.raw, word.value, word.threshold, word.passed, *told)
-
-
-PROGRESS: TypeAdapter[LabelProgress] = TypeAdapter(LabelProgress)
+    predictions = cast("list[dict[str, str]]", json.loads(word.predictions))
+    first = predictions[0] if predictions else {}
+    texts = [first.get(name, "") for name in ("judge", "model", "reason")]
+    return RevealedJudge(word.raw, word.value, word.threshold, word.passed, *texts)

@@ -1,4 +1,4 @@
-"""The user's own rubrics and fits, as the audit log tells of them: files change without us, so each start looks."""
+"""Record the user's own rubrics and fits in the audit log: the files change behind our back, so each start looks."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from service.wiring import list_rubric_folders
 
 LOG = logging.getLogger("callgrade.audit")
 
-SHOWN = 500
-"""Files named in one entry at most; of the others the entry says how many there are."""
+MAX_FILES_NAMED = 500
+"""Most files that one entry names; it only counts the others."""
 
 DIGEST_CHARS = 16
 
 
 def note_own_files(settings: Settings, database: Database, *, by: Actor = SERVICE) -> None:
-    """Writes into the audit log which rubrics, judges and fits of the user's there are, where that has changed.
+    """Record in the audit log the user's rubrics, judges and fits, if they changed.
 
-    A database that takes no entry, say for a full disk, keeps nobody from starting.
+    A database that takes no entry, say because its disk is full, does not stop the service from starting.
     """
     audit = Audit(database)
     rubrics = [
@@ -35,7 +35,7 @@ def note_own_files(settings: Settings, database: Database, *, by: Actor = SERVIC
         audit.note_files(by, "rubrics.change", _hash_files(rubrics))
         audit.note_files(by, "fits.change", _hash_files(_find_files(settings.home / "fits", "*.json")))
     except DBAPIError as error:
-        LOG.warning("the files were not noted", extra={"fields": {"why": type(error).__name__}})
+        LOG.warning("the files could not be recorded", extra={"fields": {"why": type(error).__name__}})
 
 
 def _find_files(folder: Path, *patterns: str) -> list[Path]:
@@ -43,10 +43,10 @@ def _find_files(folder: Path, *patterns: str) -> list[Path]:
 
 
 def _hash_files(files: Iterable[Path]) -> dict[str, str]:
-    found = {str(file): sha256(file.read_bytes()).hexdigest()[:DIGEST_CHARS] for file in files}
-    more = {name: found[name] for name in list(found)[SHOWN:]}
-    shown = {name: digest for name, digest in found.items() if name not in more}
+    digests = {str(file): sha256(file.read_bytes()).hexdigest()[:DIGEST_CHARS] for file in files}
+    more = {name: digests[name] for name in list(digests)[MAX_FILES_NAMED:]}
+    listed = {name: digest for name, digest in digests.items() if name not in more}
     if more:
         rest = sha256("".join(more.values()).encode()).hexdigest()[:DIGEST_CHARS]
-        shown[f"{len(more)} more"] = rest
-    return shown
+        listed[f"{len(more)} more"] = rest
+    return listed

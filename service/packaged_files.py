@@ -1,8 +1,8 @@
 """Files that come with callgrade, and the strict YAML that rubrics are written in.
 
-The YAML is the part people expect: what is plain text stays text. `no`, `on`, `1:30`, `2024-05-01`, `007` and `1.` are
-strings; numbers are written as in JSON; null, true and false as in the core schema of YAML 1.2 (10.3.2). Anchors,
-aliases and tags are refused, so a small file cannot grow large nor name a Python class.
+The YAML is the subset people expect, and plain text stays text. `no`, `on`, `1:30`, `2024-05-01`, `007` and `1.` are
+strings; numbers are written as in JSON; null, true and false follow the core schema of YAML 1.2 (10.3.2). Anchors,
+aliases and tags are refused, so a small file can neither grow large nor name a Python class.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def find_resource(*parts: str) -> Path:
-    """A file or folder that comes with callgrade, such as `find_resource("rubrics", "four_step.yaml")`.
+    """Return a file or folder that comes with callgrade, e.g. `find_resource("rubrics", "four_step.yaml")`.
 
-    The wheel carries them in `service/_data`; in a checkout they stand beside `service`. Raises FileNotFoundError where
-    there is none, which is also the answer to a part that is no plain name: `..`, `a/b`, an absolute path.
+    The wheel has them in `service/_data`; in a checkout they are next to `service`. Raises FileNotFoundError if there
+    is none, and for a part that is not a plain name: `..`, `a/b`, an absolute path.
     """
     package = Path(str(importlib.resources.files("service")))
     packaged = package / "_data"
     root = packaged if packaged.is_dir() else package.parent
-    found = root.joinpath(*parts)
-    if not (all(map(_is_plain, parts)) and found.exists()):
+    path = root.joinpath(*parts)
+    if not (all(map(_is_plain, parts)) and path.exists()):
         raise FileNotFoundError(f"callgrade comes with no {'/'.join(parts)!r}")
-    return found
+    return path
 
 
 def _is_plain(part: str) -> bool:
@@ -56,16 +56,16 @@ def _is_plain(part: str) -> bool:
 
 
 def read_yaml(text: str, *, source: str) -> JsonValue:
-    """The value that a YAML (or JSON) document spells. `source` names it in errors.
+    """Return the value of a YAML (or JSON) document. `source` names it in errors.
 
-    Raises RubricError with "line L, column C" (both from 1) for bad syntax, a key given twice or no string, an anchor,
+    Raises RubricError with "line L, column C" (both from 1) for bad syntax, a duplicate or non-string key, an anchor,
     alias or tag, infinity or NaN, a character YAML does not allow, an empty document or a second one; TooLargeError
     above 64 KiB, 64 levels or 64 digits.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise TooLargeError.at(source, f"more than {MAX_BYTES // 1024} KiB")
     if text.lstrip()[:1] in {"{", "["}:
-        # YAML parsers refuse some JSON: tabs before a token, surrogate pairs. What is no JSON either is located below.
+        # YAML parsers refuse some JSON: tabs before a token, surrogate pairs. The code below locates other errors.
         try:
             return parse(text)
         except UnreadableError:
@@ -74,7 +74,7 @@ def read_yaml(text: str, *, source: str) -> JsonValue:
 
 
 class _Document:
-    """One pass over the parser's events. It has no constructors and no resolvers, hence none of their surprises."""
+    """One pass over the parser's events. Without constructors and resolvers, it has none of their surprises."""
 
     def __init__(self, text: str, source: str, loader: type[yaml.SafeLoader]) -> None:
         self._text = text

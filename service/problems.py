@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457): one shape on the wire and in the results of batches."""
+"""Errors as problem documents (RFC 9457): one shape for HTTP responses and batch results."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from service.errors import (
     UnknownJobError,
 )
 
-SHOWN = 100
-"""How many places one problem document names at most."""
+MAX_PLACES = 100
+"""Most places that one problem document names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One thing wrong: a JSON pointer into the request's body ("" for the whole), and what was expected there."""
+    """One thing wrong: a JSON pointer into the request's body ("" for the whole body), and what was expected there."""
 
     pointer: str
     detail: str
@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ProblemDetails:
-    """RFC 9457 with `errors`: the places in the body that are wrong, the first hundred of them."""
+    """A problem document (RFC 9457) with `errors`: the first hundred places in the body that are wrong."""
 
     type: str
     title: str
@@ -72,12 +72,12 @@ STATUS: Mapping[type[CallgradeError], int] = {
 
 
 def find_status(error: CallgradeError) -> int:
-    """The HTTP status of an error: that of its nearest class here, else 500."""
+    """Return the HTTP status of an error: that of its nearest class in `STATUS`, else 500."""
     return next((STATUS[cls] for cls in type(error).__mro__ if cls in STATUS), 500)
 
 
 def describe_error(error: CallgradeError, *, status: int | None = None) -> ProblemDetails:
-    """The problem document of an error; `status` where the route gives the error another one."""
+    """Build the problem document of an error. `status` overrides the error's own."""
     status = status or find_status(error)
     if isinstance(error, BadLinesError):
         return build_details(status, error.message, [Place(one.path, one.message) for one in error.problems])
@@ -87,12 +87,12 @@ def describe_error(error: CallgradeError, *, status: int | None = None) -> Probl
 
 
 def list_places(error: InputError) -> tuple[Place, ...]:
-    """What is wrong and where, the first hundred."""
-    return tuple(Place(one.path, one.message) for one in error.problems[:SHOWN])
+    """List what is wrong and where, up to the first hundred."""
+    return tuple(Place(one.path, one.message) for one in error.problems[:MAX_PLACES])
 
 
 def build_details(status: int, detail: str, places: Iterable[Place] = ()) -> ProblemDetails:
-    """A problem document for a status."""
+    """Build a problem document for a status."""
     return ProblemDetails("about:blank", HTTPStatus(status).phrase, status, detail, tuple(places))
 
 

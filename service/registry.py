@@ -1,4 +1,4 @@
-"""The rubrics and judges at hand: those that come with the service, and the user's own folders."""
+"""The registry of rubrics and judges: those that come with the service, and those in the user's folders."""
 
 from __future__ import annotations
 
@@ -20,34 +20,36 @@ M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R")
 
 
-LATEST = 64
-"""Rubrics of requests that are kept complete."""
+MAX_RECENT_RUBRICS = 64
+"""Rubrics from requests that are kept complete, so that they are not completed again."""
 
 
 class Registry:
-    """Rubrics by id. A user's file goes before a packaged one of the same id."""
+    """Rubrics by id. A user's file replaces a packaged one with the same id."""
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
-        """Reads every file once; RubricError names the first that cannot be used."""
+        """Read every file once; RubricError names the first that cannot be used."""
         judges, rubrics = _read_packaged()
-        own = [
+        own_files = [
             (list(_read_all(place / "judges", _read_judge)), list(_read_all(place, read_rubric))) for place in folders
         ]
-        self.judges = {judge.id: judge for judge in (*judges, *[one for found, _ in own for one in found])}
+        self.judges = {judge.id: judge for judge in (*judges, *[one for found, _ in own_files for one in found])}
         self._rubrics: dict[str, Rubric] = {}
-        self._latest: dict[int, tuple[Rubric | Extension, Rubric]] = {}
-        for found in (rubrics, *[found for _, found in own]):
-            for choice in sorted(found, key=lambda one: isinstance(one, Extension)):  # what is extended comes first
+        self._recent: dict[int, tuple[Rubric | Extension, Rubric]] = {}
+        for found in (rubrics, *[found for _, found in own_files]):
+            for choice in sorted(
+                found, key=lambda one: isinstance(one, Extension)
+            ):  # extensions come after the rubrics they extend
                 self.add(self.find(choice))
 
     def __iter__(self) -> Iterator[Rubric]:
-        """All rubrics, by id."""
+        """Iterate over all rubrics, by id."""
         return (self._rubrics[name] for name in sorted(self._rubrics))
 
     def find(self, choice: str | Rubric | Extension) -> Rubric:
-        """The rubric a request means, complete with its judges.
+        """Find the rubric that a request means, complete with its judges.
 
-        UnknownRubricError for an id or version that is not here, RubricError for one that cannot be used.
+        UnknownRubricError for an id or version that is not here, RubricError for a rubric that cannot be used.
         """
         if not isinstance(choice, str):
             return self._complete_own(choice)
@@ -59,20 +61,20 @@ class Registry:
         return rubric
 
     def _complete_own(self, choice: Rubric | Extension) -> Rubric:
-        """A rubric that a request brings; the same object is completed once, while it is among the latest."""
-        kept = self._latest.get(id(choice))
-        if kept is None:
-            kept = choice, self._extend(choice) if isinstance(choice, Extension) else self.complete(choice)
-            self._latest = dict([*list(self._latest.items())[1 - LATEST :], (id(choice), kept)])
-        return kept[1]
+        """Complete a rubric that a request brings; the same object is completed once while it is among the recent ones."""
+        entry = self._recent.get(id(choice))
+        if entry is None:
+            entry = choice, self._extend(choice) if isinstance(choice, Extension) else self.complete(choice)
+            self._recent = dict([*list(self._recent.items())[1 - MAX_RECENT_RUBRICS :], (id(choice), entry)])
+        return entry[1]
 
     def add(self, rubric: Rubric) -> None:
         """Add a rubric, in place of one with the same id; RubricError if it cannot be used."""
         self._rubrics[rubric.id] = self.complete(rubric)
-        self._latest = {}
+        self._recent = {}
 
     def complete(self, rubric: Rubric) -> Rubric:
-        """The rubric with the judges it asks."""
+        """Return the rubric with the judges it asks; RubricError if one is missing."""
         try:
             return add_judges(rubric, self.judges)
         except ValueError as error:
@@ -89,7 +91,7 @@ class Registry:
 
 
 def read_rubric(document: JsonValue) -> Rubric | Extension:
-    """A rubric or an extension from parsed YAML or JSON; RubricError names every problem by its pointer."""
+    """Validate parsed YAML or JSON as a rubric or an extension; RubricError names every problem by its pointer."""
     kind = Extension if isinstance(document, Mapping) and "extends" in document else Rubric
     return _validate(document, kind)
 

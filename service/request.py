@@ -1,4 +1,4 @@
-"""What is asked of the service, and how a request becomes a plan. Pure."""
+"""The request to score a trace, and how it becomes a plan. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from service.intake.gold import Gold, build_expectation
 from service.intake.reading import explain_wrapping, find_wrapping
 
 
-def _rubric_form(value: object) -> str:
+def _name_rubric_form(value: object) -> str:
     if isinstance(value, str):
         return "id"
     return "extension" if isinstance(value, Extension) or (isinstance(value, dict) and "extends" in value) else "inline"
@@ -36,7 +36,7 @@ def _name_expected_form(value: object) -> str:
 
 RubricChoice = Annotated[
     Annotated[str, Tag("id")] | Annotated[Extension, Tag("extension")] | Annotated[Rubric, Tag("inline")],
-    Discriminator(_rubric_form),
+    Discriminator(_name_rubric_form),
 ]
 Expected = Annotated[
     Annotated[Expectation, Tag("expectation")] | Annotated[Gold, Tag("gold")], Discriminator(_name_expected_form)
@@ -44,16 +44,16 @@ Expected = Annotated[
 
 
 CustomId = Annotated[str, Field(min_length=1, max_length=256)]
-"""The name of an item of a batch."""
+"""The name of an item in a batch."""
 
 
 class Sandbox(FrozenModel):
-    """A service that makes the calls where the trace has no final state."""
+    """A service that runs the calls if the trace has no final state."""
 
     url: str = Field(min_length=1, max_length=2048)
-    """Where the calls are posted: http or https, to a host that the settings allow."""
+    """Where the calls are posted: http or https, at a host that the settings allow."""
     run_invalid: bool = False
-    """Whether calls that fail the schema gate are run too."""
+    """Whether to run calls that fail the schema gate too."""
 
 
 class ScoreRequest(FrozenModel):
@@ -62,40 +62,44 @@ class ScoreRequest(FrozenModel):
     rubric: RubricChoice = "four_step"
     """A rubric's id, `id@version`, a rubric, or another rubric with changes (`extends`)."""
     trace: TraceInput
-    """What happened, in its provider's own format, named by `format` or, where that is left out, guessed."""
+    """What happened, in its provider's own format: the one that `format` names or, without it, a guess."""
     expected: Expected | None = None
     """What should have happened. Absent: only what needs no expectation is scored."""
     judges: JudgeMode | None = None
-    """Whether judges are asked: off, cached (no model call), live, fresh. Absent: live where a judge model is set, else
-    off."""
+    """How judges are asked: off, cached (no model call), live or fresh. Absent: live if a judge model is set, else off."""
     judge_model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
-    """The model that judges where a judge names none, as litellm names it: one that the settings allow. Absent: the one that
-    is set up."""
+    """The model for judges that name none, as litellm names it: one that the settings allow. Absent: the model that is
+    set.
+    """
     budget_usd: Annotated[float, Field(ge=0)] | None = None
-    """The most that judges may cost. A question that might go over it is not put: its outcome is errored, with the cause
-    `budget_exhausted`. Models whose price is not known are not counted."""
+    """The most that judges may cost, in US dollars. A question that might exceed it is not asked: its outcome is
+    errored, with the cause `budget_exhausted`. Models without a known price are not counted.
+    """
     on_judge_error: Literal["partial", "error"] = "partial"
-    """What a judge that gives no verdict does: `partial` reports what stands without it, `error` fails the request (503)."""
+    """What to do if a judge gives no verdict: `partial` reports what stands without it, `error` fails the request
+    (503).
+    """
     sandbox: Sandbox | None = None
-    """Who makes the calls, where the trace does not tell the state they led to."""
+    """The service that runs the calls if the trace does not contain the state they led to."""
     store: bool | None = None
-    """Whether the service keeps the trace with its report, to be looked at and labelled. Absent: as it is set up. Items of
-    batches are kept with their batch, whatever this says."""
+    """Whether the service keeps the trace with its report, to be viewed and labelled. Absent: as the settings say.
+    Items of batches are always kept with their batch.
+    """
     tags: Annotated[dict[str, str], Field(max_length=64)] = Field(default_factory=dict)
-    """Labels that come back in the report."""
+    """Labels that are returned in the report."""
 
 
 REQUEST: TypeAdapter[ScoreRequest] = TypeAdapter(ScoreRequest)
 RUBRIC: TypeAdapter[str | Extension | Rubric] = TypeAdapter(RubricChoice, config=DEFERRED)
 
-LONGEST = 65_536
-"""Characters of a rubric that is worth remembering."""
+MAX_SHARED_RUBRIC_CHARS = 65_536
+"""Longest rubric, in characters, that is compiled once and shared between requests."""
 
 
 def read_request(body: JsonValue) -> ScoreRequest:
-    """The request in a parsed body; InputError names every problem by its pointer.
+    """Validate a parsed body as a request; InputError names every problem by its pointer.
 
-    Requests with the same rubric in them share it: what is worked out of a rubric is worked out once.
+    Requests with the same rubric share one rubric object, so what depends on it is compiled once.
     """
     try:
         return REQUEST.validator.validate_python(_replace_rubric(body))
@@ -105,7 +109,10 @@ def read_request(body: JsonValue) -> ScoreRequest:
 
 
 def refuse_other_shape(body: JsonValue) -> None:
-    """InputError, and nothing about its members, for what is no request: the trace alone, or a request below a name."""
+    """Raise InputError for a body that is not a request at all: a bare trace, or a request nested below a name.
+
+    The error says so, rather than listing the members that are missing.
+    """
     if not isinstance(body, dict) or "trace" in body:
         return
     if "format" in body or guess_format(body) is not None:
@@ -116,7 +123,7 @@ def refuse_other_shape(body: JsonValue) -> None:
 
 
 def _explain_guess(body: JsonValue) -> list[Problem]:
-    """What to know of problems in a trace that names no format: as what it was read."""
+    """Explain problems in a trace that names no format: say which format it was read as."""
     trace = body.get("trace") if isinstance(body, dict) else None
     if not isinstance(trace, dict) or "format" in trace:
         return []
@@ -129,8 +136,8 @@ def _replace_rubric(body: JsonValue) -> object:
         return body
     try:
         text = json.dumps(body["rubric"])
-        return body if len(text) > LONGEST else {**body, "rubric": _parse_shared_rubric(text)}
-    except (TypeError, ValueError, RecursionError):  # no JSON, or no rubric: told with its pointers beside all else
+        return body if len(text) > MAX_SHARED_RUBRIC_CHARS else {**body, "rubric": _parse_shared_rubric(text)}
+    except (TypeError, ValueError, RecursionError):  # not JSON or not a rubric: validation reports it with the rest
         return body
 
 
@@ -140,7 +147,7 @@ def _parse_shared_rubric(text: str) -> str | Extension | Rubric:
 
 
 def read_request_trace(request: ScoreRequest) -> Trace:
-    """The trace of a request; InputError where it contradicts itself."""
+    """Read the trace of a request; InputError if it contradicts itself."""
     try:
         return read_trace(request.trace)
     except InputError as error:
@@ -148,9 +155,9 @@ def read_request_trace(request: ScoreRequest) -> Trace:
 
 
 def plan_request(request: ScoreRequest, rubric: Rubric, trace: Trace | None = None) -> Plan:
-    """The plan of a request under its rubric; InputError where the trace or gold contradict themselves.
+    """Plan a request under its rubric; InputError if the trace or the gold contradicts itself.
 
-    `trace`: the request's own, as it stands after its calls were made.
+    `trace`: the request's own trace, after its calls were run.
     """
     trace = trace or read_request_trace(request)
     try:
@@ -160,14 +167,14 @@ def plan_request(request: ScoreRequest, rubric: Rubric, trace: Trace | None = No
 
 
 def find_expectation(request: ScoreRequest, trace: Trace) -> Expectation | None:
-    """What is expected: as the request says, else the gold of the trace's own format. InputError for gold that is none."""
-    said = request.expected
-    if isinstance(said, Expectation):
-        return said
-    gold = said if said is not None else read_gold(request.trace)
+    """Find the expectation: the request's own, else the gold in the trace's format. InputError for unusable gold."""
+    expected = request.expected
+    if isinstance(expected, Expectation):
+        return expected
+    gold = expected if expected is not None else read_gold(request.trace)
     if gold is None:
         return None
     try:
         return build_expectation(gold, trace.tools or ())
-    except ValidationError as error:  # of the right shape, and yet no expectation: a call without a name
+    except ValidationError as error:  # right shape but still no expectation, e.g. a call without a name
         raise InputError(list_problems(error, None, below="/expected")) from None

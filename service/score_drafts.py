@@ -1,4 +1,4 @@
-"""What is kept of a score, from the request and its report."""
+"""Build the stored form of a score from its request and report."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from service.store.labelling.drafts import ScoreDraft
 
 
 def draft_score(rubric: Rubric, request: ScoreRequest, report: Report, text: bytes) -> ScoreDraft:
-    """What is kept of a score, but for the request as it came. `text`: the report as JSON."""
-    used = report.rubric
-    found = describe_break(report)
-    broken = {name: getattr(found, name) for name in ("stage", "finding", "tool", "stages")}
-    broken["cluster"] = report.tags.get("group", "")
+    """Build what is stored of a score, except the request as it came. `text`: the report as JSON."""
+    rubric_used = report.rubric
+    break_ = describe_break(report)
+    breaks = {name: getattr(break_, name) for name in ("stage", "finding", "tool", "stages")}
+    breaks["cluster"] = report.tags.get("group", "")
     items = list_label_items(report, rubric)
-    return ScoreDraft(f"{used.id}@{used.version}", report.verdict, report.score, request.tags, b"", text, items, broken)
+    return ScoreDraft(
+        f"{rubric_used.id}@{rubric_used.version}", report.verdict, report.score, request.tags, b"", text, items, breaks
+    )

@@ -1,8 +1,8 @@
-"""Large requests are scored in a process of their own: `python -m service.scoring_process`.
+"""Score large requests in a process of their own: `python -m service.scoring_process`.
 
-A request of megabytes takes seconds of one core. In a thread it would keep the event loop waiting all the while, for both
-share one interpreter; and one that took a process down would take down all that is under way in it. What code makes of a
-request does not depend on where it is made. Requests that wait for judges or sandboxes come back as they went.
+A request of megabytes takes one core several seconds. In a thread it would block the event loop all the while, because
+both share one interpreter; and a request that crashes its process would take down everything running there. What code
+makes of a request is the same in any process. A request that must wait for judges or sandboxes is handed back unscored.
 """
 
 from __future__ import annotations
@@ -33,92 +33,92 @@ from service.store.labelling.drafts import LabelItem, ScoreDraft
 LOG = logging.getLogger("callgrade.apart")
 
 LARGE_BYTES = 256 * 1024
-"""Bytes of a request from which on it is scored apart."""
+"""Size of a request, in bytes, from which it is scored in the other process."""
 MAX_CPU_S = 300
-"""Seconds of processor time that one request may take. The counted budget ends it long before."""
+"""Processor time, in seconds, that one request may take. The counted work budget ends it long before."""
 MAX_MEMORY_BYTES = 4 * 2**30
-ENDING_S = 1.0
-"""Seconds for a process to end by itself, once nobody asks it any more."""
+EXIT_TIMEOUT_S = 1.0
+"""Seconds for the process to exit by itself once its pipes are closed."""
 MEMORY_EXIT = 70
-"""What the process ends with where a request takes more."""
+"""Exit code if a request takes more memory than `MAX_MEMORY_BYTES`."""
 NICE = 5
-"""How far the process stands back for the one that answers."""
+"""How far the process yields the processor to the one that answers requests."""
 COMMAND = (sys.executable, "-P", "-m", "service.scoring_process")
 _SIZE = struct.Struct(">Q")
 
 
 @dataclass(frozen=True, slots=True)
-class ApartReport:
-    """A report as JSON, with what is counted of it."""
+class ProcessReport:
+    """A report as JSON, with its counts and what may be stored of it."""
 
     report: bytes
     tally: ReportCounts
     kept: ScoreDraft
-    """What is kept of it, where it is to be, but for the request."""
+    """What is stored of it, if it is to be stored, except the request."""
     store: bool | None
-    """Whether the request says that it is to be."""
+    """Whether the request asks to be stored; None: it does not say."""
 
     @property
     def labelled(self) -> Sequence[LabelItem]:
-        """What of it may be labelled."""
+        """The parts of it that people may label."""
         return self.kept.items
 
 
 @dataclass(frozen=True, slots=True)
-class ApartRefusal:
-    """A request that cannot be scored: the class of the error, and its problems."""
+class ProcessRefusal:
+    """The error of a request that cannot be scored: its class and its problems."""
 
     error: type[InputError]
     problems: tuple[Problem, ...]
 
 
-ApartAnswer = ApartReport | ApartRefusal | None
-"""None: somebody must be waited for, or something of ours failed; then whoever asks does it himself, and sees."""
+ProcessAnswer = ProcessReport | ProcessRefusal | None
+"""None: the request must wait for somebody, or our code failed; the caller then scores it itself, and meets the error."""
 
 
-class ApartJob(NamedTuple):
-    """A request, or (`key`) what holds it as the member of that name."""
+class ProcessJob(NamedTuple):
+    """A request; with `key`, the request is the member of that name."""
 
     data: bytes
     limits: Limits
     key: str | None
 
 
-class TakenDownError(Exception):
-    """The process ended in the middle of a request."""
+class ScoringProcessError(Exception):
+    """The process died while it scored a request."""
 
 
-class ApartScorer(Protocol):
+class LargeScorer(Protocol):
     """Scores large requests somewhere else."""
 
-    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ApartAnswer:
-        """The answer to a request; `key`: it is the member of that name. For a thread: it waits. Raises TakenDownError."""
+    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ProcessAnswer:
+        """Score a request; `key`: the request is the member of that name. Blocks. Raises ScoringProcessError."""
         ...
 
 
 class ScoringProcess:
-    """A process beside this one, which is begun when it is first needed and ends with it. One request at a time."""
+    """A child process that starts on first use and ends with its parent. It scores one request at a time."""
 
     def __init__(self, command: Sequence[str] = COMMAND) -> None:
         self._command = command
         self._lock = Lock()
         self._process: Popen[bytes] | None = None
 
-    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ApartAnswer:
-        """The answer; it waits until earlier requests have theirs. Raises TakenDownError."""
+    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ProcessAnswer:
+        """Score a request; blocks until earlier requests have their answers. Raises ScoringProcessError."""
         with self._lock:
             process = self._start()
             stdin, stdout = cast("BinaryIO", process.stdin), cast("BinaryIO", process.stdout)
             try:
-                _write(stdin, ApartJob(data, limits, key))
-                return cast("ApartAnswer", _read(stdout))
+                _write(stdin, ProcessJob(data, limits, key))
+                return cast("ProcessAnswer", _read(stdout))
             except (OSError, EOFError):
                 self._process, code = None, _end(process)
-        LOG.error("a large request took its process down", extra={"fields": {"code": code, "bytes": len(data)}})
-        raise TakenDownError(f"the process that scored it ended with {code}")
+        LOG.error("a large request crashed its process", extra={"fields": {"code": code, "bytes": len(data)}})
+        raise ScoringProcessError(f"the process that scored it ended with {code}")
 
     def close(self) -> None:
-        """Ends the process, whatever it is at."""
+        """End the process, whatever it is doing."""
         process, self._process = self._process, None
         if process is not None:
             _end(process)
@@ -130,33 +130,33 @@ class ScoringProcess:
 
 
 def _end(process: Popen[bytes]) -> int:
-    """Ends a process, if it has not ended; what it ended with."""
+    """End a process unless it has ended; return its exit code."""
     for pipe in (process.stdin, process.stdout):
-        with suppress(OSError):  # what was not written is of no use any more
+        with suppress(OSError):  # unwritten data no longer matters
             cast("BinaryIO", pipe).close()
     try:
-        return process.wait(ENDING_S)
+        return process.wait(EXIT_TIMEOUT_S)
     except TimeoutExpired:
         process.kill()
         return process.wait()
 
 
-def answer_apart(engine: Engine, data: bytes, limits: Limits, key: str | None = None) -> ApartAnswer:
-    """What code makes of a request, where nobody must be waited for."""
+def answer_job(engine: Engine, data: bytes, limits: Limits, key: str | None = None) -> ProcessAnswer:
+    """Score a request with code alone, if it need not wait for anybody."""
     try:
         body = parse(data, limits)
         request = read_request(body[key] if key is not None and isinstance(body, dict) else body)
-        if engine.waits(request):
+        if engine.must_wait(request):
             return None
         report = engine.answer(request)
     except InputError as error:
-        return ApartRefusal(type(error), error.problems)
+        return ProcessRefusal(type(error), error.problems)
     except MemoryError:
         os._exit(MEMORY_EXIT)
-    except Exception:  # noqa: BLE001 (whoever asked meets it again, where it is logged)
+    except Exception:  # noqa: BLE001 (the caller meets the error again, and logs it)
         return None
     kept = draft_score(engine.registry.find(request.rubric), request, report, report_json(report))
-    return ApartReport(kept.report, count_report(report), kept, request.store)
+    return ProcessReport(kept.report, count_report(report), kept, request.store)
 
 
 def _write(file: BinaryIO, value: object) -> None:
@@ -166,39 +166,39 @@ def _write(file: BinaryIO, value: object) -> None:
 
 
 def _read(file: BinaryIO) -> object:
-    """What the other process has written, both being ours. EOFError where it has ended."""
+    """Read what our other process has written. EOFError if it has ended."""
     head = file.read(_SIZE.size)
     if len(head) < _SIZE.size:
         raise EOFError
     data = file.read(_SIZE.unpack(head)[0])
-    return pickle.loads(data)  # noqa: S301 (from our own process, by a pipe that nobody else has)
+    return pickle.loads(data)  # noqa: S301 (from our own process, over a private pipe)
 
 
 def serve() -> None:
-    """Answers requests from standard input until that ends."""
+    """Answer requests from standard input until it ends."""
     from service.settings import Settings  # noqa: PLC0415
-    from service.wiring import build_engine  # noqa: PLC0415 (it imports what imports this)
+    from service.wiring import build_engine  # noqa: PLC0415 (circular import)
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it ends it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     os.nice(NICE)
     resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anybody prints is no answer
+    os.dup2(2, 1)  # keep stray prints out of the answers
     engine = build_engine(Settings.from_env(os.environ))
     while True:
         try:
-            job = cast("ApartJob", _read(sys.stdin.buffer))
+            job = cast("ProcessJob", _read(sys.stdin.buffer))
         except EOFError:
             return
-        _allow(MAX_CPU_S)
-        _write(out, answer_apart(engine, job.data, job.limits, job.key))
+        _extend_cpu_limit(MAX_CPU_S)
+        _write(out, answer_job(engine, job.data, job.limits, job.key))
 
 
-def _allow(seconds: int) -> None:
-    """Lets this process have so many more seconds of processor time."""
+def _extend_cpu_limit(seconds: int) -> None:
+    """Allow this process that many more seconds of processor time."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + seconds, resource.RLIM_INFINITY))
 
 
 if __name__ == "__main__":
-    import_module("service.scoring_process").serve()  # whose classes are those that the other process knows
+    import_module("service.scoring_process").serve()  # so that pickled classes have the module name the parent knows

@@ -1,4 +1,4 @@
-"""How the text of a variable becomes the value of a setting."""
+"""Parse the text of an environment variable into the value of a setting."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ W = TypeVar("W", bound=str)
 
 @dataclass(frozen=True, slots=True)
 class SettingFormat(Generic[T]):
-    """How the text of a variable becomes a value. `read` raises ValueError for text that is not `expected`."""
+    """How text becomes a value. `read` raises ValueError for text that is not `expected`."""
 
     read: Callable[[str], T]
     expected: str
 
 
 def build_whole(low: int, high: int) -> SettingFormat[int]:
-    """A whole number within bounds."""
+    """Build the format of a whole number within bounds."""
 
     def read(text: str) -> int:
         # int() alone would take " 8000", "8_000" and digits of any script.
@@ -81,18 +81,18 @@ _AUTHORITY = re.compile(r"(?:\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?")
 
 
 def _parse_authorities(text: str) -> tuple[str, ...]:
-    found = tuple(part.strip().lower() for part in text.split(",") if part.strip())
-    if not all(_AUTHORITY.fullmatch(one) for one in found):
+    authorities = tuple(part.strip().lower() for part in text.split(",") if part.strip())
+    if not all(_AUTHORITY.fullmatch(one) for one in authorities):
         raise ValueError
-    return found
+    return authorities
 
 
 _STORES = {"redis": "host", "rediss": "host", "unix": "path"}
-"""What a URL must have by its scheme."""
+"""The part that a URL of each scheme must have."""
 
 
 def _parse_store(text: str) -> str:
-    parts = urlsplit(text)  # it and `port` raise ValueError for what is no URL
+    parts = urlsplit(text)  # it and `port` raise ValueError for a bad URL
     needed = {"host": parts.hostname, "path": parts.path.strip("/")}
     if text and (parts.port == 0 or parts.fragment or not needed.get(_STORES.get(parts.scheme, ""))):
         raise ValueError
@@ -100,7 +100,7 @@ def _parse_store(text: str) -> str:
 
 
 _DATABASES = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "postgresql+psycopg": "postgresql+psycopg"}
-"""The schemes of a database, by what they stand for to SQLAlchemy."""
+"""SQLAlchemy's name for each accepted scheme."""
 
 
 def _parse_database(text: str) -> str:
@@ -110,16 +110,16 @@ def _parse_database(text: str) -> str:
     if not colon or scheme not in _DATABASES or not rest.strip("/"):
         raise ValueError
     parts = urlsplit(f"x://{rest}")
-    if parts.netloc.count("@") > 1 or parts.port == 0:  # `port` raises ValueError for one that is none
+    if parts.netloc.count("@") > 1 or parts.port == 0:  # `port` raises ValueError for a bad port
         raise ValueError
     return f"{_DATABASES[scheme]}://{rest}"
 
 
 ReplyForm = Literal["auto", "schema", "tool", "text"]
-FORMS: tuple[ReplyForm, ...] = get_args(ReplyForm)
-SENSITIVE: tuple[SensitiveKind, ...] = get_args(SensitiveKind)
+REPLY_FORMS: tuple[ReplyForm, ...] = get_args(ReplyForm)
+SENSITIVE_KINDS: tuple[SensitiveKind, ...] = get_args(SensitiveKind)
 JUDGE_MODES: tuple[JudgeMode, ...] = get_args(JudgeMode)
-MASK: SettingFormat[SensitiveKind] = _build_choice(SENSITIVE)
+MASK: SettingFormat[SensitiveKind] = _build_choice(SENSITIVE_KINDS)
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
@@ -138,9 +138,9 @@ JUDGES: SettingFormat[JudgeMode | None] = _allow_none(_build_choice(JUDGE_MODES)
 HOST = SettingFormat(_parse_host, "a host name or an address")
 WORD = SettingFormat(_parse_host, "text without spaces")
 LEVEL = _build_choice(LEVELS)
-MASKS = SettingFormat(_parse_masks, f"some of {', '.join(SENSITIVE)}, with commas between them")
+MASKS = SettingFormat(_parse_masks, f"some of {', '.join(SENSITIVE_KINDS)}, with commas between them")
 NAMES = SettingFormat(_split_names, "names with commas between them")
-REPLY: SettingFormat[ReplyForm] = _build_choice(FORMS)
+REPLY: SettingFormat[ReplyForm] = _build_choice(REPLY_FORMS)
 PATH = SettingFormat(_parse_path, "a path; ~ is the home folder")
 DATABASE = SettingFormat(_parse_database, "postgresql://user@host:port/name or sqlite:///path")
 STORE = SettingFormat(_parse_store, "redis://host:port/number, rediss:// for TLS or unix:// for a socket")

@@ -1,4 +1,4 @@
-"""Settings: read once from the environment, at the edge, and handed down as a value."""
+"""The settings: read once from the environment, at the edge, and passed on as a value."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ from service.setting_formats import (
 
 PREFIX = "CALLGRADE_"
 READ_ELSEWHERE = frozenset({"CALLGRADE_API_KEY", "CALLGRADE_DEBUG", "CALLGRADE_SERVER"})
-"""The command line's: those of a client, and one that is wanted even where the settings are bad."""
+"""Variables of the command line: those of the HTTP client, and one that works even if the settings are bad."""
 
 T = TypeVar("T")
 
 
 class _Setting(NamedTuple):
-    """What is known of a field: the default as the text that one would set, its format, and what it means."""
+    """Metadata of a field: its default as the text one would set, its format, and its meaning."""
 
     default: str
     form: SettingFormat[Any]
     meaning: str
     secret: bool
-    """It is in no error and no `repr`."""
+    """Whether errors and `repr` hide the value."""
 
 
 def _define_setting(default: str, form: SettingFormat[T], meaning: str, *, secret: bool = False) -> T:
-    """A field with its format and its meaning."""
+    """Define a field with its format and meaning."""
     metadata = {"setting": _Setting(default, form, meaning, secret)}
     return field(default_factory=lambda: form.read(default), metadata=metadata, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every setting. `Settings()` holds the defaults; a field `x_y` is read from the variable `CALLGRADE_X_Y`.
+    """All settings. `Settings()` holds the defaults; the field `x_y` is read from the variable `CALLGRADE_X_Y`.
 
-    `Settings()` raises ValueError where `~` means nothing, for want of a home folder; `from_env` names the variable.
+    `Settings()` raises ValueError if `~` has no meaning because there is no home folder; `from_env` names the variable.
     """
 
     host: str = _define_setting("127.0.0.1", HOST, "Address to listen on.")
@@ -141,7 +141,7 @@ class Settings:
         "", WORD, "Address of an OpenAI-compatible server; empty: the provider's own."
     )
     judge_api_key: str = _define_setting(
-        "", WORD, "Key for the model; empty: litellm looks in the provider's own variable.", secret=True
+        "", WORD, "Key for the model; empty: litellm reads the provider's own variable.", secret=True
     )
     judge_reply: ReplyForm = _define_setting(  # noqa: RUF009 (likewise)
         "auto", REPLY, "How a model is made to reply with an object: auto, schema, tool or text."
@@ -262,13 +262,13 @@ class Settings:
         "Most that judges may cost one tenant per day (UTC), across all processes, in US dollars; 0: no limit.",
     )
     unknown: tuple[str, ...] = ()
-    """Variables with our prefix that no setting has: most likely misspelt, so worth a warning."""
+    """Variables with our prefix that belong to no setting: most likely misspelt, so worth a warning."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
-        """The settings that `environ` gives. A variable that is absent or empty leaves the default.
+        """Read the settings from `environ`. An absent or empty variable leaves the default.
 
-        Raises SettingsError naming every variable that cannot be used and what was expected of it.
+        Raises SettingsError naming every variable with a bad value, and what was expected.
         """
         values: dict[str, object] = {}
         problems: list[Problem] = []
@@ -278,15 +278,15 @@ class Settings:
             try:
                 values[name] = one.form.read(text)
             except ValueError:
-                told = "what it is set to" if one.secret else repr(text)
-                problems.append(Problem(variable, f"expected {one.form.expected}, not {told}"))
+                actual = "what it is set to" if one.secret else repr(text)
+                problems.append(Problem(variable, f"expected {one.form.expected}, not {actual}"))
         if problems:
             raise SettingsError(problems)
         return cls(**values, unknown=_find_unknown(environ))  # pyright: ignore[reportArgumentType] (each was read by its own format)
 
 
 def _find_settings() -> dict[str, _Setting]:
-    """What is known of each field, by its name."""
+    """Map each field to its metadata."""
     return {one.name: one.metadata["setting"] for one in fields(Settings) if one.metadata}
 
 
@@ -296,5 +296,5 @@ def _find_unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def list_settings() -> list[tuple[str, str, str]]:
-    """(variable, default, meaning) of every setting, in the order of the fields. An empty default is ""."""
+    """List (variable, default, meaning) of every setting, in field order. A default may be ""."""
     return [(PREFIX + name.upper(), one.default, one.meaning) for name, one in _find_settings().items()]

@@ -1,4 +1,4 @@
-"""The composition root: what is built from settings, once, for every front door."""
+"""The composition root: everything that is built from settings, in one place for every front door."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from service.outbound.webhooks import Webhooks
     from service.store.database import Database
 
-SMALL: JsonValue = {
+WARM_UP_REQUEST: JsonValue = {
     "judges": "off",
     "trace": {"format": "callgrade", "events": [{"user": "?"}, {"call": {"name": "a"}}, {"assistant": "1"}]},
     "expected": {"calls": [{"tool": "a", "args": {"n": 1}}]},
 }
-"""A request that needs what most need."""
+"""A small request that loads the code that most requests need."""
 
 
 def build_engine(settings: Settings, database: Database | None = None) -> Engine:
-    """The engine with the packaged rubrics and the user's, and the user's fits.
+    """Build the engine with the packaged and the user's rubrics, and the user's fits.
 
-    `database`: where what tenants use in a day is counted; None: nowhere.
+    `database`: where each tenant's use per day is counted; None: nowhere.
 
-    RubricError or SettingsError where one of them cannot be used.
+    RubricError or SettingsError if one of them cannot be used.
     """
     fits = build_fits(settings, database)
     judging = build_judging(settings)
@@ -68,7 +68,7 @@ def build_engine(settings: Settings, database: Database | None = None) -> Engine
 
 
 def build_fits(settings: Settings, database: Database | None) -> Collection[Fit]:
-    """The user's fits; with a database those that were installed over HTTP too, as soon as they are."""
+    """Build the user's fits; with a database also those installed over HTTP, as soon as they are installed."""
     files, days = read_fits([settings.home / "fits"]), settings.fit_max_age_days
     if database is None:
         return AgingFits(files, max_age_days=days)
@@ -78,8 +78,8 @@ def build_fits(settings: Settings, database: Database | None) -> Collection[Fit]
 
 
 def build_days(settings: Settings, database: Database) -> Days:
-    """Where what tenants use in a day is counted, and bounded."""
-    from service.asking.budget.days import Days  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+    """Build the counter that bounds each tenant's use per day."""
+    from service.asking.budget.days import Days  # noqa: PLC0415 (load SQLAlchemy only when needed)
     from service.store.access.usage import Caps, UsageStore  # noqa: PLC0415
 
     caps = Caps(settings.tenant_day_max_questions or None, settings.tenant_day_max_usd)
@@ -89,9 +89,10 @@ def build_days(settings: Settings, database: Database) -> Days:
 def build_judging(
     settings: Settings, environ: Mapping[str, str] | None = None, *, cache: Cache | None = None
 ) -> Judging | None:
-    """Who answers judges' questions; None where no model is set.
+    """Build what answers judges' questions; None if no model is set.
 
-    `environ` tells what else is a secret: default, all of it. `cache`: where judgements are kept; default, where settings say.
+    `environ` holds further secrets to redact; default: the process's environment. `cache`: where judgements are kept;
+    default: as the settings say.
     """
     if not settings.judge_model:
         return None
@@ -103,12 +104,12 @@ def build_judging(
 
     model = _build_model(settings, os.environ if environ is None else environ)
     policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
-    shared = build_shared_limits(settings)
+    shared_limits = build_shared_limits(settings)
     gates = ProviderGates(
         make=lambda clock: ProviderGate(
             clock, slots=ConcurrencyLimit(most=settings.judge_in_flight), longest_pause=settings.judge_longest_pause
         ),
-        shared=shared.at if shared else None,
+        shared=shared_limits.at if shared_limits else None,
     )
     observers: list[Observe] = []
     caller = ModelCaller(
@@ -124,18 +125,18 @@ def build_judging(
         form=settings.judge_reply,
     )
 
-    async def closing() -> None:
-        if shared:
-            await shared.close()
+    async def close() -> None:
+        if shared_limits:
+            await shared_limits.close()
         await disconnect()
 
     return Judging(
-        caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=closing, observers=observers
+        caller, cache or build_cache(settings), judges, pricing=model.worst_usd, closing=close, observers=observers
     )
 
 
 def choose_route(settings: Settings) -> str:
-    """The way to the models that are set, which fits are bound to."""
+    """Return the route to the models, which fits are bound to."""
     base, mask, reply = settings.judge_api_base or None, settings.judge_mask, settings.judge_reply
     return build_route(api_base=base, mask=mask, reply=reply)
 
@@ -155,9 +156,9 @@ def _build_model(settings: Settings, environ: Mapping[str, str]) -> LiteLLM:
 
 
 async def load_judges(settings: Settings) -> None:
-    """Loads what speaks to the model that is set, which takes seconds, before a question needs it. Nothing is sent.
+    """Load the model client, which takes seconds, before a question needs it. Nothing is sent.
 
-    Raises JudgeError where it cannot be loaded.
+    Raises JudgeError if it cannot be loaded.
     """
     from service.core.judging.prompts import Prompt  # noqa: PLC0415 (likewise)
 
@@ -165,25 +166,25 @@ async def load_judges(settings: Settings) -> None:
 
 
 async def load_rubrics(engine: Engine) -> None:
-    """Scores a small trace, and so loads what scoring needs; and what only an assignment of several calls needs."""
+    """Score a small trace to load what scoring needs; load also what only an assignment of several calls needs."""
 
     def load() -> None:
-        engine.score(SMALL)
+        engine.score(WARM_UP_REQUEST)
         import_module("scipy.optimize")
-        heap.settle()
+        heap.freeze_loaded()
 
     await _run_in_daemon(load)
 
 
 async def _run_in_daemon(work: Callable[[], None]) -> None:
-    """Waits for work in a thread that nobody waits for at the end of the process."""
+    """Run work in a daemon thread, so that the process can exit before it ends, and wait for it."""
     ended: Future[None] = Future()
     ended.set_running_or_notify_cancel()
 
     def run() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 (it is raised where it is waited for)
+        except BaseException as error:  # noqa: BLE001 (raised again in the awaiting task)
             ended.set_exception(error)
         else:
             ended.set_result(None)
@@ -193,7 +194,7 @@ async def _run_in_daemon(work: Callable[[], None]) -> None:
 
 
 def _build_bounds(settings: Settings) -> ExchangeBounds:
-    """What one exchange with a model's provider may take."""
+    """Build the bounds on one exchange with a model's provider."""
     from service.outbound.exchanges import ExchangeBounds  # noqa: PLC0415 (likewise)
     from service.outbound.timeouts import Timeouts  # noqa: PLC0415 (likewise)
 
@@ -203,7 +204,7 @@ def _build_bounds(settings: Settings) -> ExchangeBounds:
 
 
 def build_demo_judging() -> Judging:
-    """The judging of a demonstration: no model and no cache."""
+    """Build the judging of a demonstration: no model and no cache."""
     from service.asking.cached_replies import NoCache  # noqa: PLC0415 (likewise)
     from service.asking.demo_judge import DemoJudge  # noqa: PLC0415
     from service.asking.judging import Judges, Judging  # noqa: PLC0415 (likewise)
@@ -212,10 +213,10 @@ def build_demo_judging() -> Judging:
 
 
 def build_sandboxes(settings: Settings) -> Sandboxes | None:
-    """The sandboxes that requests may name; None where no host is allowed."""
+    """Build the sandboxes that requests may name; None if no host is allowed."""
     if not settings.sandbox_hosts:
         return None
-    from service.outbound.sandbox import Sandboxes  # noqa: PLC0415 (TLS and HTTP are not loaded for nothing)
+    from service.outbound.sandbox import Sandboxes  # noqa: PLC0415 (load TLS and HTTP only when needed)
 
     return Sandboxes(
         settings.sandbox_hosts,
@@ -226,16 +227,16 @@ def build_sandboxes(settings: Settings) -> Sandboxes | None:
 
 
 def build_webhooks(settings: Settings) -> Webhooks | None:
-    """The receivers that batches may notify; None where no host is allowed.
+    """Build the receivers that batches may notify; None if no host is allowed.
 
-    SettingsError where hosts are set without a secret, or with one that cannot be used.
+    SettingsError if hosts are set without a secret, or with an unusable one.
     """
     if not settings.webhook_hosts:
         return None
     from service.outbound.webhooks import Webhooks  # noqa: PLC0415 (likewise)
 
     if not settings.webhook_secret:
-        raise SettingsError.at("CALLGRADE_WEBHOOK_SECRET", "expected a secret, for CALLGRADE_WEBHOOK_HOSTS is set")
+        raise SettingsError.at("CALLGRADE_WEBHOOK_SECRET", "expected a secret, because CALLGRADE_WEBHOOK_HOSTS is set")
     try:
         return Webhooks(
             settings.webhook_hosts, secret=settings.webhook_secret, allow_private=settings.webhook_allow_private
@@ -245,9 +246,9 @@ def build_webhooks(settings: Settings) -> Webhooks | None:
 
 
 def build_cache(settings: Settings) -> GuardedCache:
-    """The cache of judgements: Redis where one is set, else the folder `cache` in the home folder.
+    """Build the cache of judgements: Redis if one is set, else the folder `cache` in the home folder.
 
-    Nothing is opened yet. SettingsError for a URL that Redis's client does not take.
+    Opens nothing yet. SettingsError for a URL that Redis's client refuses.
     """
     ttl = settings.cache_ttl_days * 86_400.0
     if not settings.cache_url:
@@ -259,11 +260,11 @@ def build_cache(settings: Settings) -> GuardedCache:
     try:
         return RedisCache(settings.cache_url, ttl=ttl)
     except ValueError:
-        raise SettingsError.at("CALLGRADE_CACHE_URL", "expected a URL that redis-py takes") from None
+        raise SettingsError.at("CALLGRADE_CACHE_URL", "expected a URL that redis-py accepts") from None
 
 
 def build_shared_limits(settings: Settings) -> SharedLimits | None:
-    """What processes that share a Redis know together of providers; None where none is set."""
+    """Build the provider limits that processes share through Redis; None if no Redis is set."""
     if not settings.cache_url:
         return None
     from service.asking.limits.shared import SharedLimits  # noqa: PLC0415 (likewise)
@@ -272,9 +273,9 @@ def build_shared_limits(settings: Settings) -> SharedLimits | None:
 
 
 def build_database(settings: Settings) -> Database:
-    """The database: the one that is set, else the file `store.db` in the home folder, which is made where it is missing.
+    """Build the database: the one that is set, else the file `store.db` in the home folder, created if missing.
 
-    Nothing is connected to yet. SettingsError where the file cannot be made.
+    Connects to nothing yet. SettingsError if the file cannot be created.
     """
     from service.store.database import open_database  # noqa: PLC0415 (likewise)
 
@@ -284,46 +285,46 @@ def build_database(settings: Settings) -> Database:
     try:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not file.exists():
-            file.touch(mode=0o600)  # what waits in it is nobody else's to read, wherever the home folder is
+            file.touch(mode=0o600)  # private, even if the home folder is not
     except OSError as error:
-        raise SettingsError.at("CALLGRADE_HOME", f"{file} cannot be made: {error.strerror}") from None
+        raise SettingsError.at("CALLGRADE_HOME", f"{file} cannot be created: {error.strerror}") from None
     return open_database(f"sqlite:///{file}")
 
 
 def prepare_database(settings: Settings, *, give_up: float = 10.0) -> Database:
-    """The database with its tables up to date.
+    """Build the database and migrate its tables.
 
-    SettingsError where it cannot be reached for `give_up` seconds, or where a later version has changed it.
+    SettingsError if it cannot be reached for `give_up` seconds, or if a later version has migrated it.
     """
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 (likewise)
 
     from service.logs.quiet import hush  # noqa: PLC0415 (likewise)
     from service.store.database import insist  # noqa: PLC0415 (likewise)
 
-    hush(["alembic"])  # it would tell of every start
+    hush(["alembic"])  # it logs every start
     database = build_database(settings)
     try:
         insist(database.migrate, give_up=give_up)
     except (BusyError, DBAPIError) as error:
-        named = "CALLGRADE_DATABASE_URL" if settings.database_url else "CALLGRADE_HOME"
-        raise SettingsError.at(named, f"the database cannot be used: {_describe_error(error)}") from None
+        variable = "CALLGRADE_DATABASE_URL" if settings.database_url else "CALLGRADE_HOME"
+        raise SettingsError.at(variable, f"the database cannot be used: {_describe_error(error)}") from None
     return database
 
 
 def _describe_error(error: Exception) -> str:
-    """What the database, or whoever could not reach it, said last: a driver quotes no password that it could read as one."""
+    """Return the message of the database or its driver, in one line; drivers quote no password that they recognise."""
     cause = getattr(error.__cause__ if isinstance(error, BusyError) else error, "orig", None) or error
     return " ".join(str(cause).split())[:300]
 
 
 def list_rubric_folders(settings: Settings) -> tuple[Path, ...]:
-    """The user's folders of rubrics: `rubrics` in their home folder first, then those named."""
-    own = settings.home / "rubrics"
-    return (*([own] if own.is_dir() else []), *settings.rubric_dirs)
+    """List the user's rubric folders: `rubrics` in the home folder first, then those the settings name."""
+    home_rubrics = settings.home / "rubrics"
+    return (*([home_rubrics] if home_rubrics.is_dir() else []), *settings.rubric_dirs)
 
 
 def build_limits(settings: Settings) -> Limits:
-    """The limits of a request body, or of one record of a file."""
+    """Build the limits of a request body, or of one record of a file."""
     return Limits(
         max_bytes=settings.max_body_bytes,
         max_depth=settings.max_depth,

@@ -1,1 +1,1 @@
-"""HTTP: the application, its routes and its problems."""
+"""HTTP: the application, its routes and its problem documents."""

@@ -1,6 +1,7 @@
-"""Who may do what: denied unless a table here says otherwise.
+"""Access control: a request is denied unless a table here allows it.
 
-What a request needs is decided by the route that will answer it, found as the router finds it, never by the text of its path.
+The scope a request needs depends on the route that will answer it, found as the router finds it, never on the text of
+its path.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from service.api.cross_site import refuse_cross_site, refuse_host, refuse_origin
 from service.api.fairness.buckets import Buckets
-from service.api.foreign import refuse_foreign, refuse_host, refuse_origin
 from service.api.key_cache import KeyCache, KeyThrottle, find_peer, read_key
-from service.api.page_route import PageRoute, read_cookie, read_shown_session
+from service.api.page_route import PageRoute, read_cookie, read_csrf_session
 from service.api.problems import render_refusal
 from service.errors import CallgradeError
 from service.store.access.audit import Actor
 from service.store.access.callers import NAMELESS, UNKNOWN, Caller, Scope
 
 PROBES = frozenset({"/livez", "/readyz"})
-"""The routes of which nobody is asked who they are."""
+"""The routes that never ask who is calling."""
 
 PUBLIC = PROBES | {"/docs"}
-"""The routes that need no key: the probes, and a page that holds nothing but a place to enter one."""
+"""The routes that need no key: the probes, and a page that holds nothing but a field to enter one."""
 
-NEEDED: tuple[tuple[str, Scope | None], ...] = (
+SCOPES: tuple[tuple[str, Scope | None], ...] = (
     ("/v1/score", "score"),
     ("/v1/scores", "score"),
     ("/v1/summaries", "score"),
@@ -46,66 +47,66 @@ NEEDED: tuple[tuple[str, Scope | None], ...] = (
     ("/metrics", "metrics"),
     ("/openapi.json", None),
 )
-"""The scope that a route and those below it need; None: any key will do."""
+"""The scope that a route and those below it need; None: any key."""
 
-WRITTEN_BY_ADMINS = ("/v1/fits",)
-"""The routes that those with their scope may read: what all tenants share is changed by an admin."""
+ADMIN_WRITTEN = ("/v1/fits",)
+"""Routes that their scope lets a key read and only an admin may write: all tenants share what they hold."""
 
 NO_KEY = "no key came with the request; expected `Authorization: Bearer cg_...`"
 WRONG_KEY = "the key is unknown here, revoked or expired; expected one that `callgrade keys list` shows"
-"""The same for every kind of bad one."""
+"""The same for every kind of bad key."""
 
 CHALLENGE = {"www-authenticate": 'Bearer realm="callgrade"'}
 
 
 @lru_cache(maxsize=256)
 def find_scope(template: str, method: str = "GET") -> Scope | None:
-    """The scope for a route by the template of its path; admin for one that nobody has thought of.
+    """Return the scope that a route needs, by its path template; admin for a route the table does not list.
 
     >>> find_scope("/v1/score/many"), find_scope("/v1/scoring"), find_scope("/openapi.json")
     ('score', 'admin', None)
     """
-    if method not in ("GET", "HEAD") and template.startswith(WRITTEN_BY_ADMINS):
+    if method not in ("GET", "HEAD") and template.startswith(ADMIN_WRITTEN):
         return "admin"
-    for start, scope in NEEDED:
+    for start, scope in SCOPES:
         if template == start or template.startswith(f"{start}/"):
             return scope
     return "admin"
 
 
 def find_caller(request: Request) -> Caller:
-    """Who sends a request."""
+    """Return the caller of a request."""
     return request.scope.get("state", {}).get("caller", NAMELESS)
 
 
 def find_actor(request: Request) -> Actor:
-    """Who sends a request, for the audit log."""
+    """Return the caller of a request, for the audit log."""
     caller, client = find_caller(request), request.scope.get("client")
     return Actor(f"key {caller.key_id}" if caller.key_id else "nobody", client[0] if client else "")
 
 
-def find_payer(asked: AsgiScope) -> str:
-    """To whose account a request goes: its tenant's, or that of its address where nobody is asked for a key."""
-    caller: Caller = asked.get("state", {}).get("caller", NAMELESS)
-    return caller.tenant if caller.key_id else find_peer(asked)
+def find_payer(scope: AsgiScope) -> str:
+    """Return the account that a request counts against: its tenant, or its address if it needs no key."""
+    caller: Caller = scope.get("state", {}).get("caller", NAMELESS)
+    return caller.tenant if caller.key_id else find_peer(scope)
 
 
 class _Target(NamedTuple):
-    """The route that will answer."""
+    """The route that will answer a request."""
 
     template: str | None
-    """None where none will."""
+    """Its path template; None if no route matches."""
     exact: bool
-    """Whether it has this method."""
+    """Whether it accepts the request's method."""
     is_page: bool = False
 
 
 class Access:
-    """Lets a request pass to the routes, with its Caller in `scope["state"]["caller"]`, or answers with what is missing.
+    """Passes a request on to the routes, its Caller in `scope["state"]["caller"]`, or answers with what is missing.
 
-    `callers` None: nobody is asked for a key. `opened`: the same while the store has no key. Who is not asked for one must not
-    be a web page of elsewhere; `hosts` are names by which the service is called besides those of the loopback. `sessions`: those
-    who are signed in to pages, which alone ask for it.
+    `keys` None: no request needs a key. `open_without_keys`: the same while the store has no key. A request that needs
+    no key must not come from a web page of another site; `hosts` are names of the service besides the loopback's.
+    `sessions`: who is signed in to the pages; used for pages, and for API requests that our pages send.
     """
 
     def __init__(  # noqa: PLR0913 (each by name)
@@ -113,22 +114,22 @@ class Access:
         app: ASGIApp,
         *,
         routes: Sequence[BaseRoute],
-        callers: KeyCache | None,
+        keys: KeyCache | None,
         sessions: KeyCache | None = None,
-        opened: bool,
+        open_without_keys: bool,
         hosts: Collection[str] = (),
         rates: Buckets | None,
     ) -> None:
         self.app = app
         self.hosts = hosts
         self.routes = routes
-        self.callers = callers
+        self.keys = keys
         self.sessions = sessions
-        self.opened = opened
+        self.open_without_keys = open_without_keys
         self.rates = rates
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Passes one request on, or refuses it."""
+        """Pass one request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
@@ -150,49 +151,53 @@ class Access:
         await self.app(scope, receive, send)
 
     async def _authenticate(self, scope: AsgiScope) -> Caller | None:
-        """Who asks; None on a public route, where nobody is asked who they are."""
+        """Find who is calling; None on a public route that asks nobody."""
         target = self._find_target(scope)
         if target.exact and target.template in PROBES:
             return None
-        without_key = self.callers is None or (self.opened and not await self.callers.any_key())
+        needs_no_key = self.keys is None or (self.open_without_keys and not await self.keys.any_key())
         if target.exact and target.is_page:
-            return await self._find_signed_in(scope, without_key=without_key)
-        if self.callers is None or without_key:
-            refuse_foreign(scope["headers"], self.hosts)
+            return await self._find_signed_in(scope, needs_no_key=needs_no_key)
+        if self.keys is None or needs_no_key:
+            refuse_cross_site(scope["headers"], self.hosts)
             return NAMELESS
         if target.exact and target.template in PUBLIC:
             return None
-        caller = await self._look_up_caller(self.callers, scope)
+        caller = await self._look_up_caller(self.keys, scope)
         if target.template is not None and not caller.may(scope_ := find_scope(target.template, scope["method"])):
             raise HTTPException(403, f"the key lacks the scope {scope_}")
         return caller
 
-    async def _look_up_caller(self, callers: KeyCache, scope: AsgiScope) -> Caller:
+    async def _look_up_caller(self, keys: KeyCache, scope: AsgiScope) -> Caller:
         key = read_key(scope["headers"])
-        if key is None and (session := read_shown_session(scope)) and self.sessions is not None:
+        if key is None and (session := read_csrf_session(scope)) and self.sessions is not None:
             refuse_origin(scope["headers"])
-            signed_in = await self.sessions.of(session, find_peer(scope))
+            signed_in = await self.sessions.authenticate(session, find_peer(scope))
             if isinstance(signed_in, Caller):
                 return signed_in
-        found = None if key is None else await callers.of(key, find_peer(scope))
-        if isinstance(found, KeyThrottle):
-            raise HTTPException(429, "too many wrong keys from this address", _build_retry_header(found.seconds))
-        if found is None:
+        caller = None if key is None else await keys.authenticate(key, find_peer(scope))
+        if isinstance(caller, KeyThrottle):
+            raise HTTPException(429, "too many wrong keys from this address", _build_retry_header(caller.seconds))
+        if caller is None:
             raise HTTPException(401, NO_KEY if key is None else WRONG_KEY, CHALLENGE)
-        return found
+        return caller
 
-    async def _find_signed_in(self, scope: AsgiScope, *, without_key: bool) -> Caller:
-        """Who opens a page. What another site sends is no page that somebody opens."""
-        if without_key:
+    async def _find_signed_in(self, scope: AsgiScope, *, needs_no_key: bool) -> Caller:
+        """Find who opens a page. A request sent by another site does not count as opening one."""
+        if needs_no_key:
             refuse_host([value.decode("latin-1") for name, value in scope["headers"] if name == b"host"], self.hosts)
         if scope["method"] != "GET":
             refuse_origin(scope["headers"])
         session = read_cookie(scope)
-        found = await self.sessions.of(session, find_peer(scope)) if session and self.sessions is not None else None
-        return found if isinstance(found, Caller) else UNKNOWN
+        caller = (
+            await self.sessions.authenticate(session, find_peer(scope))
+            if session and self.sessions is not None
+            else None
+        )
+        return caller if isinstance(caller, Caller) else UNKNOWN
 
     def _find_target(self, scope: AsgiScope) -> _Target:
-        """As the router chooses: the first route with path and method, else the first with the path."""
+        """Choose as the router does: the first route that matches path and method, else the first with the path."""
         partly = _Target(None, False)
         for route in self.routes:
             match, _ = route.matches(scope)
@@ -218,7 +223,7 @@ def _build_rate_headers(rates: Buckets, tenant: str) -> dict[str, str]:
 
 
 def _add_rate_headers(rates: Buckets, tenant: str, send: Send) -> Send:
-    """Adds to an answer how many more requests the tenant may send."""
+    """Add to a response how many more requests the tenant may send."""
 
     async def send_with_rates(message: Message) -> None:
         if message["type"] == "http.response.start":

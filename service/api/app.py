@@ -1,4 +1,4 @@
-"""The application, wired once."""
+"""The HTTP application, wired once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from starlette.exceptions import HTTPException
 from service import __version__
 from service.api.access import Access
 from service.api.backlog import BacklogCollector
+from service.api.cross_site import is_loopback
 from service.api.fairness.buckets import Buckets
 from service.api.fairness.tenants import Fairness, ProcessLoad
-from service.api.foreign import is_loopback
 from service.api.idempotency import IdempotentAnswers
 from service.api.key_cache import KeyCache
 from service.api.metrics import ServiceMetrics
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """Send a conversation with its tool calls, and what should have happened; get a verdict for every step.
 
-Every answer carries `X-Request-Id`: the caller's own where it is 1 to 128 of `A-Z a-z 0-9 . _ -`, else a new one. Every error
+Every answer carries `X-Request-Id`: the caller's own if it is 1 to 128 of `A-Z a-z 0-9 . _ -`, else a new one. Every error
 is a problem document (RFC 9457) whose `errors` name the places in the body by JSON pointer."""
 
 
@@ -71,48 +71,48 @@ def create_app(
     engine: Engine | None = None,
     database: Database | None = None,
     queue: Queue | None = None,
-    apart: ScoringProcess | None = None,
+    large_scorer: ScoringProcess | None = None,
 ) -> FastAPI:
-    """The HTTP application; `settings` default to those without environment variables, `engine` to what they give.
+    """Build the HTTP application; `settings` default to those of an empty environment, `engine` to what they build.
 
-    `database`: where keys and batches are kept, its tables up to date. None: whoever reaches the application may do
-    everything but what batches are for. `queue`: where the work of batches is put; default, that of the database's workers.
-    `apart`: what scores large requests, and ends with the application; None: its own threads.
+    `database`: where keys and batches are kept, its tables migrated. None: anybody who reaches the application may do
+    everything except what needs a database. `queue`: takes the work of batches; default: the queue of the database's
+    workers. `large_scorer`: scores large requests, and is closed with the application; None: threads do.
     """
     settings = settings or Settings()
     engine = engine or build_engine(settings, database)
     stopping = Event()
     readiness = Readiness(_list_loads(settings, engine, database), stopping)
-    stock = None if database is None else BacklogCollector(partial(read_backlog, database))
-    metrics = _build_metrics(engine, stock)
+    backlog = None if database is None else BacklogCollector(partial(read_backlog, database))
+    metrics = _build_metrics(engine, backlog)
     scoring = ScoringRoutes(
         engine,
         build_limits(settings),
         max_many=settings.max_many,
         metrics=metrics,
         readiness=readiness,
-        repeats=IdempotentAnswers(None if database is None else Answers(database)),
+        idempotent_answers=IdempotentAnswers(None if database is None else Answers(database)),
         keeper=ScoreKeeper(None if database is None else KeptScores(database), always=settings.store_scores),
-        apart=apart,
+        large_scorer=large_scorer,
     )
     batches, calibrations = _build_job_routes(settings, engine, database, queue)
     labels, fits = _build_label_routes(settings, engine, database, calibrations)
     scores = KeptScoreRoutes(None if database is None else KeptScores(database))
     overview = OverviewRoutes(engine, batches.store, calibrations.store, labels)
     judges = JudgeRoutes(labels, engine)
-    callers, sessions = _build_key_caches(database)
+    keys, sessions = _build_key_caches(database)
     app = FastAPI(
         title="callgrade",
         version=__version__,
         summary="Scores what language models do with tools.",
         description=DESCRIPTION,
         redirect_slashes=False,
-        docs_url=None,  # its page would load scripts of others from elsewhere
+        docs_url=None,  # its page would load third-party scripts
         redoc_url=None,
-        # Its spans and records would hold what an exception says, and that may be a payload.
+        # Spans and records would hold exception texts, which may quote a payload.
         telemetry={"tracing": False, "metrics": False, "logs": False},
-        # Given whole instead of included: a router between costs as much again for every request.
-        lifespan=_build_lifespan(engine, database, readiness, apart),
+        # Passed directly: an included router would double the cost of every request.
+        lifespan=_build_lifespan(engine, database, readiness, large_scorer),
         routes=[
             *scoring.all(),
             *UsageRoutes(engine.days).all(),
@@ -136,7 +136,7 @@ def create_app(
         batches=batches,
         calibrations=calibrations,
         overview=overview,
-        callers=callers,
+        keys=keys,
         sessions=sessions,
         labels=labels,
         fits=fits,
@@ -147,9 +147,9 @@ def create_app(
     app.add_middleware(
         Access,
         routes=app.routes,
-        callers=callers,
+        keys=keys,
         sessions=sessions,
-        opened=is_loopback(settings.host),
+        open_without_keys=is_loopback(settings.host),
         hosts=settings.allowed_hosts,
         rates=Buckets(rate) if (rate := settings.tenant_requests_per_minute) else None,
     )
@@ -160,12 +160,12 @@ def create_app(
     return app
 
 
-def _build_metrics(engine: Engine, stock: BacklogCollector | None) -> ServiceMetrics:
-    named = {model for judge in engine.registry.judges.values() for model in judge.models}
+def _build_metrics(engine: Engine, backlog: BacklogCollector | None) -> ServiceMetrics:
+    models = {model for judge in engine.registry.judges.values() for model in judge.models}
     if engine.judging is not None:
         judges = engine.judging.judges
-        named |= {judges.model, *judges.allowed, *([judges.fallback] if judges.fallback else [])}
-    metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.registry}, stock=stock, models=named)
+        models |= {judges.model, *judges.allowed, *([judges.fallback] if judges.fallback else [])}
+    metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.registry}, backlog=backlog, models=models)
     if engine.judging is not None:
         engine.judging.observers.append(metrics.count_ask)
     return metrics
@@ -182,17 +182,17 @@ def _build_job_routes(
         usd=settings.batch_max_usd,
         questions=settings.batch_max_questions or None,
     )
-    given: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "receivers": build_webhooks(settings)}
+    options: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "receivers": build_webhooks(settings)}
     if database is None:
-        return BatchRoutes(engine, bounds, **given), CalibrationRoutes(engine, bounds, **given)
+        return BatchRoutes(engine, bounds, **options), CalibrationRoutes(engine, bounds, **options)
     if queue is None:
-        from service.jobs.job_queue import Enqueuer  # noqa: PLC0415 (the batch engine is not loaded for nothing)
+        from service.jobs.job_queue import Enqueuer  # noqa: PLC0415 (load the batch engine only when needed)
 
         queue = Enqueuer(database)
-    kept = database, queue, Room(settings.batch_max_queued, settings.tenant_max_queued)
+    stores = database, queue, Room(settings.batch_max_queued, settings.tenant_max_queued)
     return (
-        BatchRoutes(engine, bounds, **given, jobs=Batches(*kept)),
-        CalibrationRoutes(engine, bounds, **given, jobs=Calibrations(*kept)),
+        BatchRoutes(engine, bounds, **options, jobs=Batches(*stores)),
+        CalibrationRoutes(engine, bounds, **options, jobs=Calibrations(*stores)),
     )
 
 
@@ -208,10 +208,10 @@ def _build_label_routes(
 
 
 def _build_key_caches(database: Database | None) -> tuple[KeyCache | None, KeyCache | None]:
-    """Those of callers, and of those who are signed in to pages."""
+    """Build the caches of keys and of page sessions."""
     if database is None:
         return None, None
-    from service.store.access.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+    from service.store.access.keys import Keys  # noqa: PLC0415 (load SQLAlchemy only when needed)
     from service.store.access.sessions import Sessions  # noqa: PLC0415
 
     return KeyCache(Keys(database)), KeyCache(Sessions(database))
@@ -230,21 +230,21 @@ def _build_load(settings: Settings) -> ProcessLoad:
 def _list_loads(
     settings: Settings, engine: Engine, database: Database | None
 ) -> dict[str, Callable[[], Awaitable[object]]]:
-    """What a process must have loaded before requests are sent to it."""
+    """List what a process must load before it receives requests."""
     loads: dict[str, Callable[[], Awaitable[object]]] = {"rubrics": partial(load_rubrics, engine)}
     if settings.judge_model:
         loads["judges"] = partial(load_judges, settings)
     if database is not None:
-        from service.store.access.keys import Keys  # noqa: PLC0415 (SQLAlchemy is not loaded for nothing)
+        from service.store.access.keys import Keys  # noqa: PLC0415 (load SQLAlchemy only when needed)
 
         loads["store"] = partial(asyncio.to_thread, Keys(database).any_key)
     return loads
 
 
 def _build_lifespan(
-    engine: Engine, database: Database | None, readiness: Readiness, apart: ScoringProcess | None
+    engine: Engine, database: Database | None, readiness: Readiness, large_scorer: ScoringProcess | None
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    """From the start of the service, when it loads what it needs, to its end, when connections and files are let go of."""
+    """Load what the service needs when it starts; close connections and files when it ends."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
@@ -252,8 +252,8 @@ def _build_lifespan(
             readiness.begin()
             yield
         readiness.end()
-        if apart is not None:
-            apart.close()
+        if large_scorer is not None:
+            large_scorer.close()
         await engine.close()
         if database is not None:
             database.close()

@@ -1,4 +1,4 @@
-"""The backlog as it is told to Prometheus: looked up in a thread when somebody asks, and then known for a few seconds."""
+"""The backlog as Prometheus gauges: read in a thread when somebody asks, then remembered for a few seconds."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from service.store.jobs.backlog import Backlog
 
 LOG = logging.getLogger("callgrade.store")
 
-FRESH = 5.0
-"""Seconds for which what was found holds, so that many who ask cost no more than one."""
+FRESH_S = 5.0
+"""Seconds for which a reading holds, so that many scrapes cost no more than one."""
 
 USED_TODAY: Mapping[str, str] = {
     "questions": "Requests to models",
@@ -26,61 +26,61 @@ USED_TODAY: Mapping[str, str] = {
     "cost_usd": "Paid for judges, as far as replies said",
     "uncertain_usd": "The most that calls may have cost besides",
 }
-"""What is told of each tenant, by its field of a `DayUsage`."""
+"""What each gauge of today's use counts, by its field of `DayUsage`."""
 
-PATIENCE = 3.0
-"""Seconds that the database has. Prometheus gives ten for the whole answer."""
+READ_TIMEOUT_S = 3.0
+"""Seconds that the database has. Prometheus gives ten for the whole response."""
 
 
 class BacklogCollector(Collector):
-    """What `look` finds; nothing but `callgrade_store_up 0` where it fails or takes too long, for unknown is not zero."""
+    """The backlog that `read` returns; only `callgrade_store_up 0` if it fails or is too slow, for unknown is not zero."""
 
     def __init__(
-        self, look: Callable[[], Backlog], *, now: Callable[[], float] = monotonic, patience: float = PATIENCE
+        self, read: Callable[[], Backlog], *, now: Callable[[], float] = monotonic, timeout: float = READ_TIMEOUT_S
     ) -> None:
-        self._look = look
+        self._read = read
         self._now = now
-        self._patience = patience
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="stock")
-        self._looking: asyncio.Future[None] | None = None
-        self._found: Backlog | None = None
-        self._at = float("-inf")
+        self._timeout = timeout
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="backlog")
+        self._reading: asyncio.Future[None] | None = None
+        self._backlog: Backlog | None = None
+        self._read_at = float("-inf")
 
     async def refresh(self) -> None:
-        """Looks again, unless that was done just now or still goes on. Waits for it a while."""
-        if self._now() - self._at < FRESH:
+        """Read again, unless the reading is fresh or one is running. Wait for it up to the timeout."""
+        if self._now() - self._read_at < FRESH_S:
             return
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().run_in_executor(self._thread, self._look_again)
-        await asyncio.wait([self._looking], timeout=self._patience)
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.get_running_loop().run_in_executor(self._thread, self._read_again)
+        await asyncio.wait([self._reading], timeout=self._timeout)
 
-    def _look_again(self) -> None:
+    def _read_again(self) -> None:
         try:
-            self._found = self._look()
-        except Exception as error:  # noqa: BLE001 (whatever it is, the other metrics are still wanted)
-            self._found = None
+            self._backlog = self._read()
+        except Exception as error:  # noqa: BLE001 (the other metrics must not fail with it)
+            self._backlog = None
             LOG.warning("the backlog is unknown", extra={"fields": {"why": type(error).__name__}})
-        self._at = self._now()
+        self._read_at = self._now()
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """The gauges, for the registry."""
-        found = self._found if self._now() - self._at <= FRESH + self._patience else None
-        yield _build_gauge("callgrade_store_up", "Whether the database answered", {"": float(found is not None)})
-        if found is None:
+        """Yield the gauges for the registry."""
+        backlog = self._backlog if self._now() - self._read_at <= FRESH_S + self._timeout else None
+        yield _build_gauge("callgrade_store_up", "Whether the database answered", {"": float(backlog is not None)})
+        if backlog is None:
             return
-        yield _build_gauge("callgrade_batches", "Batches by their state", found.batches, label="status")
-        items = {"open": found.open, "completed": found.completed, "failed": found.failed}
+        yield _build_gauge("callgrade_batches", "Batches by their state", backlog.batches, label="status")
+        items = {"open": backlog.open, "completed": backlog.completed, "failed": backlog.failed}
         yield _build_gauge("callgrade_batch_items", "Items of batches that have not ended", items, label="state")
-        yield _build_gauge("callgrade_workers", "Workers that gave a sign of life just now", {"": found.workers})
-        told = "Items that took their workers down and are not tried any more"
-        yield _build_gauge("callgrade_quarantined_items", told, {"": found.quarantined})
+        yield _build_gauge("callgrade_workers", "Workers with a recent heartbeat", {"": backlog.workers})
+        help_text = "Items that crashed their workers and are not retried"
+        yield _build_gauge("callgrade_quarantined_items", help_text, {"": backlog.quarantined})
         for name, meaning in USED_TODAY.items():
-            used = {one.tenant: float(getattr(one, name)) for one in found.usage}
+            used = {one.tenant: float(getattr(one, name)) for one in backlog.usage}
             yield _build_gauge(f"callgrade_today_{name}", f"{meaning}, today (UTC)", used, label="tenant")
 
 
 def _build_gauge(name: str, meaning: str, values: Mapping[str, float], *, label: str = "") -> GaugeMetricFamily:
-    """A gauge with a value for each value of its label, or with the one of "" where it has none."""
+    """Build a gauge with one sample for each value of its label, or with the sample of "" if it has no label."""
     family = GaugeMetricFamily(name, meaning, labels=[label] if label else [])
     for value, count in values.items():
         family.add_metric([value] if label else [], count)

@@ -1,4 +1,4 @@
-"""Reading a request's body: bounded while it arrives, in size and in time."""
+"""Read a request's body, bounded in size and time while it arrives."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from starlette.requests import ClientDisconnect, Request
 from service.errors import InputError, TooLargeError
 from service.reading.strict_json import Limits
 
-DISCARDED = 4
-"""How many times the limit is read on of a body that passes it, and thrown away."""
+MAX_DISCARDED_LIMITS = 4
+"""How much of a body that is too large is read and thrown away, in multiples of its limit."""
 
-PATIENCE = 30.0
-"""Seconds before the first byte of a body, and for all that comes more slowly than SLOWEST."""
+PATIENCE_S = 30.0
+"""Seconds until the first byte of a body, plus the time it may fall behind `MIN_BYTES_PER_S`."""
 
-SLOWEST = 32 * 2**10
-"""Bytes a second that a sender must reach in the long run: one that drips would hold its place for hours."""
+MIN_BYTES_PER_S = 32 * 2**10
+"""Bytes a second that a sender must reach on average: one that drips would hold its place for hours."""
 
 
 class Pace:
-    """How fast a body must come. An asynchronous context that raises HTTPException 408 where it does not."""
+    """How fast a body must arrive: an asynchronous context that raises HTTPException 408 if it does not."""
 
-    def __init__(self, patience: float = PATIENCE) -> None:
+    def __init__(self, patience: float = PATIENCE_S) -> None:
         self._patience = patience
         self._limit = asyncio.timeout(patience)
         self._start = 0.0
@@ -43,19 +43,19 @@ class Pace:
         try:
             await self._limit.__aexit__(kind, error, trace)
         except TimeoutError:
-            told = f"the body came more slowly than {SLOWEST} bytes a second for {self._patience:g} seconds"
-            raise HTTPException(408, told) from None
+            detail = f"the body came more slowly than {MIN_BYTES_PER_S} bytes a second for {self._patience:g} seconds"
+            raise HTTPException(408, detail) from None
 
     def extend(self, seen: int) -> None:
-        """Gives the time for what comes after the first `seen` bytes."""
-        self._limit.reschedule(self._start + self._patience + seen / SLOWEST)
+        """Allow the time for what comes after the first `seen` bytes."""
+        self._limit.reschedule(self._start + self._patience + seen / MIN_BYTES_PER_S)
 
 
-async def read_body(request: Request, limits: Limits, *, patience: float = PATIENCE) -> bytes:
-    """The whole body.
+async def read_body(request: Request, limits: Limits, *, patience: float = PATIENCE_S) -> bytes:
+    """Read the whole body.
 
-    TooLargeError where it passes the limit; HTTPException 415 for what does not say that it is plain JSON, 408 where it comes
-    too slowly; ClientDisconnect where it never will.
+    TooLargeError if it exceeds the limit; HTTPException 415 if it is not declared as plain JSON, 408 if it comes too
+    slowly; ClientDisconnect if the client leaves.
     """
     _refuse_media(request.headers)
     async with Pace(patience) as pace:
@@ -75,9 +75,9 @@ def _refuse_media(headers: Headers) -> None:
 
 
 def read_media_type(headers: Headers) -> str | None:
-    """The type that a body is said to have, in lower case and without parameters; None where nothing is said."""
-    given = headers.get("content-type")
-    return None if given is None else given.partition(";")[0].strip().lower()
+    """Read the declared media type, in lower case and without parameters; None if there is none."""
+    content_type = headers.get("content-type")
+    return None if content_type is None else content_type.partition(";")[0].strip().lower()
 
 
 def is_expected(headers: Headers) -> bool:
@@ -86,7 +86,7 @@ def is_expected(headers: Headers) -> bool:
 
 
 def read_declared_length(headers: Headers) -> float:
-    """The length that the sender announces; 0 where it announces none that makes sense."""
+    """Read the declared length; 0 if there is no sensible one."""
     text = headers.get("content-length", "")
     if not (text.isascii() and text.isdigit()):
         return 0
@@ -106,7 +106,7 @@ async def _receive(request: Request, limits: Limits, pace: Pace) -> bytes:
 
 
 async def read_part(request: Request) -> tuple[bytes, bool]:
-    """The next part of the body, and whether more follow."""
+    """Read the next part of the body, and whether more follow."""
     message = await request.receive()
     if message["type"] == "http.disconnect":
         raise ClientDisconnect
@@ -114,23 +114,23 @@ async def read_part(request: Request) -> tuple[bytes, bool]:
 
 
 async def _discard_too_large(request: Request, limits: Limits, seen: int, *, more: bool = True) -> InputError:
-    """The error, once the sender has had its say: one that is cut off in the middle of sending never reads an answer.
+    """Build the error after reading on: a client that is cut off while it sends never reads the response.
 
-    Not for one that waits to be asked, nor for ever.
+    Reading stops at a bound, and a client that waits for `100 Continue` is not read at all.
     """
     more = more and "expect" not in request.headers
-    while more and seen <= limits.max_bytes * DISCARDED:
+    while more and seen <= limits.max_bytes * MAX_DISCARDED_LIMITS:
         part, more = await read_part(request)
         seen += len(part)
     return TooLargeError.at("", f"the body passes {limits.max_bytes} bytes")
 
 
-async def read_form_body(request: Request, most: int) -> bytes:
-    """The body that the form of a page sends, of at most `most` bytes.
+async def read_form_body(request: Request, max_bytes: int) -> bytes:
+    """Read the body of a page's form, of at most `max_bytes` bytes.
 
-    TooLargeError where it is larger; HTTPException 415 for what is no form, 408 where it comes too slowly.
+    TooLargeError if it is larger; HTTPException 415 if it is no form, 408 if it comes too slowly.
     """
     if read_media_type(request.headers) != "application/x-www-form-urlencoded":
         raise HTTPException(415, "expected a form (application/x-www-form-urlencoded)")
     async with Pace() as pace:
-        return await _receive(request, Limits(max_bytes=most), pace)
+        return await _receive(request, Limits(max_bytes=max_bytes), pace)

@@ -1,4 +1,4 @@
-"""A request that is sent again under its Idempotency-Key is given the same answer, and nothing is paid twice."""
+"""Idempotency-Key: a request that is sent again gets the same answer, and nothing is paid for twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEY = re.compile(r"[ -~]{1,255}")
 
 
 def read_idempotency_key(headers: Headers) -> str | None:
-    """The Idempotency-Key of a request, None where it has none; HTTPException 400 for what cannot be one."""
+    """Read the Idempotency-Key of a request; None if it has none, HTTPException 400 for an invalid one."""
     key = headers.get("idempotency-key")
     if key is not None and not KEY.fullmatch(key):
         raise HTTPException(400, "Idempotency-Key: expected 1 to 255 characters of printable ASCII")
@@ -39,7 +39,7 @@ def read_idempotency_key(headers: Headers) -> str | None:
 
 
 class IdempotentAnswers:
-    """Gives answers again; None: there is no store, and who brings a key is answered 503."""
+    """Replays answers. Without a store (None) a request with a key is answered with 503."""
 
     def __init__(self, answers: Answers | None) -> None:
         self._answers = answers
@@ -49,35 +49,39 @@ class IdempotentAnswers:
     async def run_once(
         self, request: Request, key: str, data: bytes, work: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """What `work` answers, or has answered to the same body under the same key; an error of `work` frees the key."""
+        """Return what `work` answers, or answered before to the same body and key. An error of `work` frees the key."""
         answers = self._answers
         if answers is None:
             raise HTTPException(503, "an Idempotency-Key needs a database, and none is open here")
-        asked = KeyedRequest(find_caller(request).tenant, key, hashlib.sha256(data).hexdigest(), token_hex(16))
+        keyed_request = KeyedRequest(find_caller(request).tenant, key, hashlib.sha256(data).hexdigest(), token_hex(16))
         try:
-            found = await self._run_stored(request, lambda: answers.begin(asked))
-            if found is not None:
-                return Response(found.body, headers={**found.headers, "idempotency-replayed": "true"}, media_type=JSON)
+            stored = await self._run_stored(request, lambda: answers.begin(keyed_request))
+            if stored is not None:
+                return Response(
+                    stored.body, headers={**stored.headers, "idempotency-replayed": "true"}, media_type=JSON
+                )
             response = await work()
-            await self._keep(request, answers, asked, response)
+            await self._keep(request, answers, keyed_request, response)
         except BaseException:  # the client may have left too
-            self._drop(request, answers, asked)
+            self._drop(request, answers, keyed_request)
             raise
         return response
 
-    async def _keep(self, request: Request, answers: Answers, asked: KeyedRequest, response: Response) -> None:
-        told = {name: value for name, value in response.headers.items() if name.startswith("x-callgrade-")}
+    async def _keep(self, request: Request, answers: Answers, keyed_request: KeyedRequest, response: Response) -> None:
+        headers = {name: value for name, value in response.headers.items() if name.startswith("x-callgrade-")}
         try:
-            await self._run_stored(request, lambda: answers.keep(asked, StoredAnswer(told, bytes(response.body))))
-        except BusyError as error:  # what was made is worth more than that it is kept
-            LOG.warning("an answer is not kept", extra={"fields": {"why": str(error)}})
+            await self._run_stored(
+                request, lambda: answers.keep(keyed_request, StoredAnswer(headers, bytes(response.body)))
+            )
+        except BusyError as error:  # returning the answer matters more than keeping it
+            LOG.warning("the answer could not be stored", extra={"fields": {"why": str(error)}})
 
-    def _drop(self, request: Request, answers: Answers, asked: KeyedRequest) -> None:
+    def _drop(self, request: Request, answers: Answers, keyed_request: KeyedRequest) -> None:
         async def drop() -> None:
             try:
-                await self._run_stored(request, lambda: answers.drop(asked))
-            except BusyError as error:  # it is taken for lost in a while
-                LOG.warning("a key is not free yet", extra={"fields": {"why": str(error)}})
+                await self._run_stored(request, lambda: answers.drop(keyed_request))
+            except BusyError as error:  # the store frees it after a while
+                LOG.warning("the key could not be freed", extra={"fields": {"why": str(error)}})
 
         task = asyncio.create_task(drop())
         self._dropping.add(task)

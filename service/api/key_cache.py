@@ -1,4 +1,4 @@
-"""Who sends a request: the key it carries, and whose key that is, remembered for a few seconds."""
+"""Whose key a request carries, remembered for a few seconds."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from service.api.key_use import KeyUseRecorder
 from service.asking.single_flight import SingleFlight
 from service.store.access.callers import Caller
 
-FRESH = 5.0
-"""Seconds for which the store is not asked again: so long a key may work that was revoked."""
+FRESH_S = 5.0
+"""Seconds before the store is asked again; a revoked key may work that long."""
 
-WRONG_A_MINUTE = 20
-"""Wrong keys from one address, before its keys are not looked at any more."""
+WRONG_KEYS_PER_MINUTE = 20
+"""Wrong keys from one address before its keys are no longer looked up."""
 
-MOST = 10_000
-"""Keys that are remembered."""
+MAX_KEYS = 10_000
+"""Most keys that are remembered."""
 
 
 class KeyStore(Protocol):
-    """The store of keys."""
+    """The store of keys or sessions."""
 
     def any_key(self) -> bool:
-        """Whether there ever was one."""
+        """Whether a key was ever made."""
         ...
 
     def authenticate(self, text: str) -> Caller | None:
-        """Whose key this is; None for one that is worth nothing."""
+        """Find whose key this is; None for an invalid one."""
         ...
 
     def note_use(self, key_id: str) -> None:
-        """Keeps that a key is used."""
+        """Record that a key was used."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeyThrottle:
-    """Too many wrong keys came from there."""
+    """Too many wrong keys came from one address; it must wait."""
 
     seconds: float
 
@@ -58,43 +58,44 @@ class _CachedCaller:
 
 
 class KeyCache:
-    """Whose keys those of requests are, in one process and event loop. The store is asked in threads.
+    """Finds whose key a request carries, in one process and event loop. The store is asked in threads.
 
-    A key is remembered by its sha256 for `FRESH` seconds; that a key exists, for ever. Raises what the store raises.
+    A key is remembered by its sha256 for `FRESH_S` seconds; that any key exists, for ever. Raises what the store
+    raises.
     """
 
     def __init__(self, keys: KeyStore, *, now: Callable[[], float] = monotonic) -> None:
         self._keys = keys
         self._now = now
         self._known: dict[str, _CachedCaller] = {}
-        self._flights: SingleFlight[Caller | KeyThrottle | None] = SingleFlight()
-        self._wrong = Buckets(WRONG_A_MINUTE, now=now)
+        self._lookups: SingleFlight[Caller | KeyThrottle | None] = SingleFlight()
+        self._wrong = Buckets(WRONG_KEYS_PER_MINUTE, now=now)
         self._uses = KeyUseRecorder(keys.note_use, now=now)
         self._any = False
-        self._looked = float("-inf")
+        self._checked_at = float("-inf")
 
     async def any_key(self) -> bool:
-        """Whether there is a key. Where there was none, it is looked again after `FRESH` seconds."""
-        if not self._any and self._now() - self._looked >= FRESH:
+        """Whether there is a key. If there was none, look again after `FRESH_S` seconds."""
+        if not self._any and self._now() - self._checked_at >= FRESH_S:
             self._any = await asyncio.to_thread(self._keys.any_key)
-            self._looked = self._now()
+            self._checked_at = self._now()
         return self._any
 
-    async def of(self, key: str, peer: str) -> Caller | KeyThrottle | None:
-        """Whose key this is; None for one that is worth nothing; Wait where `peer` has sent too many such keys.
+    async def authenticate(self, key: str, peer: str) -> Caller | KeyThrottle | None:
+        """Find whose key this is; None for an invalid one; KeyThrottle if `peer` has sent too many invalid keys.
 
-        A key that is good is one in any case: what others send from the same address, say that of a proxy, locks nobody out.
-        (Nobody guesses 256 bits; the limit keeps logs and the database from being flooded by a caller that is set up wrongly.)
+        A valid key always works: what others send from the same address, say that of a proxy, locks nobody out. (Nobody
+        guesses 256 bits; the limit keeps a misconfigured caller from flooding the logs and the database.)
         """
         digest = sha256(key.encode()).hexdigest()
         known = self._known.get(digest)
-        if known is not None and self._now() - known.at < FRESH:
+        if known is not None and self._now() - known.at < FRESH_S:
             return known.caller
-        found, _ = await self._flights.run_once(digest, lambda: self._look_up(key, digest, peer))
+        found, _ = await self._lookups.run_once(digest, lambda: self._look_up(key, digest, peer))
         return found
 
     def forget(self, key: str) -> None:
-        """The store is asked about this key the next time."""
+        """Ask the store about this key the next time."""
         self._known.pop(sha256(key.encode()).hexdigest(), None)
 
     async def _look_up(self, key: str, digest: str, peer: str) -> Caller | KeyThrottle | None:
@@ -111,33 +112,33 @@ class KeyCache:
         self._known.pop(digest, None)
         if caller is not None:
             self._known[digest] = _CachedCaller(caller, at)
-        if len(self._known) > MOST:
+        if len(self._known) > MAX_KEYS:
             del self._known[next(iter(self._known))]
 
 
 def read_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """The key that a request carries, None where it carries none, "" where it carries several that differ."""
-    given: set[str] = set()
+    """Read the key of a request; None if it has none, "" if it has several that differ."""
+    keys: set[str] = set()
     for name, value in headers:
         if name == b"x-api-key":
-            given.add(value.decode("latin-1").strip())
+            keys.add(value.decode("latin-1").strip())
         elif name == b"authorization":
             scheme, _, key = value.decode("latin-1").strip().partition(" ")
             if scheme.lower() == "bearer":
-                given.add(key.strip())
-    if not given:
+                keys.add(key.strip())
+    if not keys:
         return None
-    return given.pop() if len(given) == 1 else ""
+    return keys.pop() if len(keys) == 1 else ""
 
 
-def find_peer(asked: AsgiScope) -> str:
-    """The address that a request comes from, as `mask_address` has it."""
-    return mask_address((asked.get("client") or ("", 0))[0])
+def find_peer(scope: AsgiScope) -> str:
+    """Return the address that a request comes from, as `mask_address` gives it."""
+    return mask_address((scope.get("client") or ("", 0))[0])
 
 
 @lru_cache(maxsize=4096)
 def mask_address(host: str) -> str:
-    """An address, and of IPv6 the network: a single sender has all addresses of one."""
+    """Return an address, for IPv6 its /64 network: one sender owns all addresses of a network."""
     try:
         address = ip_address(host)
     except ValueError:

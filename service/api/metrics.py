@@ -1,4 +1,4 @@
-"""What is counted, for Prometheus. Labels are routes, statuses, verdicts, known rubrics and models: nothing a caller writes."""
+"""The Prometheus metrics. Labels are routes, statuses, verdicts, known rubrics and models: nothing a caller writes."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ JUDGE_BUCKETS_S = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0, 30.0, 45
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 OTHER = "other"
-"""The label of whatever has no name of ours, so that no caller can add a label."""
+"""The label of anything without a name of ours, so that no caller can add a label."""
 
 
 class ServiceMetrics:
     """The counters of one application; each has its own registry, so two in a process do not mix.
 
-    `rubrics`: the ids of the rubrics at hand by their hash. A rubric that came with a request counts as `other`. `stock`:
-    what is told of batches and workers; None where no store is. `models`: those that the settings and the rubrics at hand
-    name; any other counts as `other`.
+    `rubrics`: the ids of the known rubrics by their hash; a rubric that came with a request counts as `other`.
+    `backlog`: the gauges of batches and workers; None without a store. `models`: those that the settings and the known
+    rubrics name; any other counts as `other`.
     """
 
     def __init__(
-        self, rubrics: Mapping[str, str], *, stock: BacklogCollector | None = None, models: Collection[str] = ()
+        self, rubrics: Mapping[str, str], *, backlog: BacklogCollector | None = None, models: Collection[str] = ()
     ) -> None:
         self._rubrics = rubrics
         self._models = frozenset(models)
-        self._stock = stock
+        self._backlog = backlog
         self._registry = registry = prometheus.CollectorRegistry()
         requests = prometheus.Counter(
             "callgrade_http_requests", "Requests answered", ["route", "method", "status"], registry=registry
@@ -53,44 +53,44 @@ class ServiceMetrics:
         self._cost = prometheus.Counter(
             "callgrade_judge_cost_usd", "Paid for judges, as far as known", registry=registry
         )
-        asked = prometheus.Histogram(
+        judge_seconds = prometheus.Histogram(
             "callgrade_judge_request_seconds",
-            "Time until the reply of a model was whole, or failed",
+            "Time until a model's reply was complete, or failed",
             ["model"],
             registry=registry,
             buckets=JUDGE_BUCKETS_S,
         )
         self.in_flight = prometheus.Gauge("callgrade_http_in_flight", "Requests being answered", registry=registry)
-        if stock is not None:
-            registry.register(stock)
-        # Finding the child of some labels costs more than counting; all labels are few, so the children are kept.
+        if backlog is not None:
+            registry.register(backlog)
+        # Finding the child of some labels costs more than counting. There are few labels, so the children are cached.
         self._requests = cache(requests.labels)
         self._seconds = cache(seconds.labels)
         self._reports = cache(reports.labels)
         self._unscored = cache(unscored.labels)
-        self._judge_seconds = cache(asked.labels)
-        self._hits, self._asked = replies.labels("hit"), replies.labels("miss")
+        self._judge_seconds = cache(judge_seconds.labels)
+        self._hits, self._misses = replies.labels("hit"), replies.labels("miss")
 
     def count_answer(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Counts one request."""
+        """Count one HTTP request."""
         self._requests(route, method if method in METHODS else OTHER, status).inc()
         self._seconds(route).observe(seconds)
 
     def count_ask(self, model: str, seconds: float) -> None:
-        """Counts one request to a model."""
+        """Count one request to a model."""
         self._judge_seconds(model if model in self._models else OTHER).observe(seconds)
 
     def count(self, tally: ReportCounts) -> None:
-        """Counts one report and what of it could not be scored."""
+        """Count one report, and the outcomes in it that have no score."""
         self._reports(self._rubrics.get(tally.rubric, OTHER), tally.verdict).inc()
         self._hits.inc(tally.cache_hits)
-        self._asked.inc(tally.asked)
+        self._misses.inc(tally.asked)
         self._cost.inc(tally.cost_usd)
         for (kind, cause), count in tally.unscored.items():
             self._unscored(kind, cause).inc(count)
 
     async def render_exposition(self) -> Response:
-        """The metrics as Prometheus reads them."""
-        if self._stock is not None:
-            await self._stock.refresh()
+        """Render the metrics as Prometheus reads them."""
+        if self._backlog is not None:
+            await self._backlog.refresh()
         return Response(generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})

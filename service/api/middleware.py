@@ -1,6 +1,6 @@
-"""What every request passes through: an id, a log line and a count.
+"""The outermost middleware: it gives every request an id, a log line and a count.
 
-Pure ASGI: it neither wraps streams nor starts tasks, so cancellation and back-pressure stay what the server makes them.
+Pure ASGI: it neither wraps streams nor starts tasks, so cancellation and back-pressure work as the server makes them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ LOG = logging.getLogger("callgrade.access")
 
 SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
-GONE = 499
-"""Counted for a caller who left before the answer; nothing is sent."""
+CLIENT_GONE_STATUS = 499
+"""Counted if the client leaves before the response; it is never sent."""
 
 
 class RequestMiddleware:
-    """The outermost layer of the application. Whatever fails below becomes a problem document here."""
+    """The outermost layer of the application. Whatever fails below it becomes a problem document here."""
 
     def __init__(self, app: ASGIApp, *, metrics: ServiceMetrics) -> None:
         self.app = app
         self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request, or passes on what is none."""
+        """Answer one HTTP request; pass anything else on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -49,52 +49,52 @@ class RequestMiddleware:
         try:
             await self.app(exchange.scope, receive, exchange.send)
         except ClientDisconnect:
-            exchange.status = GONE
-        except Exception:  # what nobody foresaw is ours: the caller learns no more than that
+            exchange.status = CLIENT_GONE_STATUS
+        except Exception:  # a bug of ours: the caller learns no more than that
             LOG.exception("unhandled error", extra={"fields": {"request_id": exchange.request_id}})
-            if exchange.begun:
+            if exchange.response_started:
                 raise
-            await exchange.fail(500, "an error of ours; the log holds it under the id in x-request-id")
+            await exchange.fail(500, "an internal error; the log has it under the id in x-request-id")
 
     def _record(self, exchange: _Exchange) -> None:
-        seconds = time.perf_counter() - exchange.started
+        seconds = time.perf_counter() - exchange.started_at
         route, method, status = exchange.route, exchange.method, exchange.status
         self.metrics.count_answer(route, method, status, seconds)
         if LOG.isEnabledFor(logging.INFO):
             fields = {"method": method, "route": route, "status": status, "ms": round(seconds * 1000, 3)}
-            fields |= {"request_id": exchange.request_id} | exchange.named
+            fields |= {"request_id": exchange.request_id} | exchange.key_field
             LOG.info("request", extra={"fields": fields})
 
 
 class _Exchange:
-    """One request and what became of it."""
+    """One request and the state of its response."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
-        self.started = time.perf_counter()
+        self.started_at = time.perf_counter()
         self.status = 500
-        self.begun = False
+        self.response_started = False
         self.request_id = _read_given_id(scope) or token_hex(16)
         self.method: str = scope["method"] if scope["method"] in METHODS else OTHER
         self.head = scope["method"] == "HEAD"
-        # A copy: servers look into their own to see whether a body belongs to the answer.
+        # A copy: servers look into their own scope to see whether the response has a body.
         self.scope: Scope = {**scope, "method": "GET"} if self.head else scope
         self._send = send
 
     @property
     def route(self) -> str:
-        """The template of the route that answered."""
+        """The path template of the route that answered."""
         return getattr(self.scope.get("route"), "path", OTHER)
 
     @property
-    def named(self) -> dict[str, str]:
-        """The id of the caller's key, where one was asked for."""
+    def key_field(self) -> dict[str, str]:
+        """The log field with the id of the caller's key, if there is one."""
         caller: Caller = self.scope.get("state", {}).get("caller", NAMELESS)
         return {"key": caller.key_id} if caller.key_id else {}
 
     async def send(self, message: Message) -> None:
-        """Sends on, noting the status, adding the id, and leaving the body out where HEAD asked for none."""
+        """Send on; record the status, add the request id, and drop the body of a response to HEAD."""
         if message["type"] == "http.response.start":
-            self.begun = True
+            self.response_started = True
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
         elif self.head:
@@ -102,7 +102,7 @@ class _Exchange:
         await self._send(message)
 
     async def fail(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
-        """Answers with a problem document."""
+        """Respond with a problem document."""
         await render_problem(build_details(status, detail), headers)(self.scope, _receive_nothing, self.send)
 
 
@@ -111,6 +111,6 @@ async def _receive_nothing() -> Message:
 
 
 def _read_given_id(scope: Scope) -> str | None:
-    """The caller's own X-Request-Id, if it is fit for a log."""
-    given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
-    return given if SAFE_ID.fullmatch(given) else None
+    """Read the caller's own X-Request-Id, if it is safe to log."""
+    request_id = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+    return request_id if SAFE_ID.fullmatch(request_id) else None

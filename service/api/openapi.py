@@ -1,4 +1,4 @@
-"""The OpenAPI document. Every schema comes from the type that reads or writes it."""
+"""Build the OpenAPI document. Every schema comes from the type that reads or writes it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ BEARER = {
     "type": "http",
     "scheme": "bearer",
     "bearerFormat": "cg_<id>_<secret>",
-    "description": "A key as `callgrade keys create` gives it; `X-Api-Key` takes it too. As long as no key was ever made, and "
-    "the service listens on a loopback address, none is asked for.",
+    "description": "A key from `callgrade keys create`; the header `X-Api-Key` works too. While no key was ever made and "
+    "the service listens on a loopback address, none is needed.",
 }
 
 
 def describe_api(app: FastAPI, *, keys: bool = False) -> dict[str, Any]:
-    """The document of an application; `keys`: whether its operations ask for a key."""
+    """Build the document of an application; `keys`: whether its operations need a key."""
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -41,12 +41,12 @@ def describe_api(app: FastAPI, *, keys: bool = False) -> dict[str, Any]:
 
 
 def _guard(operations: dict[str, Any], *, keys: bool) -> None:
-    refused = (401, 403, 429) if keys else (403, 429)
+    statuses = (401, 403, 429) if keys else (403, 429)
     for operation in operations.values():
         if keys:
             operation["security"] = [{"key": []}]
-        told = operation["responses"] | {str(status): describe_problem(status) for status in refused}
-        operation["responses"] = dict(sorted(told.items()))
+        responses = operation["responses"] | {str(status): describe_problem(status) for status in statuses}
+        operation["responses"] = dict(sorted(responses.items()))
 
 
 def _list_types(app: FastAPI) -> tuple[tuple[type[Any], JsonSchemaMode], ...]:
@@ -58,33 +58,33 @@ def _list_types(app: FastAPI) -> tuple[tuple[type[Any], JsonSchemaMode], ...]:
 
 @cache
 def _build_schemas(types: tuple[tuple[type[Any], JsonSchemaMode], ...]) -> dict[str, Any]:
-    """The schemas by their names: half a second, and the same for every application of a process."""
+    """Build the schemas by name. It takes half a second, and gives the same for every application of a process."""
     named, shared = TypeAdapter[Any].json_schemas(
         [(form.__name__, mode, adapt(form)) for form, mode in types],
         ref_template="#/components/schemas/{model}",
         schema_generator=_Exact,
     )
-    # A type whose own name is the one it is asked for stands among the shared ones already.
-    own = {name: schema for (name, _), schema in named.items() if name not in shared["$defs"]}
-    return dict(sorted((shared["$defs"] | own).items()))
+    # A type that is asked for under its own name is already among the shared ones.
+    others = {name: schema for (name, _), schema in named.items() if name not in shared["$defs"]}
+    return dict(sorted((shared["$defs"] | others).items()))
 
 
 class _Exact(GenerateJsonSchema):
-    """Schemas that are true to the letter, and repeat no field's name as its title.
+    """Generates schemas that are exact, and that do not repeat a field's name as its title.
 
-    Every field of what we send is there. The forms that a callable tells apart may overlap where the callable is not
-    asked: an object with `kind` looks like any object. So they are alternatives (`anyOf`), not exclusive ones (`oneOf`).
+    Every field of what we send is required. The forms that a callable discriminates may overlap without it: an object
+    with `kind` looks like any object. So they are alternatives (`anyOf`), not exclusive (`oneOf`).
     """
 
     def field_is_required(self, field: Any, *args: Any, **kwargs: Any) -> bool:
-        sent = self.mode == "serialization" and field["type"] == "dataclass-field"
-        return sent or super().field_is_required(field, *args, **kwargs)
+        is_sent = self.mode == "serialization" and field["type"] == "dataclass-field"
+        return is_sent or super().field_is_required(field, *args, **kwargs)
 
     def tagged_union_schema(self, schema: Any) -> dict[str, Any]:
-        found = super().tagged_union_schema(schema)
-        if "oneOf" in found and "discriminator" not in found:
-            found["anyOf"] = found.pop("oneOf")
-        return found
+        union = super().tagged_union_schema(schema)
+        if "oneOf" in union and "discriminator" not in union:
+            union["anyOf"] = union.pop("oneOf")
+        return union
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False

@@ -1,6 +1,6 @@
-"""Operations of the contract: a handler, with the types of what it takes and gives.
+"""Operations of the HTTP contract: a handler, with the types of its request and responses.
 
-A handler reads its body with the one strict parser, within limits of its own; FastAPI has nothing to solve.
+A handler reads its body with the one strict parser, within limits of its own; FastAPI resolves nothing.
 """
 
 from __future__ import annotations
@@ -21,74 +21,74 @@ from service.api.queries import describe_parameters
 
 JSON = "application/json"
 
-TOLD: Mapping[int, str] = {
+PROBLEM_DESCRIPTIONS: Mapping[int, str] = {
     400: "The body is not the JSON we accept: syntax, a key given twice, NaN, a number out of range, NUL, a lone surrogate",
-    401: "No key, or none that is good here",
-    403: "The key lacks the scope that this needs; where none is asked for, the request comes from a page of another site, or "
-    "goes to a host that is not the service's",
+    401: "No key, or an invalid one",
+    403: "The key lacks the scope that this needs; or no key is needed, and the request comes from a page of another site or "
+    "names a host that is not the service's",
     404: "No such thing",
     408: "The body came too slowly",
-    409: "Not in the state that a batch is in; or a request with that Idempotency-Key is being worked on",
+    409: "The state of the batch does not allow it; or a request with that Idempotency-Key is still running",
     410: "The batch of that Idempotency-Key was deleted",
-    413: "A limit was passed: bytes, depth, digits, string length, number of values or items",
-    415: "The body is not said to be of type application/json, or is compressed",
+    413: "A limit was exceeded: bytes, depth, digits, string length, number of values or items",
+    415: "The body is not declared as application/json, or is compressed",
     422: "The body cannot be used; `errors` names every place. Or the Idempotency-Key was used for another one",
-    429: "More than this tenant may send: requests, bytes, items that wait, or questions of a day",
-    500: "An error of ours",
-    503: "Too much under way, or not ready",
+    429: "More than this tenant may send: requests, bytes, waiting items, or questions in a day",
+    500: "An internal error",
+    503: "Too much is running, or not ready",
 }
 
-READING = (400, 408, 413, 415)
-"""What can be wrong with a body before it is looked into."""
+BODY_STATUSES = (400, 408, 413, 415)
+"""Statuses of a body that is refused before it is looked into."""
 
 _RETRY = {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "string"}}}
 
 Shape = type[Any] | dict[str, Any]
-"""A type, by whose name the document refers to its schema; or a schema as it stands."""
+"""A type, whose name refers to its schema in the document; or a schema as it is."""
 
 TEXT = {"type": "string"}
 
 
 class RequestBody(NamedTuple):
-    """What an operation takes."""
+    """The body of a request."""
 
     shape: Shape | None
-    """None: no JSON document, lines alone."""
+    """None: JSON Lines only, no JSON document."""
     example: object = None
     """A body that can be sent."""
     required: bool = True
     lines: str | None = None
-    """What stands in the lines of JSON Lines, where they are taken too."""
+    """What the lines hold, if JSON Lines are accepted too."""
 
     def describe(self) -> dict[str, Any]:
-        """The request body as OpenAPI describes it."""
+        """Describe the request body for OpenAPI."""
         example = {} if self.example is None else {"example": self.example}
         content: dict[str, Any] = {}
         if self.shape is not None:
             content[JSON] = {"schema": _refer(self.shape), **example}
         if self.lines is not None:
-            for media, told in (("application/x-ndjson", self.lines), ("application/jsonl", "the same")):
-                content[media] = {"schema": TEXT | {"description": f"{told}, one JSON object a line; gzip is taken"}}
+            for media, text in (("application/x-ndjson", self.lines), ("application/jsonl", "the same")):
+                content[media] = {"schema": TEXT | {"description": f"{text}, one JSON object a line; gzip is accepted"}}
         return {"content": content, **({"required": True} if self.required else {})}
 
 
 class Answer(NamedTuple):
-    """What an operation gives, by media type."""
+    """A response of an operation, by media type."""
 
     content: Mapping[str, Shape]
     status: int = 200
     description: str = "The result"
     more: Mapping[str, Any] = MappingProxyType({})
-    """Its headers and links, as OpenAPI has them."""
+    """Its headers and links in OpenAPI."""
 
     def describe(self) -> dict[str, Any]:
-        """The response as OpenAPI describes it."""
+        """Describe the response for OpenAPI."""
         content = {media: {"schema": _refer(shape)} for media, shape in self.content.items()}
         return {"description": self.description, **({"content": content} if content else {}), **self.more}
 
 
 Handler = Callable[[Request], Awaitable[object]]
-"""What answers a request: with a response, or with a value of the first type that the operation gives."""
+"""Answers a request with a response, or with a value of the first type that the operation answers with."""
 
 
 class Operation(APIRoute):
@@ -99,19 +99,19 @@ class Operation(APIRoute):
         method: str,
         path: str,
         handler: Handler,
-        gives: Shape | list[Answer],
+        answers: Shape | list[Answer],
         *errors: int,
-        takes: RequestBody | None = None,
+        body: RequestBody | None = None,
         query: type[BaseModel] | None = None,
         parameters: Sequence[Mapping[str, Any]] = (),
         name: str = "",
         description: str | None = None,
     ) -> None:
-        """`errors`: the statuses of its problems besides 500 and those of a body. `name`: its id, else that of the handler."""
-        self.takes = takes
-        self.gives = gives if isinstance(gives, list) else [Answer({JSON: gives})]
-        problems = {*errors, 500, *(READING if takes is not None else ())}
-        told = [*parameters, *(describe_parameters(query) if query is not None else ())]
+        """`errors`: the statuses of its problems, besides 500 and those of a body. `name`: its id; default: its handler's."""
+        self.body = body
+        self.answers = answers if isinstance(answers, list) else [Answer({JSON: answers})]
+        problems = {*errors, 500, *(BODY_STATUSES if body is not None else ())}
+        parameter_list = [*parameters, *(describe_parameters(query) if query is not None else ())]
         name = name or handler.__name__
         super().__init__(
             path,
@@ -120,69 +120,76 @@ class Operation(APIRoute):
             name=name,
             operation_id=name,
             description=description,
-            status_code=self.gives[0].status,
+            status_code=self.answers[0].status,
             response_class=Response,
             response_model=None,
             tags=[path.split("/")[2] if path.startswith("/v1/") else "service"],
             openapi_extra={
-                **({"parameters": told} if told else {}),
-                **({"requestBody": takes.describe()} if takes is not None else {}),
+                **({"parameters": parameter_list} if parameter_list else {}),
+                **({"requestBody": body.describe()} if body is not None else {}),
             },
             responses={
-                **{answer.status: answer.describe() for answer in self.gives},
+                **{answer.status: answer.describe() for answer in self.answers},
                 **{status: describe_problem(status) for status in sorted(problems)},
             },
         )
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler, whose values are written as the types say."""
+        """Return the handler; a value that it returns is serialised by its declared type."""
 
         async def handle(request: Request) -> Response:
-            found = await self.endpoint(request)
-            return found if isinstance(found, Response) else Response(self._form.dump_json(found), media_type=JSON)
+            result = await self.endpoint(request)
+            return result if isinstance(result, Response) else Response(self._form.dump_json(result), media_type=JSON)
 
         return handle
 
     @cached_property
     def _form(self) -> TypeAdapter[Any]:
-        return adapt(cast("type[Any]", self.gives[0].content[JSON]))
+        return adapt(cast("type[Any]", self.answers[0].content[JSON]))
 
     def list_types(self) -> Iterator[tuple[type[Any], JsonSchemaMode]]:
-        """The types that its description refers to: what users write as it is read, all else as it is written."""
-        if self.takes is not None and isinstance(self.takes.shape, type):
-            yield self.takes.shape, "validation"
-        for shape in [shape for answer in self.gives for shape in answer.content.values()]:
+        """List the types that its description refers to.
+
+        Types that users write are described as they are read, all others as they are written.
+        """
+        if self.body is not None and isinstance(self.body.shape, type):
+            yield self.body.shape, "validation"
+        for shape in [shape for answer in self.answers for shape in answer.content.values()]:
             if isinstance(shape, type):
                 yield shape, "validation" if issubclass(shape, BaseModel) else "serialization"
 
 
 @cache
 def adapt(form: type[Any]) -> TypeAdapter[Any]:
-    """What reads and writes values of a type."""
+    """Return the adapter that reads and writes values of a type."""
     return TypeAdapter(form)
 
 
 def describe_problem(status: int) -> dict[str, Any]:
-    """The response of an error."""
+    """Describe the response of an error."""
     headers = {"headers": _RETRY} if status in (429, 503) else {}
-    return {"description": TOLD[status], "content": {MEDIA_TYPE: {"schema": _refer(ProblemDetails)}}, **headers}
+    return {
+        "description": PROBLEM_DESCRIPTIONS[status],
+        "content": {MEDIA_TYPE: {"schema": _refer(ProblemDetails)}},
+        **headers,
+    }
 
 
-def describe_key(told: str) -> dict[str, Any]:
-    """The parameter Idempotency-Key."""
+def describe_idempotency_key(description: str) -> dict[str, Any]:
+    """Describe the parameter Idempotency-Key."""
     return {
         "name": "Idempotency-Key",
         "in": "header",
         "required": False,
-        "description": told,
+        "description": description,
         "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
     }
 
 
-def describe_named(name: str, told: str, example: str) -> dict[str, Any]:
-    """The parameter in a path."""
+def describe_path_parameter(name: str, description: str, example: str) -> dict[str, Any]:
+    """Describe a parameter in a path."""
     head = {"name": name, "in": "path", "required": True}
-    return {**head, "description": told, "schema": TEXT, "example": example}
+    return {**head, "description": description, "schema": TEXT, "example": example}
 
 
 def _refer(shape: Shape) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Routes for people: opened by a cookie, never by a key in a header. Operations are the other way round."""
+"""Routes for people: a cookie opens them, never a key in a header. For API operations it is the other way round."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from service.store.access.callers import Scope
 
 COOKIE = "callgrade_session"
 CSRF_HEADER = "x-callgrade-csrf"
-"""What shows the token of a session where there is no form."""
+"""The header with a session's CSRF token, for requests that come from no form."""
 
 PageHandler = Callable[[Request], Awaitable[Response]]
 
 
 class PageRoute(Route):
-    """A page. Who asks is in `scope["state"]["caller"]`, UNKNOWN where nobody is signed in: `wrap` has to see to that."""
+    """A page. `scope["state"]["caller"]` holds the caller, UNKNOWN if nobody is signed in; `wrap` must check it."""
 
     def __init__(  # noqa: PLR0913 (each by name)
         self,
@@ -34,9 +34,9 @@ class PageRoute(Route):
         carries_body: bool = False,
         wrap: Callable[[PageRoute, PageHandler], PageHandler],
     ) -> None:
-        """`needs`: the scope that opens it; None: any key's. `public`: opened without signing in too.
+        """`needs`: the scope that opens the page; None: any key does. `public`: it opens without signing in too.
 
-        `carries_body`: its form holds what else is the body of a request. Who sends one has signed in.
+        `carries_body`: its form carries what an API request has as its body; the sender must be signed in.
         """
         self.needs: Scope | None = needs
         self.public = public
@@ -44,20 +44,21 @@ class PageRoute(Route):
         super().__init__(path, wrap(self, handler), methods=[method])
 
 
-def read_cookie(asked: AsgiScope) -> str:
-    """What the browser keeps of the session; empty where it keeps nothing."""
-    return Request(asked).cookies.get(COOKIE, "")
+def read_cookie(scope: AsgiScope) -> str:
+    """Read the session from the browser's cookie; empty if there is none."""
+    return Request(scope).cookies.get(COOKIE, "")
 
 
-def read_shown_session(asked: AsgiScope) -> str:
-    """The session of a request to an operation that one of our own pages sends: it shows the token that its forms hold.
+def read_csrf_session(scope: AsgiScope) -> str:
+    """Read the session of an API request that one of our own pages sends, with the CSRF token that its forms hold.
 
-    Empty for any other. No page of elsewhere knows the token, or could send the header without being asked first.
+    Empty for any other request. A page of another site neither knows the token nor can send the header without a
+    preflight.
     """
-    session, shown = read_cookie(asked), Request(asked).headers.get(CSRF_HEADER, "")
-    return session if session and hmac.compare_digest(shown.encode(), make_csrf(session).encode()) else ""
+    session, token = read_cookie(scope), Request(scope).headers.get(CSRF_HEADER, "")
+    return session if session and hmac.compare_digest(token.encode(), make_csrf(session).encode()) else ""
 
 
 def make_csrf(session: str) -> str:
-    """What a form of this session holds, which no page of elsewhere can know."""
+    """Build the CSRF token of a session's forms, which no other site can know."""
     return sha256(f"csrf:{session}".encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The parts of an application that its pages show: one of each, so that a page reads what an operation reads."""
+"""The parts of an application that its pages use: one of each, so that pages and operations read the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ApiParts:
-    """What `create_app` has built; it stands in `app.state.parts`. `database` and those after the routes are None together."""
+    """What `create_app` built, in `app.state.parts`. `database`, `keys` and `sessions` are all None or none of them is."""
 
     settings: Settings
     engine: Engine
@@ -32,7 +32,7 @@ class ApiParts:
     batches: BatchRoutes
     calibrations: CalibrationRoutes
     overview: OverviewRoutes
-    callers: KeyCache | None
+    keys: KeyCache | None
     sessions: KeyCache | None
     labels: LabelRoutes
     fits: FitRoutes

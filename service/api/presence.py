@@ -1,4 +1,4 @@
-"""Whether the client is still there: what it waits for ends when it leaves."""
+"""Cancel work that a client waits for when the client leaves."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from starlette.requests import ClientDisconnect, Request
 T = TypeVar("T")
 
 
-async def await_attended(request: Request, work: Awaitable[T]) -> T:
-    """What `work` gives; ClientDisconnect where the client leaves first, and then the work is cancelled.
+async def await_while_connected(request: Request, work: Awaitable[T]) -> T:
+    """Await `work`; raise ClientDisconnect if the client leaves first, and cancel the work.
 
-    For a request whose body has been read: what comes after it on the connection is looked at.
+    Only for a request with its body already read: this consumes what comes next on the connection.
     """
     limit = asyncio.timeout(None)
     try:
@@ -31,7 +31,7 @@ async def await_attended(request: Request, work: Awaitable[T]) -> T:
 
 
 async def _expire(request: Request, limit: asyncio.Timeout) -> None:
-    """Ends the time that the work has, as soon as the client has gone."""
+    """Let the time limit of the work expire as soon as the client has gone."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     limit.reschedule(asyncio.get_running_loop().time())

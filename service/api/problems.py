@@ -1,4 +1,4 @@
-"""Errors on the wire: problem documents as responses."""
+"""Render errors as HTTP responses: problem documents."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ __all__ = [
 MEDIA_TYPE = "application/problem+json"
 
 
-def render_problem(found: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
-    """The response that carries a problem document."""
-    return Response(PROBLEM.dump_json(found), found.status, headers, MEDIA_TYPE)
+def render_problem(problem: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
+    """Render a problem document as a response."""
+    return Response(PROBLEM.dump_json(problem), problem.status, headers, MEDIA_TYPE)
 
 
 def render_refusal(error: HTTPException | CallgradeError) -> Response:
-    """The response to a request that ended in an error."""
+    """Render the response to a request that ended in an error."""
     if isinstance(error, HTTPException):
         return render_problem(build_details(error.status_code, error.detail), error.headers)
     return render_problem(describe_error(error), {"retry-after": str(_find_wait(error))} if error.retryable else None)
 
 
 def _find_wait(error: CallgradeError) -> int:
-    """Seconds after which another try may help."""
+    """Return the seconds after which another try may help."""
     if isinstance(error, AllowanceSpentError):
         return max(1, ceil(error.retry_after))
     return 30 if isinstance(error, QueueFullError) else 1

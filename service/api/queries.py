@@ -1,4 +1,4 @@
-"""Parameters in the query of a URL: the fields of a model, read one by one, refused by name."""
+"""Query parameters: the fields of a model, read one by one, refused by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from service.errors import InputError, Problem
 M = TypeVar("M", bound=BaseModel)
 
 PAIRS = {"type": "string", "pattern": "^[^:,]+:[^,]*$", "example": "suite:nightly"}
-"""How an object of texts is written: `key:value` with commas between; a comma cannot be part of one."""
+"""How an object of texts is written: `key:value` pairs separated by commas; no part may contain a comma."""
 
 LIST = {"type": "string", "example": "gpt-4o-mini,o3-mini"}
-"""How a list of texts is written: with commas between."""
+"""How a list of texts is written: separated by commas."""
 
 
 class QueryParameter(NamedTuple):
@@ -35,9 +35,9 @@ class QueryParameter(NamedTuple):
 
 @cache
 def list_parameters(model: type[BaseModel]) -> Mapping[str, QueryParameter]:
-    """The parameters that stand for the fields of a model, in their order. What is no plain value is text.
+    """List the parameters of a model's fields, in field order. A field without a plain type is read as text.
 
-    Whole numbers and words are held to their bounds here, other bounds by whoever uses the value.
+    Whole numbers and words are checked against their bounds here; whoever uses other values checks those.
     """
     texts = read_descriptions(model)
     return {name: _build_parameter(field, texts.get(name, "")) for name, field in model.model_fields.items()}
@@ -45,24 +45,24 @@ def list_parameters(model: type[BaseModel]) -> Mapping[str, QueryParameter]:
 
 def _build_parameter(field: FieldInfo, text: str) -> QueryParameter:
     schema = _describe_value(field)
-    told, description = schema, field.description or text
+    shown_schema, description = schema, field.description or text
     if schema["type"] == "object":
-        told, description = PAIRS, f"{description} Written key:value, with commas between."
+        shown_schema, description = PAIRS, f"{description} Written key:value, with commas between."
     if schema["type"] == "array":
-        told, description = LIST, f"{description} Written with commas between."
-    return QueryParameter(*_choose_reader(schema), told, description)
+        shown_schema, description = LIST, f"{description} Written with commas between."
+    return QueryParameter(*_choose_reader(schema), shown_schema, description)
 
 
 def _describe_value(field: FieldInfo) -> dict[str, Any]:
-    """The JSON Schema of a field that is given."""
+    """Return the JSON Schema of a field's value, without null."""
     form: Any = field.annotation
     if get_origin(form) in (Union, UnionType):
         (form,) = (one for one in get_args(form) if one is not NoneType)
     bare = get_args(form)[0] if get_origin(form) is Annotated else form
     if get_origin(bare) in (Union, UnionType):
         return {"type": "string"}
-    told: Any = Annotated[form, field]  # pyright: ignore[reportInvalidTypeForm] (found only here)
-    schema = TypeAdapter[Any](told).json_schema()
+    annotated: Any = Annotated[form, field]  # pyright: ignore[reportInvalidTypeForm] (known only at run time)
+    schema = TypeAdapter[Any](annotated).json_schema()
     return {key: value for key, value in schema.items() if key not in ("default", "description")}
 
 
@@ -84,72 +84,72 @@ def _choose_reader(schema: Mapping[str, Any]) -> tuple[Callable[[str], JsonValue
             return str, "text"
 
 
-def _read_word(given: str, *, words: list[str]) -> str:
-    return words[words.index(given)]
+def _read_word(text: str, *, words: list[str]) -> str:
+    return words[words.index(text)]
 
 
-def _read_whole(given: str, *, low: int, high: int) -> int:
-    if not (given.isascii() and given.isdigit() and len(given) <= 18 and low <= int(given) <= high):
+def _read_whole(text: str, *, low: int, high: int) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 18 and low <= int(text) <= high):
         raise ValueError
-    return int(given)
+    return int(text)
 
 
-def _read_number(given: str) -> float:
-    value = float(given)
-    if not (given.isascii() and math.isfinite(value) and "_" not in given and given == given.strip()):
+def _read_number(text: str) -> float:
+    value = float(text)
+    if not (text.isascii() and math.isfinite(value) and "_" not in text and text == text.strip()):
         raise ValueError
     return value
 
 
-def _read_pairs(given: str) -> JsonValue:
-    found = [part.partition(":") for part in given.split(",")]
-    if not all(key and colon for key, colon, _ in found) or len({key for key, _, _ in found}) < len(found):
+def _read_pairs(text: str) -> JsonValue:
+    pairs = [part.partition(":") for part in text.split(",")]
+    if not all(key and colon for key, colon, _ in pairs) or len({key for key, _, _ in pairs}) < len(pairs):
         raise ValueError
-    return {key: value for key, _, value in found}
+    return {key: value for key, _, value in pairs}
 
 
-def _read_list(given: str) -> JsonValue:
-    found = given.split(",")
-    if not all(found):
+def _read_list(text: str) -> JsonValue:
+    items = text.split(",")
+    if not all(items):
         raise ValueError
-    return list[JsonValue](found)
+    return list[JsonValue](items)
 
 
 def read_query(query: QueryParams, model: type[M]) -> M:
-    """The model with the parameters that are given, their other bounds not looked at; InputError as `read_given`."""
+    """Read the query into a model, without checking its other bounds; raises InputError as `read_given` does."""
     return model.model_construct(None, **read_given(query, model))
 
 
 def read_given(query: QueryParams, model: type[BaseModel]) -> dict[str, JsonValue]:
-    """The parameters that are given; InputError names every one that is unknown, given twice or not as expected."""
+    """Read the parameters that are given; InputError names each that is unknown, given twice or not as expected."""
     parameters = list_parameters(model)
-    found: dict[str, JsonValue] = {}
+    values: dict[str, JsonValue] = {}
     problems: list[Problem] = []
     for name, given in query.multi_items():
         try:
-            found[name] = _read_parameter(parameters.get(name), given, again=name in found)
+            values[name] = _read_parameter(parameters.get(name), given, is_repeated=name in values)
         except ValueError as error:
             problems.append(Problem("", f"query parameter {name[:100]}: {error}"))
     if problems:
         raise InputError(problems)
-    return found
+    return values
 
 
-def _read_parameter(parameter: QueryParameter | None, given: str, *, again: bool) -> JsonValue:
+def _read_parameter(parameter: QueryParameter | None, text: str, *, is_repeated: bool) -> JsonValue:
     if parameter is None:
         raise ValueError("unknown here")
-    if again:
+    if is_repeated:
         raise ValueError("given twice")
     try:
-        if "\0" not in given:
-            return parameter.read(given)
+        if "\0" not in text:
+            return parameter.read(text)
     except (ValueError, KeyError):
         pass
     raise ValueError(f"expected {parameter.expected}")
 
 
 def describe_parameters(model: type[BaseModel]) -> list[dict[str, Any]]:
-    """The parameters as OpenAPI describes them."""
+    """Describe the parameters for OpenAPI."""
     return [
         {"name": name, "in": "query", "required": False, "description": one.description, "schema": dict(one.schema)}
         for name, one in list_parameters(model).items()

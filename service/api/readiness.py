@@ -1,4 +1,4 @@
-"""Ready means ready: what the first request would wait for is loaded before one is sent here."""
+"""Readiness: a process that says it is ready has loaded what the first request would wait for."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from starlette.exceptions import HTTPException
 
 LOG = logging.getLogger("callgrade.api")
 
-PATIENCE = 1.0
-"""Seconds for which somebody who asks is kept waiting for the answer to change."""
+CHECK_WAIT_S = 1.0
+"""Seconds that a readiness check waits for the answer to change."""
 
 Load = Callable[[], Awaitable[object]]
 
 
 class Readiness:
-    """What a process loads, by what it is called. What has failed is tried again when somebody asks.
+    """What a process loads, by name. A load that failed is tried again at the next check.
 
-    What is loaded stays so: a database that goes away later makes nobody less ready, for others would not have it either.
+    What is loaded stays loaded: a database that goes away later makes no process unready, because no other would have
+    it either.
     """
 
     def __init__(self, loads: Mapping[str, Load], stopping: Event) -> None:
@@ -29,22 +30,22 @@ class Readiness:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def begin(self) -> None:
-        """Begins to load what is missing."""
+        """Start to load what is missing."""
         for name in self._missing.keys() - self._tasks.keys():
             self._tasks[name] = asyncio.get_running_loop().create_task(self._load(name))
 
     async def check(self) -> None:
-        """HTTPException 503 where something is missing, or the process is about to end."""
+        """Raise HTTPException 503 if something is missing, or the process is about to end."""
         if self._stopping.is_set():
-            raise HTTPException(503, "the service stops")
+            raise HTTPException(503, "the service is stopping")
         self.begin()
         if self._tasks:
-            await asyncio.wait(self._tasks.values(), timeout=PATIENCE)
+            await asyncio.wait(self._tasks.values(), timeout=CHECK_WAIT_S)
         if self._missing:
             raise HTTPException(503, f"not loaded yet: {', '.join(sorted(self._missing))}", {"retry-after": "1"})
 
     def end(self) -> None:
-        """Nobody waits any more."""
+        """Stop loading; nobody waits any more."""
         for task in self._tasks.values():
             task.cancel()
 
@@ -52,7 +53,7 @@ class Readiness:
         try:
             await self._missing[name]()
             del self._missing[name]
-        except Exception as error:  # noqa: BLE001 (whatever it is, the process is not ready and says why)
+        except Exception as error:  # noqa: BLE001 (any error makes the process unready, and it says why)
             LOG.warning("not loaded", extra={"fields": {"what": name, "why": str(error) or type(error).__name__}})
         finally:
             del self._tasks[name]

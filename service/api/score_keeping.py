@@ -1,4 +1,4 @@
-"""Interactive scores that are kept, where the request or the settings say so."""
+"""Store the scores of /v1/score, if the request or the settings ask for it."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ LOG = logging.getLogger("callgrade.api")
 
 
 class ScoreKeeper:
-    """Keeps scores; without a store there is nowhere to."""
+    """Stores scores, if there is a store."""
 
     def __init__(self, scores: KeptScores | None, *, always: bool = False) -> None:
-        """`always`: also where a request does not say."""
+        """`always`: store a score also if its request does not say."""
         self._scores = scores
         self._always = always and scores is not None
         self._threads = Threads(4, name="kept")
 
-    def is_wanted(self, store: bool | None) -> bool:  # noqa: FBT001 (as the request says it)
-        """Whether a score is kept; InputError where that is asked for and there is no store."""
+    def should_keep(self, store: bool | None) -> bool:  # noqa: FBT001 (the request's own field)
+        """Whether to keep a score, by the request's `store`; InputError if it asks for that and there is no store."""
         if store and self._scores is None:
-            raise InputError.at("/store", "a score is kept in a database, and none is open here; expected false")
+            raise InputError.at("/store", "keeping a score needs a database, and none is open here; expected false")
         return self._always if store is None else store
 
     def wants(self, request: ScoreRequest) -> bool:
-        """Whether the score of a request is kept."""
-        return self.is_wanted(request.store)
+        """Whether to keep the score of a request."""
+        return self.should_keep(request.store)
 
     async def keep(self, request: Request, draft: ScoreDraft | None, sent: bytes) -> dict[str, str]:
-        """The header that names the score; none where it is not kept. `sent`: the request's JSON."""
+        """Store a score and return the header that names it; no header if it is not stored. `sent`: the request's JSON."""
         scores, tenant = self._scores, find_caller(request).tenant
         if draft is None or scores is None:
             return {}
-        whole = replace(draft, request=sent)
+        complete = replace(draft, request=sent)
         try:
             name = await self._threads.run(
-                find_payer(request.scope), lambda: insist(lambda: scores.keep(tenant, whole), give_up=PATIENCE)
+                find_payer(request.scope), lambda: insist(lambda: scores.keep(tenant, complete), give_up=PATIENCE)
             )
-        except BusyError as error:  # what was scored is worth more than that it is kept
-            LOG.warning("a score is not kept", extra={"fields": {"why": str(error)}})
+        except BusyError as error:  # returning the report matters more than keeping it
+            LOG.warning("the score could not be stored", extra={"fields": {"why": str(error)}})
             return {}
         return {"x-callgrade-score-id": name}

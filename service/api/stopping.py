@@ -1,4 +1,4 @@
-"""Knowing that the process is told to stop while it still answers: an answer that does not end by itself would hold it up."""
+"""Know that the process is asked to stop while it still answers: an endless response would hold it up."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def watch_stop_signals(stopping: threading.Event) -> Generator[None]:
-    """Within the block a signal to stop sets the event, and does what it did before.
+    """Within the block, a stop signal sets the event and then does what it did before.
 
-    Outside the main thread nobody hears signals, and nothing is done.
+    Outside the main thread no signals arrive, and this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

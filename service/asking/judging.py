@@ -29,7 +29,7 @@ from service.core.judging.voting import is_split
 from service.core.outcome import Errored, Skipped
 from service.core.report import AskEstimate, JudgeMode
 from service.core.trace import Trace
-from service.errors import NOBODY_THERE, CallgradeError, JudgeError
+from service.errors import SETUP_CAUSES, CallgradeError, JudgeError
 
 DrawNonces = Callable[[], tuple[str, str]]
 """A new boundary and a new token."""
@@ -37,7 +37,7 @@ DrawNonces = Callable[[], tuple[str, str]]
 REPAIRED = frozenset({"unparseable", "invalid_judgement"})
 """The faults of a reply that asking once more may mend."""
 
-FALLEN_BACK = frozenset({*NOBODY_THERE, "provider_error", "timeout", "quota_exhausted"})
+FALLEN_BACK = frozenset({*SETUP_CAUSES, "provider_error", "timeout", "quota_exhausted"})
 """The faults for which another model is asked, where one is set."""
 
 NOT_CACHED = Skipped("not_asked", "the cache has no answer, and no model is asked")

@@ -308,7 +308,7 @@ def _load() -> _Library:
         library.in_memory_llm_clients_cache.flush_cache()  # clients that were made before go another way
         _warm_up(library)
     _withhold_warnings()
-    heap.settle()
+    heap.freeze_loaded()
     return library
 
 

@@ -106,11 +106,11 @@ class Bench:
         """The items that figures are computed on: all of them, unless the items say which are held out."""
         return [item for item in self.items if item.key in self.values]
 
-    def value(self, item: LabelledItem) -> float:
+    def get_value(self, item: LabelledItem) -> float:
         """Return the calibrated value of the first answer on a held-out item."""
         return self.values[item.key].value
 
-    def rows(self, *, among: Collection[Key] | None = None) -> list[FigureRow]:
+    def build_rows(self, *, among: Collection[Key] | None = None) -> list[FigureRow]:
         """Build figure rows of the held-out items, all or those with a key in `among`, with calibrated values."""
         return [
             FigureRow(item.group, item.stratum, held_out_value.value, item.passes, held_out_value.passed)
@@ -118,7 +118,7 @@ class Bench:
             if (among is None or item.key in among) and (held_out_value := self.values[item.key])
         ]
 
-    def raw_rows(self, threshold: float) -> list[FigureRow]:
+    def build_raw_rows(self, threshold: float) -> list[FigureRow]:
         """Build figure rows of the held-out items with raw values, which pass from `threshold` upwards."""
         raw_values = [(item, self.values[item.key].raw) for item in self.held_out]
         return [FigureRow(item.group, item.stratum, raw, item.passes, raw >= threshold) for item, raw in raw_values]

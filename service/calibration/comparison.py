@@ -9,7 +9,7 @@ from functools import partial
 from service.calibration.figures import FigureRow, Measure, Resampling, compute_judge_figures
 from service.calibration.labels import LabelledSet
 from service.calibration.options import ReportOptions
-from service.calibration.paired import Figure, compute_differences
+from service.calibration.paired import TallyFigure, compute_differences
 from service.calibration.predictions import Prediction, group_by_judge
 from service.calibration.results import CalibrationReport, HeldOutItem
 from service.errors import InputError
@@ -78,9 +78,11 @@ class JudgeComparison:
 
 def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
     """Read the judges and juries of a run, with the calibrated values of its held-out items."""
-    judges = [*report.judges, *[jury.report for jury in report.juries]]
     return tuple(
-        [JudgeSide(one.name, one.criterion, one.threshold, {item.id: item for item in one.items}) for one in judges]
+        [
+            JudgeSide(one.name, one.criterion, one.threshold, {item.id: item for item in one.items})
+            for one in report.all_judges
+        ]
     )
 
 
@@ -196,7 +198,7 @@ def _compute_verdict_figure(name: str, tally: LabelTally) -> float | None:
     return getattr(build_confusion_at(tally, 1.0), name)
 
 
-_OF_VERDICTS: Mapping[str, Figure] = {
+_OF_VERDICTS: Mapping[str, TallyFigure] = {
     name: partial(_compute_verdict_figure, name) for name in FIGURES if name != "brier"
 }
 

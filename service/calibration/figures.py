@@ -11,9 +11,9 @@ import numpy as np
 from service.calibration.labels import LabelledItem
 from service.core.judging.fits import Metric
 from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha_of_counts
-from service.stats.intervals import wilson
+from service.stats.intervals import SEED, wilson
 from service.stats.rates import Interval
-from service.stats.resampling import Statistics, compute_intervals
+from service.stats.resampling import DRAWS, StatisticsFunction, compute_intervals
 from service.stats.tallies import Floats, LabelTally, TallyRows, auroc, auroc_within, brier, build_confusion_at, ece
 
 CONFUSION_FIGURES = (
@@ -60,8 +60,8 @@ class Figures:
 class Resampling:
     """How many times whole groups are drawn for the intervals, and the seed. No draws: no intervals."""
 
-    draws: int = 1000
-    seed: int = 20_240_229
+    draws: int = DRAWS
+    seed: int = SEED
 
 
 def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> Figures:
@@ -72,10 +72,10 @@ def compute_judge_figures(rows: Sequence[FigureRow], resampling: Resampling) -> 
     strata = [(at, TallyRows([rows[n].value for n in at], [rows[n].label for n in at])) for at in places]
 
     def statistics(weights: Floats) -> dict[str, float | None]:
-        found = table.tally(weights)
+        weighted = table.tally(weights)
         within = auroc_within([part.tally(weights[at]) for at, part in strata])
         confusion = build_confusion_at(verdicts.tally(weights), 1.0)
-        return {**_read_table(confusion), **_read_tally(found), "auroc_within": within}
+        return {**_read_table(confusion), **_read_tally(weighted), "auroc_within": within}
 
     return _build_figures(
         statistics, [row.group for row in rows], resampling, build_confusion_at(verdicts.tally(), 1.0)
@@ -159,7 +159,7 @@ def compute_weighted_alpha(sides: Floats, weights: Floats) -> float | None:
 
 
 def _build_figures(
-    statistics: Statistics, groups: Sequence[str], resampling: Resampling, confusion: ConfusionTable
+    statistics: StatisticsFunction, groups: Sequence[str], resampling: Resampling, confusion: ConfusionTable
 ) -> Figures:
     values = statistics(np.ones(len(groups)))
     intervals: dict[str, Interval | None] = {}

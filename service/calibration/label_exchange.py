@@ -134,9 +134,9 @@ def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> F
             id=case.item,
             criterion=case.criterion,
             group=case.item,
-            labels=tuple([AnnotatorLabel(annotator=one.annotator, label=one.label == "pass") for one in told]),
+            labels=tuple([AnnotatorLabel(annotator=one.annotator, label=one.label == "pass") for one in own_labels]),
         )
         for case in cases
-        if (told := case.counted)
+        if (own_labels := case.counted)
     ]
     return compute_human_figures(items, Resampling(draws))

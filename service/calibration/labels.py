@@ -257,9 +257,7 @@ def _read_head(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
     if missing:
         raise InputError.at("line 1", f"no column {', '.join(missing)}")
     if unknown or len(set(head)) < len(head):
-        raise InputError.at(
-            "line 1", f"unknown columns: {', '.join(unknown)}" if unknown else "a column stands there twice"
-        )
+        raise InputError.at("line 1", f"unknown columns: {', '.join(unknown)}" if unknown else "a column appears twice")
     return head
 
 

@@ -10,11 +10,14 @@ from service.calibration.figures import FigureRow, Measure, Resampling
 from service.stats.resampling import compute_intervals
 from service.stats.tallies import Floats, LabelTally, TallyRows
 
-Figure = Callable[[LabelTally], float | None]
+TallyFigure = Callable[[LabelTally], float | None]
 
 
 def compute_differences(
-    a: Sequence[FigureRow], b: Sequence[FigureRow], figures: Mapping[str, tuple[Figure, Figure]], resampling: Resampling
+    a: Sequence[FigureRow],
+    b: Sequence[FigureRow],
+    figures: Mapping[str, tuple[TallyFigure, TallyFigure]],
+    resampling: Resampling,
 ) -> dict[str, Measure]:
     """Compute each figure of b minus that of a. The rows are of the same items in the same order; which order does not matter.
 

@@ -43,11 +43,11 @@ class PredictionBasis(FrozenModel):
 
 _CHANGES = {
     "labels": "the labelled set has changed",
-    "rubric": "the rubric is another",
+    "rubric": "the rubric is a different one",
     "judges": "a judge has changed",
-    "model": "another model is set",
-    "api_base": "the model is at another address",
-    "assembly": "this version of callgrade puts questions otherwise",
+    "model": "a different model is set",
+    "api_base": "the model is at a different address",
+    "assembly": "this version of callgrade asks questions differently",
 }
 
 
@@ -103,7 +103,7 @@ def _check_basis(out: Path, basis: PredictionBasis, *, empty: bool) -> None:
         _write_basis(basis_path, basis)
         return
     if not basis_path.exists():
-        raise InputError.at(str(out), "stands there already and was not begun by this command; name another file")
+        raise InputError.at(str(out), "already exists and was not started by this command; name another file")
     try:
         before = PredictionBasis.model_validate_json(basis_path.read_bytes())
     except ValidationError:
@@ -112,7 +112,8 @@ def _check_basis(out: Path, basis: PredictionBasis, *, empty: bool) -> None:
     if changed:
         raise InputError.at(
             str(out),
-            f"was begun otherwise, and cannot go on: {', '.join(changed)}. Name another file, or remove it and {basis_path.name}",
+            f"was started differently and cannot be resumed: {', '.join(changed)}. "
+            f"Name another file, or remove it and {basis_path.name}",
         )
 
 

@@ -16,7 +16,7 @@ from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import Report, ReportOutcome
 from service.core.rubric import CompiledCriterion, Criterion, Rubric
-from service.errors import NOBODY_THERE, InputError
+from service.errors import SETUP_CAUSES, InputError
 
 DECIDED_BY_CODE = "code decides it, and nobody is asked"
 
@@ -74,7 +74,7 @@ def read_prediction(
     outcomes = list_outcomes(report, answer_id.criterion)
     if not outcomes and steps is not None and not steps:
         return UnansweredItem(
-            answer_id, "its last message makes no call, and the judge is asked of calls", nothing_to_ask=True
+            answer_id, "its last message makes no call, and the judge is asked about calls", nothing_to_ask=True
         )
     judged = [one for one in outcomes if isinstance(one, JudgedScore | WithheldJudgement)]
     open_outcomes = [one for one in outcomes if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)]
@@ -84,7 +84,7 @@ def read_prediction(
     if not judged or unanswered:
         reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
         causes = [
-            outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in NOBODY_THERE
+            outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in SETUP_CAUSES
         ]
         if not reasons and outcomes:
             return UnansweredItem(answer_id, DECIDED_BY_CODE, nothing_to_ask=True)

@@ -300,6 +300,11 @@ class CalibrationReport:
     cascades: tuple[CascadeReport, ...] = ()
     stacks: tuple[StackReport, ...] = ()
 
+    @property
+    def all_judges(self) -> tuple[JudgeReport, ...]:
+        """Its judges, then its juries."""
+        return (*self.judges, *[jury.report for jury in self.juries])
+
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRun:

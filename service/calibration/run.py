@@ -135,11 +135,11 @@ def _list_remarks(labels: LabelledSet, recorded: Sequence[JudgePredictions], ben
     for one in recorded:
         unmatched = len(one.raw.keys() - known)
         if unmatched:
-            yield f"{one.name}: {unmatched} predictions are of no labelled item of {one.criterion!r} and were left out"
+            yield f"{one.name}: {unmatched} predictions match no labelled item of {one.criterion!r} and were left out"
     seen = {(bench.criterion, bench.binding) for bench in benches}
     for one in recorded:
         if (one.criterion, one.binding) not in seen and known & one.raw.keys():
-            yield f"{one.name}: no report on {one.criterion!r}, for what it judged leaves nothing to fit or nothing to hold out"
+            yield f"{one.name}: no report on {one.criterion!r}, since what it judged leaves nothing to fit or nothing to hold out"
     for bench in benches:
         if not bench.calibrated:
             yield f"{bench.name}: uncalibrated, for {bench.why}"

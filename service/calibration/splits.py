@@ -28,7 +28,7 @@ def read_split(items: Sequence[LabelledItem]) -> Mapping[str, Split]:
     for item in items:
         known = sides.setdefault(item.group, item.split)
         if item.split is not None and known is not None and known != item.split:
-            raise InputError.at(item.id, f"the group {item.group!r} is wanted on both sides of the split")
+            raise InputError.at(item.id, f"the group {item.group!r} is to be on both sides of the split")
         sides[item.group] = known or item.split
     default_side: Split = "fit" if "test" in sides.values() else "test"
     return {name: side or default_side for name, side in sides.items()}

@@ -1,4 +1,4 @@
-"""Who runs a command, for the audit log."""
+"""The user who runs a command, for the audit log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import socket
 from service.store.access.audit import Actor
 
 
-def this_user() -> Actor:
-    """The user whose process this is, by the machine's own list, and the machine's name."""
+def find_user() -> Actor:
+    """Return the user who runs this process, and the host name."""
     uid = os.getuid()
     try:
         name = pwd.getpwuid(uid).pw_name
-    except KeyError:  # in a container nobody may have listed it
+    except KeyError:  # a container's user database may lack it
         name = str(uid)
     return Actor(f"user {name}", socket.gethostname())

@@ -1,4 +1,4 @@
-"""The command line: what is said of all commands, and those that there are."""
+"""The typer application: its help, its common options and all commands."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from service.cli.command import add_commands
 
 app = typer.Typer(
     name="callgrade",
-    help="Scores what language models do with tools: decide, select, build arguments, integrate the result.",
-    epilog="Exit codes: 0 passed; 1 a fault of callgrade; 2 a verdict is fail; 3 undecided, a verdict is abstain; "
-    "4 configuration or usage; 5 input data.",
+    help="Score what language models do with tools: decide, select, build arguments, integrate the result.",
+    epilog="Exit codes: 0 passed; 1 a bug in callgrade; 2 failed; 3 undecided (a verdict is abstain); "
+    "4 wrong configuration or usage; 5 bad input data.",
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def _version(value: bool) -> None:  # noqa: FBT001 (typer calls it so)
+def _version(value: bool) -> None:  # noqa: FBT001 (typer passes it by position)
     if value:
         typer.echo(f"callgrade {__version__}")
         raise typer.Exit
@@ -35,7 +35,7 @@ def _version(value: bool) -> None:  # noqa: FBT001 (typer calls it so)
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001, FBT002 (its callback uses it)
+    version: Annotated[  # noqa: ARG001, FBT002 (the callback uses it)
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
@@ -47,19 +47,19 @@ add_commands(app, commands)
 
 
 def run_app(words: Sequence[str]) -> int | None:
-    """Runs a command; what typer raises is left to the caller.
+    """Run a command; the caller handles what typer raises.
 
-    Only what the first word names is built, where it names something: to build all takes longer than many a command.
+    Builds only the command or group that the first word names: building all of them takes longer than many commands run.
     """
     names = {one.name for one in (*app.registered_commands, *app.registered_groups)}
     first = next(iter(words), None)
-    built = _build(first if first in names else None)
-    return built.main(list(words), prog_name="callgrade", standalone_mode=False)
+    group = _build(first if first in names else None)
+    return group.main(list(words), prog_name="callgrade", standalone_mode=False)
 
 
 @cache
 def _build(name: str | None) -> TyperGroup:
-    """The command line with one command or group, or whole."""
+    """Build the command line with one command or group, or with all of them."""
     if name is None:
         return get_group(app)
     part = copy(app)

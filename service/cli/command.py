@@ -1,7 +1,7 @@
-"""What makes a function a command, and where commands are found: each is a module of `service.cli.commands`, named as its file.
+"""The decorator that makes a function a command, and the discovery of commands in `service.cli.commands`.
 
-A package there is a group of commands; one without a `GROUP` holds what several groups share. Such a module is imported to
-show its options, so what is heavy is imported within functions.
+Each command is a module there and takes its file's name. A package is a group of commands; one without a `GROUP` holds
+commands that several groups share. Help imports these modules, so they import heavy libraries inside functions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., int])
 
 @dataclass(frozen=True, slots=True)
 class CommandGroup:
-    """What the `GROUP` of a package says: its place among the groups, and what stands in `--help`."""
+    """A package's `GROUP`: its place among the groups and its text in `--help`."""
 
     place: int
     help: str
@@ -28,7 +28,7 @@ class CommandGroup:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A function as a command. `helps`: of one that several groups share, what stands in `--help` of each."""
+    """A function as a command. `helps` holds, for a command that several groups share, its help text in each."""
 
     name: str
     place: int
@@ -37,13 +37,13 @@ class Command:
 
 
 _COMMANDS: dict[str, Command] = {}
-"""By module."""
+"""Commands by the name of their module."""
 
 
 def command(place: int, **helps: str) -> Callable[[F], F]:
-    """Makes a function the command of its module, at a place among those of its group. Its docstring is its help.
+    """Make a function the command of its module, at a place among the commands of its group. Its docstring is its help.
 
-    `helps`: the groups that share it, with the help in each.
+    `helps`: for a shared command, its help text in each group that has it.
     """
 
     def register(body: F) -> F:
@@ -55,7 +55,7 @@ def command(place: int, **helps: str) -> Callable[[F], F]:
 
 
 def add_commands(app: typer.Typer, package: ModuleType) -> None:
-    """Adds every command of a package, and every group with its own, each in its place."""
+    """Add every command of a package, and every group with its own commands, each in its place."""
     modules = import_all(package)
     own = [_get_command(module) for module in modules if not _is_package(module)]
     packages = [module for module in modules if _is_package(module)]
@@ -66,9 +66,9 @@ def add_commands(app: typer.Typer, package: ModuleType) -> None:
     _add(app, own)
     for group, module in sorted(groups, key=lambda one: one[0].place):
         name = module.__name__.rpartition(".")[2]
-        below = _build_group(group)
-        _add(below, [*_list_commands(module), *[one for one in shared if name in one.helps]], group=name)
-        app.add_typer(below, name=name)
+        group_app = _build_group(group)
+        _add(group_app, [*_list_commands(module), *[one for one in shared if name in one.helps]], group=name)
+        app.add_typer(group_app, name=name)
 
 
 def _list_commands(package: ModuleType) -> Iterator[Command]:

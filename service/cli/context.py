@@ -1,4 +1,4 @@
-"""What every command starts from: the settings of the environment."""
+"""Every command starts here: it reads the settings from the environment."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def read_settings() -> Settings:
-    """The settings; SettingsError where one cannot be used. One that nobody knows is warned of: a misspelling most likely."""
+    """Read the settings and warn about unknown names, which are most likely misspelt. SettingsError for one that is invalid."""
     from service.settings import Settings  # noqa: PLC0415 (every command imports this module)
 
     settings = Settings.from_env(os.environ)
     for name in settings.unknown:
-        warn(f"{name} is no setting of callgrade")
+        warn(f"{name} is not a callgrade setting")
     return settings

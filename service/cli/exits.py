@@ -1,58 +1,57 @@
-"""Exit codes, and which error gets which."""
+"""Exit codes, and which error maps to which."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
-from service.errors import NOBODY_THERE, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
+from service.errors import SETUP_CAUSES, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
 from service.reporting.escaping import escape_unprintable
 
-NO_JUDGE = {
+ABSENT_JUDGE_REASONS = {
     "unauthorized": "no key that its provider accepts; expected CALLGRADE_JUDGE_API_KEY or the provider's own variable",
     "unknown_model": "its provider has no model of that name; expected another CALLGRADE_JUDGE_MODEL",
     "unreachable": "nobody answers at its address; expected CALLGRADE_JUDGE_API_BASE or the network to be right",
 }
-"""What is wrong where every question to a judge ends so, by the cause."""
+"""What is wrong when every question to a judge ends with the same cause, by that cause."""
 
-SHOWN = 10
-"""How many places of one error are told at most."""
+MAX_SHOWN_PROBLEMS = 10
+"""How many problems of one error are printed."""
 
 
 class ExitCode(IntEnum):
-    """What the process says of a run."""
+    """How a command ended."""
 
     PASSED = 0
     INTERNAL = 1
     FAILED = 2
-    """A verdict is `fail`, or the mean score lies below what was asked for; a batch came to another end than it should."""
+    """A verdict is `fail`, the mean score is below the required one, or a batch did not complete."""
     UNDECIDED = 3
-    """A verdict is `abstain`, or no trace got one; an assertion depends on what is open."""
+    """A verdict is `abstain`, no trace got a verdict, or an assertion depends on open questions."""
     CONFIG = 4
-    """An unknown rubric, a rubric or setting that cannot be used, a command that was called wrongly; a judge that was asked and
-    answered nothing at all."""
+    """An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all."""
     DATA = 5
     """Input that cannot be read or scored."""
     INTERRUPTED = 130
     CLOSED = 141
-    """Whoever read the output stopped reading."""
+    """The reader of the output closed the pipe."""
 
 
 def get_exit_code(error: CallgradeError) -> ExitCode:
-    """The exit code of an error that ends the run.
+    """Return the exit code for an error that ends the run.
 
     >>> get_exit_code(SettingsError.at("CALLGRADE_PORT", "expected a number")), get_exit_code(InputError.at("", "no"))
     (<ExitCode.CONFIG: 4>, <ExitCode.DATA: 5>)
     """
     if isinstance(error, RubricError | SettingsError):
         return ExitCode.CONFIG
-    if isinstance(error, JudgeDownError) and error.cause in NOBODY_THERE:
+    if isinstance(error, JudgeDownError) and error.cause in SETUP_CAUSES:
         return ExitCode.CONFIG
     return ExitCode.DATA if isinstance(error, InputError) else ExitCode.INTERNAL
 
 
 def describe_error(error: CallgradeError, *, where: str = "") -> str:
-    """The error for a person: one line, or a line for each of several places.
+    """Render an error for a person: one line, or one per problem where it has several.
 
     >>> describe_error(InputError.at("/trace", "missing"), where="a.json:3")
     'a.json:3: /trace: missing'
@@ -67,12 +66,12 @@ def describe_error(error: CallgradeError, *, where: str = "") -> str:
 
 
 def _list_lines(problems: tuple[Problem, ...]) -> Iterator[str]:
-    for problem in problems[:SHOWN]:
+    for problem in problems[:MAX_SHOWN_PROBLEMS]:
         yield escape_unprintable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
-    if len(problems) > SHOWN:
-        yield f"and {len(problems) - SHOWN} more"
+    if len(problems) > MAX_SHOWN_PROBLEMS:
+        yield f"and {len(problems) - MAX_SHOWN_PROBLEMS} more"
 
 
 def join_words(words: Iterable[str]) -> str:
-    """Words with commas between them, `-` for none."""
+    """Join words with commas; `-` for none."""
     return ", ".join(words) or "-"

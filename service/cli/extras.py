@@ -1,4 +1,4 @@
-"""What is not installed: which extra of callgrade brings a module that a command needs."""
+"""Missing optional dependencies: which extra of callgrade installs the module that a command needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from service.errors import InputError, SettingsError
 
 
 def explain_missing(error: ModuleNotFoundError) -> InputError | None:
-    """The error for a person, where the module comes with an extra; None where it is one that should be there."""
+    """Build an error that names the extra which installs the module; None if no extra does, which is a fault of ours."""
     module = (error.name or "").partition(".")[0]
     extra = _read_extras().get(module)
     if extra is None:
@@ -17,11 +17,11 @@ def explain_missing(error: ModuleNotFoundError) -> InputError | None:
 
 
 def _read_extras() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 (an eighth of the time of `--help`)
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 (importing it takes an eighth of `--help`)
 
     try:
-        listed = requires("callgrade") or []
+        requirements = requires("callgrade") or []
     except PackageNotFoundError:
         return {}
-    found = [re.match(r"""([\w.-]+).*\bextra == ['"](\w+)['"]""", one) for one in listed]
-    return {one[1].lower().replace("-", "_"): one[2] for one in found if one}
+    matches = [re.match(r"""([\w.-]+).*\bextra == ['"](\w+)['"]""", one) for one in requirements]
+    return {match[1].lower().replace("-", "_"): match[2] for match in matches if match}

@@ -1,4 +1,4 @@
-"""From files to requests: which records there are, in which format, and what the command line says of all of them."""
+"""Turn files into requests: find the records, guess their format, and apply what the command line says to all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 from pydantic import JsonValue, TypeAdapter
 
 from service.cli.context import read_settings
-from service.cli.rendering.console import plural, say
+from service.cli.rendering.console import pluralize, say
 from service.core.models.kinds import DEFERRED
 from service.core.models.validation import validate
 from service.core.report import JudgeMode
@@ -46,29 +46,29 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class InputChoices:
-    """A record that became a request; `bare` where it is a trace without a request around it."""
+class RecordRequest:
+    """A record as a request; `bare` if the record is a trace without a request around it."""
 
     place: RecordPlace
     request: ScoreRequest
     bare: bool
     body: dict[str, JsonValue]
-    """What the record says of the request; the command line has its say in `request` alone."""
+    """The request as the record states it; the command line's options are in `request` alone."""
     name: str | None = None
-    """The `custom_id` of a line of a batch. It is no part of the request, here as there."""
+    """The `custom_id` of a batch line. It is not part of the request, as in batches."""
     repeat: int = 0
-    """Which time the same is scored, from 0."""
+    """Which repetition of the same record this is, from 0."""
 
     def refuse(self, error: InputError) -> Refusal:
-        """The record as one that cannot be scored after all."""
+        """Build the refusal of a record that turns out not to be scorable."""
         return Refusal(self.place, locate_error(error, self.place, bare=self.bare))
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The files of one command with what it says of them.
+    """The input files of one command and the options that apply to all of them.
 
-    `guessed` counts the formats that were guessed so far, `left_out` the traces that have nothing to score.
+    `guessed` counts the formats guessed so far; `left_out` counts, by reason, the traces with nothing to score.
     """
 
     settings: Settings
@@ -82,8 +82,8 @@ class Inputs:
     guessed: Counter[str] = field(default_factory=Counter[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
 
-    def __iter__(self) -> Iterator[InputChoices | Refusal]:
-        """A request for every record, in order, or why there is none."""
+    def __iter__(self) -> Iterator[RecordRequest | Refusal]:
+        """Yield a request or a refusal for every record, in order."""
         for record in read_records(self.files, self.limits, left_out=self.left_out, named=self.format):
             yield (
                 Refusal(record.place, locate_error(record.error, record.place))
@@ -93,31 +93,31 @@ class Inputs:
 
     @property
     def asks_judges(self) -> bool:
-        """Whether judges are asked of records that do not say."""
-        said = self.judges or self.engine.judges
-        return self.engine.judging is not None and said not in ("off", "cached")
+        """Whether judges are asked about records that do not set `judges`."""
+        mode = self.judges or self.engine.judges
+        return self.engine.judging is not None and mode not in ("off", "cached")
 
-    def tell_guesses(self) -> None:
-        """Says on standard error which formats were guessed, and what was left out."""
-        tell_guesses(self.guessed, self.left_out)
+    def print_guesses(self) -> None:
+        """Print on standard error which formats were guessed and what was left out."""
+        print_guesses(self.guessed, self.left_out)
 
-    def _build_request(self, record: TraceRecord) -> InputChoices | Refusal:
+    def _build_request(self, record: TraceRecord) -> RecordRequest | Refusal:
         bare = is_bare(record)
         try:
             name, body = _split_custom_id(build_body(record, named=self.format, guessed=self.guessed))
-            return InputChoices(record.place, self.build_request(body), bare, body, name)
+            return RecordRequest(record.place, self.build_request(body), bare, body, name)
         except InputError as error:
             return Refusal(record.place, locate_error(error, record.place, bare=bare))
 
     def build_request(self, body: JsonValue) -> ScoreRequest:
-        """The request in the body of an `Asked`, with what the command line says of it."""
-        said = {"rubric": self.rubric, "expected": self.expected}
-        over = {name: value for name, value in said.items() if value is not None}
-        told = cast("dict[str, JsonValue]", body)
+        """Build the request in the `body` of a `RecordRequest`, overridden by the command line's options."""
+        options = {"rubric": self.rubric, "expected": self.expected}
+        overrides = {name: value for name, value in options.items() if value is not None}
+        fields = cast("dict[str, JsonValue]", body)
         if self.judges is not None:
-            told = {"judges": self.judges, **told}
-        request = read_request({name: value for name, value in told.items() if name not in over})
-        return request.model_copy(update=over) if over else request
+            fields = {"judges": self.judges, **fields}
+        request = read_request({name: value for name, value in fields.items() if name not in overrides})
+        return request.model_copy(update=overrides) if overrides else request
 
 
 def read_inputs(
@@ -128,14 +128,14 @@ def read_inputs(
     input_format: str = "auto",
     judges: JudgeMode | None = None,
 ) -> Inputs:
-    """The inputs of a command. RubricError, SettingsError and InputError for what it names and cannot be used.
+    """Read the inputs of a command. RubricError, SettingsError or InputError for an option that cannot be used.
 
-    `judges`: how judges are asked of records that do not say.
+    `judges`: how judges are asked about records that do not set `judges` themselves.
     """
     settings = read_settings()
     if judges not in (None, "off") and not settings.judge_model:
-        message = f"--judges {judges} asks one; expected its name, as in openai/gpt-5-mini"
-        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", f"no judge model is set, and {message}")
+        message = f"no judge model is set, and --judges {judges} needs one; expected a name such as openai/gpt-5-mini"
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
     engine = build_engine(settings)
     limits = build_limits(settings)
     return Inputs(
@@ -151,10 +151,10 @@ def read_inputs(
 
 
 def find_rubric(registry: Registry, choice: str) -> Rubric:
-    """The rubric of an id, or of a file."""
+    """Find a rubric by its id or file name. InputError, with the place in the file, if it is unknown or invalid."""
     path = Path(choice)
     if not names_file(choice):
-        return _find_rubric(registry, choice)
+        return _find_rubric_by_id(registry, choice)
     try:
         return registry.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
     except InputError as error:
@@ -162,11 +162,11 @@ def find_rubric(registry: Registry, choice: str) -> Rubric:
 
 
 def names_file(choice: str) -> bool:
-    """Whether a rubric is named by its file: it ends in .yaml, .yml or .json, or has a folder before its name."""
+    """Whether a rubric is named by file: the name ends in .yaml, .yml or .json, or includes a folder."""
     return Path(choice).suffix in {".yaml", ".yml", ".json"} or Path(choice).name != choice
 
 
-def _find_rubric(registry: Registry, choice: str) -> Rubric:
+def _find_rubric_by_id(registry: Registry, choice: str) -> Rubric:
     try:
         return registry.find(choice)
     except InputError as error:
@@ -174,7 +174,7 @@ def _find_rubric(registry: Registry, choice: str) -> Rubric:
 
 
 def read_text(path: Path, option: str) -> str:
-    """The text of a file that the command line names; a usage error where it cannot be read."""
+    """Read a text file that an option names; a usage error if it cannot be read."""
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -194,9 +194,9 @@ def _read_expected(path: Path, limits: Limits) -> object:
 def read_records(
     files: Iterable[Path], limits: Limits, *, left_out: Counter[str], named: str | None = None
 ) -> Iterator[TraceRecord | BadRecord]:
-    """The records of files, `-` being standard input; spans are put together by their trace, over all of them.
+    """Yield the records of files, `-` being standard input; spans are grouped by trace across all files.
 
-    `named`: the format of records that name none; None where it is guessed.
+    `named`: the format of records that name none; None to guess it.
     """
     records = chain.from_iterable(_scan_file(file, limits) for file in files)
     return group_spans(records, limits, left_out=left_out, named=named)
@@ -209,24 +209,24 @@ def _scan_file(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
 
 
 def _split_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, JsonValue]]:
-    """The name of a line of a batch, and the request in it."""
+    """Separate a batch line's `custom_id` from the request."""
     if "custom_id" not in body:
         return None, body
     name = validate(CUSTOM_ID, body["custom_id"], below="/custom_id")
     return name, {name: value for name, value in body.items() if name != "custom_id"}
 
 
-def tell_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
-    """Says on standard error which formats were guessed, and what was left out."""
+def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
+    """Print on standard error which formats were guessed and what was left out."""
     if guessed:
-        told = ", ".join(f"{name} ({plural(count, 'trace')})" for name, count in sorted(guessed.items()))
-        say(f"guessed format: {told}")
+        formats = ", ".join(f"{name} ({pluralize(count, 'trace')})" for name, count in sorted(guessed.items()))
+        say(f"guessed format: {formats}")
     for reason, count in sorted(left_out.items()):
-        say(f"left out: {plural(count, 'trace')} {reason}")
+        say(f"left out: {pluralize(count, 'trace')} {reason}")
 
 
 def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:
-    """The error with pointers into the file's record: a bare trace has no `/trace` in it."""
+    """Make the error's pointers relative to the record in the file: a bare trace has no `/trace`."""
     problems = [Problem(place.pointer + (_strip_trace(p.path) if bare else p.path), p.message) for p in error.problems]
     return type(error)(problems)
 

@@ -1,4 +1,4 @@
-"""Signals to a process that waits in an event loop."""
+"""Deliver signals to a process that is waiting in an event loop."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ T = TypeVar("T")
 
 @contextmanager
 def wake_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
-    """A signal wakes the loop that waits: else one that comes just before the wait, or to another thread, is not looked at.
+    """Let a signal wake the waiting loop; otherwise one that arrives just before the wait, or in another thread, goes unnoticed.
 
-    Python notes a signal wherever it arrives, and calls its handler only when the main thread goes on.
+    Python records a signal wherever it arrives, but calls the handler only when the main thread runs again.
     """
     if current_thread() is not main_thread():
         yield
         return
-    heard, told = socket.socketpair()
-    with heard, told:
-        heard.setblocking(False)
-        told.setblocking(False)
-        loop.add_reader(heard, heard.recv, 1024)
-        before = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    receiver, sender = socket.socketpair()
+    with receiver, sender:
+        receiver.setblocking(False)
+        sender.setblocking(False)
+        loop.add_reader(receiver, receiver.recv, 1024)
+        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
             signal.set_wakeup_fd(before)
-            loop.remove_reader(heard)
+            loop.remove_reader(receiver)
 
 
 def complete(work: Coroutine[Any, Any, T]) -> T:
-    """What `asyncio.run` does, and ctrl-C is heard however quiet it is."""
+    """Run a coroutine like `asyncio.run`, but react to Ctrl-C at once, even while the loop is idle."""
     with asyncio.Runner() as runner, wake_by_signals(runner.get_loop()):
         return runner.run(work)

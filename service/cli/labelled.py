@@ -1,4 +1,4 @@
-"""The files of calibration: labelled sets, predictions and reports, each error with its file and place."""
+"""Read the files of calibration: labelled sets, predictions and reports. Errors name the file and the place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REPORT = "report.json"
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The files of a run. Without predictions, those that stand beside the labels are taken."""
+    """The input files of a run. Without `predictions`, those inside the labelled set are used."""
 
     labels: Path
     predictions: Sequence[Path] = ()
@@ -36,8 +36,8 @@ class Sources:
 
 
 def read_labelled(sources: Sources) -> ImportedSet:
-    """The labelled set, with what judges are recorded to have said of it."""
-    file, lines = sources.labels, lines_of(sources.labels, "--labels")
+    """Read the labelled set, with any judge predictions it contains."""
+    file, lines = sources.labels, read_lines(sources.labels, "--labels")
     if file.name.removesuffix(".gz").endswith(".csv"):
         return ImportedSet(read_in_file(file, lambda: read_csv("\n".join(lines), source=file.name)))
     return read_in_file(
@@ -45,19 +45,19 @@ def read_labelled(sources: Sources) -> ImportedSet:
     )
 
 
-def read_predicted(files: Sequence[Path]) -> tuple[Prediction, ...]:
-    """The predictions of all files."""
+def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
+    """Read the predictions of all files."""
     found: list[Prediction] = []
     for file in files:
-        with name_file(file):
-            found += read_predictions(lines_of(file, "--predictions"))
+        with naming_file(file):
+            found += read_predictions(read_lines(file, "--predictions"))
     return tuple(found)
 
 
 def read_run(path: Path) -> CalibrationReport:
-    """The report of a run: `path` is its report.json or the folder that holds it."""
+    """Read the report of a run: `path` is its report.json or the folder that holds it."""
     file = path / REPORT if path.is_dir() else path
-    text = "\n".join(lines_of(file, "REPORT"))
+    text = "\n".join(read_lines(file, "REPORT"))
     try:
         return read_report(text)
     except ValidationError as error:
@@ -66,22 +66,22 @@ def read_run(path: Path) -> CalibrationReport:
 
 
 def read_in_file(file: Path, do: Callable[[], T]) -> T:
-    """What `do` gives; its errors name the file."""
-    with name_file(file):
+    """Call `do` and return its result; an InputError from it names the file."""
+    with naming_file(file):
         return do()
 
 
 @contextmanager
-def name_file(file: Path) -> Generator[None]:
-    """Errors within name the file they are about."""
+def naming_file(file: Path) -> Generator[None]:
+    """Make an InputError raised in the block name the file."""
     try:
         yield
     except InputError as error:
         raise error.in_file(str(file)) from None
 
 
-def lines_of(file: Path, option: str) -> list[str]:
-    """The lines of a file in UTF-8, gzip-compressed or not; a usage error where it cannot be read."""
+def read_lines(file: Path, option: str) -> list[str]:
+    """Read the lines of a UTF-8 file, gzipped or not; a usage error if it cannot be read."""
     try:
         data = file.read_bytes()
         return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8").split("\n")

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands have."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from service.core.models.lazy import lazy
 
 
 class InputFormat(TyperChoice[str]):
-    """`auto`, or a format that intake knows; it is asked when one is read or shown, for it takes its time."""
+    """`auto`, or one of the intake formats. They are looked up only when a format is parsed or shown, because that is slow."""
 
     def __init__(self) -> None:
         self.case_sensitive = True
 
     @lazy
     def choices(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] (worked out late)
-        """What may be given."""
-        from service.intake import FORMATS  # noqa: PLC0415 (likewise)
+        """The accepted values."""
+        from service.intake import FORMATS  # noqa: PLC0415 (slow to import)
 
         return "auto", *FORMATS
 
 
-Files = Annotated[
+FilesArgument = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")
 ]
-Reports = Annotated[
+ReportsArgument = Annotated[
     list[Path],
     typer.Argument(metavar="FILE...", help="Reports as JSON or JSON Lines, also gzipped; - is standard input."),
 ]
 RubricOption = Annotated[
     str | None,
     typer.Option(
-        "--rubric", "-r", metavar="ID|FILE", help="Rubric to score with, whatever a record names. [default: four_step]"
+        "--rubric", "-r", metavar="ID|FILE", help="Rubric for all records, overriding their own. [default: four_step]"
     ),
 ]
 ExpectedOption = Annotated[
@@ -44,7 +44,7 @@ ExpectedOption = Annotated[
         "--expected",
         "-e",
         metavar="FILE",
-        help="What is expected of every trace, whatever a record says; JSON or YAML.",
+        help="Expectation for all records, overriding their own; JSON or YAML.",
     ),
 ]
 FormatOption = Annotated[
@@ -53,9 +53,9 @@ FormatOption = Annotated[
         "--input-format",
         "-i",
         click_type=InputFormat(),
-        help="Format of traces that do not name theirs; auto guesses, and says so.",
+        help="Format of traces that do not name one; auto guesses it and says so.",
     ),
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write. [default: standard output]")
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write to. [default: standard output]")
 ]

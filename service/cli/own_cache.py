@@ -1,4 +1,4 @@
-"""The cache of judgements, opened for one piece of work."""
+"""Open the cache of judgements for one command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeVar
 from service.asking.cache.guard import GuardedCache
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console, plural
+from service.cli.rendering.console import build_console, pluralize
 from service.errors import SettingsError
 from service.settings import Settings
 from service.wiring import build_cache
@@ -18,23 +18,23 @@ T = TypeVar("T")
 
 
 def use_cache(work: Callable[[GuardedCache], Awaitable[T | None]]) -> T:
-    """What the work gives on the cache of the settings; SettingsError naming the setting where it cannot be used."""
+    """Run `work` on the configured cache and return its result; SettingsError, naming the setting, if the cache is unusable."""
     return asyncio.run(_work(read_settings(), work))
 
 
-def tell_removed(count: int) -> ExitCode:
-    """Says how many judgements were removed."""
-    console().print(f"{plural(count, 'judgement')} removed")
+def print_removed(count: int) -> ExitCode:
+    """Print how many judgements were removed."""
+    build_console().print(f"{pluralize(count, 'judgement')} removed")
     return ExitCode.PASSED
 
 
 async def _work(settings: Settings, work: Callable[[GuardedCache], Awaitable[T | None]]) -> T:
     cache = build_cache(settings)
     try:
-        found = await work(cache)
+        result = await work(cache)
     finally:
         await cache.close()
-    if found is None:
-        named = "CALLGRADE_CACHE_URL" if settings.cache_url else "CALLGRADE_HOME"
-        raise SettingsError.at(named, f"the cache at {cache.place} cannot be used")
-    return found
+    if result is None:
+        setting = "CALLGRADE_CACHE_URL" if settings.cache_url else "CALLGRADE_HOME"
+        raise SettingsError.at(setting, f"the cache at {cache.place} cannot be used")
+    return result

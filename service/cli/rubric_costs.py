@@ -1,4 +1,4 @@
-"""What a rubric asks of judges at most: questions for each call, each turn with an answer, and each trace."""
+"""How many questions a rubric asks judges at most: per call, per turn with an answer, and per trace."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from service.core.rubric import Rubric
 
 
 class QuestionCounts(NamedTuple):
-    """Questions, each vote one; those in `spared` are not put where an expectation lets code decide."""
+    """Numbers of questions, counting each vote. Those in `avoidable` are not asked where an expectation lets code decide."""
 
     call: int
     turn: int
     trace: int
-    spared: int
+    avoidable: int
 
 
 def count_questions(rubric: Rubric) -> QuestionCounts:
-    """What the criteria of a rubric ask, as long as code decides nothing. Matchers in words ask one more each."""
+    """Count the questions of a rubric's criteria when code decides none of them. Each matcher in words adds one more."""
     counts: Counter[str] = Counter()
     for criterion in rubric.criteria:
         check = criterion.check
         if isinstance(check, JudgeCheck):
             judge = rubric.judges_by_id[check.judge]
-            asked = judge.votes * max(1, len(judge.models))
-            counts[judge.level] += asked
-            counts["spared"] += asked * (check.unless is not None)
+            questions = judge.votes * max(1, len(judge.models))
+            counts[judge.level] += questions
+            counts["spared"] += questions * (check.unless is not None)
     return QuestionCounts(counts["step"], counts["turn"], counts["trace"], counts["spared"])

@@ -1,4 +1,4 @@
-"""Rubrics as YAML: written, and the line of each place in what was read."""
+"""Write rubrics as YAML, and find the line of a place in a YAML file."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from service.core.rubric import Rubric
 
 
 class _Plain(yaml.SafeDumper):
-    """YAML without anchors, which rubric files may not have."""
+    """Writes YAML without anchors, which rubric files may not contain."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
         return True
 
 
 def render_yaml(rubric: Rubric) -> str:
-    """The rubric as YAML."""
+    """Render a rubric as YAML."""
     return yaml.dump(rubric.model_dump(mode="json"), Dumper=_Plain, sort_keys=False, allow_unicode=True, width=110)
 
 
 Members = dict[str, tuple[yaml.Node, int]]
-"""What stands at each key or index of a node, and in which line."""
+"""The child nodes of a node by key or index, each with its line."""
 
 
 class YamlLines:
-    """The lines of a document, which is read once for all that is asked."""
+    """Line numbers in a YAML document, which is parsed once, on the first question."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._members: dict[int, Members] = {}
 
-    def of(self, path: str) -> int | None:
-        """The line (from 1) of the place a JSON pointer names, or of the last place on the way that is there.
+    def find_line(self, path: str) -> int | None:
+        """Return the line (from 1) of a JSON pointer, or of the deepest part of it that exists.
 
-        >>> YamlLines("id: a\\ncriteria:\\n  - {id: b}\\n").of("/criteria/0/stage")
+        >>> YamlLines("id: a\\ncriteria:\\n  - {id: b}\\n").find_line("/criteria/0/stage")
         3
         """
         try:
@@ -47,16 +47,16 @@ class YamlLines:
             return None
         line: int | None = None
         for part in parts:
-            node, line = self._below(node).get(part, (None, line))
+            node, line = self._list_members(node).get(part, (None, line))
         return line
 
     @lazy
     def _root(self) -> yaml.Node | None:
         return cast("yaml.Node | None", yaml.compose(self._text, Loader=yaml.SafeLoader))  # pyright: ignore[reportUnknownMemberType]
 
-    def _below(self, node: yaml.Node | None) -> Members:
+    def _list_members(self, node: yaml.Node | None) -> Members:
         if id(node) not in self._members:
-            self._members[id(node)] = dict(reversed(list(_members(node))))  # of two keys that are the same the first
+            self._members[id(node)] = dict(reversed(list(_members(node))))  # the first of duplicate keys wins
         return self._members[id(node)]
 
 

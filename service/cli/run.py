@@ -1,4 +1,4 @@
-"""Runs a command and turns whatever went wrong into a line on standard error and an exit code."""
+"""Run a command, and turn any error into a line on standard error and an exit code."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from service.cli.extras import explain_missing
 from service.errors import CallgradeError
 from service.reporting.escaping import escape_unprintable
 
-# What typer raises for a command called wrongly; it has no public name for the class itself.
+# Typer's base class for usage errors, which has no public name.
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 def run(argv: Sequence[str]) -> int:
-    """The exit code of the command in `argv`."""
-    from service.cli.app import run_app  # noqa: PLC0415 (so that its import errors are caught by nobody but the reader)
+    """Run the command in `argv` and return its exit code."""
+    from service.cli.app import run_app  # noqa: PLC0415 (an import error here is no error of the command)
 
-    _speak_everything()
+    _replace_unencodable()
     try:
         return _finish(run_app(argv))
     except Exception as error:
@@ -32,14 +32,14 @@ def run(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except SystemExit as stop:
-        # typer ends the process itself when the reader of the output has gone.
+        # typer exits by itself when the reader of the output closes the pipe.
         if isinstance(stop.__context__, BrokenPipeError):
             return _close_output()
         raise
 
 
 def _finish(code: int | None) -> int:
-    """Flushing here shows a closed pipe while it can still be told from an error of ours."""
+    """Flush, so that a closed pipe shows up here, where it is not mistaken for an error of ours."""
     sys.stdout.flush()
     return code or ExitCode.PASSED
 
@@ -50,25 +50,25 @@ def _handle_failure(error: Exception) -> int:
     if isinstance(error, ModuleNotFoundError):
         error = explain_missing(error) or error
     if isinstance(error, CallgradeError):
-        _say(describe_error(error))
+        _print_error(describe_error(error))
         return get_exit_code(error)
     if isinstance(error, USAGE_ERROR):
-        _say(escape_unprintable(getattr(error, "format_message", error.__str__)()))
-        called = getattr(getattr(error, "ctx", None), "command_path", "callgrade")
-        print(f"{called} --help tells how it is called.", file=sys.stderr)  # noqa: T201
+        _print_error(escape_unprintable(getattr(error, "format_message", error.__str__)()))
+        command = getattr(getattr(error, "ctx", None), "command_path", "callgrade")
+        print(f"See {command} --help.", file=sys.stderr)  # noqa: T201
         return ExitCode.CONFIG
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-    _say(escape_unprintable(f"this is a fault of callgrade: {type(error).__name__}: {error}{notes}"))
-    print("CALLGRADE_DEBUG=1 shows where.", file=sys.stderr)  # noqa: T201
+    _print_error(escape_unprintable(f"this is a bug in callgrade: {type(error).__name__}: {error}{notes}"))
+    print("Set CALLGRADE_DEBUG=1 to see the traceback.", file=sys.stderr)  # noqa: T201
     return ExitCode.INTERNAL
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     print(f"error: {text}", file=sys.stderr)  # noqa: T201
 
 
-def _speak_everything() -> None:
-    """No character of a trace can end the run because the terminal's encoding lacks it."""
+def _replace_unencodable() -> None:
+    """Replace characters that the terminal's encoding lacks, so that no trace can end the run."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -76,7 +76,7 @@ def _speak_everything() -> None:
 
 
 def _close_output() -> int:
-    """Python flushes at exit; with nobody reading, that must go nowhere."""
+    """Send Python's flush at exit to nowhere, since nobody is reading."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return ExitCode.CLOSED

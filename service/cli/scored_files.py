@@ -1,4 +1,4 @@
-"""The traces that reports are of: read again from the files that were scored."""
+"""Read the scored files again, to show each report with its trace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from service.cli.context import read_settings
 from service.cli.inputs import read_records
 from service.cli.rendering.console import say
-from service.cli.reports import Reports
+from service.cli.reports import ReportFiles
 from service.core.report import Report
 from service.errors import InputError
 from service.reading.bare_traces import build_body
@@ -25,44 +25,40 @@ class _Record(NamedTuple):
 
     names: frozenset[str]
     sent: SentTrace | None
-    """None: it cannot be read, or no report is shown that may be of it."""
+    """The record's contents; None if it cannot be read or no shown report may belong to it."""
 
 
-def find_sent(
-    found: Reports, files: Sequence[Path], whole: frozenset[int], named: str | None
+def find_scored_traces(
+    reports: ReportFiles, files: Sequence[Path], whole: frozenset[int], named: str | None
 ) -> dict[int, ScoredTrace]:
-    """By the position of a report among those read, what it is of, for those at `whole`.
+    """Find the traces of the reports at the positions `whole`, by position.
 
-    A report belongs to the record of its name (that of a line of a batch, else the trace's id) if there is one of that name, and
-    else to the record at its place, where as many were scored and its id is no other. How many fit none
-    is told on standard error.
+    A report belongs to the one record with its name (its `custom_id` in a batch, else the trace id). If no record has that
+    name, it belongs to the record at the same place, provided that there are as many records as reports and the ids do not
+    differ. Prints on standard error how many reports match no trace.
     """
-    names, places = {found.names[n] for n in whole} - {""}, {found.positions[n] for n in whole}
+    names, places = {reports.names[n] for n in whole} - {""}, {reports.positions[n] for n in whole}
     records = list(_read_records(files, named, names, places))
     by_name: dict[str, list[int]] = {}
     for n, record in enumerate(records):
         for name in record.names:
             by_name.setdefault(name, []).append(n)
-    in_place = len(records) == len(found.read) + len(found.refused)
+    in_place = len(records) == len(reports.reports) + len(reports.refused)
     paired: dict[int, ScoredTrace] = {}
     for n in sorted(whole):
-        place = _choose_record(by_name.get(found.names[n], []), found.positions[n], in_place=in_place)
+        place = _choose_record(by_name.get(reports.names[n], []), reports.positions[n], in_place=in_place)
         sent = None if place is None else records[place].sent
-        if sent is not None and (found.names[n] in by_name or not _is_another(sent, found.read[n])):
-            paired[n] = ScoredTrace(found.read[n], *sent, name=found.names[n])
+        if sent is not None and (reports.names[n] in by_name or not _is_another(sent, reports.reports[n])):
+            paired[n] = ScoredTrace(reports.reports[n], *sent, name=reports.names[n])
     if len(paired) < len(whole):
         alone = len(whole) - len(paired)
-        told = (
-            "report fits no trace of --traces, and shows"
-            if alone == 1
-            else "reports fit no trace of --traces, and show"
-        )
-        say(f"{alone} {told} the report alone")
+        text = "report matches no trace" if alone == 1 else "reports match no trace"
+        say(f"{alone} {text} in --traces and will be shown without one")
     return paired
 
 
 def _is_another(sent: SentTrace, report: Report) -> bool:
-    """Whether both have an id, and not the same."""
+    """Whether both have an id and the two differ."""
     return None not in (sent.trace.id, report.trace_id) and sent.trace.id != report.trace_id
 
 
@@ -73,11 +69,11 @@ def _choose_record(by_name: Sequence[int], place: int, *, in_place: bool) -> int
 
 
 def _read_records(files: Sequence[Path], named: str | None, names: set[str], places: set[int]) -> Iterator[_Record]:
-    """All records in order; those that are asked for by name or place with what they hold."""
+    """Yield all records in order, with contents only for those with a name in `names` or a place in `places`."""
     records = read_records(files, build_limits(read_settings()), left_out=Counter(), named=named)
     for n, record in enumerate(records):
-        found = _Record(frozenset(), None) if isinstance(record, BadRecord) else _read_record(record, named)
-        yield found if found.names & names or n in places else found._replace(sent=None)
+        contents = _Record(frozenset(), None) if isinstance(record, BadRecord) else _read_record(record, named)
+        yield contents if contents.names & names or n in places else contents._replace(sent=None)
 
 
 def _read_record(record: TraceRecord, named: str | None) -> _Record:
@@ -85,6 +81,6 @@ def _read_record(record: TraceRecord, named: str | None) -> _Record:
         body = build_body(record, named=named, guessed=Counter())
         name = body.pop("custom_id", None)
         sent = read_sent(body)
-    except InputError:  # it could not be scored either
+    except InputError:  # it was not scored either
         return _Record(frozenset(), None)
     return _Record(frozenset([one for one in (name, sent.trace.id) if isinstance(one, str) and one]), sent)

@@ -1,4 +1,4 @@
-"""Scoring a run of records: a report or a refusal for each, in order, several of those that wait for judges at once."""
+"""Score a run of records: a report or a refusal for each, in order. Records that wait for judges overlap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 from time import perf_counter
 
-from service.cli.inputs import InputChoices, Inputs, Refusal
+from service.cli.inputs import Inputs, RecordRequest, Refusal
 from service.cli.interrupts import wake_by_signals
 from service.core.report import Report
 from service.engine import Engine
@@ -23,49 +23,49 @@ from service.reporting.summary.repeats import TASK
 
 @dataclass(frozen=True, slots=True)
 class ScoredRecord:
-    """A record that was scored; `number` is its position in the run, from 1, `seconds` what scoring it took."""
+    """A scored record; `number` is its position in the run, from 1, and `seconds` the time that scoring took."""
 
     number: int
     place: RecordPlace
-    request: InputChoices
+    request: RecordRequest
     report: Report
     seconds: float = 0.0
 
     @property
     def name(self) -> str:
-        """What the trace is called: as the line of a batch says, else its id, else its number."""
+        """The trace's name: the `custom_id` of a batch line, else the trace id, else the record's number."""
         return self.request.name or self.report.trace_id or f"#{self.number}"
 
     @property
     def trial(self) -> str | None:
-        """Which of several runs of one case it is."""
+        """Which of several runs of one case this is."""
         return self.report.tags.get(TRIAL)
 
 
 Result = ScoredRecord | Refusal
 
-TOGETHER = 64
-"""How many records that somebody must be waited for are worked on at once."""
+MAX_IN_FLIGHT = 64
+"""How many records wait for judges at once."""
 
 
 def score_records(inputs: Inputs, *, repeats: int = 1) -> Iterator[Result]:
-    """The result of every record, in order, each `repeats` times: tagged `trial` from 1 on, and `task` by its name.
+    """Yield the result of every record, in order, each `repeats` times, then tagged `trial` (from 1) and `task` (its name).
 
-    A result comes as soon as it and those before it are there.
+    Yields a result as soon as it and all before it are ready.
     """
     waiting: deque[Result | asyncio.Task[Result]] = deque()
-    # One loop for all: connections to judges and to their cache belong to it.
+    # One loop for the whole run, because connections to judges and to the cache belong to it.
     with asyncio.Runner() as loop, wake_by_signals(loop.get_loop()):
-        for number, asked in enumerate(_repeat(inputs, repeats), start=1):
-            waiting.append(_begin(number, asked, inputs, loop))
-            while waiting and (len(waiting) >= TOGETHER or not isinstance(waiting[0], asyncio.Task)):
+        for number, record in enumerate(_repeat(inputs, repeats), start=1):
+            waiting.append(_start(number, record, inputs, loop))
+            while waiting and (len(waiting) >= MAX_IN_FLIGHT or not isinstance(waiting[0], asyncio.Task)):
                 yield _wait(waiting.popleft(), loop)
         while waiting:
             yield _wait(waiting.popleft(), loop)
         loop.run(inputs.engine.close())
 
 
-def _repeat(records: Iterable[InputChoices | Refusal], repeats: int) -> Iterator[InputChoices | Refusal]:
+def _repeat(records: Iterable[RecordRequest | Refusal], repeats: int) -> Iterator[RecordRequest | Refusal]:
     for number, record in enumerate(records, start=1):
         if repeats == 1 or isinstance(record, Refusal):
             yield record
@@ -73,19 +73,19 @@ def _repeat(records: Iterable[InputChoices | Refusal], repeats: int) -> Iterator
         yield from (_mark_trial(record, number, n) for n in range(repeats))
 
 
-def _mark_trial(record: InputChoices, number: int, repeat: int) -> InputChoices:
+def _mark_trial(record: RecordRequest, number: int, repeat: int) -> RecordRequest:
     trace = record.body.get("trace")
     name = record.name or str((isinstance(trace, dict) and trace.get("id")) or f"#{number}")
     tags = {TASK: name, **record.request.tags, TRIAL: str(repeat + 1)}
     return replace(record, request=record.request.model_copy(update={"tags": tags}), repeat=repeat)
 
 
-def _begin(
-    number: int, asked: InputChoices | Refusal, inputs: Inputs, loop: asyncio.Runner
+def _start(
+    number: int, record: RecordRequest | Refusal, inputs: Inputs, loop: asyncio.Runner
 ) -> Result | asyncio.Task[Result]:
-    if isinstance(asked, Refusal) or not _waits(asked, inputs.engine):
-        return _grade(number, asked, inputs)
-    return loop.get_loop().create_task(_grade_later(number, asked, inputs))
+    if isinstance(record, Refusal) or not _waits(record, inputs.engine):
+        return _score(number, record, inputs)
+    return loop.get_loop().create_task(_score_later(number, record, inputs))
 
 
 def _wait(result: Result | asyncio.Task[Result], loop: asyncio.Runner) -> Result:
@@ -97,10 +97,9 @@ def _wait(result: Result | asyncio.Task[Result], loop: asyncio.Runner) -> Result
 
 @contextmanager
 def _hold_interrupts(task: asyncio.Task[Result], loop: asyncio.AbstractEventLoop) -> Generator[None]:
-    """Ctrl-C cancels the task and is raised here, once the loop has stopped.
+    """Let Ctrl-C cancel the task, and raise KeyboardInterrupt once the loop has stopped.
 
-    Raised where it finds the loop, it could end a task that nobody waits for, or leave an order to stop in the loop that
-    ends the closing of it.
+    Raised inside the loop, it could end a task that nobody awaits, or leave the loop a stop request that cuts off its closing.
     """
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
         yield
@@ -121,40 +120,40 @@ def _hold_interrupts(task: asyncio.Task[Result], loop: asyncio.AbstractEventLoop
             raise KeyboardInterrupt
 
 
-def _waits(record: InputChoices, engine: Engine) -> bool:
+def _waits(record: RecordRequest, engine: Engine) -> bool:
     try:
-        return engine.waits(record.request)
+        return engine.must_wait(record.request)
     except InputError:
-        return False  # told where it is scored
+        return False  # scoring will report the error
 
 
-async def _grade_later(position: int, asked: InputChoices, inputs: Inputs) -> Result:
-    with _note_place(asked):
+async def _score_later(position: int, record: RecordRequest, inputs: Inputs) -> Result:
+    with _note_place(record):
         start = perf_counter()
         try:
-            report = await inputs.engine.answer_async(asked.request, repeat=asked.repeat)
+            report = await inputs.engine.answer_async(record.request, repeat=record.repeat)
         except InputError as error:
-            return asked.refuse(error)
-        return ScoredRecord(position, asked.place, asked, report, perf_counter() - start)
+            return record.refuse(error)
+        return ScoredRecord(position, record.place, record, report, perf_counter() - start)
 
 
-def _grade(position: int, asked: InputChoices | Refusal, inputs: Inputs) -> Result:
-    if isinstance(asked, Refusal):
-        return asked
-    with _note_place(asked):
+def _score(position: int, record: RecordRequest | Refusal, inputs: Inputs) -> Result:
+    if isinstance(record, Refusal):
+        return record
+    with _note_place(record):
         start = perf_counter()
         try:
-            report = inputs.engine.answer(asked.request)
+            report = inputs.engine.answer(record.request)
         except InputError as error:
-            return asked.refuse(error)
-        return ScoredRecord(position, asked.place, asked, report, perf_counter() - start)
+            return record.refuse(error)
+        return ScoredRecord(position, record.place, record, report, perf_counter() - start)
 
 
 @contextmanager
-def _note_place(asked: InputChoices) -> Generator[None]:
-    """Says of an error of ours at which record it came."""
+def _note_place(record: RecordRequest) -> Generator[None]:
+    """Add the record's place to any unexpected error."""
     try:
         yield
     except Exception as error:
-        error.add_note(f"at {asked.place}{asked.place.pointer}")
+        error.add_note(f"at {record.place}{record.place.pointer}")
         raise

@@ -1,4 +1,4 @@
-"""Each call of the service as data: what is sent, and how the answer is read. Both clients perform the same ones."""
+"""Each call of the service as data: what is sent, and how the answer is read. Both clients perform the same calls."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ T = TypeVar("T")
 AnyJob = Batch | Calibration
 J = TypeVar("J", Batch, Calibration)
 
-QUICK = httpx.Timeout(60.0, connect=10.0)
-AT_LENGTH = httpx.Timeout(900.0, connect=10.0)
-"""A large batch is looked through before it is answered for, and a judge takes its time."""
-SILENCE = httpx.Timeout(45.0, connect=10.0)
-"""A service that is asked for events says something every 15 seconds."""
+SHORT_TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+LONG_TIMEOUT = httpx.Timeout(900.0, connect=10.0)
+"""The service checks a large batch before it answers, and a judge takes its time."""
+EVENTS_TIMEOUT = httpx.Timeout(45.0, connect=10.0)
+"""An event stream sends something every 15 seconds."""
 
-STEP = 2**18
+READ_BYTES = 2**18
 """Bytes that are sent at once."""
-IN_MEMORY = 2**24
-"""Bytes of packed lines that are held before they go to a temporary file."""
+MAX_MEMORY_BYTES = 2**24
+"""Bytes of packed lines that are kept in memory before they go to a temporary file."""
 
 
 @cache
 def get_tls() -> ssl.SSLContext:
-    """Whom connections trust: httpx's own, read once in a process, for it takes longer than many a call."""
+    """Return httpx's own TLS context, built once per process, because that takes longer than many a call."""
     return httpx.create_ssl_context()
 
 
 class ServiceAnswer(NamedTuple):
-    """What came back, and the seconds until it did."""
+    """A response, and the seconds it took."""
 
     response: httpx.Response
     seconds: float
@@ -59,7 +59,7 @@ class ServiceAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServiceCall(Generic[T]):
-    """One request and the reader of its answer. `lines`: gzipped JSON Lines that are sent from their start."""
+    """One request and the reader of its answer. `lines`: gzipped JSON Lines, sent from their start."""
 
     method: str
     path: str
@@ -69,10 +69,10 @@ class ServiceCall(Generic[T]):
     lines: BinaryIO | None = None
     key: str | None = None
     """The Idempotency-Key."""
-    timeout: httpx.Timeout = field(default_factory=lambda: QUICK)
+    timeout: httpx.Timeout = field(default_factory=lambda: SHORT_TIMEOUT)
 
     def build(self) -> dict[str, Any]:
-        """The arguments of httpx's `request`, but for the body of lines."""
+        """Build the arguments of httpx's `request`, without the body of lines."""
         packed = {"content-type": "application/x-ndjson", "content-encoding": "gzip"}
         headers = {} if self.lines is None else packed
         more: dict[str, Any] = {} if self.json is None else {"json": self.json}
@@ -83,7 +83,7 @@ class ServiceCall(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class SubmittedJob(Generic[J]):
-    """A job that was submitted. `earlier`: it was there before, under the same key."""
+    """A job that was submitted. `earlier`: it existed already, under the same key."""
 
     job: J
     earlier: bool
@@ -91,44 +91,46 @@ class SubmittedJob(Generic[J]):
 
 @dataclass(frozen=True, slots=True)
 class JobCalls(Generic[J]):
-    """The calls about one kind of jobs, below its path."""
+    """The calls about one kind of job, below its path."""
 
     path: str
     form: TypeAdapter[J]
-    listed: TypeAdapter[JobList[J]]
+    list_form: TypeAdapter[JobList[J]]
 
     def find(self, name: str) -> ServiceCall[J]:
-        """The job of an id."""
+        """Find a job by its id."""
         return ServiceCall("GET", f"{self.path}/{name}", self._read)
 
     def page(self, options: Mapping[str, str]) -> ServiceCall[JobList[J]]:
-        """Some jobs, newest first."""
-        return ServiceCall("GET", self.path, lambda answer: parse_answer(self.listed, answer.response.content), options)
+        """List some jobs, newest first."""
+        return ServiceCall(
+            "GET", self.path, lambda answer: parse_answer(self.list_form, answer.response.content), options
+        )
 
     def cancel(self, name: str) -> ServiceCall[J]:
-        """Lets a job end."""
+        """Cancel a job."""
         return ServiceCall("POST", f"{self.path}/{name}/cancel", self._read)
 
     def resume(self, name: str, budget_usd: float | None, max_questions: int | None) -> ServiceCall[J]:
-        """Goes on with a paused job."""
+        """Resume a paused job."""
         limits = {"budget_usd": budget_usd, "max_questions": max_questions}
         body = {name: limit for name, limit in limits.items() if limit is not None}
         return ServiceCall("POST", f"{self.path}/{name}/resume", self._read, json=body)
 
     def delete(self, name: str) -> ServiceCall[None]:
-        """Deletes a job that has ended."""
+        """Delete a job that has ended."""
         return ServiceCall("DELETE", f"{self.path}/{name}", lambda _: None)
 
     def fetch(self, name: str, part: str) -> ServiceCall[bytes]:
-        """A part of a job as it stands: `report`, `fits`."""
+        """Fetch a part of a job as it is: `report`, `fits`."""
         return ServiceCall("GET", f"{self.path}/{name}/{part}", lambda answer: answer.response.content)
 
     def submit(self, lines: BinaryIO, options: Mapping[str, str], key: str) -> ServiceCall[SubmittedJob[J]]:
-        """Submits gzipped JSON Lines under an Idempotency-Key."""
-        return ServiceCall("POST", self.path, self._read_submitted, options, lines=lines, key=key, timeout=AT_LENGTH)
+        """Submit gzipped JSON Lines under an Idempotency-Key."""
+        return ServiceCall("POST", self.path, self._read_submitted, options, lines=lines, key=key, timeout=LONG_TIMEOUT)
 
     def quote(self, lines: BinaryIO, options: Mapping[str, str], key: str) -> ServiceCall[Quote]:
-        """What a submission would ask of judges; nothing is kept."""
+        """Ask what a submission would ask of judges; nothing is stored."""
         return ServiceCall(
             "POST",
             self.path,
@@ -136,7 +138,7 @@ class JobCalls(Generic[J]):
             {**options, "dry_run": "true"},
             lines=lines,
             key=key,
-            timeout=AT_LENGTH,
+            timeout=LONG_TIMEOUT,
         )
 
     def _read(self, answer: ServiceAnswer) -> J:
@@ -152,25 +154,25 @@ CALIBRATIONS: JobCalls[Calibration] = JobCalls("/v1/calibrations", CALIBRATION, 
 
 
 def score(request: Mapping[str, object], key: str | None) -> ServiceCall[Report]:
-    """The report of one score request. `key`: the Idempotency-Key; None: one of its own, so that no attempt is paid twice."""
+    """Score one request. `key`: the Idempotency-Key; None: a new one, so that no retry is paid for twice."""
     return ServiceCall(
         "POST",
         "/v1/score",
         lambda answer: parse_answer(build_report_adapter(), answer.response.content),
         json=request,
         key=key or token_hex(16),
-        timeout=AT_LENGTH,
+        timeout=LONG_TIMEOUT,
     )
 
 
 def build_headers(key: str | None) -> dict[str, str]:
-    """What every request carries."""
+    """Build the headers of every request."""
     return {"user-agent": f"callgrade/{__version__}"} | ({"authorization": f"Bearer {key}"} if key else {})
 
 
 def pack_lines(requests: Iterable[Mapping[str, object]]) -> BinaryIO:
-    """Requests as gzipped JSON Lines: the same bytes for the same requests."""
-    packed = cast("BinaryIO", SpooledTemporaryFile(max_size=IN_MEMORY))  # noqa: SIM115 (whoever sends it closes it)
+    """Pack requests into gzipped JSON Lines: the same bytes for the same requests."""
+    packed = cast("BinaryIO", SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES))  # noqa: SIM115 (the sender closes it)
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
         for request in requests:
             file.write(json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
@@ -179,16 +181,16 @@ def pack_lines(requests: Iterable[Mapping[str, object]]) -> BinaryIO:
 
 
 def build_key(lines: BinaryIO, options: Mapping[str, str]) -> str:
-    """An Idempotency-Key made of what is submitted, so that the same submission is one."""
+    """Build an Idempotency-Key from what is submitted, so that the same submission counts once."""
     digest = sha256(json.dumps(dict(options), sort_keys=True).encode())
     lines.seek(0)
-    while piece := lines.read(STEP):
+    while piece := lines.read(READ_BYTES):
         digest.update(piece)
     return f"callgrade-{digest.hexdigest()}"
 
 
 def parse_answer(form: TypeAdapter[T], data: bytes) -> T:
-    """The value of an answer. ForeignError where it is none."""
+    """Parse an answer; ForeignError if it is not of this type."""
     try:
         return form.validate_json(data)
     except ValidationError:
@@ -196,26 +198,26 @@ def parse_answer(form: TypeAdapter[T], data: bytes) -> T:
 
 
 def build_refusal(answer: httpx.Response) -> RefusedError:
-    """The error of an answer that is no success and was read."""
+    """Build the error of an unsuccessful response; its body must be read."""
     return RefusedError(_read_problem(answer), retry_after=_read_wait(answer.headers.get("retry-after")))
 
 
 def _read_problem(answer: httpx.Response) -> ProblemDetails:
-    """The problem document; where something on the way has answered, its status in words."""
+    """Read the problem document; if something in between has answered, describe its status."""
     try:
         return PROBLEM.validate_json(answer.content)
     except ValidationError:
         return build_details(answer.status_code, f"answered {answer.status_code} {answer.reason_phrase}".rstrip())
 
 
-def _read_wait(said: str | None) -> float | None:
-    """Seconds, of a header that gives them or a date."""
-    if said is None:
+def _read_wait(header: str | None) -> float | None:
+    """Read the seconds of a Retry-After header, which holds seconds or a date."""
+    if header is None:
         return None
-    if said.isascii() and said.isdigit():
-        return float(said)
+    if header.isascii() and header.isdigit():
+        return float(header)
     try:
-        return max(0.0, (parsedate_to_datetime(said) - datetime.now(UTC)).total_seconds())
+        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError):
         return None
 

@@ -1,4 +1,4 @@
-"""What may go wrong between a client and the service, and when to try again."""
+"""What can go wrong between a client and the service, and when to try again."""
 
 from __future__ import annotations
 
@@ -9,42 +9,42 @@ from random import random
 from service.errors import CallgradeError
 from service.problems import ProblemDetails
 
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""The statuses after which the same request may do better."""
+TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses after which the same request may succeed."""
 
 
 class UnreachableError(CallgradeError):
-    """No answer came, or only a part of one. `begun`: whether there was a connection."""
+    """No answer came, or only a part of one. `connected`: whether there was a connection."""
 
     retryable = True
 
-    def __init__(self, message: str, *, begun: bool = True) -> None:
-        self.begun = begun
+    def __init__(self, message: str, *, connected: bool = True) -> None:
+        self.connected = connected
         super().__init__(message)
 
 
 class ForeignError(CallgradeError):
-    """An answer that is none of callgrade's."""
+    """The answer does not come from callgrade."""
 
     def __init__(self) -> None:
-        super().__init__("the answer is none of callgrade's")
+        super().__init__("the answer does not come from callgrade")
 
 
 class RefusedError(CallgradeError):
-    """An answer that says why not. `problem` is its document, `retry_after` the seconds that it asks to wait."""
+    """The service refused. `problem` is its problem document, `retry_after` the seconds it asks to wait."""
 
     def __init__(self, problem: ProblemDetails, *, retry_after: float | None = None) -> None:
         self.problem = problem
-        self.retryable = problem.status in PASSING or retry_after is not None
+        self.retryable = problem.status in TRANSIENT_STATUSES or retry_after is not None
         self.retry_after = retry_after
         super().__init__(f"{problem.detail} ({problem.status})")
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often the same is asked, and how long is waited between: as the service says, else twice as long each time.
+    """How often a call is tried, and the wait between: as the service says, else twice as long each time.
 
-    `draw` gives a number from 0 to 1, so that clients that failed together do not come back together.
+    `draw` returns a number from 0 to 1, so that clients that failed together do not come back together.
     """
 
     attempts: int = 4
@@ -53,17 +53,17 @@ class Retries:
     draw: Callable[[], float] = random
 
     def find_wait(self, attempt: int, error: CallgradeError) -> float | None:
-        """The seconds before the next attempt, after so many; None where there is none.
+        """Return the seconds before the next attempt, after `attempt` of them; None if there is no next one.
 
-        >>> found = Retries(draw=lambda: 1.0).find_wait
-        >>> found(1, UnreachableError("")), found(3, UnreachableError("")), found(4, UnreachableError(""))
+        >>> find_wait = Retries(draw=lambda: 1.0).find_wait
+        >>> find_wait(1, UnreachableError("")), find_wait(3, UnreachableError("")), find_wait(4, UnreachableError(""))
         (0.5, 2.0, None)
         """
         if attempt >= self.attempts or not error.retryable:
             return None
-        said: float | None = getattr(error, "retry_after", None)
-        if said is not None:
-            return said if said <= self.longest_wait_s else None
+        retry_after: float | None = getattr(error, "retry_after", None)
+        if retry_after is not None:
+            return retry_after if retry_after <= self.longest_wait_s else None
         longest = min(self.longest_wait_s, self.first_wait_s * 2 ** (attempt - 1))
         return longest * (0.5 + 0.5 * self.draw())
 

@@ -1,4 +1,4 @@
-"""Lines that a service streams: outcomes of a batch, and events."""
+"""Lines that the service streams: outcomes of a batch, and events."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Kind = Literal["results", "errors"]
 
 @dataclass(slots=True)
 class LineSplitter:
-    """Bytes as they come, cut at the ends of lines; a line without its end is not whole."""
+    """Cuts bytes at line ends as they arrive; a line without its end is incomplete."""
 
     _rest: list[bytes] = field(default_factory=list[bytes])
 
     def cut(self, part: bytes) -> bytes:
-        """The whole lines that a part completes; empty for none."""
+        """Return the whole lines that a part completes; empty if none."""
         before, end, after = part.rpartition(b"\n")
         if not end:
             self._rest.append(part)
@@ -31,14 +31,14 @@ class LineSplitter:
         return whole
 
     def require_end(self) -> None:
-        """UnreachableError where what came last is no whole line: something on the way has cut it off."""
+        """Raise UnreachableError if the last line is incomplete: something in between has cut it off."""
         if any(self._rest):
             raise UnreachableError("the answer ends within a line")
 
 
 @dataclass(slots=True)
 class OutcomeLines:
-    """Some lines of results or errors, as they come. `next_offset` and `complete` hold once all of them have come."""
+    """Some lines of results or errors, as they arrive. `next_offset` and `complete` hold once all have arrived."""
 
     next_offset: int
     complete: bool
@@ -46,27 +46,27 @@ class OutcomeLines:
     """Whole lines, several in each part."""
 
 
-def read_place(answer: httpx.Response) -> tuple[int, bool]:
-    """Where the lines after an answer begin, and whether there are none. ForeignError where it does not say."""
-    following = answer.headers.get("x-callgrade-next-offset", "")
-    if not following.isdigit():
+def read_position(answer: httpx.Response) -> tuple[int, bool]:
+    """Read where the lines after an answer start, and whether there are none. ForeignError if it does not say."""
+    next_offset = answer.headers.get("x-callgrade-next-offset", "")
+    if not next_offset.isdigit():
         raise ForeignError
-    return int(following), answer.headers.get("x-callgrade-complete") == "true"
+    return int(next_offset), answer.headers.get("x-callgrade-complete") == "true"
 
 
 def cut_lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Whole lines, several in each part. UnreachableError where the last is not whole."""
+    """Yield whole lines, several in each part. UnreachableError if the last is incomplete."""
     splitter = LineSplitter()
     yield from (whole for piece in pieces if (whole := splitter.cut(piece)))
     splitter.require_end()
 
 
 def read_lines(part: bytes) -> Iterator[dict[str, JsonValue]]:
-    """The outcomes in whole lines."""
+    """Parse the outcomes in whole lines."""
     for line in part.splitlines():
         yield cast("dict[str, JsonValue]", json.loads(line))
 
 
 def find_events(part: bytes) -> Iterator[bytes]:
-    """The data of events in whole lines."""
+    """Find the data of events in whole lines."""
     return (line.removeprefix(b"data:") for line in part.splitlines() if line.startswith(b"data:"))

@@ -66,12 +66,12 @@ def describe_state(
     if judge is not None and (judge.digest, ASSEMBLY) != (fit.judge_digest, fit.assembly):
         return "of another version of the judge"
     if judge is None:
-        return "no judge of that name is packaged or yours"
+        return "no such judge, packaged or yours"
     if models and not any(
         is_fit_for(fit, jury) for jury in ([judge.models] if judge.models else [(model,) for model in models])
     ):
         return "of another model"
-    return IN_USE if route in (None, fit.route) else "made by another way to the model"
+    return IN_USE if route in (None, fit.route) else "made for another route to the model"
 
 
 def get_today() -> date:

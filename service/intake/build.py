@@ -73,14 +73,14 @@ def build_custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCa
     return ToolCall(call_id or None, name, None, text, CUSTOM_TOOL)
 
 
-def read_result_content(given: JsonValue) -> JsonValue:
+def read_result_content(raw: JsonValue) -> JsonValue:
     """Return what a tool returned. Text that spells a JSON object or array is parsed; other text stays text.
 
     A bare `123456` stays a string, since many ids look like numbers; so does text that is almost JSON. Parts that are
     all text are joined, one part per line; other parts (images, search results) are kept as given.
     """
-    text = _join_texts(given) if isinstance(given, list) else given
-    return read_structure(text) if isinstance(text, str) else given
+    text = _join_texts(raw) if isinstance(raw, list) else raw
+    return read_structure(text) if isinstance(text, str) else raw
 
 
 def _join_texts(parts: Sequence[JsonValue]) -> str | None:

@@ -119,9 +119,9 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
     if message.get("audio") and not (text and _spells(message, text)):
         transcript.note_unread("text", f"{path}/audio", "what was said as audio")
     calls = message.get("tool_calls") or ()
-    for place, given in enumerate(calls):
-        transcript.call(_read_call(given, f"{path}/tool_calls/{place}"))
-        note_unread_members(transcript, given, CALL, f"{path}/tool_calls/{place}")
+    for place, raw in enumerate(calls):
+        transcript.call(_read_call(raw, f"{path}/tool_calls/{place}"))
+        note_unread_members(transcript, raw, CALL, f"{path}/tool_calls/{place}")
     legacy = message.get("function_call")
     if legacy is not None:
         transcript.call(build_tool_call(None, legacy["name"], legacy.get("arguments")))
@@ -144,13 +144,13 @@ def _find_refusal(message: ChatMessage) -> str:
     return refusal if isinstance(refusal, str) else ""
 
 
-def _read_call(given: CallShape, path: str) -> ToolCall:
-    function = given.get("function")
+def _read_call(raw: CallShape, path: str) -> ToolCall:
+    function = raw.get("function")
     if function is not None:
-        return build_tool_call(given.get("id"), function["name"], function.get("arguments"))
-    custom = given.get("custom")
+        return build_tool_call(raw.get("id"), function["name"], function.get("arguments"))
+    custom = raw.get("custom")
     if custom is not None:
-        return build_custom_call(given.get("id"), custom["name"], custom.get("input"))
+        return build_custom_call(raw.get("id"), custom["name"], custom.get("input"))
     raise InputError.at(path, 'a tool call needs "function": {"name", "arguments"} or "custom": {"name", "input"}')
 
 

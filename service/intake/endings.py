@@ -66,9 +66,9 @@ class Ending(NamedTuple):
     path: str
 
 
-def note_reply_ending(transcript: Transcript, given: JsonObject, path: str) -> None:
+def note_reply_ending(transcript: Transcript, raw: JsonObject, path: str) -> None:
     """Report what the latest reply lacks, if the object at `path` says how it ended."""
-    for ending in list_endings(given, path):
+    for ending in list_endings(raw, path):
         called = transcript.is_calling() or transcript.has_unread_call()
         note_ending(transcript, ending, said=transcript.has_spoken(), called=called)
 
@@ -106,13 +106,13 @@ def note_missing_reply(transcript: Transcript, path: str, what: str) -> None:
     transcript.note_unread("text", path, what)
 
 
-def list_endings(given: JsonObject, path: str) -> Iterator[Ending]:
+def list_endings(raw: JsonObject, path: str) -> Iterator[Ending]:
     """Iterate over the ending that an object states: an error first, else the first member that names a reason.
 
     One at most.
     """
-    if given.get("error"):
+    if raw.get("error"):
         yield Ending("error", f"{path}/error")
         return
-    reasons = ((name, given.get(name)) for name in ENDINGS)
+    reasons = ((name, raw.get(name)) for name in ENDINGS)
     yield from [Ending(value, f"{path}/{name}") for name, value in reasons if isinstance(value, str)][:1]

@@ -86,8 +86,8 @@ class ByFormat:
         }
         return {"anyOf": [handler(schema), nameless]}
 
-    def _name_format(self, given: Any) -> Any:
-        if self.guess is None or not isinstance(given, dict) or "format" in given:
-            return given  # pyright: ignore[reportUnknownVariableType] (it is checked next)
-        record = cast("dict[str, JsonValue]", given)
+    def _name_format(self, raw: Any) -> Any:
+        if self.guess is None or not isinstance(raw, dict) or "format" in raw:
+            return raw  # pyright: ignore[reportUnknownVariableType] (it is checked next)
+        record = cast("dict[str, JsonValue]", raw)
         return {"format": self.guess(record), **record}

@@ -62,12 +62,12 @@ OUTPUTS = frozenset([f"{kind}_output" for kind in HOSTED_TOOLS] + ["tool_search_
 
 def list_hosted(tools: object) -> list[str]:
     """List the names of the hosted tools on offer. A function has a name of its own; a hosted tool goes by its type."""
-    given = (
+    raw = (
         [cast("JsonObject", tool) for tool in cast("list[object]", tools) if isinstance(tool, dict)]
         if isinstance(tools, list)
         else []
     )
-    return [str(tool.get("type")) for tool in given if not tool.keys() & {"name", "function", "custom"}]
+    return [str(tool.get("type")) for tool in raw if not tool.keys() & {"name", "function", "custom"}]
 
 
 def build_hosted(item: JsonObject, hosted: Sequence[str] = ()) -> tuple[ToolCall, ToolResult | None]:

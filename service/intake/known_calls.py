@@ -80,17 +80,17 @@ def _unpack(name: str, value: JsonValue) -> JsonValue:
     return cast("JsonValue", unflatten(value)) if isinstance(value, dict) else value
 
 
-def _read_type(given: JsonObject, *, whole: bool) -> str:
+def _read_type(raw: JsonObject, *, whole: bool) -> str:
     """Return the tool's name from a type like Vercel's `tool-weather`; otherwise, if `whole`, the type itself."""
-    kind = given.get("type")
+    kind = raw.get("type")
     if not isinstance(kind, str):
         return ""
     head, _, name = kind.partition("-")
     return name if head == "tool" and guess_kind(name) != "call" else kind if whole else ""
 
 
-def _read_arguments(given: JsonObject) -> JsonValue:
-    value = next((given[name] for name in _ARGUMENTS if name in given), None)
+def _read_arguments(raw: JsonObject) -> JsonValue:
+    value = next((raw[name] for name in _ARGUMENTS if name in raw), None)
     if not isinstance(value, str):
         return value
     spelt = parse_or_none(value)

@@ -113,12 +113,8 @@ def _without(members: Members, name: str) -> Members:
 
 
 def _list_message(value: dict[str, JsonValue], path: str, notes: Transcript) -> Iterator[LocatedMessage]:
-    if isinstance(value.get("text"), str) and not value.keys() & {
-        "role",
-        "lc",
-        "content",
-        "kind",
-    }:  # of a model without roles
+    if isinstance(value.get("text"), str) and not value.keys() & {"role", "lc", "content", "kind"}:
+        # A completion model, without roles.
         note_unread_members(notes, value, REPLY, path)
         yield LocatedMessage({"role": "assistant", "content": value["text"]}, path, f"{path}/text")
     elif value.keys() & {"role", "lc", "type", "content", "kind"}:

@@ -24,15 +24,15 @@ def list_objects(value: JsonValue) -> Iterator[JsonObject]:
     return (item for item in list_items(value) if isinstance(item, dict))
 
 
-def find_text(given: JsonObject, *names: str) -> str | None:
+def find_text(raw: JsonObject, *names: str) -> str | None:
     """Return the first of these members that is a non-empty text."""
-    return next((value for name in names if isinstance(value := given.get(name), str) and value), None)
+    return next((value for name in names if isinstance(value := raw.get(name), str) and value), None)
 
 
-def find_object(given: JsonObject, *names: str) -> dict[str, JsonValue]:
+def find_object(raw: JsonObject, *names: str) -> dict[str, JsonValue]:
     """Return the first of these members that is an object; {} if none is."""
     for name in names:
-        value = given.get(name)
+        value = raw.get(name)
         if isinstance(value, dict):
             return value
     return {}

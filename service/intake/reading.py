@@ -100,15 +100,15 @@ def read_trace(record: TraceInput) -> Trace:
     return read_wrapper(record, reading, _read_any) if isinstance(reading, WrapperContents) else reading
 
 
-def _read_any(given: JsonObject) -> Trace:
+def _read_any(raw: JsonObject) -> Trace:
     """Read a record that is not validated and names no format."""
-    name = guess_format(given)
+    name = guess_format(raw)
     if name is None:
         raise InputError.at("", "the messages are in no known format")
     try:
-        return read_trace(_build_reader(name).validate_python({**given, "format": name}))
+        return read_trace(_build_reader(name).validate_python({**raw, "format": name}))
     except ValidationError as error:
-        raise InputError(list_problems(error, dict(given))) from None
+        raise InputError(list_problems(error, dict(raw))) from None
 
 
 @cache

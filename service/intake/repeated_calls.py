@@ -65,6 +65,6 @@ class TraceCalls:
 
     def _list_keys(self, call: ToolCall) -> tuple[Key, Key]:
         """Return the keys that identify a call, without its id and with it."""
-        given: JsonValue | Mapping[str, JsonValue] = call.raw if call.arguments is None else call.arguments
-        every = (call.name, self._contents.number(given))
+        raw: JsonValue | Mapping[str, JsonValue] = call.raw if call.arguments is None else call.arguments
+        every = (call.name, self._contents.number(raw))
         return every, (*every, call.id)

@@ -83,12 +83,12 @@ Content = str | list[Part] | None
 ChatRole = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
-def read_state(given: StateShape | None) -> State | None:
+def read_state(raw: StateShape | None) -> State | None:
     """Return the state with the names of its captured parts: an explicit null is captured, an absent part is not."""
-    if given is None:
+    if raw is None:
         return None
-    captured = frozenset(name for name in ("initial", "final") if name in given)
-    return State(given.get("initial"), given.get("final"), captured)
+    captured = frozenset(name for name in ("initial", "final") if name in raw)
+    return State(raw.get("initial"), raw.get("final"), captured)
 
 
 def note_unread_parts(

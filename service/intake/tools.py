@@ -27,22 +27,22 @@ _FORMS = "a tool: {name, parameters | input_schema | inputSchema} or {type, func
 _NAMELESS = f"a tool needs a name; expected {_FORMS}"
 
 
-def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | None:
+def read_tools(raw: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | None:
     """Return the tools on offer, in order; None if the trace does not say.
 
-    `given` is a list of tools or what MCP's `tools/list` returns, `{"tools": [...]}`; forms may be mixed. A nameless
+    `raw` is a list of tools or what MCP's `tools/list` returns, `{"tools": [...]}`; forms may be mixed. A nameless
     tool that the provider runs (`{"type": "web_search"}`) takes its server's label, else its type, as its name.
 
     Raises InputError: an unknown shape, a tool without a name, two tools of one name.
     """
-    if given is None:
+    if raw is None:
         return None
-    if isinstance(given, dict) and "tools" in given:
-        return read_tools(cast("JsonObject", given)["tools"], path=path + "/tools")
-    if not isinstance(given, list):
+    if isinstance(raw, dict) and "tools" in raw:
+        return read_tools(cast("JsonObject", raw)["tools"], path=path + "/tools")
+    if not isinstance(raw, list):
         raise InputError.at(path, 'expected a list of tools, or {"tools": [...]}')
     tools: dict[str, ToolDef] = {}
-    items: list[JsonValue] = given  # pyright: ignore[reportUnknownVariableType] (each is looked at)
+    items: list[JsonValue] = raw  # pyright: ignore[reportUnknownVariableType] (each is looked at)
     for index, item in enumerate(items):
         try:
             tool = _read_tool(item)
@@ -54,13 +54,13 @@ def read_tools(given: object, *, path: str = "/tools") -> tuple[ToolDef, ...] | 
     return tuple(tools.values())
 
 
-def _read_tool(given: JsonValue) -> ToolDef:
+def _read_tool(raw: JsonValue) -> ToolDef:
     """Return the tool. Equal content gives the same object, with everything already derived from it."""
     try:
-        content = dumps(given, MARSHAL_VERSION)
+        content = dumps(raw, MARSHAL_VERSION)
     except ValueError:  # too deep
-        return _parse_tool(given)
-    return _read_cached_tool(content) if len(content) <= MAX_CACHED_BYTES else _parse_tool(given)
+        return _parse_tool(raw)
+    return _read_cached_tool(content) if len(content) <= MAX_CACHED_BYTES else _parse_tool(raw)
 
 
 @lru_cache(maxsize=2048)
@@ -68,14 +68,14 @@ def _read_cached_tool(content: bytes) -> ToolDef:
     return _parse_tool(loads(content))  # noqa: S302 (our own bytes)
 
 
-def _parse_tool(given: JsonValue) -> ToolDef:
-    if not isinstance(given, dict):
+def _parse_tool(raw: JsonValue) -> ToolDef:
+    if not isinstance(raw, dict):
         raise InputError.at("", f"expected {_FORMS}")
     for key in ("function", "custom"):
-        inner = given.get(key)
+        inner = raw.get(key)
         if isinstance(inner, dict):
             return _read_nested(inner, key)
-    return _read_flat(given)
+    return _read_flat(raw)
 
 
 def _read_nested(inner: JsonObject, key: str) -> ToolDef:
@@ -88,19 +88,19 @@ def _read_nested(inner: JsonObject, key: str) -> ToolDef:
         raise error.below(f"/{key}") from None
 
 
-def _read_flat(given: JsonObject) -> ToolDef:
-    annotations = given.get("annotations")
+def _read_flat(raw: JsonObject) -> ToolDef:
+    annotations = raw.get("annotations")
     if annotations is not None and not isinstance(annotations, dict):
         raise InputError.at("/annotations", "expected an object of hints")
     _check_patterns(annotations or _NO_ANNOTATIONS)
-    description = given.get("description")
+    description = raw.get("description")
     if description is not None and not isinstance(description, str):
         raise InputError.at("/description", "expected text")
     return ToolDef(
-        _read_name(given),
+        _read_name(raw),
         description or "",
-        _read_schema(given, ("parameters", "input_schema", "inputSchema")),
-        _read_schema(given, ("output_schema", "outputSchema")),
+        _read_schema(raw, ("parameters", "input_schema", "inputSchema")),
+        _read_schema(raw, ("output_schema", "outputSchema")),
         annotations or _NO_ANNOTATIONS,
     )
 
@@ -114,19 +114,19 @@ def _check_patterns(annotations: JsonObject) -> None:
         raise InputError.at(f"/annotations/{ANNOTATION}{problem.path}", problem.message) from None
 
 
-def _read_name(given: JsonObject) -> str:
-    name = given.get("name")
+def _read_name(raw: JsonObject) -> str:
+    name = raw.get("name")
     # Only a tool that the provider runs goes by its type: a function has a name of its own.
-    if name is None and given.get("type") not in ("function", "custom"):
-        name = given.get("server_label") or given.get("type")
+    if name is None and raw.get("type") not in ("function", "custom"):
+        name = raw.get("server_label") or raw.get("type")
     if isinstance(name, str) and name:
         return name
     raise InputError.at("", _NAMELESS)
 
 
-def _read_schema(given: JsonObject, keys: tuple[str, ...]) -> JsonObject | bool | None:
+def _read_schema(raw: JsonObject, keys: tuple[str, ...]) -> JsonObject | bool | None:
     for key in keys:
-        schema = given.get(key)
+        schema = raw.get(key)
         if schema is None:
             continue
         if isinstance(schema, (dict, bool)):
@@ -137,14 +137,14 @@ def _read_schema(given: JsonObject, keys: tuple[str, ...]) -> JsonObject | bool 
     return None
 
 
-def _read_parameter_list(given: Sequence[JsonValue], key: str) -> JsonObject:
+def _read_parameter_list(raw: Sequence[JsonValue], key: str) -> JsonObject:
     """Build the JSON Schema of listed parameters, `[{name, type, required, enum, description}]`.
 
     A parameter is required unless it says otherwise.
     """
     properties: dict[str, JsonValue] = {}
     required: list[JsonValue] = []
-    for n, one in enumerate(given):
+    for n, one in enumerate(raw):
         if not isinstance(one, dict) or not isinstance(name := one.get("name"), str):
             raise InputError.at(f"/{key}/{n}", "expected a parameter: {name, type, required}")
         properties[name] = {key: value for key, value in one.items() if key not in ("name", "required")}

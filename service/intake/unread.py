@@ -57,15 +57,15 @@ def define_members(of: str, read: str, idle: str = "") -> Members:
 
 
 def note_unread_members(
-    transcript: Transcript, given: JsonObject, members: Members, path: str, *, holds: UnreadKind = "other"
+    transcript: Transcript, raw: JsonObject, members: Members, path: str, *, holds: UnreadKind = "other"
 ) -> None:
     """Report each member that is neither read nor idle, and the calls inside idle members.
 
     `holds`: the kind to report for a member that contains no call.
     """
-    if members.read.issuperset(given):
+    if members.read.issuperset(raw):
         return
-    for name, value in given.items():
+    for name, value in raw.items():
         if name in members.read or value in (None, "", False, [], {}):
             continue
         what, place = f"the member {clip(name)!r} of {members.of}", f"{path}/{escape_token(name)}"
@@ -79,13 +79,13 @@ def note_unread_members(
 
 
 def note_unread_alternatives(
-    transcript: Transcript, given: JsonObject, names: Iterable[str], chosen: str, of: str, path: str = ""
+    transcript: Transcript, raw: JsonObject, names: Iterable[str], chosen: str, of: str, path: str = ""
 ) -> None:
     """Report the alternatives to `chosen`: members that may stand for the same thing, of which only one is read."""
     for name in names:
-        if name != chosen and given.get(name):
+        if name != chosen and raw.get(name):
             what = f"the member {name!r} of {of}, beside {chosen!r},"
-            note_unread_value(transcript, given[name], f"{path}/{name}", what, by_id=path != "")
+            note_unread_value(transcript, raw[name], f"{path}/{name}", what, by_id=path != "")
 
 
 def note_unread_typed_part(transcript: Transcript, part: JsonObject, of: str, path: str, *, idle: bool = False) -> None:
@@ -127,9 +127,9 @@ def note_unread_calls(
     id of a call that was read may count as its repetition.
     """
     calls = [
-        PossibleCall(_read_possible_call(given, holder), place)
-        for place, given, _, holder in list_calls(value, path)
-        if not named or _has_call_members(given)
+        PossibleCall(_read_possible_call(raw, holder), place)
+        for place, raw, _, holder in list_calls(value, path)
+        if not named or _has_call_members(raw)
     ]
     transcript.note_possible_calls(calls, what, path, by_id=by_id)
     return bool(calls)
@@ -137,10 +137,8 @@ def note_unread_calls(
 
 def _is_reply(value: Any) -> bool:
     """Whether a value looks like a model's reply in the form its provider sends."""
-    given = cast("JsonObject", value if isinstance(value, dict) else {})
-    return given.get("role") == "assistant" or any(
-        isinstance(given.get(key), list) for key in ("choices", "candidates")
-    )
+    raw = cast("JsonObject", value if isinstance(value, dict) else {})
+    return raw.get("role") == "assistant" or any(isinstance(raw.get(key), list) for key in ("choices", "candidates"))
 
 
 def clip(name: str) -> str:
@@ -202,25 +200,25 @@ def _list_below(here: dict[str, JsonValue] | list[JsonValue]) -> Iterator[tuple[
     return ((key, item) for key, item in here.items() if not (is_result and key in _RESULT_MEMBERS))
 
 
-def _read_possible_call(given: JsonObject, holder: JsonObject) -> ToolCall:
+def _read_possible_call(raw: JsonObject, holder: JsonObject) -> ToolCall:
     """Read what looks like a call as far as possible. Without a name it matches no known call.
 
     `holder`: the enclosing object, which may carry the id.
     """
-    inner = given.get("function")
-    own = cast("JsonObject", inner) if isinstance(inner, dict) else given
-    call_id = next((value for one in (given, holder) if (value := _find(one, _CALL_IDS))), None)
+    inner = raw.get("function")
+    own = cast("JsonObject", inner) if isinstance(inner, dict) else raw
+    call_id = next((value for one in (raw, holder) if (value := _find(one, _CALL_IDS))), None)
     name = _find(own, _TOOLS) or next((tool for key, tool in _SEARCHES.items() if own.get(key)), "")
     return build_tool_call(call_id, name, next((own[key] for key in _ARGUMENTS if key in own), None))
 
 
-def _has_call_members(given: JsonObject) -> bool:
+def _has_call_members(raw: JsonObject) -> bool:
     """Whether an object has a call's tool, arguments or id, or is Gemini's record of a search."""
-    return bool(given.keys() & {*_TOOLS, *_ARGUMENTS, *_CALL_IDS[:-1], *_SEARCHES, "function"})
+    return bool(raw.keys() & {*_TOOLS, *_ARGUMENTS, *_CALL_IDS[:-1], *_SEARCHES, "function"})
 
 
-def _find(given: JsonObject, names: tuple[str, ...]) -> str | None:
-    return next((value for name in names if isinstance(value := given.get(name), str) and value), None)
+def _find(raw: JsonObject, names: tuple[str, ...]) -> str | None:
+    return next((value for name in names if isinstance(value := raw.get(name), str) and value), None)
 
 
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "id")
@@ -233,7 +231,7 @@ _SEARCHES: Mapping[str, str] = {
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
 
 
-def looks_like_call(given: JsonObject) -> bool:
+def looks_like_call(raw: JsonObject) -> bool:
     """Whether an object is a call.
 
     It is one by its type, by a name with arguments or a call id, or as Gemini's record of a search.
@@ -245,15 +243,15 @@ def looks_like_call(given: JsonObject) -> bool:
     ... )
     (True, True, False)
     """
-    kind = given.get("type") or given.get("part_kind")
+    kind = raw.get("type") or raw.get("part_kind")
     if isinstance(kind, str) and guess_kind(kind) == "call":
         return True
-    if any(given.get(name) for name in _SEARCHES):
+    if any(raw.get(name) for name in _SEARCHES):
         return True
-    named = any(isinstance(given.get(name), str) for name in _TOOLS)
-    with_arguments = any(isinstance(given.get(name), dict | str) for name in ("arguments", "args"))
-    given_something = bool(given.keys() & {"arguments", "args", "input"})
-    return named and (with_arguments or (given_something and any(map(_CALL_ID.fullmatch, given))))
+    named = any(isinstance(raw.get(name), str) for name in _TOOLS)
+    with_arguments = any(isinstance(raw.get(name), dict | str) for name in ("arguments", "args"))
+    given_something = bool(raw.keys() & {"arguments", "args", "input"})
+    return named and (with_arguments or (given_something and any(map(_CALL_ID.fullmatch, raw))))
 
 
 def guess_kind(type_name: str) -> UnreadKind:

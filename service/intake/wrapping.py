@@ -67,10 +67,10 @@ class WrapperContents:
     """The same for values in which calls may stand in texts and under dotted keys."""
 
 
-def list_other_members(given: JsonObject, members: Members, path: str, *but: str) -> Iterator[tuple[JsonValue, str]]:
+def list_other_members(raw: JsonObject, members: Members, path: str, *but: str) -> Iterator[tuple[JsonValue, str]]:
     """Iterate over the known members of an entry, except those in `but`, with their pointers."""
     names = (members.read | members.idle).difference(but)
-    return ((value, f"{path}/{escape_token(name)}") for name, value in given.items() if name in names)
+    return ((value, f"{path}/{escape_token(name)}") for name, value in raw.items() if name in names)
 
 
 class InnerRecord(NamedTuple):
@@ -139,10 +139,10 @@ def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, rea
     """Return the trace with the tools listed by the requests that the last one continues, unless all list the same."""
     messages = [strip_message(one) for one, *_ in list_input_messages(last.input, last.input_path)[1]]
     earlier = [
-        (len(given), exchange, [rest, exchange.tools])
+        (len(own_messages), exchange, [rest, exchange.tools])
         for exchange in exchanges
-        for rest, given in [_list_plain(exchange)]
-        if given and given == messages[: len(given)]
+        for rest, own_messages in [_list_plain(exchange)]
+        if own_messages and own_messages == messages[: len(own_messages)]
     ]
     if all(listed == earlier[0][2] for _, _, listed in earlier):
         return trace
@@ -152,8 +152,8 @@ def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, rea
 
 def _list_plain(exchange: Exchange) -> tuple[dict[str, JsonValue], list[JsonValue]]:
     """Return the members beside the messages that a model was sent, and what each message says."""
-    rest, given = list_input_messages(exchange.input, exchange.input_path)
-    return {name: value for name, (value, _) in rest.items()}, [strip_message(message) for message, *_ in given]
+    rest, messages = list_input_messages(exchange.input, exchange.input_path)
+    return {name: value for name, (value, _) in rest.items()}, [strip_message(message) for message, *_ in messages]
 
 
 def _read_request(exchange: Exchange, read_any: ReadAny) -> Request:
@@ -179,10 +179,10 @@ class _Conversation(NamedTuple):
 
 def _join_conversation(exchange: Exchange, notes: Transcript) -> _Conversation:
     """Combine input messages, reply, and the members beside the messages into one record."""
-    rest, given = list_input_messages(exchange.input, exchange.input_path)
+    rest, inputs = list_input_messages(exchange.input, exchange.input_path)
     reply = list(list_reply_messages(exchange.reply, exchange.reply_path, notes, exchange.sample))
-    whole = _repeats(given, reply)
-    inner = _enclose(reply if whole else [*given, *reply])
+    whole = _repeats(inputs, reply)
+    inner = _enclose(reply if whole else [*inputs, *reply])
     record: dict[str, JsonValue] = {name: value for name, (value, _) in rest.items()}
     places = {f"/{escape_token(name)}": path for name, (_, path) in rest.items()}
     if exchange.tools is not None and "tools" not in record:
@@ -204,10 +204,10 @@ def _enclose(messages: Sequence[LocatedMessage]) -> InnerRecord:
     return InnerRecord({key: [one.value for one in messages]}, places)
 
 
-def _repeats(given: Sequence[LocatedMessage], reply: Sequence[LocatedMessage]) -> bool:
+def _repeats(inputs: Sequence[LocatedMessage], reply: Sequence[LocatedMessage]) -> bool:
     """Whether a reply repeats the whole conversation, as an agent's state does."""
-    return 0 < len(given) < len(reply) and all(
-        strip_message(one.value) == strip_message(other.value) for one, other in zip(given, reply, strict=False)
+    return 0 < len(inputs) < len(reply) and all(
+        strip_message(one.value) == strip_message(other.value) for one, other in zip(inputs, reply, strict=False)
     )
 
 

@@ -112,7 +112,7 @@ class CalibrationDraft:
         fields: dict[str, Any] = {"rubric": options.rubric or RUBRIC, "judges": options.judges}
         request = ScoreRequest.model_construct(**fields, judge_model=options.judge_model)
         self._engine.admit(request)
-        mode = self._engine.mode(request)
+        mode = self._engine.choose_mode(request)
         if mode in ("off", "none"):
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
         return Asking(self._engine.registry.find(fields["rubric"]), mode, options.repeats)

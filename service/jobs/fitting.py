@@ -31,7 +31,7 @@ async def fit(due: PendingFit, *, command: Sequence[str] = ()) -> FitOutcome:
         made = await _run(job, command or (sys.executable, *PROGRAM))
         if made is not None:
             return made
-    return FitOutcome(problem="an error of ours; it is in the log of the worker")
+    return FitOutcome(problem="an internal error; it is in the log of the worker")
 
 
 async def _run(job: bytes, command: Sequence[str]) -> FitOutcome | None:

@@ -33,7 +33,7 @@ from service.registry import Registry
 from service.reporting.breaks import describe_break
 from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
-from service.scoring_process import LARGE_BYTES, ApartRefusal, ApartScorer, TakenDownError
+from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, ScoringProcessError
 from service.store.jobs.items import ERROR, ItemFacts, ReadOutcome
 from service.store.jobs.leases import ChunkItem, OutcomeRow
 from service.store.jobs.suspects import QUARANTINE_AT
@@ -107,7 +107,7 @@ class ItemScorer:
         limits: Limits,
         *,
         read: Callable[[JsonValue], ScoreRequest] = read_request,
-        apart: ApartScorer | None = None,
+        apart: LargeScorer | None = None,
         beside: Beside | None = None,
     ) -> None:
         """`read`: what makes a request of what an item says; InputError where it cannot. `apart` scores large items.
@@ -142,7 +142,7 @@ class ItemScorer:
             body = cast("dict[str, JsonValue]", parse(item.line, self._limits))
             custom_id = cast("str", body["custom_id"])
             request = self._read(body["request"])
-            if self._engine.waits(request):
+            if self._engine.must_wait(request):
                 plan = self._engine.plan(request) if request.sandbox is None else None
                 return WaitingItem(item, custom_id, request, plan, cast("int | None", body.get("sample")))
             report = self._engine.answer(request)
@@ -151,13 +151,13 @@ class ItemScorer:
         except Exception as error:  # noqa: BLE001 (a fault of ours with one item does not spoil the others)
             return _build_failed_row(item, custom_id, error)
 
-    def _score_apart(self, apart: ApartScorer, item: ChunkItem) -> OutcomeRow | None:
+    def _score_apart(self, apart: LargeScorer, item: ChunkItem) -> OutcomeRow | None:
         """The outcome of a large item; None where it is to be made here."""
         try:
             answer = apart.score(item.line, self._limits, key="request")
-        except TakenDownError:
+        except ScoringProcessError:
             return _give_up_apart(item)
-        if isinstance(answer, ApartRefusal):
+        if isinstance(answer, ProcessRefusal):
             return build_error_row(item.position, _read_name(item), describe_error(answer.error(answer.problems)))
         if answer is None:
             return None
@@ -236,7 +236,7 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     if not isinstance(error, CallgradeError):
         LOG.error("unhandled error in item %d of a batch", item.position, exc_info=error)
     return build_error_row(
-        item.position, custom_id, build_details(500, "an error of ours; it is in the log of the worker")
+        item.position, custom_id, build_details(500, "an internal error; it is in the log of the worker")
     )
 
 
@@ -270,7 +270,7 @@ def build_error_row(position: int, custom_id: str, told: ProblemDetails) -> Outc
 def build_unrecordable_row(position: int) -> OutcomeRow:
     """The outcome of an item whose own outcome the database does not take."""
     return build_error_row(
-        position, f"item-{position}", build_details(500, "an error of ours; it is in the log of the worker")
+        position, f"item-{position}", build_details(500, "an internal error; it is in the log of the worker")
     )
 
 

@@ -21,7 +21,7 @@ from dbos._queue import queue_worker_thread
 
 from service.jobs.bells import Bell, Bells
 from service.jobs.runner import Ended, Owns
-from service.logs.quiet import hush, thin
+from service.logs.quiet import hush, limit_rate
 from service.store.database import Database
 from service.store.jobs.leases import ChunkId
 
@@ -289,7 +289,7 @@ def _build_engine(database: Database, executor: str) -> DBOS:
     }
     engine = DBOS(config=config)
     hush(["dbos"])
-    thin("dbos")
+    limit_rate("dbos")
     logging.getLogger("dbos").propagate = True
     return engine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from service.errors import NOBODY_THERE, JudgeError
+from service.errors import SETUP_CAUSES, JudgeError
 
 
 class JudgePause(NamedTuple):
@@ -32,4 +32,4 @@ def read_pause(reason: str | None) -> JudgePause | None:
     True
     """
     cause, _, rest = (reason or "").partition(": ")
-    return JudgePause(cause, rest.partition(": ")[0]) if cause in NOBODY_THERE else None
+    return JudgePause(cause, rest.partition(": ")[0]) if cause in SETUP_CAUSES else None

@@ -63,7 +63,7 @@ async def build_quote(
         for one in plans:
             if one is None or engine.judging is None or not engine.asks_judges(one.request):
                 continue
-            asked, kept, price = await _count_questions(engine.judging, one, engine.mode(one.request), tenant)
+            asked, kept, price = await _count_questions(engine.judging, one, engine.choose_mode(one.request), tenant)
             questions, hits = questions + asked, hits + kept
             cost = None if cost is None or price is None else cost + price
     factor = total / len(chosen)

@@ -154,7 +154,7 @@ class Defaults:
         self._engine = engine
         plain = ScoreRequest.model_construct(**read)
         engine.admit(plain)
-        self._waits = engine.waits(plain)
+        self._waits = engine.must_wait(plain)
 
     def fill_in(self, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         """An item as parsed, with what it does not say."""
@@ -169,7 +169,7 @@ class Defaults:
             others = {name: value for name, value in self._fields.items() if name not in said}
             whole = item.model_copy(update=others)
             self._engine.admit(whole)
-            waits = self._engine.waits(whole)
+            waits = self._engine.must_wait(whole)
         if len(self.options.tags | item.tags) > MAX_TAGS:
             raise InputError.at("/tags", f"with the batch's own more than {MAX_TAGS}")
         read_request_trace(item)

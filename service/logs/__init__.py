@@ -1,1 +1,1 @@
-"""What a process says of itself: lines of JSON, and no secret in any."""
+"""Logs: lines of JSON, without secrets."""

@@ -1,4 +1,4 @@
-"""Keeping a talkative library to itself: its variables, its log records."""
+"""Keep libraries quiet: their environment variables and their log records."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from service.logs.redaction import Redactor
 
 @contextmanager
 def extend_environ(more: Mapping[str, str]) -> Generator[None]:
-    """The environment with some variables more, for what a library reads at import and takes no other way.
+    """Set more environment variables, for what a library reads at import and accepts in no other way.
 
-    They are gone afterwards: nothing else, and no process that we start, is to see them.
+    They are removed afterwards, so that nothing else sees them, not even processes that we start.
     """
     before = {name: os.environ.get(name) for name in more}
     os.environ.update(more)
@@ -30,7 +30,7 @@ def extend_environ(more: Mapping[str, str]) -> Generator[None]:
 
 
 def hush(names: Iterable[str]) -> None:
-    """Takes away the handlers of these loggers, and all they say below a warning."""
+    """Remove the handlers of these loggers, and drop their records below a warning."""
     for name in names:
         logger = logging.getLogger(name)
         logger.handlers.clear()
@@ -38,37 +38,37 @@ def hush(names: Iterable[str]) -> None:
 
 
 class RedactingFilter(logging.Filter):
-    """Takes secrets out of records, and the exceptions, which quote them."""
+    """Removes secrets from records, and exceptions, which quote them."""
 
     def __init__(self, redact: Redactor) -> None:
         super().__init__()
         self._redact = redact
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Always True."""
+        """Redact the record; always True."""
         record.msg, record.args = self._redact(record.getMessage()), None
         record.exc_info = record.exc_text = record.stack_info = None
         return True
 
 
 class WithholdingFilter(logging.Filter):
-    """Keeps back records while `told` says so, say because they would quote what a stranger sent."""
+    """Drops records while `should_withhold` says so, e.g. because they would quote what a stranger sent."""
 
-    def __init__(self, told: Callable[[], bool]) -> None:
+    def __init__(self, should_withhold: Callable[[], bool]) -> None:
         super().__init__()
-        self._told = told
+        self._should_withhold = should_withhold
 
     def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 (logging's)
-        """Whether the record may go on."""
-        return not self._told()
+        """Whether the record may pass."""
+        return not self._should_withhold()
 
 
 class RateFilter(logging.Filter):
-    """Lets a few records through in each period, and says with the next one how many there were besides."""
+    """Lets a few records through in each period; the first of the next says how many it dropped."""
 
-    def __init__(self, *, most: int = 5, period: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, limit: int = 5, period: float = 10.0, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._most = most
+        self._limit = limit
         self._period = period
         self._now = now
         self._start = now()
@@ -78,15 +78,15 @@ class RateFilter(logging.Filter):
         """Whether the record is among the first of its period."""
         now = self._now()
         if now - self._start >= self._period:
-            missed, self._start, self._seen = self._seen - self._most, now, 0
+            missed, self._start, self._seen = self._seen - self._limit, now, 0
             if missed > 0:
                 record.msg, record.args = f"{record.getMessage()} (and {missed} more records before)", None
         self._seen += 1
-        return self._seen <= self._most
+        return self._seen <= self._limit
 
 
-def thin(name: str) -> None:
-    """Has a logger say no more than a few things in ten seconds: a database that restarts is worth no hundred lines."""
+def limit_rate(name: str) -> None:
+    """Limit a logger to a few records in ten seconds: a database restart is not worth a hundred lines."""
     logger = logging.getLogger(name)
     if not any(isinstance(one, RateFilter) for one in logger.filters):
         logger.addFilter(RateFilter())

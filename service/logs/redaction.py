@@ -1,4 +1,4 @@
-"""Keeping secrets out of what is written down: errors, logs, reports."""
+"""Remove secrets from everything that is written: errors, logs, reports."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from urllib.parse import quote, quote_plus
 
 MARK = "[redacted]"
 
-MIN_SECRET = 6
-"""Characters from which on a text can be a secret. To blank out every `x` or `none` would hide nothing and much else."""
+MIN_SECRET_CHARS = 6
+"""Shortest text that counts as a secret. Blanking out every `x` or `none` would hide nothing secret and much else."""
 
 SECRET_NAMES = ("_API_KEY", "_TOKEN", "_SECRET")
-"""How the names of variables end that hold secrets."""
+"""How the names of variables with secrets end."""
 
 _SHAPES: tuple[tuple[str, str], ...] = (
     (r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}", rf"\1 {MARK}"),
@@ -27,7 +27,7 @@ _SHAPES: tuple[tuple[str, str], ...] = (
 
 
 class Redactor:
-    """Replaces secrets in a text by a mark: every configured one, in the forms that texts give it, and known shapes.
+    """Replaces secrets in a text with a mark: the configured ones, in every spelling, and texts of known shapes.
 
     >>> redact = Redactor(["correct horse/battery"])
     >>> redact("no such key: correct horse/battery")
@@ -37,10 +37,10 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        """Texts shorter than `MIN_SECRET` characters are no secrets."""
-        kept = {secret for secret in map(str.strip, secrets) if len(secret) >= MIN_SECRET}
-        self._count = len(kept)
-        forms = sorted({form for secret in kept for form in _spell_forms(secret)}, key=len, reverse=True)
+        """Texts shorter than `MIN_SECRET_CHARS` are no secrets."""
+        long_enough = {secret for secret in map(str.strip, secrets) if len(secret) >= MIN_SECRET_CHARS}
+        self._count = len(long_enough)
+        forms = sorted({form for secret in long_enough for form in _spell_forms(secret)}, key=len, reverse=True)
         exact = "|".join(map(_build_pattern, forms))
         self._rules = [(re.compile(exact), MARK)] if exact else []
         self._rules += [(re.compile(shape), mark) for shape, mark in _SHAPES]
@@ -49,20 +49,20 @@ class Redactor:
         return f"Redactor({self._count} secrets)"
 
     def __call__(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the text without secrets."""
         for pattern, mark in self._rules:
             text = pattern.sub(mark, text)
         return text
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], secrets: Iterable[str] = ()) -> Redactor:
-        """A redactor of these secrets and of every variable whose name ends as `SECRET_NAMES` say."""
-        named = [value for name, value in environ.items() if name.upper().endswith(SECRET_NAMES)]
-        return cls([*named, *secrets])
+        """Build a redactor of these secrets and of every variable with a name that ends as in `SECRET_NAMES`."""
+        values = [value for name, value in environ.items() if name.upper().endswith(SECRET_NAMES)]
+        return cls([*values, *secrets])
 
 
 def _spell_forms(secret: str) -> Iterator[str]:
-    """The secret as it stands in plain text, in URLs, in JSON and in the repr of a value."""
+    """Yield the secret as plain text, URLs, JSON and `repr` spell it."""
     yield secret
     yield from (quote(secret), quote(secret, safe=""), quote_plus(secret))
     for ascii_only in (True, False):
@@ -73,24 +73,12 @@ def _spell_forms(secret: str) -> Iterator[str]:
 
 
 def _build_pattern(form: str) -> str:
-    """A pattern for the form. In a URL %2f is %2F."""
+    """Build a pattern for the form. In a URL, %2f is the same as %2F."""
     return re.sub(r"%([0-9A-F]{2})", r"%(?i:\1)", re.escape(form))
 
 
-def cut(text: str, room: int = 2_000) -> str:
-    """The text in at most `room` bytes of UTF-8, with an ellipsis where something is missing.
-
-    >>> cut("a" * 30, 12)
-    'aaaaaaaaa…'
-    """
-    raw = text.encode("utf-8", "replace")
-    if len(raw) <= room:
-        return raw.decode()
-    return raw[: room - 3].decode("utf-8", "ignore") + "…"
-
-
 def name_error_kind(error: Exception) -> str:
-    """The kind of an error, or of the one behind it: all that is told where its text may hold an address with its password.
+    """Name the kind of an error, or of its cause, if its text may contain an address with a password.
 
     >>> name_error_kind(TimeoutError())
     'TimeoutError'

@@ -1,1 +1,1 @@
-"""Bytes become requests: files and texts as people have them, one strict reader of JSON for all."""
+"""Turn bytes into requests: files and texts in many forms, and one strict JSON reader for all of them."""

@@ -1,4 +1,4 @@
-"""Lists of messages as one trace: what many logs are, and what a list of traces is not."""
+"""Join a list of messages into one trace, as many logs are lists of messages, and tell it from a list of traces."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pydantic import JsonValue
 
 from service.reading.trace_files import BadRecord, TraceRecord
 
-Given = Mapping[str, JsonValue]
+Record = Mapping[str, JsonValue]
 
-WHOLE = frozenset(
+TRACE_FIELDS = frozenset(
     {"trace", "messages", "events", "choices", "usage", "spans", "input", "output", "request", "response"}
 )
-"""Members of what is more than a message."""
+"""Fields that show that an object is more than a message."""
 LANGCHAIN_TYPES = frozenset({"human", "ai", "system", "tool", "function"})
 ITEM_TYPES = frozenset(
     {"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "reasoning"}
@@ -22,17 +22,17 @@ ITEM_TYPES = frozenset(
 
 
 def join_messages(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
-    """The records of a file, a list whose elements are all messages put together as one trace.
+    """Yield the records of a file, joined into one trace if they are a list whose elements are all messages.
 
-    It stands for {"messages": [...]}, of the Responses API for {"items": [...]}, of a stream for {"chunks": [...]}: pointers
-    into it begin so.
+    The trace is {"messages": [...]}, or {"items": [...]} for the Responses API, or {"chunks": [...]} for a stream; pointers into
+    it start accordingly.
     """
     waiting: list[TraceRecord] = []
     for record in records:
         if isinstance(record, TraceRecord) and _continues(waiting, record):
             waiting.append(record)
             continue
-        yield from waiting  # not all are messages: each is what it is
+        yield from waiting  # not all are messages, so each stands alone
         waiting = []
         yield record
     if waiting:
@@ -49,15 +49,15 @@ def _join(records: list[TraceRecord]) -> TraceRecord:
     return TraceRecord(replace(records[0].place, pointer=""), {name: [record.value for record in records]})
 
 
-def _name_list(value: Given) -> str | None:
-    """What a list is called that has this as an element; None for what is no message."""
+def _name_list(value: Record) -> str | None:
+    """Name the field that holds a list of such elements; None if the element is not a message."""
     if value.get("object") == "chat.completion.chunk":
         return "chunks"
     kind = value.get("type")
     if isinstance(kind, str) and kind in ITEM_TYPES:
         return "items"
-    if value.keys() & WHOLE:
+    if value.keys() & TRACE_FIELDS:
         return None
-    told = isinstance(kind, str) and kind in LANGCHAIN_TYPES and bool(value.keys() & {"content", "data"})
-    held = "parts" in value and value.get("kind") in ("request", "response")
-    return "messages" if isinstance(value.get("role"), str) or told or held or "lc" in value else None
+    langchain = isinstance(kind, str) and kind in LANGCHAIN_TYPES and bool(value.keys() & {"content", "data"})
+    pydantic_ai = "parts" in value and value.get("kind") in ("request", "response")
+    return "messages" if isinstance(value.get("role"), str) or langchain or pydantic_ai or "lc" in value else None

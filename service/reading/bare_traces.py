@@ -1,4 +1,4 @@
-"""Traces without a request around them, as logs have them: made into requests, their format guessed."""
+"""Turn bare traces, such as logs contain, into requests, and guess their format."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from service.errors import InputError
 from service.intake import require_format
 from service.reading.trace_files import TraceRecord
 
-BESIDE = ("custom_id", "expected", "judges", "rubric", "tags")
-"""Fields of a request, or of a line of a batch, that a bare trace may have beside its own."""
+REQUEST_FIELDS = ("custom_id", "expected", "judges", "rubric", "tags")
+"""Fields of a request or of a batch line that a bare trace may have beside its own."""
 
-_OURS = frozenset({"expected", "rubric"})
-"""Those that no trace has under a similar name: a misspelt one would pass in silence."""
+_UNIQUE_FIELDS = frozenset({"expected", "rubric"})
+"""Request fields that resemble no trace field, so that a similar name is a misspelling, which must not pass silently."""
 MAX_NAME_CHARS = 40
-NAME_IT = "name it in `format`, or with --input-format; `callgrade formats` lists them with what tells each"
+FORMAT_HINT = (
+    "name it in `format`, or with --input-format; `callgrade formats` lists the formats and how each is recognized"
+)
 
 
 def is_bare(record: TraceRecord) -> bool:
@@ -27,9 +29,9 @@ def is_bare(record: TraceRecord) -> bool:
 
 
 def build_body(record: TraceRecord, *, named: str | None, guessed: Counter[str]) -> dict[str, JsonValue]:
-    """The request that a record means, its trace with its format: `named` or a guess, which is counted, where it names none.
+    """Build the request for a record. A trace that names no format gets `named`, or else a guess, which is counted in `guessed`.
 
-    InputError, with pointers into the request, where no format fits.
+    InputError, with pointers into the request, if no format fits.
     """
     body = wrap_trace(record.value) if is_bare(record) else dict(record.value)
     if "id" in body:
@@ -38,27 +40,29 @@ def build_body(record: TraceRecord, *, named: str | None, guessed: Counter[str])
     if not isinstance(trace, dict) or "format" in trace:
         return body
     try:
-        found = named or require_format(trace, way_out=NAME_IT)
+        name = named or require_format(trace, way_out=FORMAT_HINT)
     except ValueError as error:
         raise InputError.at("/trace", str(error)) from None
     if named is None:
-        guessed[found] += 1
-    formatted: dict[str, JsonValue] = {"format": found, **trace}
-    return {**body, "trace": formatted}
+        guessed[name] += 1
+    trace_with_format: dict[str, JsonValue] = {"format": name, **trace}
+    return {**body, "trace": trace_with_format}
 
 
 def wrap_trace(record: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The request around a bare trace. `tags` and `judges` of another shape are the trace's own.
+    """Build the request around a bare trace. `tags` and `judges` of another shape belong to the trace.
 
-    InputError: a member that is nearly one of the request's.
+    InputError for a field whose name nearly matches a request field.
     """
     shapes: dict[str, type | tuple[type, ...]] = {"tags": dict, "judges": str}
     for name in record:
-        meant = get_close_matches(name[:MAX_NAME_CHARS], _OURS - record.keys(), n=1, cutoff=0.8)
-        if meant and name not in BESIDE:
-            message = f"no field of that name is known beside a trace; did you mean {meant[0]!r}?"
+        similar = get_close_matches(name[:MAX_NAME_CHARS], _UNIQUE_FIELDS - record.keys(), n=1, cutoff=0.8)
+        if similar and name not in REQUEST_FIELDS:
+            message = f"no field of that name is known beside a trace; did you mean {similar[0]!r}?"
             raise InputError.at(f"/{escape_token(name)}", message)
-    found = {
-        name: record[name] for name in BESIDE if name in record and isinstance(record[name], shapes.get(name, object))
+    request = {
+        name: record[name]
+        for name in REQUEST_FIELDS
+        if name in record and isinstance(record[name], shapes.get(name, object))
     }
-    return {"trace": {name: value for name, value in record.items() if name not in found}, **found}
+    return {"trace": {name: value for name, value in record.items() if name not in request}, **request}

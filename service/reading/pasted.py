@@ -1,4 +1,4 @@
-"""A text that somebody pastes: a log, or a request, as the body of POST /v1/score."""
+"""Turn a pasted text, a log or a request, into the body of POST /v1/score."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from service.reading.trace_files import BadRecord, TraceRecord, scan_records
 
 
 class PastedTrace(NamedTuple):
-    """What a text holds."""
+    """The traces in a text."""
 
     body: bytes
     """The request of its first trace."""
     guessed: str | None
-    """The format that was guessed; None where the trace names its own."""
+    """The guessed format; None if the trace names one."""
     others: int
-    """Traces that come after the first."""
+    """How many traces follow the first."""
 
 
 def read_pasted(text: str, limits: Limits, *, keep: bool) -> PastedTrace:
-    """The first trace of a text, in any form that files have; InputError, with places in the text, where there is none.
+    """Read the first trace of a text, in any form that files may have; InputError, with places in the text, if there is none.
 
-    `keep`: whether its score is kept, whatever the text says of that.
+    `keep`: whether to store its score, whatever the text says.
     """
     source = io.BytesIO(text.strip().encode(errors="replace"))
     records = split_samples(join_messages(scan_records(source, limits=limits, name="the text")))
-    found = list(group_spans(records, limits, left_out=Counter(), named=None))
-    if not found:
-        raise InputError.at("", "the text holds no trace")
-    first = found[0]
+    traces = list(group_spans(records, limits, left_out=Counter(), named=None))
+    if not traces:
+        raise InputError.at("", "the text contains no trace")
+    first = traces[0]
     if isinstance(first, BadRecord):
         raise first.error
     guessed: Counter[str] = Counter()
     body = {
         name: value for name, value in build_body(first, named=None, guessed=guessed).items() if name != "custom_id"
     } | {"store": keep}
-    others = sum(isinstance(one, TraceRecord) for one in found[1:])
+    others = sum(isinstance(one, TraceRecord) for one in traces[1:])
     return PastedTrace(json.dumps(body).encode(), next(iter(guessed), None), others)

@@ -1,4 +1,4 @@
-"""Several replies to one request, which are several traces."""
+"""Split a record with several replies to one request into several traces."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from pydantic import JsonValue
 
 from service.reading.trace_files import BadRecord, TraceRecord
 
-PLACES = (
+REPLY_PATHS = (
     ("choices",),
     ("candidates",),
     ("response", "choices"),
     ("response", "candidates"),
     ("response", "body", "choices"),
 )
-"""Where replies stand in a trace."""
+"""Where the replies are in a trace."""
 
 
 def split_samples(records: Iterable[TraceRecord | BadRecord]) -> Iterator[TraceRecord | BadRecord]:
-    """The records, one with several replies as often as it has some: each says in `sample` which of them it is."""
+    """Yield the records, one with several replies once per reply; `sample` says which reply it stands for."""
     for record in records:
         count = 1 if isinstance(record, BadRecord) else _count_replies(_find_trace(record.value))
         if isinstance(record, BadRecord) or count < 2:
@@ -37,11 +37,13 @@ def _find_trace(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
 def _count_replies(trace: dict[str, JsonValue]) -> int:
     if "sample" in trace:
         return 1
-    return max([len(found) for way in PLACES if isinstance(found := _look(trace, way), list)], default=1)
+    return max(
+        [len(replies) for path in REPLY_PATHS if isinstance(replies := _find_value(trace, path), list)], default=1
+    )
 
 
-def _look(value: JsonValue, way: tuple[str, ...]) -> JsonValue:
-    for name in way:
+def _find_value(value: JsonValue, path: tuple[str, ...]) -> JsonValue:
+    for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 

@@ -1,9 +1,9 @@
-"""Spans of many traces to one record for each trace, in whatever order and files they come.
+"""Group spans into one record per trace, in whatever order and files they come.
 
-An export may hold spans of several traces, and a trace may be spread over lines, exports and files. Spans are kept in a
-temporary SQLite database until all files are read, and come out trace by trace, as they were first seen. Memory is bounded
-by one record and one trace; the database holds the rest on disk, in the folder for temporary files (`SQLITE_TMPDIR`, else
-`TMPDIR`). It has no name there: it is gone when the process ends, however it ends.
+An export may contain spans of several traces, and a trace may be spread over lines, exports and files. Spans are stored in a
+temporary SQLite database until all files are read, and come out trace by trace, in order of first appearance. Memory is bounded
+by one record and one trace; the database keeps the rest on disk, in the folder for temporary files (`SQLITE_TMPDIR`, else
+`TMPDIR`). The file has no name, so it disappears when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _SPANS = "SELECT span FROM spans WHERE trace = ? ORDER BY rowid"
 def group_spans(
     records: Iterable[TraceRecord | BadRecord], limits: Limits, *, left_out: Counter[str], named: str | None = None
 ) -> Iterator[TraceRecord | BadRecord]:
-    """The records, those that are spans put together by their trace: first all others, as they come, then the traces.
+    """Yield all records that are not spans as they come, then the spans grouped by trace.
 
-    A trace is `{"spans": [...]}`, and stands where its first span does. One of more than `limits.max_bytes` of spans is a
-    BadRecord. Traces without a span of a model or a tool are counted in `left_out`, not given. A record that says more of
-    its spans (an `id`, `tools`, what was expected) is a trace as it is. `named`: the format of records that name none;
-    what is in another format than `spans` is no span.
+    A trace is `{"spans": [...]}` at the place of its first span. One with more than `limits.max_bytes` of spans is a BadRecord.
+    Traces without a span of a model or a tool are counted in `left_out`, not yielded. A record that has more than spans (an
+    `id`, `tools`, an expectation) is already a trace. `named`: the format of records that name none; records in a format other
+    than `spans` are not spans.
     """
     with closing(sqlite3.connect("", isolation_level=None, check_same_thread=False)) as database:
         try:
             for statement in _SETUP:
                 database.execute(statement)
-            yield from _keep_spans(records, database, named or "spans")
+            yield from _store_spans(records, database, named or "spans")
             database.execute(_INDEX)
             yield from _list_traces(database, limits, left_out)
         except sqlite3.Error as error:
@@ -62,10 +62,10 @@ def group_spans(
             yield BadRecord(RecordPlace("spans"), InputError.at("", reason))
 
 
-def _keep_spans(
+def _store_spans(
     records: Iterable[TraceRecord | BadRecord], database: sqlite3.Connection, named: str
 ) -> Iterator[TraceRecord | BadRecord]:
-    """Keeps spans, and gives what is none."""
+    """Store records that are spans, and yield the others."""
     for record in records:
         if isinstance(record, BadRecord):
             yield record
@@ -89,9 +89,9 @@ def _list_rows(place: RecordPlace, spans: Iterable[tuple[str, JsonObject]]) -> I
 
 
 def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str, JsonObject]] | None:
-    """The spans of a record with their pointers in it; None where it is something else, or says more than spans.
+    """List the spans of a record with their pointers; None if it is something else, or has more than spans.
 
-    An observation of Langfuse has the ids and the name of a span.
+    A Langfuse observation also has the ids and the name of a span, but is not one.
     """
     if record.get("format", named) != "spans":
         return None
@@ -110,7 +110,7 @@ def _list_spans(record: dict[str, JsonValue], named: str) -> Sequence[tuple[str,
 def _list_traces(
     database: sqlite3.Connection, limits: Limits, left_out: Counter[str]
 ) -> Iterator[TraceRecord | BadRecord]:
-    found = told = 0
+    found = yielded = 0
     place = RecordPlace("spans")
     for trace, first, size in database.execute(_TRACES):
         place = RecordPlace(*database.execute(_PLACE, (first,)).fetchone())
@@ -118,13 +118,13 @@ def _list_traces(
         if size > limits.max_bytes:
             reason = f"the trace {trace} has {size} bytes of spans; at most {limits.max_bytes} are taken"
             yield BadRecord(place, TooLargeError.at("", reason))
-            told += 1
+            yielded += 1
             continue
         spans: list[JsonValue] = [from_json(data) for (data,) in database.execute(_SPANS, (trace,))]
         if has_content(read_spans(spans, None)):  # pyright: ignore[reportArgumentType] (spans are objects)
             yield TraceRecord(place, {"spans": spans})
-            told += 1
+            yielded += 1
         else:
             left_out[NO_CONTENT] += 1
-    if found and not told:
+    if found and not yielded:
         yield BadRecord(place, InputError.at("", f"none of {found} traces has a span of a model or a tool"))

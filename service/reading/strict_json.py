@@ -1,8 +1,8 @@
-"""The one parser for every body: strict JSON in UTF-8, within limits, nothing changed on the way.
+"""The parser for every body: strict JSON in UTF-8, within limits, without silent changes.
 
-Refused beyond bad syntax: a key given twice, NaN and infinity, a number that no float holds (1e999) or that would
-quietly become zero (1e-999), a NUL in a string or a key, a lone surrogate. Integers stay exact at any size within the
-limit; a fraction is the nearest float, as everywhere.
+Besides bad syntax it refuses a duplicate key, NaN and infinity, a number too large for a float (1e999) or one that would become
+zero (1e-999), a NUL in a string or a key, and a lone surrogate. Integers stay exact at any size within the limit; a fraction
+becomes the nearest float, as usual.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ _JITER_DEPTH = 200
 _JITER_DIGITS = 4_300
 _SPACE = b" \t\r\n"
 
-_AS_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
-_LONG = 65
-"""Below this many digits in a row and three in the exponent a number is far from the ends of a float's range."""
-_POWER = re.compile(rb"0e[+-]?000")
-_EXPONENT = re.compile(rb"(?:^|[\s\[:,])-?[0-9][0-9.]*[eE][+-]?[0-9]{3}")
+_DIGITS_AS_ZERO = bytes.maketrans(b"123456789E", b"000000000e")
+_SAFE_DIGITS = 65
+"""A number with fewer consecutive digits than this, and fewer than three in its exponent, is well within a float's range."""
+_LARGE_EXPONENT_SHAPE = re.compile(rb"0e[+-]?000")
+_LARGE_EXPONENT = re.compile(rb"(?:^|[\s\[:,])-?[0-9][0-9.]*[eE][+-]?[0-9]{3}")
 _FAILURE = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 _DUPLICATE = re.compile(r'Detected duplicate key "(.*)"', re.DOTALL)
 
 Trail = tuple["Trail", str | int] | None
-"""The way to a place, innermost first: cheap to make for every value, made a pointer for the one that is wrong."""
+"""The path to a value, innermost part first: cheap to build for every value, and turned into a pointer only for a bad one."""
 Node = JsonValue | jiter.LosslessFloat
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a body may hold. ValueError for a depth or a number of digits that the parser itself does not reach."""
+    """The limits of a body. ValueError for a depth or a number of digits beyond what the parser supports."""
 
     max_bytes: int = 4_000_000
     max_depth: int = 64
-    """Levels of arrays and objects, 1 to 200; a scalar has none."""
+    """Nested levels of arrays and objects, 1 to 200; a scalar has none."""
     max_digits: int = 64
     """Digits of an integer, 1 to 4,300."""
     max_string: int = 1_000_000
     """Characters of one string or key."""
     max_items: int = 200_000
-    """Entries of all arrays and objects together."""
+    """Entries of all arrays and objects in total."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_depth <= _JITER_DEPTH or not 1 <= self.max_digits <= _JITER_DIGITS:
@@ -57,11 +57,10 @@ class Limits:
 
 
 def parse(data: bytes, limits: Limits) -> JsonValue:
-    """The JSON value that `data` spells.
+    """Parse `data` as JSON.
 
-    Raises MalformedError for what is not the JSON we accept and TooLargeError for what passes a limit. The problem's
-    path is a JSON pointer into the body, or "" with line and column (in bytes, from 1) in the message where the text
-    could not be read so far.
+    Raises MalformedError for JSON that we do not accept and TooLargeError beyond a limit. The problem's path is a JSON pointer
+    into the body, or "", with line and column (in bytes, from 1) in the message, if the text could not be parsed.
 
     >>> parse(b'{"a": [1, 10000000000000000000001, 0.5]}', Limits())
     {'a': [1, 10000000000000000000001, 0.5]}
@@ -73,7 +72,7 @@ def parse(data: bytes, limits: Limits) -> JsonValue:
         raise TooLargeError.at("", f"{len(data)} bytes; at most {limits.max_bytes} are taken")
     _check_encoding(data)
     value: JsonValue = _read(data, limits)
-    # These tests miss nothing and nearly all bodies pass them, so the walk, which knows the places, is rare.
+    # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
     if _is_suspect(data, limits) or (_may_be_deep(data, limits) and is_deeper_than(value, limits.max_depth)):
         _Walk(limits).check(_read(data, limits, float_mode="lossless-float"))
     return value
@@ -102,13 +101,13 @@ def _read(data: bytes, limits: Limits, *, float_mode: str = "float") -> JsonValu
         raise _build_refusal(str(error), limits) from None
 
 
-def _build_refusal(said: str, limits: Limits) -> InputError:
-    """Jiter's failure in our words. `said` may quote a key of any length."""
-    found = _FAILURE.fullmatch(said)
-    reason, where = (found[1], f"line {found[2]}, column {found[3]}") if found else (said, "a place unknown")
-    twice = _DUPLICATE.fullmatch(reason)
-    if twice:
-        return MalformedError.at("", f"{where}: the key {format_value(twice[1])} is given twice in one object")
+def _build_refusal(message: str, limits: Limits) -> InputError:
+    """Translate jiter's error message, which may quote a key of any length."""
+    match = _FAILURE.fullmatch(message)
+    reason, where = (match[1], f"line {match[2]}, column {match[3]}") if match else (message, "unknown place")
+    duplicate = _DUPLICATE.fullmatch(reason)
+    if duplicate:
+        return MalformedError.at("", f"{where}: the key {format_value(duplicate[1])} is given twice in one object")
     if reason.startswith("recursion limit"):
         return TooLargeError.at("", f"{where}: nested in more than {limits.max_depth} levels")
     if reason.startswith("number out of range"):
@@ -117,17 +116,17 @@ def _build_refusal(said: str, limits: Limits) -> InputError:
 
 
 def _is_suspect(data: bytes, limits: Limits) -> bool:
-    """Whether anything but depth may be wrong with a body that has been read."""
+    """Whether anything but the depth may be wrong with a parsed body."""
     if len(data) > limits.max_string or b"\\u0000" in data or _may_be_many(data, limits):
         return True
-    digits = data.translate(_AS_ZERO)
-    if b"0" * min(_LONG, limits.max_digits + 1) in digits:
+    digits = data.translate(_DIGITS_AS_ZERO)
+    if b"0" * min(_SAFE_DIGITS, limits.max_digits + 1) in digits:
         return True
-    return _POWER.search(digits) is not None and _EXPONENT.search(data) is not None
+    return _LARGE_EXPONENT_SHAPE.search(digits) is not None and _LARGE_EXPONENT.search(data) is not None
 
 
 def _may_be_many(data: bytes, limits: Limits) -> bool:
-    # Every entry but the first of each container follows a comma, and takes a byte at least.
+    # Every entry except the first of each container follows a comma, and takes at least one byte.
     most = limits.max_items
     return len(data) > most and data.count(b",") + data.count(b"[") + data.count(b"{") > most
 
@@ -137,7 +136,7 @@ def _may_be_deep(data: bytes, limits: Limits) -> bool:
 
 
 class _Walk:
-    """Checks values in the order of the document, without recursion."""
+    """Checks values in document order, without recursion."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -1,12 +1,12 @@
-"""Reading files of traces: JSON, JSON Lines, OTLP in protobuf, and any of them gzipped.
+"""Read files of traces: JSON, JSON Lines, OTLP in protobuf, each also gzipped.
 
-A file is JSON Lines when its first line is a whole object, else one document: an object, or a list of them. The layout is
-told by the content, never by the name. What cannot be read comes out as an item too, in its place, so nothing is lost.
+A file is JSON Lines if its first line is a complete object, else one document: an object, or a list of objects. The layout is
+recognized by content, never by name. What cannot be read is yielded in its place too, so nothing is lost.
 
-Protobuf is a request's body, or what the OpenTelemetry Collector's file exporter writes: requests, each after its length.
+Protobuf is the body of a request, or what the OpenTelemetry Collector's file exporter writes: requests, each after its length.
 
-Memory is bounded by one record for JSON Lines, gzipped or not, and by a limit (`MAX_DOCUMENT`) for a document, for a request
-in protobuf and for a line of the collector's, which holds many spans.
+Memory is bounded by one record for JSON Lines, gzipped or not, and by `MAX_DOCUMENT_BYTES` for a document, a protobuf request,
+and a line of the collector, which contains many spans.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from service.errors import InputError, MalformedError, Problem, TooLargeError
 from service.intake.spans.otlp_protobuf import looks_like_request, read_request
 from service.reading.strict_json import Limits, parse
 
-MAX_DOCUMENT = 64 * 2**20
-"""Largest JSON document in bytes; also how far the end of a line is looked for when the line is too long to be read."""
+MAX_DOCUMENT_BYTES = 64 * 2**20
+"""The largest JSON document; also how far to search for the end of a line that is too long to be read."""
 
-CHUNK = 64 * 2**10
-HEAD = 4_096
-"""Bytes by which text is told from protobuf."""
+CHUNK_BYTES = 64 * 2**10
+HEAD_BYTES = 4_096
+"""How many bytes are examined to tell text from protobuf."""
 
-_EXPORT = b'{"resourceSpans":'
-"""How a line of the collector's begins: it holds many spans, and may be as long as a document."""
+_EXPORT_START = b'{"resourceSpans":'
+"""The start of a line of the collector, which contains many spans and may be as long as a document."""
 
 _GZIP = b"\x1f\x8b"
-_MARKS = {b"\xef\xbb\xbf": "UTF-8 with a byte order mark", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_ENCODING_MARKS = {b"\xef\xbb\xbf": "UTF-8 with a byte order mark", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.DOTALL)
-"""What the structure of JSON text consists of: strings, brackets and commas; a lone quote is a string without an end."""
+"""The structural tokens of JSON text: strings, brackets and commas; a lone quote is a string without an end."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """Where a record stands: its file, the line it begins in (from 1; None: the file as a whole) and its pointer in it."""
+    """Where a record is: its file, its first line (from 1; None: the file as a whole) and its pointer in the document."""
 
     source: str
     line: int | None = None
@@ -57,7 +57,7 @@ class RecordPlace:
 
 @dataclass(frozen=True, slots=True)
 class TraceRecord:
-    """An object that was read."""
+    """An object that was read, and its place."""
 
     place: RecordPlace
     value: dict[str, JsonValue]
@@ -65,46 +65,45 @@ class TraceRecord:
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """What could not be read, and why. Pointers of the error start at the record."""
+    """A record that could not be read, and why. The error's pointers start at the record."""
 
     place: RecordPlace
     error: InputError
 
 
 def scan_records(
-    source: Path | BinaryIO, *, limits: Limits, name: str | None = None, max_document: int = MAX_DOCUMENT
+    source: Path | BinaryIO, *, limits: Limits, name: str | None = None, max_document: int = MAX_DOCUMENT_BYTES
 ) -> Iterator[TraceRecord | BadRecord]:
-    """Every record of a file or stream, in order; one that cannot be read is a BadRecord and the rest is read on.
+    """Yield every record of a file or stream, in order; one that cannot be read is a BadRecord, and the rest is still read.
 
-    Nothing is raised for content, whatever it is. A file without any record, one that cannot be opened, truncated gzip and a
-    byte order mark are each one BadRecord. `limits` holds for each record, `max_document` (bytes) for a document as a whole and
-    for the search for the end of a line that is too long; `name` stands for the file in places. A stream
-    that was given stays open.
+    Content never raises an error. A file without records, one that cannot be opened, truncated gzip and a byte order mark are
+    each one BadRecord. `limits` applies to each record; `max_document` (bytes) applies to a whole document, and to the search
+    for the end of a line that is too long; `name` replaces the file name in places. A stream that is passed in stays open.
     """
-    called = name or (str(source) if isinstance(source, Path) else "stdin")
+    source_name = name or (str(source) if isinstance(source, Path) else "stdin")
     try:
         with _open(source) as stream:
             if looks_like_request(_peek(stream)):
-                yield from _read_requests(stream, called, max_document)
+                yield from _read_requests(stream, source_name, max_document)
             else:
-                yield from _RecordReader(stream, called, limits, max_document).read()
+                yield from _RecordReader(stream, source_name, limits, max_document).read()
     except OSError as error:
-        yield BadRecord(RecordPlace(called), InputError.at("", _explain_error(error)))
+        yield BadRecord(RecordPlace(source_name), InputError.at("", _explain_error(error)))
 
 
 def scan_lines(
-    stream: BinaryIO, *, limits: Limits, name: str, max_line: int = MAX_DOCUMENT
+    stream: BinaryIO, *, limits: Limits, name: str, max_line: int = MAX_DOCUMENT_BYTES
 ) -> Iterator[TraceRecord | BadRecord]:
-    """Every record of a stream that is said to be JSON Lines, as by `scan_records`: each line is one, whatever it looks like.
+    """Yield every record of a stream known to be JSON Lines, like `scan_records`: each line is one, whatever it looks like.
 
-    Nothing is unpacked. `max_line` (bytes): how far the end of a line that is too long is looked for.
+    Gzip is not unpacked. `max_line` (bytes): how far to search for the end of a line that is too long.
     """
     yield from _RecordReader(stream, name, limits, max_line).read(as_lines=True)
 
 
 @contextmanager
 def _open(source: Path | BinaryIO) -> Generator[BinaryIO]:
-    """The stream, unpacked where it begins like gzip."""
+    """Open the stream, and unpack it if it starts like gzip."""
     if isinstance(source, Path):
         with source.open("rb") as file, _unpack(file) as stream:
             yield stream
@@ -112,7 +111,7 @@ def _open(source: Path | BinaryIO) -> Generator[BinaryIO]:
         with _unpack(cast("io.BufferedReader[Any]", source)) as stream:
             yield stream
     else:
-        # Any stream can be peeked into through a buffer, which would close it when it goes.
+        # A buffer makes any stream peekable; it must be detached, or it would close the stream.
         buffer = io.BufferedReader(cast("io.RawIOBase", source))
         try:
             with _unpack(buffer) as stream:
@@ -128,15 +127,15 @@ def _unpack(stream: io.BufferedReader[Any]) -> AbstractContextManager[BinaryIO]:
 
 
 def _peek(stream: BinaryIO) -> bytes:
-    """How it goes on, without going on; nothing where that cannot be read, as reading will tell."""
+    """Return the next bytes without consuming them; nothing if they cannot be read, which reading will report."""
     try:
-        return cast("io.BufferedReader[Any]", stream).peek(HEAD)[:HEAD]
+        return cast("io.BufferedReader[Any]", stream).peek(HEAD_BYTES)[:HEAD_BYTES]
     except (OSError, EOFError, zlib.error):
         return b""
 
 
 def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[TraceRecord | BadRecord]:
-    """Requests in protobuf. What follows one that is cut off or too large is not read."""
+    """Yield requests in protobuf. What follows a truncated or too large one is not read."""
     number = 0
     try:
         for data in _list_requests(stream, max_size):
@@ -150,7 +149,7 @@ def _read_requests(stream: BinaryIO, source: str, max_size: int) -> Iterator[Tra
 
 
 def _list_requests(stream: BinaryIO, max_size: int) -> Iterator[bytes]:
-    """The one request that a file is, or those that it has after four bytes of their length."""
+    """Yield the request that is the whole file, or the requests that each follow four bytes of length."""
     if _peek(stream).startswith(b"\n"):
         data = stream.read(max_size + 1)
         if len(data) > max_size:
@@ -169,14 +168,14 @@ def _list_requests(stream: BinaryIO, max_size: int) -> Iterator[bytes]:
 
 def _explain_error(error: OSError | EOFError | zlib.error) -> str:
     if isinstance(error, EOFError):
-        return "the gzip data ends too early; what comes before was read"
+        return "the gzip data ends too early; everything before that was read"
     if isinstance(error, zlib.error | gzip.BadGzipFile):
-        return f"the gzip data is damaged ({error}); what comes before was read"
+        return f"the gzip data is damaged ({error}); everything before that was read"
     return f"cannot be read: {error.strerror or error}"
 
 
 class _RecordReader:
-    """One pass over a stream."""
+    """Reads the records of a stream in one pass."""
 
     def __init__(self, stream: BinaryIO, source: str, limits: Limits, max_document: int) -> None:
         self._stream = stream
@@ -187,12 +186,12 @@ class _RecordReader:
         self._at_start = True
 
     def read(self, *, as_lines: bool = False) -> Iterator[TraceRecord | BadRecord]:
-        """The records. OSError only from below the stream's first byte; what breaks later is an item."""
+        """Yield the records. OSError only if the stream cannot be read at all; a later failure is a BadRecord."""
         empty = True
         try:
-            for item in self._read_lines(self._read_next_line()) if as_lines else self._read_all():
+            for record in self._read_lines(self._read_next_line()) if as_lines else self._read_all():
                 empty = False
-                yield item
+                yield record
         except (OSError, EOFError, zlib.error) as error:
             yield self._build_bad_record(InputError.at("", _explain_error(error)))
         except TooLargeError as error:
@@ -203,10 +202,10 @@ class _RecordReader:
 
     def _read_all(self) -> Iterator[TraceRecord | BadRecord]:
         first = self._read_next_line()
-        mark = next((mark for mark in _MARKS if first.startswith(mark)), None)
+        mark = next((mark for mark in _ENCODING_MARKS if first.startswith(mark)), None)
         if mark is not None:
             yield self._build_bad_record(
-                MalformedError.at("", f"expected UTF-8 without a byte order mark, not {_MARKS[mark]}")
+                MalformedError.at("", f"expected UTF-8 without a byte order mark, not {_ENCODING_MARKS[mark]}")
             )
         elif first.lstrip().startswith(b"["):
             yield from self._read_list(first)
@@ -214,9 +213,9 @@ class _RecordReader:
             yield from self._read_lines_or_document(first)
 
     def _read_lines_or_document(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
-        """A line that is whole, or followed by a whole one, is a line of JSON Lines even where it cannot be parsed.
+        """Treat a first line that is complete, or followed by a complete one, as JSON Lines, even if it cannot be parsed.
 
-        But not one that ends where a document goes on: after an opening bracket or a comma.
+        Unless it ends where a document would continue: after an opening bracket or a comma.
         """
         place, begins = self._locate(), self._line
         if self._is_too_long(first) or _is_whole(first):
@@ -237,7 +236,7 @@ class _RecordReader:
             line = self._read_next_line()
 
     def _read_next_line(self) -> bytes:
-        """The next line that is not blank, cut off where it is too long; empty at the end."""
+        """Return the next line that is not blank, cut off if it is too long; empty at the end."""
         while line := self._stream.readline(self._limits.max_bytes + 2):
             self._line += self._at_start
             self._at_start = line.endswith(b"\n")
@@ -251,13 +250,13 @@ class _RecordReader:
     def _read_record(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
         if not self._is_too_long(line):
             return self._parse(line, place)
-        if line.startswith(_EXPORT):
+        if line.startswith(_EXPORT_START):
             return self._read_export(line, place)
         self._skip_line()
         return BadRecord(place, TooLargeError.at("", f"a record of more than {self._limits.max_bytes} bytes"))
 
     def _read_export(self, line: bytes, place: RecordPlace) -> TraceRecord | BadRecord:
-        """A long line of the collector's: its spans are held to the limits one by one, as traces."""
+        """Read a long line of the collector; the limits apply to its traces later, not to the line."""
         if not self._at_start:
             line += self._stream.readline(self._max_document)
             self._at_start = line.endswith(b"\n")
@@ -270,12 +269,12 @@ class _RecordReader:
     def _skip_line(self) -> None:
         skipped = 0
         while not self._at_start:
-            part = self._stream.readline(CHUNK)
+            part = self._stream.readline(CHUNK_BYTES)
             self._at_start = not part or part.endswith(b"\n")
             skipped += len(part)
             if skipped > self._max_document:
                 most = f"a line of more than {self._max_document} bytes"
-                raise TooLargeError.at("", f"{most}; what comes after was not read")
+                raise TooLargeError.at("", f"{most}; what follows was not read")
 
     def _parse(self, data: bytes, place: RecordPlace, limits: Limits | None = None) -> TraceRecord | BadRecord:
         try:
@@ -294,18 +293,18 @@ class _RecordReader:
         return data
 
     def _read_list(self, first: bytes) -> Iterator[TraceRecord | BadRecord]:
-        """Each element on its own: one that is broken does not spoil the others."""
+        """Read each element separately, so that a broken one does not spoil the others."""
         data = self._read_document(first)
         elements = _Elements(data)
-        counted = 0
+        counted_to = 0
         for index, (start, end) in enumerate(elements):
             piece = data[start:end]
             begin = start + len(piece) - len(piece.lstrip())
-            self._line += data.count(b"\n", counted, begin)
-            counted = begin
+            self._line += data.count(b"\n", counted_to, begin)
+            counted_to = begin
             yield self._parse(piece, RecordPlace(self._source, self._line, f"/{index}"))
         end = len(data.rstrip()) if elements.end is None else elements.end
-        self._line += data.count(b"\n", counted, end)
+        self._line += data.count(b"\n", counted_to, end)
         if elements.end is None:
             yield self._build_bad_record(MalformedError.at("", "the list has no end"))
         elif data[end:].strip():
@@ -318,23 +317,23 @@ class _RecordReader:
         return BadRecord(self._locate() if self._line else RecordPlace(self._source), error)
 
 
-_DEPTH = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+_DEPTH_CHANGES = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether a line has the outline of an object: it begins with a brace, and every bracket is closed."""
+    """Whether a line looks like a complete object: it starts with a brace, and every bracket is closed."""
     if not line.lstrip().startswith(b"{"):
         return False
     depth = 0
     for token in _TOKEN.finditer(line):
         if token[0] == b'"':
             return False
-        depth += _DEPTH.get(token[0], 0)
+        depth += _DEPTH_CHANGES.get(token[0], 0)
     return depth == 0
 
 
 class _Elements:
-    """Where the elements of a JSON list start and end. `end` is what follows the list, None while it is not closed."""
+    """Yields where each element of a JSON list starts and ends. `end` is the position after the list; None if not closed."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -346,7 +345,7 @@ class _Elements:
         for token in _TOKEN.finditer(self._data):
             if token[0] == b'"':
                 break
-            depth += _DEPTH.get(token[0], 0)
+            depth += _DEPTH_CHANGES.get(token[0], 0)
             if depth == 0:
                 self.end = token.end()
                 if several or self._data[start : token.start()].strip():
@@ -359,20 +358,20 @@ class _Elements:
             yield start, len(self._data)
 
 
-_KINDS: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
+_KIND_NAMES: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
 
 
 def _name_kind(value: JsonValue) -> str:
-    return _KINDS.get(type(value), "null")
+    return _KIND_NAMES.get(type(value), "null")
 
 
-_WITHIN = re.compile(r"line (\d+), (column \d+: .*)", re.DOTALL)
+_LINE_IN_MESSAGE = re.compile(r"line (\d+), (column \d+: .*)", re.DOTALL)
 
 
 def _place_error(error: InputError, place: RecordPlace) -> BadRecord:
-    """The error where the file has it: a line that it counts from the start of its record becomes one of the file."""
-    found = _WITHIN.fullmatch(error.problems[0].message)
-    if found is None or place.line is None:
+    """Place an error in the file: a line counted from the start of its record becomes a line of the file."""
+    match = _LINE_IN_MESSAGE.fullmatch(error.problems[0].message)
+    if match is None or place.line is None:
         return BadRecord(place, error)
-    line = place.line + int(found[1]) - 1
-    return BadRecord(replace(place, line=line), type(error).at(error.problems[0].path, found[2]))
+    line = place.line + int(match[1]) - 1
+    return BadRecord(replace(place, line=line), type(error).at(error.problems[0].path, match[2]))

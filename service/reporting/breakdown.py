@@ -1,4 +1,4 @@
-"""A run in short, from counts alone: its pass rate and each stage. The same figures as in the summary of its reports."""
+"""A run in short, from counts alone: its pass rate and each stage. The figures equal those in the summary of its reports."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from service.stats import choose_interval, wilson
 from service.stats.rates import NO_ESTIMATE, CaseBounds, Estimate, estimate_with_bounds
 
 LETTERS = {"pass": PASSED, "warn": PASSED, "fail": FAILED, "abstain": OPEN}
-"""How a verdict counts in a pass rate; one that is not here counts in none."""
+"""The letter by which a verdict counts in a pass rate; a verdict without one does not count."""
 
 
 class OutcomeKind(NamedTuple):
-    """What items are counted by: verdict, a letter for each stage, and their group, empty for none."""
+    """The key that items are counted by: verdict, a letter for each stage, and group (empty for none)."""
 
     verdict: str
     stages: str
@@ -33,24 +33,24 @@ class StageTally:
     failed: int
     open: int
     rate: Estimate
-    """The share that passed of those that were decided, and between which ends it lies with those that are open."""
+    """The share that passed among the decided reports, and its bounds with the open ones included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """What came of the items of a run so far."""
+    """The outcomes of the items of a run so far."""
 
     items: int
-    """Items with an outcome."""
+    """How many items have an outcome."""
     verdicts: dict[str, int]
-    """How many have each; `error`: those that could not be scored."""
+    """How many items have each verdict; `error` counts those that could not be scored."""
     passed: Estimate
     stages: tuple[StageTally, ...]
-    """Those that apply to any report, in their order."""
+    """The stages that apply to any report, in order."""
 
 
 def build_breakdown(counts: Mapping[OutcomeKind, int]) -> Breakdown:
-    """The breakdown of items by their kind. Pure; as quick for many items as for few, but where they name groups."""
+    """Build the breakdown from counts by kind. Pure; its time does not grow with the number of items unless they name groups."""
     verdicts: Counter[str] = Counter()
     for kind, count in counts.items():
         verdicts[kind.verdict] += count

@@ -1,4 +1,4 @@
-"""What lists and counts of many traces hold of one report: its verdict, where it broke first, and how each stage did."""
+"""One report in short, for lists and counts of many traces: its verdict, where it broke first, and how each stage did."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ PASSED, FAILED, OPEN, ABSENT = "p", "f", "a", "-"
 
 
 class ReportBreak(NamedTuple):
-    """One report in short. `stage`, `finding` and `tool` are empty where nothing broke, or no call did."""
+    """One report in short. `stage`, `finding` and `tool` are empty where nothing broke; `tool` also where no call did."""
 
     verdict: Verdict
     stage: Stage | str
     """The first stage that failed."""
     finding: str
-    """The code of the first finding there; where it has none, the criterion."""
+    """The code of its first finding, or the criterion where it has none."""
     tool: str
-    """The tool of the call at which it broke, or of the call that is missing."""
+    """The tool of the call at which it broke, or of the missing call."""
     stages: str
-    """A letter for each of STAGES, in their order."""
+    """A letter for each of STAGES, in order."""
     score: float | None
 
 
@@ -37,7 +37,7 @@ class _FailedOutcome(NamedTuple):
 
 
 def describe_break(report: Report) -> ReportBreak:
-    """The report in short. Pure; as quick as looking through its outcomes."""
+    """Describe the report in short. Pure; one pass over its outcomes."""
     stage = report.first_failing_stage or ""
     broken = next(_list_failed(report, stage), None) if stage else None
     return ReportBreak(
@@ -51,7 +51,7 @@ def describe_break(report: Report) -> ReportBreak:
 
 
 def describe_stages(stages: tuple[StageScore, ...]) -> str:
-    """How each stage did, a letter for each of STAGES: one that does not apply, or of which nothing could be said, is absent."""
+    """Write a letter for each of STAGES; a stage that does not apply, or about which nothing is known, is absent."""
     found = {one.stage: _describe_stage(one) for one in stages}
     return "".join([found.get(stage, ABSENT) for stage in STAGES])
 
@@ -65,7 +65,7 @@ def _describe_stage(stage: StageScore) -> str:
 
 
 def _list_failed(report: Report, stage: str) -> Iterator[_FailedOutcome]:
-    """The outcomes of a stage that did not pass, those of steps first, in the order of the trace."""
+    """Yield the failed outcomes of a stage, those of steps first, in the order of the trace."""
     ids = [one.id for one in report.criteria if one.stage == stage]
     for step in report.steps:
         for name in ids:

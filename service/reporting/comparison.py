@@ -15,14 +15,14 @@ from service.reporting.summary.samples import CRITERION, STAGE, Sample
 from service.stats.rates import DifferenceMethod, Estimate, IntervalMethod, PairedCase, RatePart, estimate
 
 TRIAL = "trial"
-"""The tag that tells several runs of one case apart."""
+"""The tag that distinguishes several runs of one case."""
 
 Key = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One number under both, over the `n` cases that have it under both; `low` to `high` is the interval of b - a."""
+    """One number in both runs, over the `n` cases that have it in both; `low` to `high` is the interval of b - a."""
 
     name: str
     a: Estimate
@@ -34,23 +34,23 @@ class Difference:
     improved: int
     worsened: int
     open: int
-    """Cases that are open under one of the two: they are in `worst` and `best` alone."""
+    """Cases that are open in one of the two runs; they count only in `worst` and `best`."""
     worst: float | None
-    """b - a with what is open counted for a and against b."""
+    """b - a with everything open counted for a and against b."""
     best: float | None
     p_value: float | None
-    """Of passing alone: the chance of a split as uneven as this, were both alike (McNemar's exact test). It takes cases for
-    independent, so there is none where cases are grouped."""
+    """For passing only: the chance of a split at least as uneven as this if both were equal (McNemar's exact test). It
+    assumes independent cases, so it is null where cases are grouped."""
 
 
 ChangeKind = Literal["broken", "fixed", "undecided", "decided", "worse", "better", "other"]
-KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
-"""In the order in which they are told."""
+CHANGE_KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
+"""In the order in which they are reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseSide:
-    """One case under one of the two."""
+    """One case in one of the two runs."""
 
     verdict: Verdict
     score: float | None
@@ -59,24 +59,24 @@ class CaseSide:
 
 @dataclass(frozen=True, slots=True)
 class CaseChange:
-    """A case that passes under one and not under the other, or whose score changed."""
+    """A case that passes in one run only, or whose score changed."""
 
     case: str
     trial: str | None
     kind: ChangeKind
-    """fixed, broken: the verdict changed from or to a failing one. undecided, decided: to or from none. better, worse: the score
-    alone."""
+    """fixed, broken: the verdict changed from or to failing. undecided, decided: it changed to or from no verdict. better,
+    worse: only the score changed."""
     a: CaseSide
     b: CaseSide
     now_failing: tuple[str, ...]
-    """Criteria that fail under b alone."""
+    """Criteria that fail in b only."""
     now_passing: tuple[str, ...]
-    """Criteria that fail under a alone."""
+    """Criteria that fail in a only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs of the same cases. `only_a` and `only_b` are cases that the other lacks, which count nowhere."""
+    """Two runs of the same cases. `only_a` and `only_b` are cases that the other run lacks; they count nowhere."""
 
     cases: int
     only_a: tuple[str, ...]
@@ -87,7 +87,7 @@ class Comparison:
     stages: tuple[Difference, ...]
     criteria: tuple[Difference, ...]
     changes: tuple[CaseChange, ...]
-    """What broke first, then what was fixed, then the rest."""
+    """First what broke, then what was fixed, then the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,15 @@ class Statistics:
 
 
 Pairs = Sequence[tuple[Sample, Sample]]
-Ends = tuple[float | None, float, float]
+MetricBounds = tuple[float | None, float, float]
 """A number of a case: over what was measured, at worst and at best."""
-EndsReader = Callable[[Sample], Ends | None]
+MetricReader = Callable[[Sample], MetricBounds | None]
 
 
 def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics) -> Comparison:
-    """The comparison of two runs, paired by trace id and the tag `trial`. Pure; the order of samples does not matter.
+    """Compare two runs, paired by trace id and the tag `trial`. Pure; the order of samples does not matter.
 
-    InputError for a case without an id, one that stands twice in a run, and for runs that share no case.
+    InputError for a case without an id, for one that appears twice in a run, and for runs that share no case.
     """
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     shared = sorted(left.keys() & right.keys(), key=_make_sort_key)
@@ -122,15 +122,17 @@ def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics)
         only_b=_list_names(right.keys() - left.keys()),
         rubrics_differ=list_rubrics(left.values()) != list_rubrics(right.values()),
         passed=_compute_difference("passed", pairs, read_passed, statistics),
-        score=_compute_difference("score", pairs, make_reader("score"), statistics),
+        score=_compute_difference("score", pairs, build_metric_reader("score"), statistics),
         stages=tuple(_compute_differences(pairs, STAGE, STAGES, statistics)),
         criteria=tuple(_compute_differences(pairs, CRITERION, _list_criteria(pairs), statistics)),
-        changes=tuple(sorted(changes, key=lambda change: (KINDS.index(change.kind), change.case, change.trial or ""))),
+        changes=tuple(
+            sorted(changes, key=lambda change: (CHANGE_KINDS.index(change.kind), change.case, change.trial or ""))
+        ),
     )
 
 
 def index_by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
-    """The cases of a run by id and trial. InputError for a case without an id, and for one that stands twice."""
+    """Index the cases of a run by id and trial. InputError for a case without an id, and for one that appears twice."""
     found: dict[Key, Sample] = {}
     for n, sample in enumerate(samples):
         case = sample.report.trace_id
@@ -139,7 +141,7 @@ def index_by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
         key = (case, sample.report.tags.get(TRIAL))
         if key in found:
             raise InputError.at(
-                f"{place}/{n}", f"the case {case!r} stands here twice; tell runs apart by a tag {TRIAL}"
+                f"{place}/{n}", f"the case {case!r} appears twice here; tell runs apart by a tag {TRIAL}"
             )
         found[key] = sample
     return found
@@ -156,30 +158,30 @@ def _list_names(keys: Iterable[Key]) -> tuple[str, ...]:
 
 
 def list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:
-    """Which rubrics scored."""
+    """Return the rubrics that scored."""
     return {sample.report.rubric for sample in samples}
 
 
 def _list_criteria(pairs: Pairs) -> list[str]:
-    """The criteria of both runs, by stage and name."""
+    """List the criteria of both runs, by stage and name."""
     found = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
     return list(dict.fromkeys(name for _, name in sorted(found)))
 
 
-def read_passed(sample: Sample) -> Ends | None:
-    """Whether a case passed, as a number; None where nothing applied."""
-    if not sample.verdict_counts:
+def read_passed(sample: Sample) -> MetricBounds | None:
+    """Read whether a case passed, as a number; None where nothing applied."""
+    if not sample.is_applicable:
         return None
     passed = float(sample.passed)
     return (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
 
 
-def make_reader(metric: str) -> EndsReader:
-    """What reads a metric of a case by its key in `Sample.spans`."""
+def build_metric_reader(metric: str) -> MetricReader:
+    """Build a reader of a case's metric by its key in `Sample.bounds`."""
 
-    def read(sample: Sample) -> Ends | None:
-        span = sample.spans.get(metric)
-        return None if span is None else (sample.values.get(metric), *span)
+    def read(sample: Sample) -> MetricBounds | None:
+        bounds = sample.bounds.get(metric)
+        return None if bounds is None else (sample.values.get(metric), *bounds)
 
     return read
 
@@ -188,12 +190,12 @@ def _compute_differences(
     pairs: Pairs, prefix: str, names: Iterable[str], statistics: Statistics
 ) -> Iterable[Difference]:
     for name in names:
-        found = _compute_difference(name, pairs, make_reader(prefix + name), statistics)
+        found = _compute_difference(name, pairs, build_metric_reader(prefix + name), statistics)
         if found.n or found.open:
             yield found
 
 
-def _compute_difference(name: str, pairs: Pairs, read: EndsReader, statistics: Statistics) -> Difference:
+def _compute_difference(name: str, pairs: Pairs, read: MetricReader, statistics: Statistics) -> Difference:
     known = [
         (one, other, x, y) for one, other in pairs if (x := read(one)) is not None and (y := read(other)) is not None
     ]
@@ -224,7 +226,7 @@ def _compute_difference(name: str, pairs: Pairs, read: EndsReader, statistics: S
 
 
 def find_group(one: Sample, other: Sample) -> str | None:
-    """The group of a pair. Trials of one case hang together too."""
+    """Find the group of a pair. Trials of one case are not independent either."""
     grouped = one.group or other.group
     if grouped is not None or TRIAL not in one.report.tags:
         return grouped

@@ -1,4 +1,4 @@
-"""What is counted of a report."""
+"""What is counted about a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from service.core.report import Report
 
 @dataclass(frozen=True, slots=True)
 class ReportCounts:
-    """What is counted of a report."""
+    """What is counted about a report."""
 
     rubric: str
     """The digest of its rubric."""
@@ -25,18 +25,20 @@ class ReportCounts:
 
 
 def count_report(report: Report) -> ReportCounts:
-    """What is counted of a report."""
-    outcomes: list[Outcome] = [elsewhere.outcome for criterion in report.criteria for elsewhere in criterion.outcomes]
+    """Count a report."""
+    outcomes: list[Outcome] = [
+        trace_outcome.outcome for criterion in report.criteria for trace_outcome in criterion.outcomes
+    ]
     for step in report.steps:
         outcomes += step.outcomes.values()
     others = [one for one in outcomes if type(one) is not Scored]
     unscored = [(o.kind, o.cause) for o in others if not isinstance(o, Scored) and o.cause != "not_applicable"]
-    made = report.provenance
+    source = report.provenance
     return ReportCounts(
         report.rubric.hash,
         report.verdict,
         Counter(unscored),
-        made.cache_hits,
-        made.replies - made.cache_hits,
-        made.cost_usd or 0.0,
+        source.cache_hits,
+        source.replies - source.cache_hits,
+        source.cost_usd or 0.0,
     )

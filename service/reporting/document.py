@@ -1,4 +1,4 @@
-"""What reports are made of, whether a terminal, Markdown or HTML shows them: sections of sentences, tables and links."""
+"""The parts that reports are made of, shown on a terminal, in Markdown or in HTML: sections of sentences, tables and links."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Link(NamedTuple):
-    """A text that leads to a section of the same document."""
+    """A text that links to a section of the same document."""
 
     text: str
     to: str
@@ -26,19 +26,19 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of text beneath a head. A table without rows is not shown."""
+    """Rows of text below a header. A table without rows is not shown."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     parts: bool = False
     """Whether the rows are the parts of one thing, with texts as they were written."""
 
-    def find_numeric(self) -> Sequence[bool]:
-        """By column whether it holds numbers alone, with intervals or without: such a column stands to the right.
+    def list_numeric_columns(self) -> Sequence[bool]:
+        """For each column, whether it holds only numbers, with or without intervals: such columns are right-aligned.
 
         >>> Table(
         ...     ("by", "kappa", "to halve it"), (("all", "0.71 [0.60, 0.80]", "12 more"), ("b", "-", "-"))
-        ... ).find_numeric()
+        ... ).list_numeric_columns()
         [False, True, True]
         """
         return [all(map(_is_number, column)) for column in zip(*self.rows, strict=True)]
@@ -49,27 +49,27 @@ def _is_number(cell: Cell) -> bool:
 
 
 class Figure(NamedTuple):
-    """A drawing, which HTML alone shows."""
+    """A drawing, shown only in HTML."""
 
     draw: Callable[[], bytes]
-    """Gives it as SVG. ImportError where what draws it is not installed."""
+    """Returns the drawing as SVG. ImportError where the library that draws it is not installed."""
     alt: str
     missing: str
-    """What is said in its place where it cannot be drawn."""
+    """The text in its place where it cannot be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with what stands below it: paragraphs, a drawing, tables, and lines that say one thing each."""
+    """A heading with its content: paragraphs, a drawing, tables, and a list of lines."""
 
     title: str
     tables: tuple[Table, ...] = ()
     lines: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     level: int = 3
-    """How deep the heading stands, from 1."""
+    """The heading level, from 1."""
     figure: Figure | None = None
     anchor: str = ""
-    """What links lead to it by: small letters, digits and hyphens."""
+    """The anchor that links lead to: lower-case letters, digits and hyphens."""
     folded: bool = False
-    """Whether HTML shows the heading alone until it is opened."""
+    """Whether HTML shows only the heading until it is opened."""

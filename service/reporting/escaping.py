@@ -1,4 +1,4 @@
-"""Text that came from elsewhere, made harmless for where it is shown."""
+"""Escape untrusted text for the place it is shown in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MEANINGFUL = re.compile(r"[\\`*_{}\[\]<>#|~&!$]")
 
 
 def escape_unprintable(text: str) -> str:
-    r"""The text on one line and harmless to a terminal: what is not printable is written as an escape.
+    r"""Put the text on one line and make it harmless to a terminal: unprintable characters become escapes.
 
     >>> escape_unprintable("a\nb \x1b[31m")
     'a\\nb \\x1b[31m'
@@ -21,7 +21,7 @@ def _escape_character(character: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    r"""The text on one line, as Markdown takes it literally.
+    r"""Put the text on one line and escape it so that Markdown shows it literally.
 
     >>> escape_markdown("a|b\n<i>_c_</i>")
     'a\\|b \\<i\\>\\_c\\_\\</i\\>'

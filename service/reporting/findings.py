@@ -1,4 +1,4 @@
-"""Findings in words."""
+"""Findings as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from service.core.outcome import Finding
 
 
 def render_finding(finding: Finding) -> str:
-    """The message of a finding, with the argument it is about where the message does not begin with it.
+    """Return a finding's message, prefixed with its argument unless the message begins with it.
 
     >>> render_finding(Finding("schema_required", "required, and missing", "/steps/0/call/arguments/order_id"))
     'order_id: required, and missing'

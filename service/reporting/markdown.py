@@ -9,7 +9,7 @@ from service.reporting.escaping import escape_markdown
 
 
 def render_markdown(sections: Iterable[Section]) -> str:
-    """The document; no text in it can break a table, make a link or anything else that it is not."""
+    """Render the document; no text in it can break a table, make a link, or add any other markup."""
     return "\n\n".join([part for section in sections for part in _render_section(section)]) + "\n"
 
 
@@ -23,7 +23,7 @@ def _render_section(section: Section) -> Iterator[str]:
 
 
 def _render_table(table: Table) -> str:
-    rule = ["---:" if numeric else "---" for numeric in table.find_numeric()]
+    rule = ["---:" if numeric else "---" for numeric in table.list_numeric_columns()]
     head, *rows = [map(_render_cell, row) for row in (table.head, *table.rows)]
     return "\n".join([f"| {' | '.join(row)} |" for row in (head, rule, *rows)])
 

@@ -1,8 +1,9 @@
-"""The names that an assertion may use, and what they stand for.
+"""The metrics that an assertion may name.
 
-Of a case (`X.score`, `X.pass_rate`, `X.p90_score`, ...): those of `DERIVED`, every stage and every criterion. A stage goes
-before a criterion of the same name; `criterion.X` and `stage.X` say which. Of the whole set: those of `WHOLE`, and what cases
-or calls took where traces say, as `p95_duration_s`, `total_cost_usd`, `tool.get_order.p50_duration_s`.
+On a case (`X.score`, `X.pass_rate`, `X.p90_score`, ...), X is a name in `DERIVED`, a stage or a criterion. A stage takes
+precedence over a criterion of the same name; `criterion.X` and `stage.X` say which is meant. On the whole set: the names in
+`SET_METRICS`, and what cases or calls took where traces say so, as `p95_duration_s`, `total_cost_usd`,
+`tool.get_order.p50_duration_s`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import NamedTuple, Protocol
 from service.core.call_decisions import CallClass
 from service.core.rubric import STAGES
 from service.errors import InputError
-from service.reporting.summary.calls import CallReader, list_call_ends, read_executed, read_pass, read_refused
+from service.reporting.summary.calls import CallReader, list_call_bounds, read_executed, read_pass, read_refused
 from service.reporting.summary.classes import ClassTally, list_decision_parts
 from service.reporting.summary.repeats import TASK, compute_pass_rate, list_tasks
 from service.reporting.summary.samples import CRITERION, DERIVED, STAGE, Sample
@@ -29,10 +30,10 @@ Samples = Sequence[Sample]
 
 
 class MeasuredNumber(NamedTuple):
-    """A number of a set: over what was measured, and with what is open at worst and at best.
+    """A number of a set: over what was measured, and its bounds with what is open at worst and at best.
 
-    `value` None: nothing was measured; `low` None: there is no number, and `why`. `cases` are those it is over, the open ones
-    included; `unmeasured` are those of which nothing was measured.
+    `value` None: nothing was measured; `low` None: there is no number, and `why` says why. `cases` counts those it is over,
+    the open ones included; `unmeasured` those of which nothing was measured.
     """
 
     value: float | None
@@ -44,22 +45,22 @@ class MeasuredNumber(NamedTuple):
 
 
 class SetMetric(NamedTuple):
-    """A number over a set. `of_case` is the metric of a case that it is about; None: the verdict."""
+    """A number over a set. `of_case` is the case metric that it is about; None: the verdict."""
 
     of_case: str | None
     over: Callable[[Samples], MeasuredNumber]
 
 
-NOTHING = MeasuredNumber(None, None, None, 0)
+NOT_MEASURED = MeasuredNumber(None, None, None, 0)
 
 
 def find_metric(name: str, samples: Samples) -> SetMetric:
-    """The metric of a name over the set, as `pass_rate`, `decide.call.recall`, `tool_name_f1.score`, `select.p10_score`.
+    """Find the metric of the set by name, as `pass_rate`, `decide.call.recall`, `tool_name_f1.score`, `select.p10_score`.
 
-    `X` alone and `X.score` are the mean of X. InputError for a name that means nothing here.
+    `X` alone and `X.score` are the mean of X. InputError for an unknown name.
     """
-    if name in WHOLE:
-        return SetMetric(_SUBJECTS.get(name), WHOLE[name])
+    if name in SET_METRICS:
+        return SetMetric(_SUBJECTS.get(name), SET_METRICS[name])
     if usage := parse_usage_metric(name):
         return SetMetric(None, partial(_fold_usage, metric=usage))
     if found := _PASS_K.fullmatch(name):
@@ -73,46 +74,46 @@ def find_metric(name: str, samples: Samples) -> SetMetric:
 
 
 def find_case_metric(name: str, samples: Samples, *, whole: str = "") -> str:
-    """The key of a case's metric in `Sample.values`. InputError for a name that no report and no table knows."""
+    """Find the key of a case's metric in `Sample.values`. InputError for a name that neither a report nor a table has."""
     base = name.removesuffix(".score")
     criteria = {one.id for sample in samples for one in sample.report.criteria}
     if base in DERIVED or base.removeprefix(STAGE) in STAGES:
         return base if base in DERIVED else STAGE + base.removeprefix(STAGE)
     if base.removeprefix(CRITERION) in criteria:
         return CRITERION + base.removeprefix(CRITERION)
-    known = sorted({*DERIVED, *STAGES, *criteria, *WHOLE, *FOLDS})
+    known = sorted({*DERIVED, *STAGES, *criteria, *SET_METRICS, *FOLDS})
     close = get_close_matches(base, known, n=3) or known
     raise InputError.at(
         "", f"no metric {whole or name}; {'near it' if len(close) <= 3 else 'known'}: {', '.join(close)}"
     )
 
 
-def _fold_values(samples: Samples, key: str, number: Callable[[list[float]], float]) -> MeasuredNumber:
-    """A number over the values, which never falls where one rises; none where more cases were left out than not."""
-    known = [sample for sample in samples if key in sample.spans]
+def _fold_values(samples: Samples, key: str, fold: Callable[[list[float]], float]) -> MeasuredNumber:
+    """Fold the values by `fold`, a non-decreasing function; no number where more cases were left out than not."""
+    known = [sample for sample in samples if key in sample.bounds]
     values = [sample.values[key] for sample in known if key in sample.values]
     left_out = sum(sample.is_left_out(key) for sample in samples)
     unmeasured = len(known) - len(values) + left_out
     if len(known) < max(1, left_out):
         return MeasuredNumber(None, None, None, len(known), unmeasured, _explain_too_few(len(known), left_out))
-    low, high = (number([sample.spans[key][end] for sample in known]) for end in (0, 1))
-    return MeasuredNumber(number(values) if values else None, low, high, len(known), unmeasured)
+    low, high = (fold([sample.bounds[key][end] for sample in known]) for end in (0, 1))
+    return MeasuredNumber(fold(values) if values else None, low, high, len(known), unmeasured)
 
 
-def _fold_verdicts(samples: Samples, key: str, number: Callable[[list[bool]], float]) -> MeasuredNumber:
-    """A number over whether each case passed that the metric applies to; of those that are open either may be."""
-    applying = [sample for sample in samples if (sample.verdict_counts if key == "score" else sample.applies(key))]
+def _fold_verdicts(samples: Samples, key: str, fold: Callable[[list[bool]], float]) -> MeasuredNumber:
+    """Fold whether each case that the metric applies to passed; open ones may go either way."""
+    applying = [sample for sample in samples if (sample.is_applicable if key == "score" else sample.applies(key))]
     known = [sample.passes(key) for sample in applying if not sample.is_left_out(key)]
     unmeasured = sum(key in sample.unmeasured for sample in applying)
     if not known:
         return MeasuredNumber(None, None, None, len(applying), unmeasured, _explain_too_few(0, unmeasured))
     decided = [passes for passes in known if passes is not None]
-    ends = [number([end if passes is None else passes for passes in known]) for end in (False, True)]
-    return MeasuredNumber(number(decided) if decided else None, min(ends), max(ends), len(known), unmeasured)
+    ends = [fold([end if passes is None else passes for passes in known]) for end in (False, True)]
+    return MeasuredNumber(fold(decided) if decided else None, min(ends), max(ends), len(known), unmeasured)
 
 
 def _fold_usage(samples: Samples, metric: UsageMetric) -> MeasuredNumber:
-    """A number over what cases or calls took; none where more of them do not say than do."""
+    """Fold what cases or calls took; no number where more of them do not say than do."""
     values = metric.list_values(samples)
     known = [value for value in values if value is not None]
     left_out = len(values) - len(known)
@@ -126,7 +127,7 @@ def _fold_usage(samples: Samples, metric: UsageMetric) -> MeasuredNumber:
 
 def _explain_too_few(measured: int, unmeasured: int) -> str:
     if not unmeasured:
-        return NOTHING.why
+        return NOT_MEASURED.why
     return f"only {measured} of the {measured + unmeasured} cases that it applies to could be measured"
 
 
@@ -143,10 +144,10 @@ def _compute_pass_rate(samples: Samples, key: str) -> MeasuredNumber:
 
 
 class SetFold(Protocol):
-    """How the values of cases become one number."""
+    """Folds the values of cases into one number."""
 
     def __call__(self, samples: Samples, key: str) -> MeasuredNumber:
-        """The number over the metric of that key."""
+        """Return the number over the metric of that key."""
         ...
 
 
@@ -163,8 +164,8 @@ FOLDS: Mapping[str, SetFold] = MappingProxyType(
         "total_count": lambda samples, key: _fold_verdicts(samples, key, len),
     }
 )
-"""How the cases' values become one number, beside `pN_score`, the N-th percentile. Alone they are about the score and
-verdict of whole cases, after a metric and a dot about that metric."""
+"""The folds of the cases' values by name, besides `pN_score`, the N-th percentile. Alone they are about the score and verdict
+of whole cases; after a metric and a dot, about that metric."""
 
 _PERCENTILE = re.compile(r"p(\d{1,2}|100)_score")
 _PASS_K = re.compile(r"pass\^([1-9]\d{0,3})")
@@ -178,7 +179,7 @@ def _find_fold(name: str) -> SetFold | None:
 
 def _compute_share(parts: Sequence[RatePart]) -> MeasuredNumber:
     counted = [part for part in parts if part.size > 0]
-    return _build_exact(compute_ratio(counted), len(counted)) if counted else NOTHING
+    return _build_exact(compute_ratio(counted), len(counted)) if counted else NOT_MEASURED
 
 
 def _build_exact(value: float, cases: int) -> MeasuredNumber:
@@ -188,37 +189,41 @@ def _build_exact(value: float, cases: int) -> MeasuredNumber:
 def _compute_pass_k(samples: Samples, k: int) -> MeasuredNumber:
     tasks = list_tasks(samples)
     if not tasks:
-        return NOTHING._replace(why=f"no case names its task by a tag {TASK}")
-    scarce = min(tasks, key=lambda task: task.trials)
-    if scarce.trials < k:
-        return NOTHING._replace(cases=len(tasks), why=f"the task {scarce.task} has only {scarce.trials} trials")
+        return NOT_MEASURED._replace(why=f"no case names its task by a tag {TASK}")
+    fewest = min(tasks, key=lambda task: task.trials)
+    if fewest.trials < k:
+        return NOT_MEASURED._replace(cases=len(tasks), why=f"the task {fewest.task} has only {fewest.trials} trials")
     rate = compute_pass_rate(tasks, k, lambda _: (0.0, 1.0))
     return MeasuredNumber(rate.value, rate.worst, rate.best, len(tasks), rate.open)
 
 
 def _measure_known(samples: Samples, measure: Callable[[Samples], MeasuredNumber]) -> MeasuredNumber:
-    """The number over cases whose every call could be read; with others beside them it may be any other."""
+    """Measure the cases whose every call could be read; with unread ones beside them, the number may be anything."""
     known = [one for one in samples if one.calls_are_known]
-    found, unknown = measure(known), len(samples) - len(known)
-    return found._replace(low=0.0, high=1.0, cases=found.cases + unknown, unmeasured=unknown) if unknown else found
+    measured, unknown = measure(known), len(samples) - len(known)
+    return (
+        measured._replace(low=0.0, high=1.0, cases=measured.cases + unknown, unmeasured=unknown)
+        if unknown
+        else measured
+    )
 
 
 def _make_class_fold(label: CallClass, measure: str) -> Callable[[Samples], MeasuredNumber]:
     return lambda samples: _measure_known(
-        samples, lambda known: _compute_share(ClassTally(known, label).parts(measure))
+        samples, lambda known: _compute_share(ClassTally(known, label).list_parts(measure))
     )
 
 
 def _measure_calls(samples: Samples, read: CallReader) -> MeasuredNumber:
-    found = estimate_with_bounds(list_call_ends(samples, read), lambda _: (0.0, 1.0))
-    if found.worst is None:
-        return NOTHING._replace(why="no call tells it")
-    return MeasuredNumber(found.value, found.worst, found.best, found.n + found.open, found.open)
+    estimate = estimate_with_bounds(list_call_bounds(samples, read), lambda _: (0.0, 1.0))
+    if estimate.worst is None:
+        return NOT_MEASURED._replace(why="no call measured it")
+    return MeasuredNumber(estimate.value, estimate.worst, estimate.best, estimate.n + estimate.open, estimate.open)
 
 
 _CLASSES: tuple[CallClass, ...] = ("call", "no_call")
 
-WHOLE: Mapping[str, Callable[[Samples], MeasuredNumber]] = MappingProxyType(
+SET_METRICS: Mapping[str, Callable[[Samples], MeasuredNumber]] = MappingProxyType(
     {
         "decide.accuracy": lambda samples: _measure_known(
             samples, lambda known: _compute_share(list_decision_parts(known))
@@ -235,4 +240,4 @@ WHOLE: Mapping[str, Callable[[Samples], MeasuredNumber]] = MappingProxyType(
 )
 """Metrics that only a whole set has."""
 
-_SUBJECTS = {name: "call_or_no_call_precision" for name in WHOLE if name.startswith("decide.")}
+_SUBJECTS = {name: "call_or_no_call_precision" for name in SET_METRICS if name.startswith("decide.")}

@@ -21,24 +21,24 @@ th { background: #f5f5f5; } .number { text-align: right; } td.number { font-vari
 summary { cursor: pointer; margin: .8rem 0; } summary h3, summary h4 { display: inline; margin: 0; font-size: 1.05em; }
 img { min-width: 48rem; max-width: 100%; height: auto; } .missing { color: #666; font-style: italic; }
 """
-MANY = 8
-"""Columns from which on an interval stands below its figure, so that the table is no wider than the page."""
+MAX_PLAIN_COLUMNS = 8
+"""From this many columns on, an interval stands below its figure, so that the table is no wider than the page."""
 
 
 def render_page(title: str, sections: Iterable[Section]) -> str:
-    """The whole page. A drawing that cannot be made is missing, and the page says so."""
+    """Render the whole page. Where a drawing cannot be made, the page says so."""
     return build_document(title, render_sections(sections), style=_STYLE)
 
 
 def render_sections(sections: Iterable[Section]) -> str:
-    """The sections alone, for a page that has more."""
+    """Render only the sections, for a page that has more."""
     return "\n".join([_render_section(one) for one in sections])
 
 
 def build_document(title: str, body: str, *, style: str, script: str = "") -> str:
-    """A page with its style and script in it, and a policy that allows these two, drawings in the page, and nothing else.
+    """Build a page with inline style and script, and a policy that allows these two, inline images, and nothing else.
 
-    `body` is HTML. `script` runs when the body is there.
+    `body` is HTML. `script` runs after the body has loaded.
     """
     policy = [
         "default-src 'none'",
@@ -59,7 +59,7 @@ def build_document(title: str, body: str, *, style: str, script: str = "") -> st
 
 
 def _digest(text: str) -> str:
-    """What allows the very text."""
+    """Return the CSP source that allows exactly this text."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}'"
 
 
@@ -84,19 +84,19 @@ def _render_figure(figure: Figure) -> str:
         svg = figure.draw()
     except ImportError:
         return f'<p class="missing">{escape(figure.missing, quote=False)}</p>'
-    # As an image, so that names inside one drawing cannot clash with those in another.
+    # Embedded as an image, so that ids in one drawing cannot clash with those in another.
     data = b64encode(svg).decode("ascii")
     return f'<div class="wide"><img alt="{escape(figure.alt)}" src="data:image/svg+xml;base64,{data}"></div>'
 
 
 def _render_table(table: Table) -> str:
-    right = table.find_numeric()
+    right = table.list_numeric_columns()
     head = "".join(_render_column(cell, numeric=numeric) for cell, numeric in zip(table.head, right, strict=True))
     rows = "\n".join(
         f"<tr>{''.join(_render_cell(cell, numeric=numeric) for cell, numeric in zip(row, right, strict=True))}</tr>"
         for row in table.rows
     )
-    kind = "parts" if table.parts else "many" if len(table.head) > MANY else ""
+    kind = "parts" if table.parts else "many" if len(table.head) > MAX_PLAIN_COLUMNS else ""
     return (
         f'<div class="wide" tabindex="0"><table class="{kind}">\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody>\n</table></div>"

@@ -1,4 +1,4 @@
-"""Assertions on what calls and cases took, in the words that people use: `p95 duration of search <= 800 ms`."""
+"""Assertions about what calls and cases took, in everyday words: `p95 duration of search <= 800 ms`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = re.compile(
 
 
 class UsageAssertion(NamedTuple):
-    """The metric's name, the comparison and the number in seconds, dollars or tokens."""
+    """The metric's name, the comparison, and the number in seconds, dollars or tokens."""
 
     name: str
     op: str
@@ -31,7 +31,7 @@ class UsageAssertion(NamedTuple):
 
 
 def parse_usage_assertion(text: str) -> UsageAssertion | None:
-    """The assertion of a text in these words; None for any other. ValueError for a unit that does not fit.
+    """Parse an assertion in these words; None for any other text. ValueError for a unit that does not fit.
 
     >>> parse_usage_assertion("p95 duration of search <= 800 ms")
     UsageAssertion(name='tool.search.p95_duration_s', op='<=', number=0.8)

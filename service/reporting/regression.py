@@ -1,9 +1,9 @@
 """Whether a second run of the same cases is worse than noise explains: the gate on a pull request.
 
-A number has regressed where the 95 % interval of its paired difference lies below 0, even with all that is open counted
-against the first run and for the second. It holds where the interval does not lie below 0 the other way round either; else it
-is undecided. A case that the second run lacks, or in which nothing applies any longer, is open there. Where nothing changed,
-the chance of a false alarm is 2.5 % for each number.
+A number has regressed where the 95 % interval of its paired difference lies below 0 even at best, with everything open
+counted against the first run and for the second. It holds where the interval does not lie below 0 at worst, counted the other
+way round; otherwise it is undecided. A case that the second run lacks, or in which nothing applies any longer, counts as open
+there. Where nothing changed, the chance of a false alarm is 2.5 % per number.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from service.core.report import OpenOutcome, Report
 from service.core.rubric import STAGES
 from service.errors import InputError
 from service.reporting.comparison import (
-    EndsReader,
+    MetricReader,
     Statistics,
+    build_metric_reader,
     find_group,
     index_by_key,
     list_rubrics,
-    make_reader,
     read_passed,
 )
 from service.reporting.summary.samples import CRITERION, STAGE, Sample
@@ -30,13 +30,13 @@ from service.stats.rates import Interval, PairedCase
 
 RegressionStatus = Literal["held", "regressed", "undecided"]
 
-PASSED = "passed"
-"""What is gated unasked: the share of cases that pass."""
+DEFAULT_NUMBER = "passed"
+"""The number that is gated by default: the share of cases that pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberChange:
-    """One number: b - a at best and at worst, as what is open may turn out, each with its interval."""
+    """One number: b - a at best and at worst, depending on what is open, each with its interval."""
 
     name: str
     status: RegressionStatus
@@ -51,12 +51,12 @@ class NumberChange:
 
 @dataclass(frozen=True, slots=True)
 class RegressionGate:
-    """All numbers that are gated; regressed where one is, else undecided where one is."""
+    """All gated numbers: regressed where one is, else undecided where one is."""
 
     status: RegressionStatus
     numbers: tuple[NumberChange, ...]
     reason: str = ""
-    """Why it is undecided whatever the numbers are."""
+    """Why it is undecided regardless of the numbers."""
 
 
 def judge_regression(
@@ -64,13 +64,13 @@ def judge_regression(
     b: Iterable[Sample],
     statistics: Statistics,
     *,
-    names: Sequence[str] = (PASSED,),
+    names: Sequence[str] = (DEFAULT_NUMBER,),
     forgiven: Callable[[Report], bool] = lambda _: False,
 ) -> RegressionGate:
-    """The gate on two runs, paired as `compare` pairs them. Pure.
+    """Judge two runs, paired as in `compare`. Pure.
 
-    `names`: `passed`, `score`, stages and criteria. `forgiven` says of a report whether its abstention is allowed: such a case
-    is left out. InputError for a name that no case has, and as `compare` raises it.
+    `names`: `passed`, `score`, stages and criteria. `forgiven` says whether a report's abstention is allowed; such a case is
+    left out. InputError for a name that no case has, and as in `compare`.
     """
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     pairs = [(sample, right.get(key)) for key, sample in sorted(left.items(), key=lambda one: str(one[0]))]
@@ -87,26 +87,26 @@ def judge_regression(
     return RegressionGate("undecided" if "undecided" in statuses else "held", numbers)
 
 
-def _find_reader(name: str, criteria: set[str]) -> EndsReader:
-    if name == PASSED:
+def _find_reader(name: str, criteria: set[str]) -> MetricReader:
+    if name == DEFAULT_NUMBER:
         return read_passed
     if name == "score":
-        return make_reader(name)
+        return build_metric_reader(name)
     if name not in criteria and name not in STAGES:
-        known = ", ".join([PASSED, "score", *STAGES, *sorted(criteria)])
+        known = ", ".join([DEFAULT_NUMBER, "score", *STAGES, *sorted(criteria)])
         raise InputError.at("", f"no number {name!r} to compare; expected one of {known}")
-    return make_reader((STAGE if name in STAGES else CRITERION) + name)
+    return build_metric_reader((STAGE if name in STAGES else CRITERION) + name)
 
 
 Pairs = Sequence[tuple[Sample, Sample | None]]
 
 
-def _judge_number(name: str, pairs: Pairs, read: EndsReader, statistics: Statistics) -> NumberChange:
-    ends = list(_iter_ends(pairs, read))
-    if not ends:
+def _judge_number(name: str, pairs: Pairs, read: MetricReader, statistics: Statistics) -> NumberChange:
+    bounds = list(_iter_bounds(pairs, read))
+    if not bounds:
         return NumberChange(name, "undecided", 0.0, (-1.0, 1.0), 0.0, (-1.0, 1.0), 0, 0)
-    at_best = [best for best, _ in ends]
-    at_worst = [worst for _, worst in ends]
+    at_best = [best for best, _ in bounds]
+    at_worst = [worst for _, worst in bounds]
     best, worst = statistics.difference(at_best), statistics.difference(at_worst)
     status: RegressionStatus = "regressed" if best[1] < 0 else "undecided" if worst[1] < 0 else "held"
     return NumberChange(
@@ -116,16 +116,16 @@ def _judge_number(name: str, pairs: Pairs, read: EndsReader, statistics: Statist
         best,
         _average(at_worst),
         worst,
-        len(ends),
-        sum(one != other for one, other in ends),
+        len(bounds),
+        sum(one != other for one, other in bounds),
     )
 
 
-def _iter_ends(pairs: Pairs, read: EndsReader) -> Iterator[tuple[PairedCase, PairedCase]]:
-    """Each pair at best and at worst; those to which the number does not apply are none."""
+def _iter_bounds(pairs: Pairs, read: MetricReader) -> Iterator[tuple[PairedCase, PairedCase]]:
+    """Yield each pair at best and at worst, leaving out pairs to which the number does not apply."""
     for one, other in pairs:
-        gone = other is None or (one.verdict_counts and not other.verdict_counts)
-        x, y = read(one), (None, 0.0, 1.0) if gone else read(other or one)
+        is_open = other is None or (one.is_applicable and not other.is_applicable)
+        x, y = read(one), (None, 0.0, 1.0) if is_open else read(other or one)
         if x is not None and y is not None:
             group = find_group(one, other or one)
             yield PairedCase(group, x[1], y[2]), PairedCase(group, x[2], y[1])
@@ -136,10 +136,10 @@ def _average(pairs: Sequence[PairedCase]) -> float:
 
 
 def is_unforgiven(one: OpenOutcome) -> bool:
-    """Whether an abstention may not be let pass: something broke, or could not be read, and may hide a failure."""
+    """Whether an abstention must not be let pass: something failed or could not be read, and may hide a failure."""
     return one.decides and (one.kind == "errored" or one.cause in ("unread", "too_long", "uncalibrated"))
 
 
 def may_abstain(report: Report) -> bool:
-    """Whether a report abstains, and nothing of it rests on a fault."""
+    """Whether a report abstains for reasons other than a fault."""
     return report.verdict == "abstain" and not any(map(is_unforgiven, report.open))

@@ -16,7 +16,7 @@ DRAWS = 1000
 MIN_DEFINED_SHARE = 0.5
 """The least share of draws in which a statistic must be defined to get an interval."""
 
-Statistics = Callable[[Floats], Mapping[str, float | None]]
+StatisticsFunction = Callable[[Floats], Mapping[str, float | None]]
 """Computes named figures of items weighted by how often they were drawn; None where a figure is undefined."""
 
 
@@ -36,7 +36,7 @@ def draw_weights(groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED)
 
 
 def compute_intervals(
-    statistics: Statistics,
+    statistics: StatisticsFunction,
     groups: Sequence[str],
     *,
     count: int = DRAWS,

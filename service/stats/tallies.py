@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from service.stats.agreement import ConfusionTable
+from service.stats.intervals import SEED
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +135,7 @@ def ece(tally: LabelTally, bins: int = BINS) -> float | None:
     return float(np.abs(gaps).sum()) / tally.n
 
 
-def ece_by_chance(tally: LabelTally, *, bins: int = BINS, draws: int = 200, seed: int = 20_240_229) -> float | None:
+def ece_by_chance(tally: LabelTally, *, bins: int = BINS, draws: int = 200, seed: int = SEED) -> float | None:
     """Compute the mean ECE of these scores if they were perfectly calibrated, by drawing labels from them.
 
     With few items an ECE falls below this only by luck; the closer an ECE is to it, the less miscalibration is left to

@@ -21,13 +21,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.sql.elements import ColumnElement
 
 from service.errors import BusyError, SettingsError
-from service.logs.quiet import thin
+from service.logs.quiet import limit_rate
 from service.store.ahead import WriteAheadLog, is_disk_full
 
 T = TypeVar("T")
 
 LOG = logging.getLogger("callgrade.store")
-thin(LOG.name)
+limit_rate(LOG.name)
 
 BUSY_MS = 30_000
 """How long SQLite waits for another writer, in milliseconds."""

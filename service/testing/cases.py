@@ -1,4 +1,4 @@
-"""Cases of tests from a file: JSON Lines, JSON or YAML."""
+"""Read test cases from a file: JSON Lines, JSON or YAML."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from service.packaged_files import read_yaml
 from service.reading.trace_files import BadRecord, scan_records
 from service.wiring import build_limits
 
-NAMED_BY = ("custom_id", "id", "name")
-"""The members that name a case, the first of them first."""
+NAME_FIELDS = ("custom_id", "id", "name")
+"""The fields that may name a case, in order of preference."""
 
 
 class FileCase(NamedTuple):
-    """One case, and what it is called in the names of tests."""
+    """A case, and its name in test ids."""
 
     name: str
     value: dict[str, JsonValue]
 
 
 def read_cases(path: Path) -> list[FileCase]:
-    """The cases of a file, each an object. InputError where one is none or cannot be read, and for no case at all."""
+    """Read the cases of a file. InputError if one is not an object or cannot be read, or if there is none."""
     values = list(_read_yaml_cases(path) if path.suffix in (".yaml", ".yml") else _read_json_cases(path))
     if not values:
-        raise InputError.at("", f"{path} holds no case; a test without cases would pass unseen")
+        raise InputError.at("", f"{path} has no cases, so the test would check nothing")
     return [FileCase(_name_case(value) or f"case{n}", value) for n, value in enumerate(values)]
 
 
@@ -58,4 +58,4 @@ def _read_json_cases(path: Path) -> Iterable[dict[str, JsonValue]]:
 def _name_case(value: Mapping[str, JsonValue]) -> str | None:
     trace = value.get("trace")
     places = [value, cast("Mapping[str, JsonValue]", trace)] if isinstance(trace, dict) else [value]
-    return next((str(place[name]) for place in places for name in NAMED_BY if place.get(name)), None)
+    return next((str(place[name]) for place in places for name in NAME_FIELDS if place.get(name)), None)

@@ -1,7 +1,7 @@
-"""Replies of judges in a file for version control: recorded once, replayed in every later run without a network.
+"""Judge replies in a file for version control: recorded once, replayed without a network in every later run.
 
-JSON Lines: the first says which model judged, each other is a reply by the key of its question. Keys cover all that may change
-a reply, but not the address of the provider, so that a cassette replays elsewhere.
+The file is JSON Lines. The first line says which model judged; each other line is a reply with the key of its question. Keys
+cover all that may change a reply, except the provider's address, so that a cassette can be replayed elsewhere.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from service.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class CassetteHead:
-    """Who judged: the model, others that requests may name, what was masked, and the way to them (`build_route`)."""
+    """Who judged: the model, other models that requests may name, what was masked, and the route to them (`build_route`)."""
 
     model: str
     models: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ _LINE: TypeAdapter[_ReplyLine] = TypeAdapter(_ReplyLine)
 
 @dataclass
 class Cassette:
-    """The rows at hand as a cache of judgements; `added` are those that came in this run, `missed` what it did not have."""
+    """A cassette as a cache of judgements. `added` holds the rows of this run; `missed` counts keys that were not found."""
 
     head: CassetteHead
     rows: dict[str, str] = field(default_factory=dict[str, str])
@@ -47,47 +47,53 @@ class Cassette:
     missed: int = 0
 
     async def get(self, key: str) -> str | None:
-        """The text of a row; None is a miss."""
+        """Return the text of a row; None is a miss."""
         text = self.added.get(key) or self.rows.get(key)
         self.missed += text is None
         return text
 
     async def set(self, key: str, text: str) -> None:
-        """Keeps a row for `save_cassette`."""
+        """Keep a row for `save_cassette`."""
         self.added[key] = text
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
 
 def read_cassette(path: Path) -> Cassette | None:
-    """The cassette of a file; None where there is none. InputError, with the line, for what is none."""
+    """Read a cassette; None if the file does not exist. InputError, with the line, if it is not a cassette."""
     try:
-        lines = path.read_text("utf-8").removesuffix("\n").split("\n")  # a reply may hold what ends a line elsewhere
+        lines = (
+            path.read_text("utf-8").removesuffix("\n").split("\n")
+        )  # splitlines() would split at characters in replies
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError.at("", f"{path} cannot be read: {error}") from None
     head, *rest = lines
     try:
-        found = Cassette(_HEAD.validate_json(head))
+        cassette = Cassette(_HEAD.validate_json(head))
     except ValidationError:
-        raise InputError.at("", f'{path}:1: expected the head of a cassette, such as {{"model": "..."}}') from None
+        raise InputError.at(
+            "", f'{path}:1: expected the first line of a cassette, such as {{"model": "..."}}'
+        ) from None
     for number, line in enumerate(rest, start=2):
         try:
             row = _LINE.validate_json(line)
         except ValidationError:
             raise InputError.at("", f'{path}:{number}: expected {{"key": ..., "reply": ...}}') from None
         text = json.dumps(row.reply)
-        if found.rows.setdefault(row.key, text) != text:
-            raise InputError.at("", f"{path}:{number}: another line has another reply to the same question; remove one")
-    return found
+        if cassette.rows.setdefault(row.key, text) != text:
+            raise InputError.at(
+                "", f"{path}:{number}: another line has a different reply to the same question; remove one"
+            )
+    return cassette
 
 
 def save_cassette(path: Path, head: CassetteHead, added: Mapping[str, str]) -> int:
-    """Writes rows beside those that are there, in the order of their keys; how many there are then.
+    """Add rows to a cassette, sorted by key; return how many rows it has then.
 
-    Rows of another head go: no question would find them, or no fit would know them.
+    Existing rows with a different head are dropped: no question would find them, or no fit would match them.
     """
     before = read_cassette(path)
     rows = {**(before.rows if before is not None and before.head == head else {}), **added}

@@ -1,4 +1,4 @@
-"""A trace scored within a test, and the error of one that does not pass."""
+"""Score a trace within a test, and raise an error if it does not pass."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from service.testing.loop_thread import LoopThread
 from service.wiring import build_engine
 
 TraceForm = Mapping[str, object] | Sequence[Mapping[str, object]]
-"""A trace in its provider's own form, a list of messages, or a whole request (with a member `trace`)."""
+"""A trace in its provider's own format, a list of messages, or a complete request (with a field `trace`)."""
 
 
 @dataclass(frozen=True, repr=False)
 class TraceChecker:
-    """Scores traces and raises where one does not pass.
+    """Scores traces and raises an error for one that does not pass.
 
-    `judges`: how judges are asked of checks that do not say. `observe` gets every report, before anything is raised.
+    `judges`: how judges are asked in checks that do not say. `observe` gets every report before an error is raised.
     """
 
     engine: Engine
@@ -38,7 +38,7 @@ class TraceChecker:
     judges: JudgeMode | None = None
     observe: Callable[[Report], object] = lambda _: None
     hint: Callable[[Report], str] = lambda _: ""
-    """What to do about what is open, in a line; empty for nothing."""
+    """Returns one line on what to do about open questions; empty for none."""
 
     def check(
         self,
@@ -49,11 +49,11 @@ class TraceChecker:
         judges: Literal["off"] | None = None,
         allow_abstain: bool = False,
     ) -> Report:
-        """The report of a trace that passes or warns. TraceFailure, an AssertionError, for every other verdict.
+        """Return the report of a trace that passes or warns; raise TraceFailure, an AssertionError, for every other verdict.
 
-        `expected`: an expectation, or the file of one. `rubric`: an id, a rubric, or the file of one. `judges`: `off` takes what
-        code alone decides. `allow_abstain` lets an abstention pass, but for one that rests on a fault or on what could not be
-        read. InputError where the trace or what is said of it cannot be used.
+        `expected`: an expectation, or a file with one. `rubric`: an id, a rubric, or a file with one. `judges`: `off` uses only
+        what code decides. `allow_abstain` accepts an abstention, unless a fault or something unreadable is the reason.
+        InputError if the trace or one of the arguments cannot be used.
         """
         __tracebackhide__ = True
         report = self._score(self._read(trace, expected, rubric, judges))
@@ -71,13 +71,13 @@ class TraceChecker:
     ) -> ScoreRequest:
         body = _build_request(trace)
         chosen = None if rubric is None else self._find_rubric(rubric)
-        wish = _read_expected(expected)
-        over = {"expected": wish, "rubric": chosen, "judges": self._choose_mode(body.get("judges"), judges)}
-        return read_request(cast("JsonValue", {**body, **{k: v for k, v in over.items() if v is not None}}))
+        expectation = _read_expected(expected)
+        overrides = {"expected": expectation, "rubric": chosen, "judges": self._choose_mode(body.get("judges"), judges)}
+        return read_request(cast("JsonValue", {**body, **{k: v for k, v in overrides.items() if v is not None}}))
 
-    def _choose_mode(self, said: object, asked: Literal["off"] | None) -> JudgeMode | None:
-        """`off` where anybody says so; a request cannot have a judge asked that this run does not ask."""
-        return "off" if "off" in (said, asked) else self.judges
+    def _choose_mode(self, requested: object, judges: Literal["off"] | None) -> JudgeMode | None:
+        """`off` if the request or the check says so, else the run's mode: a request cannot turn judges on."""
+        return "off" if "off" in (requested, judges) else self.judges
 
     def _find_rubric(self, rubric: Mapping[str, object] | str | Path) -> object:
         if isinstance(rubric, Path) or (isinstance(rubric, str) and names_file(rubric)):
@@ -85,20 +85,20 @@ class TraceChecker:
         return rubric
 
     def _score(self, request: ScoreRequest) -> Report:
-        if not self.engine.waits(request):
+        if not self.engine.must_wait(request):
             return self.engine.answer(request)
         return self.loop.run(self.engine.answer_async(request))
 
     def close(self) -> None:
-        """Lets go of connections and of the loop."""
+        """Close the connections and the loop."""
         self.loop.run(self.engine.close())
         self.loop.close()
 
 
 def _build_request(trace: TraceForm) -> dict[str, object]:
-    """The request around a trace; what a bare one has beside its members, such as `expected`, goes into it.
+    """Build the request around a trace; request fields beside a bare trace, such as `expected`, go into it.
 
-    A `custom_id` names a case and is no part of the request.
+    A `custom_id` names a case and is not part of the request.
     """
     if not isinstance(trace, Mapping):
         return {"trace": {"messages": list(trace)}}
@@ -109,10 +109,10 @@ def _build_request(trace: TraceForm) -> dict[str, object]:
 
 def _read_expected(expected: Mapping[str, object] | str | Path | None) -> object:
     if isinstance(expected, str | Path):
-        given = read_yaml(read_text(Path(expected), "expected"), source=str(expected))
-        if given is None:
+        document = read_yaml(read_text(Path(expected), "expected"), source=str(expected))
+        if document is None:
             raise InputError.at("", f"{expected}: expected an object, not null")
-        return given
+        return document
     return expected
 
 
@@ -123,7 +123,7 @@ def _passes(report: Report, *, allow_abstain: bool) -> bool:
 
 
 def build_checker() -> TraceChecker:
-    """One by the settings of the environment, as the command line has it: a judge is asked where one is set."""
+    """Build a checker from the settings in the environment, like the command line; a configured judge is asked."""
     return TraceChecker(build_engine(read_settings()), LoopThread())
 
 
@@ -135,10 +135,10 @@ def assert_passes(
     judges: Literal["off"] | None = None,
     allow_abstain: bool = False,
 ) -> Report:
-    """The report of a trace that passes or warns; an AssertionError with its steps and findings for every other verdict.
+    """Return the report of a trace that passes or warns; raise an AssertionError with its steps and findings otherwise.
 
-    For unittest and plain scripts; arguments and errors as those of the fixture `callgrade` of pytest. A judge is asked where
-    one is set up (`CALLGRADE_JUDGE_MODEL`).
+    For unittest and plain scripts. Arguments and errors are those of the pytest fixture `callgrade`. A judge is asked if one
+    is configured (`CALLGRADE_JUDGE_MODEL`).
     """
     __tracebackhide__ = True
     checker = build_checker()
@@ -148,6 +148,6 @@ def assert_passes(
         checker.close()
 
 
-def watch(checker: TraceChecker, observe: Callable[[Report], object]) -> TraceChecker:
-    """The same checker with somebody else who gets the reports."""
+def replace_observer(checker: TraceChecker, observe: Callable[[Report], object]) -> TraceChecker:
+    """Return the same checker with another observer."""
     return replace(checker, observe=observe)

@@ -1,24 +1,24 @@
-"""What a test says of a trace that does not pass: the verdict, the table of steps, the findings with their places."""
+"""The failure message for a trace that does not pass: the verdict, the table of steps, and the findings with their places."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Iterator
 
-from service.cli.rendering.console import console
+from service.cli.rendering.console import build_console
 from service.cli.rendering.results import list_findings
 from service.cli.rendering.steps import show_steps
 from service.core.report import Report
 from service.reporting.escaping import escape_unprintable
 
 WIDTH = 100
-"""Columns of the table of steps."""
+"""The width of the table of steps, in columns."""
 
-MOST_FINDINGS = 20
+MAX_FINDINGS = 20
 
 
-class TraceFailure(AssertionError):  # noqa: N818 (what a failed assertion is called)
-    """A trace that does not pass. `report` is the whole report, `str` what a reader needs of it."""
+class TraceFailure(AssertionError):  # noqa: N818 (a failed assertion, not an error)
+    """A trace that does not pass. `report` is the full report; the message is a summary of it."""
 
     __module__ = "callgrade"
 
@@ -28,7 +28,7 @@ class TraceFailure(AssertionError):  # noqa: N818 (what a failed assertion is ca
 
 
 def render_failure(report: Report, hint: str = "") -> str:
-    """The message: verdict, steps, findings and, at the end, what can be done about what is open."""
+    """Render the message: verdict, steps, findings and, at the end, what to do about open questions."""
     lines = [_render_head(report), "", *_render_steps(report), *_render_findings(report)]
     return "\n".join([*lines, hint] if hint else lines)
 
@@ -36,24 +36,24 @@ def render_failure(report: Report, hint: str = "") -> str:
 def _render_head(report: Report) -> str:
     name = escape_unprintable(report.trace_id or "the trace")
     if report.verdict == "abstain":
-        return f"{name} is undecided, which is no pass: {report.rubric.id}@{report.rubric.version} abstains"
+        return f"{name} is undecided, which does not pass: {report.rubric.id}@{report.rubric.version} abstains"
     if report.verdict == "not_applicable":
-        return f"nothing in {name} was looked at, which is no pass: no criterion of {report.rubric.id} applies to it"
+        return f"nothing in {name} was looked at, which does not pass: no criterion of {report.rubric.id} applies to it"
     broke = f" at {report.first_failing_stage}" if report.first_failing_stage else ""
     return f"{name} fails{broke}: {report.rubric.id}@{report.rubric.version}"
 
 
 def _render_steps(report: Report) -> list[str]:
-    held = io.StringIO()
-    show_steps(console(held, width=WIDTH, plain=True), report)
-    return [line.rstrip() for line in held.getvalue().splitlines()]
+    buffer = io.StringIO()
+    show_steps(build_console(buffer, width=WIDTH, plain=True), report)
+    return [line.rstrip() for line in buffer.getvalue().splitlines()]
 
 
 def _render_findings(report: Report) -> Iterator[str]:
-    found = list_findings(report)
-    if found:
+    findings = list_findings(report)
+    if findings:
         yield "findings:"
-    for one in found[:MOST_FINDINGS]:
+    for one in findings[:MAX_FINDINGS]:
         yield escape_unprintable(f"  {one.path}: {one.message} [{one.code}]")
-    if len(found) > MOST_FINDINGS:
-        yield f"  and {len(found) - MOST_FINDINGS} more"
+    if len(findings) > MAX_FINDINGS:
+        yield f"  and {len(findings) - MAX_FINDINGS} more"

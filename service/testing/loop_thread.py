@@ -1,4 +1,4 @@
-"""An event loop of its own, so that a test may wait for a judge whether it runs in a loop itself or not."""
+"""An event loop in a separate thread, so that a test can wait for a judge whether or not it runs in a loop itself."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """A loop in a daemon thread, started when first needed. Connections to judges belong to it."""
+    """An event loop in a daemon thread, started on first use. Connections to judges belong to it."""
 
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work gives, or raises."""
+        """Run a coroutine in the loop, and return its result or raise its error."""
         return asyncio.run_coroutine_threadsafe(work, self._start()).result()
 
     def _start(self) -> asyncio.AbstractEventLoop:
@@ -29,7 +29,7 @@ class LoopThread:
         return self._loop
 
     def close(self) -> None:
-        """Ends the loop and its thread."""
+        """Stop the loop and its thread."""
         if self._loop is not None and self._thread is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()

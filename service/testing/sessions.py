@@ -1,4 +1,4 @@
-"""One run of pytest: its engine, its cassette, and what the reports of tests carry to the summary and to JUnit."""
+"""A pytest run: its engine, its cassette, and the properties that carry results to the summary and to JUnit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from service.asking.budget.reservations import Spending
 from service.asking.judging import NOT_CACHED, Judges, Judging
 from service.cli.context import read_settings
-from service.cli.rendering.console import plural
+from service.cli.rendering.console import pluralize
 from service.cli.rendering.results import VERDICTS
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.prompts import Completion, Prompt
@@ -24,16 +24,16 @@ from service.testing.checks import TraceChecker
 from service.testing.loop_thread import LoopThread
 from service.wiring import build_engine, build_judging, choose_route
 
-PREFIX = "callgrade_"
-"""What the properties of a test begin with that this plugin sets."""
+PROPERTY_PREFIX = "callgrade_"
+"""The prefix of the test properties that this plugin sets."""
 
 Property = tuple[str, str]
-Recorded = dict[str, Any]
-"""The head of a cassette and its new rows, as xdist can send them."""
+RecordedRows = dict[str, Any]
+"""The head of a cassette and its new rows, in a form that xdist can send."""
 
 
 class _NoModel:
-    """What stands where a model would be asked, in a run that asks none."""
+    """Stands in for the model in a run that asks none."""
 
     async def complete(self, prompt: Prompt, spending: Spending) -> Completion:  # noqa: ARG002
         raise JudgeError("unreachable", "this run replays a cassette and asks no model")
@@ -41,15 +41,15 @@ class _NoModel:
 
 @dataclass
 class CheckSession:
-    """What all tests of one process share."""
+    """What all tests of a process share."""
 
     checker: TraceChecker
     recording: Cassette | None
-    """The cassette that this run adds to."""
+    """The cassette to which this run adds replies; None if it does not record."""
 
     @classmethod
     def open(cls, path: Path, *, record: bool, off: bool) -> CheckSession:
-        """With the cassette of a file, which it replays or, with `record`, adds to. SettingsError where nobody could be asked."""
+        """Open a session that replays a cassette file or, with `record`, adds to it. SettingsError if no judge can be asked."""
         settings = read_settings()
         cassette = _open_to_record(path, settings) if record else read_cassette(path)
         engine = _build_engine(settings, cassette, record=record)
@@ -59,8 +59,8 @@ class CheckSession:
         )
         return cls(checker, cassette if record else None)
 
-    def close(self) -> Recorded | None:
-        """Lets go of connections; what was recorded, where anything was to be."""
+    def close(self) -> RecordedRows | None:
+        """Close the connections, and return what was recorded; None if this run does not record."""
         self.checker.close()
         if self.recording is None:
             return None
@@ -89,7 +89,7 @@ def _build_engine(settings: Settings, cassette: Cassette | None, *, record: bool
         if judging is not None:
             judging.judges = replace(
                 judging.judges, api_base=None, form="auto"
-            )  # keys of a cassette name no way: its head does
+            )  # the route is in the cassette's head, not in its keys
         engine.judging = judging
     else:
         head = cassette.head
@@ -102,47 +102,47 @@ def _build_engine(settings: Settings, cassette: Cassette | None, *, record: bool
 
 
 def explain_open(report: Report, path: Path) -> str:
-    """What to do about questions that nobody answered: they are not on the cassette, or there is none."""
+    """Explain what to do about unanswered questions: they are missing from the cassette, or there is no cassette."""
     missing = sum(one.reason == NOT_CACHED.reason for one in report.open)
     if missing:
         return (
-            f"{plural(missing, 'question')} to a judge not on the cassette {path.name}: record with "
+            f"{pluralize(missing, 'question')} for a judge not on the cassette {path.name}: record with "
             "`pytest --callgrade-record`, and CALLGRADE_JUDGE_MODEL set"
         )
     if any(one.reason == NO_JUDGE for one in report.open):
         return (
-            "no judge is asked in this run: record its replies with `pytest --callgrade-record`, or take what code alone "
-            'decides with judges="off"'
+            "no judge is asked in this run: record replies with `pytest --callgrade-record`, or use only what code decides "
+            'with judges="off"'
         )
     return ""
 
 
 def list_properties(report: Report) -> Iterator[Property]:
-    """What a test tells of a check, for JUnit and for the summary."""
-    yield PREFIX + "verdict", report.verdict
-    yield PREFIX + "score", "" if report.score is None else f"{report.score:.4f}"
-    yield PREFIX + "coverage", "" if report.coverage is None else f"{report.coverage:.4f}"
+    """Yield the properties of a check, for JUnit and for the summary."""
+    yield PROPERTY_PREFIX + "verdict", report.verdict
+    yield PROPERTY_PREFIX + "score", "" if report.score is None else f"{report.score:.4f}"
+    yield PROPERTY_PREFIX + "coverage", "" if report.coverage is None else f"{report.coverage:.4f}"
     if report.first_failing_stage:
-        yield PREFIX + "broke_at", report.first_failing_stage
+        yield PROPERTY_PREFIX + "broke_at", report.first_failing_stage
     if report.scope == "code":
-        yield PREFIX + "scope", "code"
+        yield PROPERTY_PREFIX + "scope", "code"
     missing = sum(one.reason == NOT_CACHED.reason for one in report.open)
     if missing:
-        yield PREFIX + "missing", str(missing)
+        yield PROPERTY_PREFIX + "missing", str(missing)
     if report.provenance.replies:
-        yield PREFIX + "replies", str(report.provenance.replies)
+        yield PROPERTY_PREFIX + "replies", str(report.provenance.replies)
 
 
 def summarize_properties(tests: Iterable[tuple[str, Iterable[Property]]]) -> list[str]:
-    """The lines of the summary, from the properties of tests by their names; none where nothing was checked."""
-    told = [(name, key.removeprefix(PREFIX), value) for name, properties in tests for key, value in properties]
-    verdicts = Counter(value for _, key, value in told if key == "verdict")
+    """Build the lines of the summary from (test name, properties) pairs; empty if nothing was checked."""
+    rows = [(name, key.removeprefix(PROPERTY_PREFIX), value) for name, properties in tests for key, value in properties]
+    verdicts = Counter(value for _, key, value in rows if key == "verdict")
     counts = ", ".join(f"{verdicts[one]} {one}" for one in VERDICTS if verdicts[one])
-    lines = [f"{plural(verdicts.total(), 'trace')} checked: {counts}"] if verdicts else []
-    code = sum(key == "scope" for _, key, _ in told)
+    lines = [f"{pluralize(verdicts.total(), 'trace')} checked: {counts}"] if verdicts else []
+    code = sum(key == "scope" for _, key, _ in rows)
     if code:
-        lines.append(f"judges were off for {plural(code, 'trace')}: code alone looked at them")
-    replies, missing = (sum(int(value) for _, key, value in told if key == name) for name in ("replies", "missing"))
+        lines.append(f"judges were off for {pluralize(code, 'trace')}: code alone looked at them")
+    replies, missing = (sum(int(value) for _, key, value in rows if key == name) for name in ("replies", "missing"))
     if replies or missing:
-        lines.append(f"judged: {plural(replies, 'reply', 'replies')}; not on the cassette: {missing}")
-    return [*lines, *(f"{name}: {value}" for name, key, value in told if key == "runs")]
+        lines.append(f"judged: {pluralize(replies, 'reply', 'replies')}; not on the cassette: {missing}")
+    return [*lines, *(f"{name}: {value}" for name, key, value in rows if key == "runs")]

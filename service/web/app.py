@@ -1,4 +1,4 @@
-"""Pages for an application: they are found, and become routes of it."""
+"""Add the pages to an application: they are discovered, and become routes of it."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from service.web.page import PageSet
 
 
 def add_pages(app: FastAPI, *, token: str = "") -> FastAPI:
-    """The same application with its pages, where it has a database. To be called before its first request.
+    """Add the pages to an application, if it has a database. Call it before the first request.
 
-    `token`: what opens them while there is no key; empty: nothing does.
+    `token`: opens the pages while there is no key; empty: nothing does.
     """
     if app.state.parts.database is None:
         return app
-    found = list_page_sets()
+    page_sets = list_page_sets()
     app.state.local_token = token
-    app.state.nav = sorted([one.nav for one in found if one.nav is not None], key=lambda link: link.place)
-    for one in sorted(found, key=lambda one: one.is_last):
+    app.state.nav = sorted([one.nav for one in page_sets if one.nav is not None], key=lambda link: link.place)
+    for one in sorted(page_sets, key=lambda one: one.is_last):
         app.router.routes.extend(one.build(app.state.parts))
     return app
 
 
 def list_page_sets() -> list[PageSet]:
-    """Those of every module of `service.web.pages`."""
+    """List the page sets of the modules in `service.web.pages`."""
     return [get_entry(module, "PAGES") for module in import_all(pages)]
 
 
 def make_local_token() -> str:
-    """What opens the pages of a service without keys, to whoever started it."""
+    """Make the token that opens the pages of a service without keys to whoever started it."""
     return secrets.token_urlsafe(24)

@@ -1,4 +1,4 @@
-"""What the form of a page sends, to its fields: in time and memory that grow with its length alone, whatever stands in it."""
+"""Read the form of a page, in time and memory that grow only with its length, whatever it contains."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from starlette.requests import Request
 from service.api.body import read_form_body
 
 MAX_PUBLIC_BYTES = 64 * 2**10
-"""Of a form that anybody may send."""
+"""Largest form that anybody may send."""
 
 MAX_SIGNED_BYTES = 256 * 2**10
-"""Of one that needs a session: a note of 10,000 characters has up to 120,000 bytes in a form."""
+"""Largest form that needs a session: a note of 10,000 characters has up to 120,000 bytes in a form."""
 
 MAX_FIELDS = 200
-READ_AT_ONCE_BYTES = 64 * 2**10
-"""A longer form is read in a thread."""
+MAX_INLINE_BYTES = 64 * 2**10
+"""A longer form is parsed in a thread."""
 
 _BROKEN = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
-async def read_fields(request: Request, most: int) -> Mapping[str, str]:
-    """The fields of a form of at most `most` bytes, the last of those of one name.
+async def read_fields(request: Request, max_bytes: int) -> Mapping[str, str]:
+    """Read the fields of a form of at most `max_bytes` bytes; the last field of a name counts.
 
-    TooLargeError where it is larger; HTTPException 400 where it cannot be read, 408 where it comes too slowly, 415 for what is no
+    TooLargeError if it is larger; HTTPException 400 if it is malformed, 408 if it comes too slowly, 415 if it is no
     form.
     """
-    data = await read_form_body(request, most)
+    data = await read_form_body(request, max_bytes)
     try:
-        return parse_form(data) if len(data) <= READ_AT_ONCE_BYTES else await asyncio.to_thread(parse_form, data)
+        return parse_form(data) if len(data) <= MAX_INLINE_BYTES else await asyncio.to_thread(parse_form, data)
     except ValueError as error:
         raise HTTPException(400, f"the form cannot be read: {error}") from None
 
 
 def parse_form(data: bytes) -> dict[str, str]:
-    """The fields of a form; ValueError where it is malformed, not UTF-8 or of more than MAX_FIELDS fields.
+    """Parse the fields of a form; ValueError if it is malformed, not UTF-8 or has more than MAX_FIELDS fields.
 
     >>> parse_form(b"key=%C3%A9+=%2B&empty=&key=last%3D")
     {'key': 'last=', 'empty': ''}
@@ -56,5 +56,5 @@ def parse_form(data: bytes) -> dict[str, str]:
 
 
 def _decode(text: bytes) -> str:
-    """Read as quoted-printable, which is the same with another sign: the library's own way makes an object of each sign."""
+    """Decode as quoted-printable, which is the same with another sign: urllib makes an object of every escape."""
     return a2b_qp(text.replace(b"+", b" ").replace(b"=", b"%3D").replace(b"%", b"=")).decode()

@@ -1,4 +1,4 @@
-"""How a fit did on what was held out from it, as its calibration run reports it: figures, and plots in SVG."""
+"""How a fit does on the items held out from it, from the report of its calibration run: figures, and plots in SVG."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from service.web.judge_view import PlotPoint, Plots, build_plots
 if TYPE_CHECKING:
     from service.calibration.results import JudgeReport
 
-MOST_DOTS = 60
-"""Points of the curve that are drawn as dots."""
+MAX_DOTS = 60
+"""Most points of the curve that are drawn as dots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,26 +21,27 @@ class HeldOutView:
     items: int
     groups: int
     plots: Plots
-    """By the calibrated value; and the share of equal verdicts, by the share of items that are decided, the surest first."""
+    """Reliability by the calibrated value; and the share of equal verdicts by the share of items decided, the surest
+    first.
+    """
     before: tuple[PlotPoint, ...]
     """The share that labels pass, by the judge's own value."""
     human: float | None
-    """The share of equal labels of one person beside another."""
+    """The share of equal labels between one person and another."""
     decided: tuple[float, float | None] | None
-    """With the band: the share of items that is decided, and the share of equal verdicts among them; None: there is no band."""
+    """With the band: the share of items decided, and the share of equal verdicts among them; None if there is no band."""
 
     @property
     def dots(self) -> tuple[PlotPoint, ...]:
-        """The points of the curve, where they are few enough to be told apart."""
-        return self.plots.coverage if len(self.plots.coverage) <= MOST_DOTS else ()
+        """The points of the curve, if they are few enough to draw."""
+        return self.plots.coverage if len(self.plots.coverage) <= MAX_DOTS else ()
 
 
 def build_held_out(text: str, fit_id: str) -> HeldOutView | None:
-    """The view of the fit's judge in the report of a run; None where the report has no such fit."""
-    from service.calibration.results import read_report  # noqa: PLC0415 (it brings numpy)
+    """Build the view of the fit's judge from the report of a run; None if the report does not have that fit."""
+    from service.calibration.results import read_report  # noqa: PLC0415 (it loads numpy)
 
-    found = read_report(text)
-    judges = [*found.judges, *[one.report for one in found.juries]]
+    judges = read_report(text).all_judges
     return next((_build_view(one) for one in judges if one.fit_id == fit_id), None)
 
 

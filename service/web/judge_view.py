@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 SIDE = 200
-"""Units of a plot from 0 to 1."""
-FEWEST = 5
-"""Labelled items from which on plots are drawn."""
+"""Length of a plot's side, from 0 to 1, in SVG units."""
+MIN_ITEMS = 5
+"""Labelled items needed to draw plots."""
 
 
 class Point(Protocol):
@@ -16,17 +16,17 @@ class Point(Protocol):
 
     @property
     def x(self) -> float:
-        """To the right."""
+        """The position to the right."""
         ...
 
     @property
     def y(self) -> float:
-        """Upwards."""
+        """The position upwards."""
         ...
 
     @property
     def items(self) -> int:
-        """Of how many items it is."""
+        """The number of items behind the point."""
         ...
 
 
@@ -39,12 +39,12 @@ class PlotPoint(NamedTuple):
 
     @property
     def left(self) -> float:
-        """From the left."""
+        """The distance from the left, in SVG units."""
         return round(30 + SIDE * self.x, 1)
 
     @property
     def top(self) -> float:
-        """From above."""
+        """The distance from the top, in SVG units."""
         return round(10 + SIDE * (1 - self.y), 1)
 
 
@@ -56,11 +56,11 @@ class Plots(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The curve of coverage, as SVG draws it."""
+        """The coverage curve as an SVG path."""
         return " ".join(f"{'L' if at else 'M'}{one.left} {one.top}" for at, one in enumerate(self.coverage))
 
 
 def build_plots(reliability: Sequence[Point], coverage: Sequence[Point]) -> Plots:
-    """The plots of these points, those of the curve from left to right."""
+    """Build the plots of these points; the curve runs from left to right."""
     dots, curve = [tuple([PlotPoint(one.x, one.y, one.items) for one in points]) for points in (reliability, coverage)]
     return Plots(dots, tuple(sorted(curve, key=lambda one: one.x)))

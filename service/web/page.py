@@ -1,4 +1,4 @@
-"""What a page module gives, and what every page passes through: who is signed in, CSRF, headers, errors as pages."""
+"""What a page module provides, and what every page goes through: sign-in, CSRF, headers, errors as pages."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-"""Of everything that pages answer with."""
+"""The headers of everything that pages answer."""
 
 CSRF = "csrf"
-"""The field of a form that only our own pages can fill in."""
+"""The form field that only our own pages can fill in."""
 
 
 @dataclass(frozen=True, slots=True)
 class NavLink:
-    """A link in the head of every page, for those who may open it."""
+    """A link at the top of every page, for those who may open it."""
 
     place: int
     label: str
@@ -57,7 +57,7 @@ class PageSet:
     build: Callable[[ApiParts], Sequence[PageRoute]]
     nav: NavLink | None = None
     is_last: bool = False
-    """Whether its pages answer what no other one does."""
+    """Whether its pages answer only what no other page does."""
 
 
 def page(
@@ -69,9 +69,9 @@ def page(
     method: str = "GET",
     carries_body: bool = False,
 ) -> PageRoute:
-    """One page; `needs` is the scope that opens it, None: that of any key. Sign-in is asked for unless it is `public`.
+    """Build a page; `needs` is the scope that opens it, None: any key does. Unless it is `public`, it needs sign-in.
 
-    `carries_body`: its form may be as large as the body of a request, for it holds a trace or a fit.
+    `carries_body`: its form may be as large as a request body, because it holds a trace or a fit.
     """
     return PageRoute(path, handler, needs=needs, public=public, method=method, carries_body=carries_body, wrap=guard)
 
@@ -79,9 +79,9 @@ def page(
 def render(
     request: Request, template: str, *, status: int = 200, twin: str | None = None, **values: object
 ) -> Response:
-    """A page. `twin`: the path of the operation that gives the same as JSON."""
+    """Render a page. `twin`: the path of the operation that returns the same as JSON."""
     return Response(
-        render_template(template, **_list_common(request, twin), **values),
+        render_template(template, **_build_common_values(request, twin), **values),
         status,
         {"cache-control": "no-store"},
         "text/html",
@@ -89,23 +89,23 @@ def render(
 
 
 def read_form(request: Request) -> Mapping[str, str]:
-    """The fields of the form that was sent, the last of those of one name."""
+    """Return the fields of the submitted form; the last field of a name counts."""
     return request.state.form
 
 
 def build_twin(request: Request, path: str, **more: str) -> str:
-    """The path of the operation that gives the same as JSON: `path` with the query of the page, or with `more` instead."""
+    """Build the path of the operation that returns the same as JSON, with the page's query, or with `more` instead."""
     query = urlencode(more) if more else request.url.query
     return f"{path}?{query}" if query else path
 
 
 def redirect(path: str) -> Response:
-    """Goes on to a page, which is then asked for by GET. `path` is one of ours."""
+    """Redirect to one of our own pages, which the browser then opens with GET."""
     return RedirectResponse(path, 303)
 
 
-def _list_common(request: Request, twin: str | None) -> dict[str, object]:
-    """What every template knows of the request."""
+def _build_common_values(request: Request, twin: str | None) -> dict[str, object]:
+    """Build the values that every template gets."""
     caller, session = find_caller(request), read_cookie(request.scope)
     links = [one for one in request.app.state.nav if caller != UNKNOWN and caller.may(one.needs)]
     return {
@@ -113,20 +113,19 @@ def _list_common(request: Request, twin: str | None) -> dict[str, object]:
         "path": request.scope["path"],
         "signed_in": caller != UNKNOWN,
         "caller": caller,
-        "csrf_field": partial(_write_csrf_field, make_csrf(session)),
+        "csrf_field": partial(_render_csrf_field, make_csrf(session)),
         "twin": twin,
         "version": __version__,
-        "problem": None,
     }
 
 
-def _write_csrf_field(token: str) -> Markup:
-    """What a form holds that changes something."""
+def _render_csrf_field(token: str) -> Markup:
+    """Render the field of a form that changes something."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF, token)
 
 
 def guard(route: PageRoute, handler: PageHandler) -> PageHandler:
-    """The handler, behind what is asked of everybody."""
+    """Wrap a handler in the checks that all pages share."""
 
     async def handle(request: Request) -> Response:
         try:
@@ -154,7 +153,7 @@ async def _answer(route: PageRoute, handler: PageHandler, request: Request) -> R
 
 
 def _build_sign_in_path(request: Request) -> str:
-    """Where somebody signs in, and comes back from; nowhere in particular where something was to be changed."""
+    """Build the sign-in path that leads back to the page; to no particular page if the request would change something."""
     if request.method != "GET" or request.url.path == "/":
         return "/sign-in"
     query = f"?{request.url.query}" if request.url.query else ""
@@ -162,22 +161,22 @@ def _build_sign_in_path(request: Request) -> str:
 
 
 async def _read_checked_form(route: PageRoute, request: Request, *, signed_in: bool) -> Mapping[str, str]:
-    """The fields; HTTPException 403 where the form is none of this session's."""
-    form = await read_fields(request, _find_most_bytes(route, request))
+    """Read the fields; HTTPException 403 if the form is not of this session."""
+    form = await read_fields(request, _find_max_bytes(route, request))
     token = make_csrf(read_cookie(request.scope))
     if signed_in and not hmac.compare_digest(form.get(CSRF, "").encode(), token.encode()):
         raise HTTPException(403, "the form was made for another session; open the page again and send it from there")
     return form
 
 
-def _find_most_bytes(route: PageRoute, request: Request) -> int:
-    """How large its form may be. What carries a body is as large as that: what is no letter is written as three."""
+def _find_max_bytes(route: PageRoute, request: Request) -> int:
+    """Return how large a page's form may be. Form encoding can triple a body, byte by byte."""
     if route.public:
         return MAX_PUBLIC_BYTES
     parts = cast("ApiParts", request.app.state.parts)
     return 3 * parts.settings.max_body_bytes if route.carries_body else MAX_SIGNED_BYTES
 
 
-def render_problem_page(request: Request, told: ProblemDetails) -> Response:
-    """The page of an error."""
-    return render(request, "problem.html", status=told.status, told=told)
+def render_problem_page(request: Request, problem: ProblemDetails) -> Response:
+    """Render the page of an error."""
+    return render(request, "problem.html", status=problem.status, details=problem)

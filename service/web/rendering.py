@@ -1,4 +1,4 @@
-"""Templates to text. It knows nothing of requests, so that a page can be made without a service."""
+"""Render templates to text. This knows no requests, so that a page can be made without a service."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ HERE = Path(__file__).parent
 STATIC = HERE / "static"
 
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-"""What is served, by how its name ends."""
+"""The media types of the files that are served, by suffix."""
 
 
 @cache
 def build_environment() -> Environment:
-    """What renders templates: everything is escaped, and a name that is not given is an error."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (not loaded before the first page)
+    """Build the environment of the templates: everything is escaped, and an undefined name is an error."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (load it only for the first page)
 
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader([HERE / "templates", HERE]),
         autoescape=True,
         undefined=StrictUndefined,
@@ -32,28 +32,28 @@ def build_environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    found.filters.update(FILTERS)
-    found.globals["static"] = find_static_url  # pyright: ignore[reportArgumentType] (any name may be a global)
-    return found
+    environment.filters.update(FILTERS)
+    environment.globals["static"] = find_static_url  # pyright: ignore[reportArgumentType] (untyped mapping)
+    return environment
 
 
 def render_template(name: str, **values: object) -> str:
-    """The text of a template, by its path below `service/web/templates`, or below `service/web`."""
+    """Render a template, by its path below `service/web/templates` or `service/web`."""
     return build_environment().get_template(name).render(values)
 
 
 def read_static(name: str) -> tuple[bytes, str] | None:
-    """A file of ours with its media type; None where there is none of that name."""
-    found = _list_static().get(name)
-    return None if found is None else (found.body, found.media)
+    """Return a static file of ours with its media type; None if there is none of that name."""
+    file = _list_static().get(name)
+    return None if file is None else (file.body, file.media)
 
 
 def find_static_url(name: str) -> str:
-    """The address of a file of ours; another one whenever the file is another, so that it may be kept for ever."""
-    found = _list_static().get(name)
-    if found is None:
+    """Return the URL of a static file. It changes whenever the file does, so browsers may cache it for ever."""
+    file = _list_static().get(name)
+    if file is None:
         raise FileNotFoundError(name)
-    return found.url
+    return file.url
 
 
 class _StaticFile(NamedTuple):
@@ -64,7 +64,7 @@ class _StaticFile(NamedTuple):
 
 @cache
 def _list_static() -> dict[str, _StaticFile]:
-    """All there are, by name: who asks for another one leaves nothing behind, and touches no file."""
+    """Read all static files, by name: a request for another name caches nothing, and touches no file."""
     return {one.name: _read_static_file(one, MEDIA[one.suffix]) for one in STATIC.iterdir() if one.suffix in MEDIA}
 
 

@@ -1,4 +1,4 @@
-"""A run as one HTML file, which holds all that it shows and asks nobody for anything."""
+"""A run as one HTML file, which contains everything that it shows and loads nothing."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from service.web.trace.run import RunView
 
 
 def render_run_file(view: RunView, numbers: Iterable[Section] = ()) -> str:
-    """The file. `numbers` is the summary of the run as a document."""
-    from markupsafe import Markup  # noqa: PLC0415 (comes with jinja2, and is loaded with it)
+    """Render the file. `numbers` is the summary of the run as a document."""
+    from markupsafe import Markup  # noqa: PLC0415 (it comes with jinja2, and is loaded with it)
 
     body = render_template(
         "trace/run.html",
         view=view,
-        numbers=Markup(render_sections(numbers)),  # noqa: S704 (escaped where it is written)
+        numbers=Markup(render_sections(numbers)),  # noqa: S704 (render_sections escapes)
         version=__version__,
     )
     style = "\n".join([_read(name) for name in ("base.css", "style.css", "trace.css")])
@@ -26,7 +26,7 @@ def render_run_file(view: RunView, numbers: Iterable[Section] = ()) -> str:
 
 
 def _read(name: str) -> str:
-    found = read_static(name)
-    if found is None:
+    file = read_static(name)
+    if file is None:
         raise FileNotFoundError(name)
-    return found[0].decode()
+    return file[0].decode()

@@ -1,4 +1,4 @@
-"""How numbers, times and names are written on pages."""
+"""How pages write numbers, times and names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ STATUS_WORDS = {
     "paused_budget": "paused: budget",
     "paused_provider": "paused: provider",
 }
-"""States of a run that are not said as they are written."""
+"""States of a run that pages write differently."""
 
 
 def format_share(value: float | None) -> str:
-    """A share as a percentage, with a space that does not break; a dash for none. Only all and none are written whole.
+    """Format a share as a percentage, with a non-breaking space; "-" for None. Only 0 and 1 have no decimal.
 
     >>> format_share(0.12345), format_share(0.39), format_share(0.99999), format_share(1.0), format_share(None)
     ('12.3\xa0%', '39.0\xa0%', '99.9\xa0%', '100\xa0%', '-')
@@ -33,7 +33,7 @@ def format_share(value: float | None) -> str:
 
 
 def format_score(value: float | None) -> str:
-    """A score from 0 to 1 with two digits.
+    """Format a score from 0 to 1 with two digits.
 
     >>> format_score(0.937), format_score(None)
     ('0.94', '-')
@@ -42,7 +42,7 @@ def format_score(value: float | None) -> str:
 
 
 def format_usd(value: float | None) -> str:
-    """Dollars, with as many digits as say something.
+    """Format US dollars, with as many digits as are significant.
 
     >>> format_usd(12.345), format_usd(0.00042), format_usd(0.0), format_usd(None)
     ('$12.35', '$0.00042', '$0.00', '-')
@@ -53,7 +53,7 @@ def format_usd(value: float | None) -> str:
 
 
 def format_count(value: int | None) -> str:
-    """A whole number with thin spaces between thousands.
+    """Format a whole number with thin spaces between thousands.
 
     >>> format_count(100000)
     '100\u202f000'
@@ -62,7 +62,7 @@ def format_count(value: int | None) -> str:
 
 
 def format_time(value: str | None) -> str:
-    """A time as RFC 3339 to the minute, in UTC.
+    """Format an RFC 3339 time to the minute, in UTC.
 
     >>> format_time("2026-11-23T04:25:34.123Z")
     '2026-11-23 04:25 UTC'
@@ -73,7 +73,7 @@ def format_time(value: str | None) -> str:
 
 
 def shorten_item(value: str) -> str:
-    """The id of an item as it is read: of one of a batch the end of the batch's, and which it is.
+    """Shorten the id of an item: for one of a batch, the end of the batch's id and the item's position.
 
     >>> (
     ...     shorten_item("batch_01a2074fe3de7cbceca8dd0f9a1e4957/28"),
@@ -81,24 +81,24 @@ def shorten_item(value: str) -> str:
     ... )
     ('item 28 of …9a1e4957', 'score …9a1e4957')
     """
-    found = _OURS.fullmatch(value)
-    if found is None:
+    match = _OURS.fullmatch(value)
+    if match is None:
         return value
-    return f"{found[1]} …{found[2]}" if found[3] is None else f"item {found[3]} of …{found[2]}"
+    return f"{match[1]} …{match[2]}" if match[3] is None else f"item {match[3]} of …{match[2]}"
 
 
-def say_status(value: str) -> str:
-    """The state of a run in words."""
+def describe_status(value: str) -> str:
+    """Return the state of a run in words."""
     return STATUS_WORDS.get(value, value)
 
 
-def say_unbroken(verdicts: Mapping[str, int]) -> str:
-    """What is said of a run in which no trace failed, by how many of its items have each verdict.
+def describe_no_failure(verdicts: Mapping[str, int]) -> str:
+    """Describe a run in which no trace failed, by the number of items with each verdict.
 
-    >>> say_unbroken({"pass": 2}), say_unbroken({"abstain": 3}), say_unbroken({})
+    >>> describe_no_failure({"pass": 2}), describe_no_failure({"abstain": 3}), describe_no_failure({})
     ('Nothing broke.', 'Nothing was decided, so nobody can say whether anything broke.', 'Nothing has been scored yet.')
-    >>> say_unbroken({"pass": 2, "abstain": 1, "error": 1})
-    'Of what was decided nothing broke. Of 2 items nobody can say.'
+    >>> describe_no_failure({"pass": 2, "abstain": 1, "error": 1})
+    'Nothing broke in what was decided; 2 items are undecided.'
     """
     if not verdicts:
         return "Nothing has been scored yet."
@@ -106,8 +106,8 @@ def say_unbroken(verdicts: Mapping[str, int]) -> str:
     if unknown == sum(verdicts.values()):
         return "Nothing was decided, so nobody can say whether anything broke."
     if unknown:
-        items = "1 item" if unknown == 1 else f"{format_count(unknown)} items"
-        return f"Of what was decided nothing broke. Of {items} nobody can say."
+        items = "1 item is" if unknown == 1 else f"{format_count(unknown)} items are"
+        return f"Nothing broke in what was decided; {items} undecided."
     return "Nothing broke."
 
 
@@ -119,7 +119,7 @@ FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
         "count": format_count,
         "time": format_time,
         "item": shorten_item,
-        "status": say_status,
-        "unbroken": say_unbroken,
+        "status": describe_status,
+        "unbroken": describe_no_failure,
     }
 )

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from service.api.app import create_app
 from service.cli.context import read_settings
-from service.cli.serving.ending import EndNotice
-from service.cli.serving.server import listener_at, log_address, serve_on
+from service.cli.serving.ending import StopSignal
+from service.cli.serving.server import bind_listener, log_address, serve_on
 from service.core.report import Report
 from service.engine import Engine
 from service.logs.lines import configure
@@ -34,9 +34,9 @@ def main() -> None:
     settings = read_settings()
     configure(settings.log_level)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with listener_at(settings.host, 0) as listener, suppress(KeyboardInterrupt):
+    with bind_listener(settings.host, 0) as listener, suppress(KeyboardInterrupt):
         log_address(listener, 1)
-        serve_on(create_app(settings, engine=Busy(Registry())), settings, listener, EndNotice(), workers=1, token="")
+        serve_on(create_app(settings, engine=Busy(Registry())), settings, listener, StopSignal(), workers=1, token="")
 
 
 if __name__ == "__main__":

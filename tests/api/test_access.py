@@ -21,8 +21,8 @@ from starlette.types import Receive, Scope, Send
 
 from service.api.access import find_caller
 from service.api.app import create_app
-from service.api.fairness.buckets import MOST, Buckets
-from service.api.key_cache import FRESH, WRONG_A_MINUTE, KeyCache, KeyThrottle, find_peer, read_key
+from service.api.fairness.buckets import MAX_NAMES, Buckets
+from service.api.key_cache import FRESH_S, WRONG_KEYS_PER_MINUTE, KeyCache, KeyThrottle, find_peer, read_key
 from service.asking.model import disconnect
 from service.errors import BusyError
 from service.settings import Settings
@@ -362,14 +362,14 @@ class Store:
         self.noted.put(key_id)
 
 
-@pytest.mark.parametrize(("after", "asked"), [(0.0, 1), (FRESH - 0.1, 1), (FRESH, 2)])
+@pytest.mark.parametrize(("after", "asked"), [(0.0, 1), (FRESH_S - 0.1, 1), (FRESH_S, 2)])
 def test_a_key_is_remembered_for_a_moment(clock: Clock, after: float, asked: int) -> None:
     async def run() -> None:
         held = Store("a")
         callers = KeyCache(held, now=clock.now)
-        first = await callers.of("a", "p")
+        first = await callers.authenticate("a", "p")
         clock.time += after
-        assert await callers.of("a", "p") == first
+        assert await callers.authenticate("a", "p") == first
         assert held.asked == ["a"] * asked
 
     asyncio.run(run())
@@ -379,11 +379,11 @@ def test_a_revoked_key_ends_when_it_is_looked_at_again(clock: Clock) -> None:
     async def run() -> None:
         held = Store("a")
         callers = KeyCache(held, now=clock.now)
-        assert await callers.of("a", "p")
+        assert await callers.authenticate("a", "p")
         held.good.clear()
-        assert await callers.of("a", "p")
-        clock.time += FRESH
-        assert [await callers.of("a", "p") for _ in range(2)] == [None, None]
+        assert await callers.authenticate("a", "p")
+        clock.time += FRESH_S
+        assert [await callers.authenticate("a", "p") for _ in range(2)] == [None, None]
 
     asyncio.run(run())
 
@@ -392,7 +392,7 @@ def test_those_who_come_at_once_with_one_key_ask_once(clock: Clock) -> None:
     async def run() -> None:
         held = Store("a")
         callers = KeyCache(held, now=clock.now)
-        found = await asyncio.gather(*[callers.of("a", "p") for _ in range(100)])
+        found = await asyncio.gather(*[callers.authenticate("a", "p") for _ in range(100)])
         assert len({one.tenant for one in found if isinstance(one, Caller)}) == 1
         assert None not in found
         assert held.asked == ["a"]
@@ -404,16 +404,16 @@ def test_wrong_keys_are_limited_by_address_and_good_ones_are_not(clock: Clock) -
     async def run() -> None:
         held = Store("a", "b")
         callers = KeyCache(held, now=clock.now)
-        assert await callers.of("a", "p")
-        together = await asyncio.gather(*[callers.of(f"wrong {n}", "p") for n in range(1_000)])
-        assert together.count(None) == WRONG_A_MINUTE
+        assert await callers.authenticate("a", "p")
+        together = await asyncio.gather(*[callers.authenticate(f"wrong {n}", "p") for n in range(1_000)])
+        assert together.count(None) == WRONG_KEYS_PER_MINUTE
         assert {round(one.seconds) for one in together if isinstance(one, KeyThrottle)} == {3}
-        assert await callers.of("b", "p") == Caller("b", "b", frozenset({"score"}))
-        clock.time += FRESH
-        assert await callers.of("a", "p") == Caller("a", "a", frozenset({"score"}))
-        assert await callers.of("wrong", "q") is None
+        assert await callers.authenticate("b", "p") == Caller("b", "b", frozenset({"score"}))
+        clock.time += FRESH_S
+        assert await callers.authenticate("a", "p") == Caller("a", "a", frozenset({"score"}))
+        assert await callers.authenticate("wrong", "q") is None
         clock.time += 60.0
-        assert await callers.of("wrong", "p") is None
+        assert await callers.authenticate("wrong", "p") is None
 
     asyncio.run(run())
 
@@ -423,7 +423,7 @@ def test_good_keys_take_nothing_from_the_limit(clock: Clock) -> None:
         good = [f"k{n}" for n in range(200)]
         callers = KeyCache(Store(*good), now=clock.now)
         for key in good:
-            assert isinstance(await callers.of(key, "p"), Caller)
+            assert isinstance(await callers.authenticate(key, "p"), Caller)
 
     asyncio.run(run())
 
@@ -433,10 +433,10 @@ def test_a_use_is_kept_once_a_minute_and_a_wrong_key_has_none(clock: Clock) -> N
         held = Store("a", "b")
         callers = KeyCache(held, now=clock.now)
         for _ in range(int(2 * USE_S)):
-            await callers.of("a", "p")
-            await callers.of("wrong", "p")
+            await callers.authenticate("a", "p")
+            await callers.authenticate("wrong", "p")
             clock.time += 1.0
-        await callers.of("b", "p")
+        await callers.authenticate("b", "p")
         return [held.noted.get(timeout=60) for _ in range(3)] + [""] * held.noted.qsize()
 
     assert asyncio.run(run()) == ["a", "a", "b"]
@@ -455,7 +455,7 @@ def test_a_use_that_cannot_be_kept_refuses_nobody(clock: Clock) -> None:
     async def run() -> None:
         callers = KeyCache(held, now=clock.now)
         for _ in range(2):
-            assert isinstance(await callers.of("a", "p"), Caller)
+            assert isinstance(await callers.authenticate("a", "p"), Caller)
             assert told.get(timeout=60) == "a"
             clock.time += USE_S
 
@@ -469,9 +469,9 @@ def test_a_store_that_fails_is_no_wrong_key(clock: Clock) -> None:
         callers = KeyCache(held, now=clock.now)
         for n in range(50):
             with pytest.raises(BusyError):
-                await callers.of(f"{n}", "p")
+                await callers.authenticate(f"{n}", "p")
         held.broken = False
-        assert isinstance(await callers.of("a", "p"), Caller)
+        assert isinstance(await callers.authenticate("a", "p"), Caller)
 
     asyncio.run(run())
 
@@ -482,10 +482,10 @@ def test_a_door_that_has_closed_stays_closed(clock: Clock) -> None:
         callers = KeyCache(held, now=clock.now)
         assert [await callers.any_key() for _ in range(3)] == [False] * 3
         held.good.add("a")
-        clock.time += FRESH
+        clock.time += FRESH_S
         assert await callers.any_key() is True
         held.good.clear()
-        clock.time += FRESH
+        clock.time += FRESH_S
         assert await callers.any_key() is True
         assert held.asked == ["any"] * 2
 
@@ -494,7 +494,9 @@ def test_a_door_that_has_closed_stays_closed(clock: Clock) -> None:
 
 def test_wrong_keys_over_http_are_told_to_wait(ask: Ask, home: Path, keys: dict[str, str]) -> None:
     app = create_app(Settings(home=home), database=store(home))
-    answers = [ask("GET", "/v1/rubrics", app=app, headers=bearer(f"wrong {n}")) for n in range(WRONG_A_MINUTE + 1)]
+    answers = [
+        ask("GET", "/v1/rubrics", app=app, headers=bearer(f"wrong {n}")) for n in range(WRONG_KEYS_PER_MINUTE + 1)
+    ]
     assert {answer.status for answer in answers[:-1]} == {401}
     assert (answers[-1].status, answers[-1].headers["retry-after"]) == (429, "3")
     assert "x-request-id" in answers[-1].headers
@@ -585,7 +587,7 @@ def test_names_that_nobody_uses_are_forgotten_first(clock: Clock) -> None:
     buckets = Buckets(1, now=clock.now)
     for name in ("old", "used"):
         assert buckets.take(name) == 0.0
-    for number in range(MOST - 1):
+    for number in range(MAX_NAMES - 1):
         buckets.take(f"{number}")
         assert buckets.take("used") > 0.0
     assert buckets.take("old") == 0.0

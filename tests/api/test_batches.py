@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from service import report_json, score
 from service.api.app import create_app
-from service.api.routes.batch_reading import MAX_SUMMED
+from service.api.routes.batch_reading import MAX_SUMMARIZED_REPORTS
 from service.api.uploads import receive
 from service.asking.cached_replies import NoCache
 from service.asking.demo_judge import DemoJudge
@@ -518,7 +518,7 @@ def test_labels_correct_the_rates_of_a_batch(client: Client, store: Database) ->
 def test_more_reports_than_memory_is_for_are_not_summed_up(client: Client, store: Database) -> None:
     batch = client.submit()["id"]
     with store.begin() as connection:
-        connection.execute(CHUNKS.update().where(CHUNKS.c.batch == batch).values(completed=MAX_SUMMED))
+        connection.execute(CHUNKS.update().where(CHUNKS.c.batch == batch).values(completed=MAX_SUMMARIZED_REPORTS))
     answer = client("GET", f"/v1/batches/{batch}/summary")
     assert answer.status == 422
     assert "callgrade summarize" in answer.problem["detail"]

@@ -366,7 +366,7 @@ def test_a_fit_whose_process_dies_is_begun_again(tmp_path: Path) -> None:
         f"import os, pathlib\nwith open({str(count)!r}, 'a') as file:\n    file.write('x')\nos.kill(os.getpid(), 9)\n"
     )
     found = asyncio.run(fit(DUE, command=script(tmp_path, dying)))
-    assert found.problem == "an error of ours; it is in the log of the worker"
+    assert found.problem == "an internal error; it is in the log of the worker"
     assert count.read_text() == "xxx"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from service.api.fairness.connections import MAX_WAITING, allow_files
+from service.api.fairness.connections import MAX_WAITING, raise_file_limit
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.wiring import prepare_database
@@ -160,7 +160,7 @@ def test_giants_of_one_tenant_let_the_small_ones_of_others_pass(two: Tenants) ->
 
 
 def test_heads_that_never_end_are_let_go_of(two: Tenants) -> None:
-    allow_files()
+    raise_file_limit()
     heads = [two.server.connect() for _ in range(MAX_WAITING + 100)]
     for one in heads:
         one.send(b"POST /v1/score HTTP/1.1\r\nhost: local")

@@ -68,7 +68,7 @@ def processes(ask: Ask, store: Database, clock: Clock) -> tuple[PlayedClient, Pl
     ("changes", "state"),
     [
         ({}, "in use"),
-        ({"route": "0" * 64}, "made by another way to the model"),
+        ({"route": "0" * 64}, "made for another route to the model"),
         ({"model": "another"}, "of another model"),
         ({"judge_digest": "0" * 64}, "of another version of the judge"),
     ],

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.core.report import Report
 from service.engine import Engine
-from service.logs.lines import MAX_LINE, JsonFormatter, fit_line
+from service.logs.lines import MAX_LINE_BYTES, JsonFormatter, fit_line
 from service.request import ScoreRequest
 from service.settings import Settings
 from service.wiring import build_engine
@@ -157,7 +157,7 @@ def test_any_text_makes_one_short_line_of_json(text: str) -> None:
         record("m", fields=many),
     ):
         line = JsonFormatter().format(made)
-        assert len(line.encode()) <= MAX_LINE
+        assert len(line.encode()) <= MAX_LINE_BYTES
         assert line.isprintable()
         assert line.isascii()
         read = json.loads(line)
@@ -170,7 +170,7 @@ def test_what_is_short_is_kept_whole_beside_what_is_long() -> None:
         JsonFormatter().format(record("m", fields={"long": "x" * 1_000_000, "short": "y" * 30, "number": 7}))
     )
     assert (read["short"], read["number"]) == ("y" * 30, 7)
-    assert 1_000 <= len(read["long"]) <= MAX_LINE
+    assert 1_000 <= len(read["long"]) <= MAX_LINE_BYTES
 
 
 VALUES = [
@@ -192,7 +192,7 @@ def test_values_are_written_as_any_reader_of_json_takes_them(value: object, writ
 
 def test_more_fields_than_fit_are_dropped_as_one() -> None:
     line = fit_line({f"a field with a long name {n}": n for n in range(1_000)})
-    assert len(line) <= MAX_LINE
+    assert len(line) <= MAX_LINE_BYTES
     assert json.loads(line)["level"] == "error"
 
 

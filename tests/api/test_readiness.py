@@ -84,7 +84,7 @@ def test_a_service_that_stops_is_not_ready() -> None:
     readiness = Readiness({}, stopping)
     before = answer(readiness)
     stopping.set()
-    assert [before, answer(readiness)] == ["ready", "503 the service stops"]
+    assert [before, answer(readiness)] == ["ready", "503 the service is stopping"]
 
 
 @pytest.mark.parametrize("times", [1, 2])

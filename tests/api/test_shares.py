@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.api.fairness.shares import Shares
 from service.api.fairness.threads import Threads
-from service.api.fairness.turns import MOST, Turns
+from service.api.fairness.turns import MAX_ACCOUNTS, Turns
 
 EVENTS = st.lists(st.tuples(st.booleans(), st.sampled_from("abcd"), st.integers(1, 5)), max_size=60)
 
@@ -105,10 +105,10 @@ def test_who_stops_waiting_takes_no_turn_and_loses_none():
 def test_accounts_of_names_that_are_gone_are_forgotten():
     turns = Turns(4)
     assert turns.take_now("stays")
-    for number in range(3 * MOST):
+    for number in range(3 * MAX_ACCOUNTS):
         assert turns.take_now(f"{number}")
         turns.give(f"{number}")
-    assert len(turns._accounts) <= MOST + 1
+    assert len(turns._accounts) <= MAX_ACCOUNTS + 1
     turns.give("stays")
     assert not turns._accounts
 

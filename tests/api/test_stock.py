@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy.exc import OperationalError
 
 from service.api.app import create_app
-from service.api.backlog import FRESH, BacklogCollector
+from service.api.backlog import FRESH_S, BacklogCollector
 from service.store.database import Database
 from service.store.jobs.backlog import Backlog, read_backlog
 from service.store.jobs.batches import Batches
@@ -130,7 +130,7 @@ def test_it_is_looked_up_once_in_a_while(run: Callable[[BacklogCollector], dict[
     stock = BacklogCollector(looks, now=lambda: time[0])
     assert [run(stock)['callgrade_batch_items{state="open"}'] for _ in range(3)] == [0, 0, 0]
     assert looks.made == 1
-    time[0] = FRESH
+    time[0] = FRESH_S
     assert run(stock)['callgrade_batch_items{state="open"}'] == 7
 
 
@@ -138,9 +138,9 @@ def test_what_is_unknown_is_not_zero(run: Callable[[BacklogCollector], dict[str,
     time = [0.0]
     stock = BacklogCollector(Looks(NOTHING, OperationalError("", {}, Exception()), NOTHING), now=lambda: time[0])
     assert run(stock)["callgrade_workers"] == 0
-    time[0] = FRESH
+    time[0] = FRESH_S
     assert run(stock) == {"callgrade_store_up": 0}
-    time[0] = 2 * FRESH
+    time[0] = 2 * FRESH_S
     assert run(stock)["callgrade_store_up"] == 1
 
 
@@ -152,7 +152,7 @@ def test_nobody_waits_for_a_database_that_hangs(run: Callable[[BacklogCollector]
         free.wait(30)
         return NOTHING
 
-    stock = BacklogCollector(hanging, patience=0.01)
+    stock = BacklogCollector(hanging, timeout=0.01)
     try:
         assert [run(stock), run(stock)] == [{"callgrade_store_up": 0}] * 2
         assert len(begun) == 1

@@ -181,7 +181,7 @@ async def _semaphore(items: int, at_once: int) -> float:
 
 
 async def _worked(run: Service, work: Work, items: int, at_once: int, size: int = 250) -> float:
-    heap.own()  # as a worker does
+    heap.claim_process()  # as a worker does
     queue = job_queue.Enqueuer(run.database)
     runner = Runner(Chunks(run.database, queue), work, in_flight=at_once)
     worker = Worker(run.database, queue, runner, _Silent())

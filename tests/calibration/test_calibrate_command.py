@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -24,8 +26,12 @@ QUICK = ReportOptions(resampling=Resampling(draws=20), extra_splits=3)
 
 @pytest.fixture
 def files(tmp_path: Path) -> Sources:
+    return write_files(tmp_path)
+
+
+def write_files(folder: Path) -> Sources:
     labels, predictions = drawn(200, judges=(0.85, 0.7))
-    one, other = tmp_path / "labels.jsonl", tmp_path / "said.jsonl.gz"
+    one, other = folder / "labels.jsonl", folder / "said.jsonl.gz"
     one.write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
     other.write_bytes(gzip.compress("".join(f"{said.model_dump_json()}\n" for said in predictions).encode()))
     return Sources(one, [other])
@@ -35,28 +41,35 @@ def written(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_from_files_to_files(files: Sources, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_calibration(files, tmp_path / "out", QUICK) == ExitCode.PASSED
-    found = written(tmp_path / "out")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder with labels, predictions and the run over them, in `out`; and what it said."""
+    folder, told = tmp_path_factory.mktemp("made"), StringIO()
+    with redirect_stdout(told):
+        assert run_calibration(write_files(folder), folder / "out", QUICK) == ExitCode.PASSED
+    return folder, told.getvalue()
+
+
+def test_from_files_to_files(made: tuple[Path, str], files: Sources, tmp_path: Path) -> None:
+    folder, out = made
+    found = written(folder / "out")
     assert {name for name in found if "/" not in name} == {"report.json", "report.md", "report.html"}
     fits = [Fit.model_validate_json(data) for name, data in found.items() if name.startswith("fits/")]
     report = json.loads(found["report.json"])
     assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
     assert report["source"] == "labels.jsonl"
-    out = capsys.readouterr().out
     assert "human beside human" in out
-    assert "m0: ECE with groups dealt out 3 other ways: median" in out
+    assert "m0: ECE over 3 other splits of the groups: median" in out
     run_calibration(files, tmp_path / "again", QUICK)
     assert written(tmp_path / "again") == found
 
 
-def test_a_report_is_shown_again(files: Sources, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run_calibration(files, tmp_path / "out", QUICK)
-    told = capsys.readouterr().out
+def test_a_report_is_shown_again(made: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    folder, told = made
     kept = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
-    want = {name: (tmp_path / "out" / file).read_text("utf-8") for name, file in kept.items()} | {"table": told}
+    want = {name: (folder / "out" / file).read_text("utf-8") for name, file in kept.items()} | {"table": told}
     for output_format, text in want.items():
-        assert show_calibration(tmp_path / "out", output_format=output_format) == ExitCode.PASSED
+        assert show_calibration(folder / "out", output_format=output_format) == ExitCode.PASSED
         assert capsys.readouterr().out == text, output_format
 
 

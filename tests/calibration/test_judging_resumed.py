@@ -98,7 +98,7 @@ def test_killed_in_the_middle_it_goes_on_and_asks_nothing_twice(
     silent.seed, silent.latency = 0, 0.0
     silent.requests.clear()
     assert judge_labels(file, out, judges="fresh", repeats=REPEATS) == ExitCode.PASSED
-    assert f"going on: {ANSWERED} predictions" in capsys.readouterr().err
+    assert f"resuming: {ANSWERED} predictions" in capsys.readouterr().err
     found = written(out)
     assert found[:ANSWERED] == before
     assert sorted(one.answer_id for one in found) == sorted(
@@ -122,7 +122,7 @@ def test_what_was_begun_otherwise_is_refused(silent: Provider, tmp_path: Path, m
     assert len(written(out)) == 6
 
     labels(tmp_path, count=4)
-    with pytest.raises(InputError, match="cannot go on: the labelled set has changed") as refused:
+    with pytest.raises(InputError, match="cannot be resumed: the labelled set has changed") as refused:
         judge_labels(file, out)
     assert str(out) in str(refused.value)
     file.write_text(more, "utf-8")
@@ -130,11 +130,11 @@ def test_what_was_begun_otherwise_is_refused(silent: Provider, tmp_path: Path, m
     rubrics = tmp_path / "home" / "rubrics"
     rubrics.mkdir(parents=True)
     (rubrics / "other.yaml").write_text("id: other\nextends: four_step\nthresholds: {warn: 0.95}\n", "utf-8")
-    with pytest.raises(InputError, match="the rubric is another"):
+    with pytest.raises(InputError, match="the rubric is a different one"):
         judge_labels(file, out, rubric="other")
 
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/another")
-    with pytest.raises(InputError, match="another model is set"):
+    with pytest.raises(InputError, match="a different model is set"):
         judge_labels(file, out)
     monkeypatch.delenv("CALLGRADE_JUDGE_MODEL")
     with pytest.raises(SettingsError, match="CALLGRADE_JUDGE_MODEL"):
@@ -150,11 +150,11 @@ SAID = Prediction(id="i", criterion="c", raw=0.5)
     ("change", "why"),
     [
         ({"labels": "b"}, "the labelled set has changed"),
-        ({"rubric": "s"}, "the rubric is another"),
+        ({"rubric": "s"}, "the rubric is a different one"),
         ({"judges": {"j": "2"}}, "a judge has changed"),
-        ({"model": "n"}, "another model is set"),
-        ({"api_base": "http://x"}, "the model is at another address"),
-        ({"assembly": 9}, "puts questions otherwise"),
+        ({"model": "n"}, "a different model is set"),
+        ({"api_base": "http://x"}, "the model is at a different address"),
+        ({"assembly": 9}, "asks questions differently"),
     ],
 )
 def test_each_thing_that_makes_another_file(tmp_path: Path, change: dict[str, object], why: str) -> None:
@@ -170,7 +170,7 @@ def test_each_thing_that_makes_another_file(tmp_path: Path, change: dict[str, ob
 def test_files_that_are_not_ours_stay_as_they_are(tmp_path: Path) -> None:
     foreign = tmp_path / "foreign.jsonl"
     foreign.write_text("mine\n", "utf-8")
-    with pytest.raises(InputError, match="not begun by this command"), open_predictions(foreign, BEGUN):
+    with pytest.raises(InputError, match="not started by this command"), open_predictions(foreign, BEGUN):
         pass
     assert foreign.read_text("utf-8") == "mine\n"
     build_basis_path(foreign).write_text("{}", "utf-8")
@@ -223,4 +223,4 @@ def test_the_price_of_all_is_told_and_nobody_is_asked(
     assert answers[0].startswith("3 items: 3 questions for a judge\nat most ")
     assert answers[1].startswith("3 items: 6 questions for a judge\nat most ")
     assert "for 1,000 such items" in answers[0]
-    assert answers[2].endswith("tokens of openai/of-our-own; no price is known of it\n")
+    assert answers[2].endswith("tokens of openai/of-our-own; its price is unknown\n")

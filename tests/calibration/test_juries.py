@@ -98,7 +98,7 @@ def test_a_request_whose_judge_lists_the_models_is_decided_by_it(jury_fit: Fit, 
 
 def test_members_that_pay_for_themselves_are_told_from_those_that_do_not() -> None:
     labels, predictions = drawn(400, judges=(0.9, 0.9, 0.5), seed=3)
-    run = calibrate(labels, as_jury(predictions), replace(QUICK, resampling=Resampling(draws=200)))
+    run = calibrate(labels, as_jury(predictions), replace(QUICK, resampling=Resampling(draws=80)))
     [jury] = run.report.juries
     gains = [one.gain.value or 0.0 for one in jury.members]
     assert min(gains[:2]) > 0 > gains[2] - 0.005

@@ -117,7 +117,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     show_rates(Sources(labels, [said]))
     out = capsys.readouterr().out
     assert f"corrected   {want.corrected.value:.3f} [" in out
-    assert "no sign that labels are of other traffic" in out
+    assert "no sign that the labels come from other traffic" in out
     assert "or label next by stratum, 20 items" in out
     labels.write_text(FEW.items[0].model_dump_json(), "utf-8")
     with pytest.raises(InputError, match="no predictions"):

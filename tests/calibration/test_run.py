@@ -154,7 +154,7 @@ def test_alpha_at_once_is_alpha() -> None:
 
 def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does_not() -> None:
     labels, predictions = drawn(800, judges=(0.75, 0.75, 0.75, 0.5), seed=3)
-    (jury,) = calibrate(labels, predictions, replace(QUICK, resampling=Resampling(draws=100))).report.juries
+    (jury,) = calibrate(labels, predictions, QUICK).report.juries
     assert jury.kept
     assert sum(jury.weights.values()) == pytest.approx(1)
     assert jury.weights["m3"] == min(jury.weights.values()) < 0.1
@@ -256,9 +256,7 @@ def test_judges_with_gaps_are_tried_on_the_same_side() -> None:
 def test_what_is_of_no_item_is_left_out_and_told() -> None:
     labels, predictions = drawn(200)
     strange = Prediction(id="nowhere", criterion="c", raw=0.5, model="m0")
-    assert (
-        "1 predictions are of no labelled item" in calibrate(labels, [*predictions, strange], QUICK).report.remarks[0]
-    )
+    assert "1 predictions match no labelled item" in calibrate(labels, [*predictions, strange], QUICK).report.remarks[0]
     with pytest.raises(InputError, match="no prediction"):
         calibrate(labels, [strange], QUICK)
 

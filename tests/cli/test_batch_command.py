@@ -64,7 +64,7 @@ def test_a_batch_from_its_submission_to_its_results(ask: Run, run: Run, tmp_path
     assert first.code == 0
     assert "guessed format: openai (2 traces)" in first.err
     assert "submitted 3 items" in first.err
-    assert "the same command again gives this batch" in first.err
+    assert "running the same command again returns this batch" in first.err
     watched = ask("watch", batch)
     assert watched.code == 0
     assert watched.out == ""
@@ -134,14 +134,14 @@ def test_a_document_of_items_is_taken_without_its_options(ask: Run) -> None:
     refused = ask("submit", "-", stdin=lines(document))
     assert "error: stdin:1: /items/1/messages/0/role" in refused.err
     named = ask("submit", "-", stdin=lines(document | {"name": "x"}))
-    assert "stdin:1: /name: options of a batch are given on the command line" in named.err
+    assert "stdin:1: /name: give the batch's options on the command line" in named.err
     assert submitted(ask, {"items": [PASS | {"custom_id": "a"}]})
 
 
 def test_a_dry_run_makes_none(ask: Run) -> None:
     before = len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"])
     quoted = ask("submit", "-", "--dry-run", stdin=lines(request(900), request(901)))
-    assert quoted.out == "2 items: 2 questions for judges, 0 of them answered by the cache, at an unknown price\n"
+    assert quoted.out == "2 items: 2 questions for judges, 0 of them in the cache, at an unknown price\n"
     assert len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"]) == before
 
 
@@ -249,7 +249,7 @@ def test_a_watch_goes_on_where_its_connection_broke(run: Run) -> None:
     assert ran.code == 0
     path = f"GET /v1/batches/{ID}"
     assert server.asked == [f"{path}/events", path, f"{path}/events", path]
-    told = ["paused: 429 of the provider; tried again at 10:00:30 UTC", "it goes on", "completed; 10 items: 10 scored"]
+    told = ["paused: 429 of the provider; tried again at 10:00:30 UTC", "resumed", "completed; 10 items: 10 scored"]
     places = [ran.err.index(text) for text in told]
     assert places == sorted(places)
 
@@ -277,7 +277,7 @@ def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) 
 def test_a_watch_says_what_a_paused_batch_needs_more_of(run: Run, asked: int, more: str) -> None:
     told = batch("paused_budget", 3, budget_usd=1.0, questions=asked, max_questions=7)
     with scripted(lambda *_: Answer(event(told))) as server:
-        assert f"batch resume {ID} {more} goes on" in run("batch", "watch", ID, "--server", server.url).err
+        assert f"batch resume {ID} {more}" in run("batch", "watch", ID, "--server", server.url).err
     with scripted(lambda *_: Answer(told)) as server:
         assert f"{asked} of at most 7 questions" in run("batch", "status", ID, "--server", server.url).out
 
@@ -377,4 +377,4 @@ def test_another_server_is_told_as_such(run: Run) -> None:
         ran = run("batch", "status", ID, "--server", server.url)
         assert run("batch", "results", ID, "--server", server.url + "/x/").code == 4
     assert ran.code == 4
-    assert "the answer is none of callgrade's" in ran.err
+    assert "the answer does not come from callgrade" in ran.err

@@ -99,7 +99,7 @@ def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) ->
         "of another version of the judge"
     }  # the predictions name another way to ask
     told = {row["since then"] for row in rows}
-    assert told == {"2026-05-02: kappa 0.400 on 50 items, drifted: kappa below (1 checked)", "not checked"}
+    assert told == {"2026-05-02: kappa 0.400 on 50 items, drifted: kappa below (1 check)", "not checked"}
     assert "Fits in place" in run("calibrate", "fits").out
 
 

@@ -139,7 +139,7 @@ def test_what_cannot_be_taken_is_told_by_its_line(ask: Run, tmp_path: Path) -> N
         (
             ["submit", "none.jsonl", "--judges", "live", "--predictions", __file__],
             4,
-            "recorded predictions have no place",
+            "recorded predictions cannot be used",
         ),
         (["list", "--after", "x"], 5, "after: expected"),
         (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
@@ -186,7 +186,12 @@ def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
         ran = run("calibrate", "watch", ID, "--server", server.url)
     assert ran.code == 0, ran.err
     assert server.asked == [f"GET /v1/calibrations/{ID}"] * 2
-    told = ["is being fitted", "10 of 10 items done", "completed; 5 labelled items: 9 judged", "an answer: i1: refused"]
+    told = [
+        "all items are judged; fitting",
+        "10 of 10 items done",
+        "completed; 5 labelled items: 9 judged",
+        "an answer: i1: refused",
+    ]
     places = [ran.err.index(text) for text in told]
     assert places == sorted(places)
 
@@ -205,4 +210,4 @@ def test_another_server_is_told_as_such(run: Run) -> None:
     with scripted(lambda *_: Answer(b"{}")) as server:
         ran = run("calibrate", "results", ID, "--out", "x", "--server", server.url)
     assert ran.code == 4
-    assert "the answer is none of callgrade's" in ran.err
+    assert "the answer does not come from callgrade" in ran.err

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import service
-from service.cli.rendering.demo import demo_cases
+from service.cli.rendering.demo import list_demo_cases
 from tests.cli.cli_run import Run
 
-CASES = demo_cases()
+CASES = list_demo_cases()
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])

@@ -47,7 +47,7 @@ def test_a_fault_of_ours_says_so_and_where(run: Run, tmp_path: Path, monkeypatch
     ran = run("score", "a")
     assert (ran.code, ran.err.splitlines()) == (
         1,
-        ["error: this is a fault of callgrade: KeyError: 'boom' (at a:1)", "CALLGRADE_DEBUG=1 shows where."],
+        ["error: this is a bug in callgrade: KeyError: 'boom' (at a:1)", "Set CALLGRADE_DEBUG=1 to see the traceback."],
     )
     monkeypatch.setenv("CALLGRADE_DEBUG", "1")
     with pytest.raises(KeyError, match="boom"):

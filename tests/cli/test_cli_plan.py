@@ -7,10 +7,10 @@ import json
 import pytest
 
 import service
-from service.cli.rendering.demo import DemoCase, demo_cases
+from service.cli.rendering.demo import DemoCase, list_demo_cases
 from tests.cli.cli_run import Run
 
-CASES = demo_cases()
+CASES = list_demo_cases()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])
@@ -67,4 +67,4 @@ def test_an_unknown_price_is_said_and_no_model_is_a_matter_of_configuration(
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/of-our-own")
     ran = run("plan", "-", "--price", "--format", "json", stdin=body)
     assert (ran.code, json.loads(ran.out)["totals"]["cost_usd"]) == (0, None)
-    assert "no price is known of it" in run("plan", "-", "--price", stdin=body).out
+    assert "its price is unknown" in run("plan", "-", "--price", stdin=body).out

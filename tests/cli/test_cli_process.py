@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from service.cli.rendering.demo import demo_cases
+from service.cli.rendering.demo import list_demo_cases
 from tests.forked import Command, Forked
 from tests.jobs.process import until
 from tests.launchers import find_launchers
@@ -19,13 +19,13 @@ from tests.launchers import find_launchers
 COMMAND = [sys.executable, "-m", "service.cli"]
 SOON = 180
 """Seconds within which two processes have loaded and answered, beside whatever else this machine does."""
-CASES = b"".join(json.dumps(case.request).encode() + b"\n" for case in demo_cases())
+CASES = b"".join(json.dumps(case.request).encode() + b"\n" for case in list_demo_cases())
 
 
 def test_a_pipe_in_and_a_pipe_out() -> None:
     ran = subprocess.run([*COMMAND, "score", "-", "--format", "ndjson"], input=CASES, capture_output=True, check=False)
     assert ran.returncode == 2, ran.stderr
-    assert len(ran.stdout.splitlines()) == len(demo_cases())
+    assert len(ran.stdout.splitlines()) == len(list_demo_cases())
     assert b"\x1b" not in ran.stdout + ran.stderr
 
 
@@ -64,12 +64,12 @@ def test_ctrl_c_keeps_and_counts_what_was_scored(tmp_path: Path) -> None:
         assert ran.stderr
         ran.stdin.write(CASES)
         ran.stdin.flush()
-        most = len(demo_cases()) - 1  # the reader looks one line ahead
+        most = len(list_demo_cases()) - 1  # the reader looks one line ahead
         until(lambda: out.exists() and len(out.read_bytes().splitlines()) >= most, patience=SOON)
         press_until_it_ends(ran)
         told = ran.stderr.read().decode()
     assert ran.returncode == 130
-    assert "ended by ctrl-C; " in told
+    assert "ended by Ctrl-C; " in told
     assert "traces scored with four_step@2" in told
 
 

@@ -114,7 +114,7 @@ def test_one_bad_file_does_not_hide_a_good_one(run: Run, tmp_path: Path) -> None
     ],
 )
 def test_lines_of_pointers(path: str, line: int | None) -> None:
-    assert YamlLines("a:\n  - x\n  - y: 1\n    b: 2\nc/d: 3\n").of(path) == line
+    assert YamlLines("a:\n  - x\n  - y: 1\n    b: 2\nc/d: 3\n").find_line(path) == line
 
 
 def test_a_document_with_many_faults_is_read_once_for_all_their_lines(

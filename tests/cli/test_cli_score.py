@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 import service
 from service.api.app import create_app
-from service.cli.rendering.demo import DemoCase, demo_cases
+from service.cli.rendering.demo import DemoCase, list_demo_cases
 from service.cli.rendering.junit import escape_xml
 from service.intake import FORMATS
 from tests.cli.cli_run import Run
 
-CASES = demo_cases()
+CASES = list_demo_cases()
 cases = pytest.mark.parametrize("case", [pytest.param(case, id=case.title) for case in CASES])
 
 PASS: dict[str, Any] = {
@@ -283,7 +283,7 @@ def test_verbose_shows_the_steps_of_every_trace(run: Run) -> None:
 def test_an_error_is_told_once(run: Run) -> None:
     ran = run("score", "-", stdin=lines(PASS, b"{"))
     assert (ran.out + ran.err).count("stdin:2: ") == 1
-    assert "not scored; why stands on standard error" in ran.lines[2]
+    assert "not scored; see standard error" in ran.lines[2]
 
 
 def test_each_trace_is_scored_as_often_as_is_said(run: Run) -> None:

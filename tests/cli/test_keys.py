@@ -56,8 +56,8 @@ def test_a_new_key_is_as_it_is_asked_for(run: Run) -> None:
         (["--name", "x", "--scope", "root"], "scope: expected some of score, batch, calibrate, label, metrics, admin"),
         (["--name", "x", "--expires", "0"], "--expires"),
         (["--name", "x", "--expires", "-1d"], "--expires"),
-        (["--name", "x", "--expires", "1y"], "expected a time such as 90d"),
-        (["--name", "x", "--expires", "36501d"], "expected a time such as 90d"),
+        (["--name", "x", "--expires", "1y"], "expected a duration such as 90d"),
+        (["--name", "x", "--expires", "36501d"], "expected a duration such as 90d"),
     ],
 )
 def test_a_key_that_cannot_be_made_is_a_usage_error(run: Run, args: list[str], told: str) -> None:
@@ -114,7 +114,7 @@ def test_a_key_is_rotated_and_both_hold_for_a_while(run: Run) -> None:
     assert [held().authenticate(text) is not None for text in (old, new)] == [True, True]
     first, second = held().list_keys()
     assert (second.name, second.scopes, first.replaced_by) == ("ci", ("metrics",), second.id)
-    assert f"key {first.id} holds for 2h more at most" in ran.err
+    assert f"key {first.id} stays valid for at most 2h" in ran.err
     assert first.expires_at == pytest.approx(second.created_at + 7_200, abs=1.0)
     again = run("keys", "rotate", first.id)
     assert (again.code, again.out) == (4, "")
@@ -152,7 +152,7 @@ def test_other_commands_make_no_store(run: Run) -> None:
 def test_what_others_reach_is_not_served_without_a_key(run: Run, host: str) -> None:
     ran = run("serve", "--host", host, "--port", "0")
     assert (ran.code, ran.out) == (4, "")
-    assert f"CALLGRADE_HOST: {host} can be reached from elsewhere" in ran.err
+    assert f"CALLGRADE_HOST: {host} can be reached from other machines" in ran.err
     assert "callgrade keys create --name" in ran.err
 
 

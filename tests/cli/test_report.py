@@ -34,7 +34,7 @@ def test_a_page_from_reports_alone(run: Run, scored: Path) -> None:
     assert "<title>Last &lt;night&gt; · callgrade</title>" in page
     assert "8 ✗ fail" in text
     assert "wrong_argument schedule_transfer 1 wrong-argument" in text
-    assert "Of 11 only the report was at hand" in text
+    assert "Of 11 only the report was available" in text
     assert "11 cases" in text
     assert "Today is Monday" not in text
 
@@ -43,7 +43,7 @@ def test_traces_add_the_conversations(run: Run, scored: Path) -> None:
     run("report", "reports.ndjson", "--html", "out.html", "--traces", "cases.jsonl")
     text = strip_tags(read_page(scored))
     assert "Today is Monday 2 March 2026. Send $120 to Ana next Friday." in text
-    assert "only the report was at hand" not in text
+    assert "only the report was available" not in text
 
 
 def test_the_page_holds_all_that_it_needs_and_allows_nothing_else(run: Run, scored: Path) -> None:
@@ -78,11 +78,11 @@ def test_traces_without_an_id_are_told_by_their_place(run: Run, scored: Path) ->
 def test_what_fits_no_trace_is_told(run: Run, scored: Path) -> None:
     (scored / "one.jsonl").write_text((scored / "cases.jsonl").read_text().splitlines()[0])
     ran = run("report", "reports.ndjson", "--html", "out.html", "--traces", "one.jsonl")
-    assert "10 reports fit no trace of --traces, and show the report alone" in ran.err
+    assert "10 reports match no trace in --traces and will be shown without one" in ran.err
     assert ran.code == 0
     (scored / "report.ndjson").write_text((scored / "reports.ndjson").read_text().splitlines()[1])
     ran = run("report", "report.ndjson", "--html", "out.html", "--traces", "one.jsonl")
-    assert "1 report fits no trace of --traces, and shows the report alone" in ran.err
+    assert "1 report matches no trace in --traces and will be shown without one" in ran.err
 
 
 def test_lines_of_a_batch_have_their_names(run: Run, scored: Path) -> None:

@@ -122,7 +122,7 @@ def test_the_table_shows_every_part(run: Run, reports: Path, monkeypatch: pytest
         "Call or no call",
         "Tools",
         "Slices",
-        "Make-up",
+        "Composition",
         "Warnings",
     ):
         assert title in out
@@ -155,7 +155,7 @@ def test_an_unreadable_record_is_told_and_the_rest_summed_up(run: Run, reports: 
     reports.write_bytes(bad + reports.read_bytes())
     ran = run("summarize", reports, "-f", "json", "-a", "pass_rate > 0")
     assert (ran.code, json.loads(ran.raw)["rates"]["cases"]) == (5, 8)
-    assert "a record that was not scored: no messages" in ran.err
+    assert "a record that could not be scored: no messages" in ran.err
     assert "reports.ndjson:3" in ran.err
 
 
@@ -163,7 +163,7 @@ USAGE: list[tuple[list[str], int, str]] = [
     (["nowhere.ndjson"], 5, "no report could be read"),
     (["reports.ndjson", "--gate", "nowhere.yaml"], 4, "nowhere.yaml"),
     (["reports.ndjson", "--gate", "gate.yaml"], 4, "gate.yaml/assertions"),
-    (["reports.ndjson", "--format", "junit"], 4, "give --assert or --gate"),
+    (["reports.ndjson", "--format", "junit"], 4, "add --assert or --gate"),
     (["reports.ndjson", "--pass-k", "2"], 4, "no case names its task"),
     (["reports.ndjson", "--rubric", "nobody"], 4, "nobody"),
 ]

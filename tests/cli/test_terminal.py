@@ -9,7 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from service.cli.scoring import TOGETHER
+from service.cli.scoring import MAX_IN_FLIGHT
 from tests.cli.served import environment, served
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import request
@@ -55,7 +55,7 @@ def test_a_bar_shows_how_far_a_batch_is_and_goes_away(tmp_path: Path) -> None:
 
 def test_a_count_shows_how_far_a_run_is_and_goes_away(tmp_path: Path) -> None:
     with serving(Provider(latency=1.5)) as provider:  # longer than a person waits for a sign
-        (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(TOGETHER + 1)))
+        (tmp_path / "in.jsonl").write_text("".join(f"{json.dumps(request(n))}\n" for n in range(MAX_IN_FLIGHT + 1)))
         code, seen = shown("score", "in.jsonl", folder=tmp_path, provider=provider)
     assert code == 0
     assert "traces scored" in seen

@@ -15,9 +15,9 @@ import pytest
 
 import service
 from service import AsyncClient, Client, ForeignError, RefusedError, Retries, UnreachableError
+from service.client.asynchronous import AsyncBatches, AsyncCalibrations
 from service.client.blocking import BatchClient, CalibrationClient
 from service.client.calls import build_key, pack_lines
-from service.client.waiting import AsyncBatches, AsyncCalibrations
 from tests.cli.served import served
 from tests.faults.provider import Provider
 from tests.faults.scripted import Answer, Scripted, scripted

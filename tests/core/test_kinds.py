@@ -89,7 +89,7 @@ NEEDS = [
         {*MATCHERS, *JUDGED},
         "a value that fits in MATCHERS (JUDGED: what only a judge decides) of tests/core/test_nesting.py",
     ),
-    need_row("critic", CRITICS, "docs/expectations.md"),
+    need_row("critic", CRITICS, "docs/expectations.md", "## Values and matchers"),
     need_schema("critic", CRITICS),
     Need("gate", BY_CODE, find_checks(), "a case in tests/data/gates", alone=False),
     need_schema("gate", CHECKS),

@@ -83,7 +83,7 @@ MESSAGES = [
     ({"format": "date"}, "x", 'expected the format "date", found "x"'),
     ({"anyOf": [{"type": "null"}, {"minimum": 3}]}, 1, "fits none of 2 alternatives: expected null, found 1; "),
     ({"type": "string"}, 10**400, "expected string, found an integer of about 401 digits"),
-    ({"not": {}}, {"a": [1]}, '{"a": [1]} is what must not be'),
+    ({"not": {}}, {"a": [1]}, '{"a": [1]} is not allowed here'),
     ({"prefixItems": [{}], "unevaluatedItems": False}, [1, 2], "expected no further items, found [1, 2]"),
 ]
 

@@ -151,7 +151,7 @@ def codes_of(report: Report) -> list[int]:
         RunJudgement(allow_abstain=True),
         RunJudgement(fail_under=0.7),
     ]
-    return [int(option.code(tally)) for option in options]
+    return [int(option.choose_code(tally)) for option in options]
 
 
 def assert_not_greener(before: Report, after: Report) -> None:

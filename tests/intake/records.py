@@ -1,4 +1,4 @@
-"""The records of `tests/data/traces`: what goes in, and what must come out."""
+"""The records of `tests/data/traces`: inputs and the traces expected from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of intake: a call that stands anywhere in a source is a step, stands in `unread`, or its record is refused."""
+"""The law of intake: a call anywhere in a source is a step or appears in `unread`, or its record is refused."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def holds_result(value: dict[str, Any]) -> bool:
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Where something can be planted: objects and lists outside of payloads."""
+    """List where something can be planted: objects and lists outside of payloads."""
     if isinstance(value, dict) and holds_result(value):
         return [path]
     below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -60,7 +60,9 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int
 
 
 def make_another(shape: Any, trace: Trace, data: st.DataObject) -> Any:
-    """The shape, at times with the id of a call of the trace: agents number their calls anew in every run."""
+    """Build the shape, at times with the id of a call of the trace: many agents number their calls anew in every
+    run.
+    """
     ids = [step.call.id for step in trace.steps if step.call.id]
     taken = data.draw(st.sampled_from([None, *ids]))
     text = json.dumps(shape)
@@ -83,7 +85,7 @@ def at_pointer(value: Any, path: str) -> Any:
 
 
 def accounts_for(trace: Trace, name: str) -> bool:
-    """Whether a call of this name is a step, or stands below the pointer of a call that was not read."""
+    """Whether a call of this name is a step, or stands below the pointer of an unread call."""
     shown = [json.dumps(at_pointer(trace.raw, part.path)) for part in trace.unread if part.kind == "call"]
     return any(step.call.name == name for step in trace.steps) or any(name in text for text in shown)
 
@@ -268,7 +270,7 @@ def test_no_call_is_lost_beside_what_is_read_of_spans(
     shape: Any, at: int, source: str, member: str, *, written: bool, event: bool
 ) -> None:
     bare = copy.deepcopy(TALK)
-    if at == 2 and source == "gen_ai.completion":  # what a tool's span says that it returned
+    if at == 2 and source == "gen_ai.completion":  # a tool's own result
         source = "gen_ai.output.messages"
     said = bare[at].get(source) or []
     given = [*said, {"role": "assistant", member: {"x": [shape]} if member == "additional_kwargs" else [shape]}]
@@ -277,7 +279,7 @@ def test_no_call_is_lost_beside_what_is_read_of_spans(
         {"span_id": str(n), "parent_id": "0" if n else None, "start_time": 10**18 + n, "attributes": attributes}
         for n, attributes in enumerate(bare)
     ]
-    if event and at != 2:  # what a tool's events hold is what it returned
+    if event and at != 2:  # a tool's events hold its result
         spans[at]["events"] = [{"name": "gen_ai.choice", "attributes": told}]
     else:
         spans[at]["attributes"] |= told

@@ -1,4 +1,4 @@
-"""Logs of which each request lists its own tools: a tool is on offer from the first that lists it."""
+"""Logs in which each request lists its own tools: a tool is on offer from the first request that lists it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every real record that stands beside the project is read, and nothing of it is lost."""
+"""Every real record packaged with the project is read, and nothing of it is lost."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Logs of real clients and frameworks: what is read is what the scripted run had, and nothing vanishes.
+"""Logs of real clients and frameworks: the trace matches the scripted run, and nothing vanishes.
 
 A fixture in tests/data/formats names the package that wrote it, or the documents it was written from; the scripts that
-recorded them stand in tests/data/formats/record.
+recorded them are in tests/data/formats/record.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WRAPPERS = {"exchange", "langfuse", "langsmith", "litellm", "mlflow"}
 FIXTURES = [
     pytest.param(path.parent.name, json.loads(path.read_text("utf-8")), id=f"{path.parent.name}-{path.stem}")
     for path in sorted(DATA.glob("*/*.json"))
-    if path.parent.name != "spans"  # which have a table of their own
+    if path.parent.name != "spans"  # spans have a table of their own
 ]
 fixtures = pytest.mark.parametrize(("name", "fixture"), FIXTURES)
 
@@ -35,7 +35,7 @@ def load(name: str, record: dict[str, Any]) -> Trace:
 
 
 def describe(trace: Trace) -> dict[str, Any]:
-    """A trace in the words of a fixture's run. A custom tool's argument is its text."""
+    """Describe a trace in the words of a fixture's run. A custom tool's argument is its text."""
     steps, said = trace.steps, [message for message in trace.messages if message.text and message.role != "system"]
     return {
         "calls": [
@@ -80,7 +80,7 @@ KEYS = {"functionCall", "function_call", "toolUse", "toolResult", "tool_calls"}
 
 
 def walk(value: Any) -> Iterator[dict[str, Any]]:
-    """The objects of a record."""
+    """Iterate over the objects of a record."""
     if isinstance(value, dict):
         yield value
     for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -88,9 +88,9 @@ def walk(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def spoil(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The record with the type of each of its blocks dropped or unknown, and with each of its calls by an unknown key.
+    """Drop or replace the type of each block in a record, and replace the key of each of its calls.
 
-    A hosted tool's call that has no name is nothing without its type: those are left alone.
+    A hosted tool's call without a name is nothing without its type, so those are left alone.
     """
     for at, given in enumerate(walk(record)):
         for key in [key for key in given if (key in TYPES and isinstance(given[key], str)) or key in KEYS]:
@@ -105,7 +105,7 @@ def spoil(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def count_calls(trace: Trace) -> tuple[int, int]:
-    """How many calls a trace has or says that it lacks; and how many of the latter are told by their results alone."""
+    """Count the calls that a trace has or says it lacks; and those of the latter that only their results reveal."""
     lost = [part for part in trace.unread if part.kind == "call"]
     return len(trace.steps) + len(lost), sum("answers no call" in part.reason for part in lost)
 
@@ -119,5 +119,5 @@ def test_no_call_vanishes_with_the_type_of_a_block(name: str, fixture: dict[str,
         except (ValidationError, InputError):
             continue
         assert calls >= made - alone
-        # Calls that an exchange beside the conversation has are told again; listing a server's tools may look like one.
+        # Calls in an exchange beside the conversation are mentioned again; listing a server's tools may look like one.
         assert name in WRAPPERS or calls - orphans <= made + 1

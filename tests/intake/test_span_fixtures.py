@@ -1,4 +1,4 @@
-"""Exports of real instrumentations read as the run went that they are of: its calls, results, errors, answer and tools."""
+"""Exports of real instrumentations read like the run they record: calls, results, errors, answer and tools."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNREAD = {"openai_v2": {"text", "call"}, "agents_openllmetry": {"text", "call"}}
 
 
 def read(export: Any) -> Trace:
-    """The trace of the run; some instrumentations put the making of the agent into one of its own."""
+    """Read the trace of the run; some instrumentations put the creation of the agent into a trace of its own."""
     traces: dict[str, list[Any]] = defaultdict(list)
     for span in export["resourceSpans"][0]["scopeSpans"][0]["spans"]:
         traces[span["traceId"]].append(span)
@@ -31,7 +31,7 @@ def read(export: Any) -> Trace:
 
 
 def spell(content: Any) -> Any:
-    """A result as a value, where an exporter wrote it as Python does."""
+    """Return a result as a value if an exporter wrote it as Python."""
     if isinstance(content, str) and content.startswith(("{", "'", '"')):
         return spell(ast.literal_eval(content))
     return content

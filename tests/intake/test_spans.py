@@ -1,4 +1,4 @@
-"""Spans: one conversation reads alike by every convention, and what telemetry lacks is never held against the model."""
+"""Spans: one conversation reads alike under every convention, and missing telemetry never counts against the model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def text(value: Any) -> str:
 
 
 def history() -> Iterator[tuple[list[Any], Any, list[Any]]]:
-    """Of each answer of the model: what it was given, what it said, and the steps this made."""
+    """List each answer of the model: its input, its output, and the steps that followed."""
     known: list[Any] = []
     for place, (role, words, _) in enumerate(SAID["messages"]):
         steps = [step for step in SAID["steps"] if step["message"] == place]

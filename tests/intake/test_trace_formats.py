@@ -1,4 +1,4 @@
-"""Every format against hand-written records: tests/data/traces holds what goes in and what must come out."""
+"""Every format against hand-written records: tests/data/traces has the inputs and the expected traces."""
 
 from __future__ import annotations
 

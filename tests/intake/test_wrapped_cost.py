@@ -1,4 +1,4 @@
-"""Logs of many exchanges are read in work that grows as they do. Counted are calls of functions, not seconds."""
+"""Reading logs of many exchanges takes work in proportion. Function calls are counted, not seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def call(number: int) -> Any:
 
 
 def generations(count: int) -> Any:
-    """Replies one by one, and one exchange that was given them all."""
+    """Build replies one by one, and one exchange whose input has them all."""
     entries = [{"type": "GENERATION", "input": [], "output": call(number)} for number in range(count)]
     done = {"role": "model", "parts": [{"text": "Done"}]}
     whole = {"type": "GENERATION", "input": [call(number) for number in range(count)], "output": done}
@@ -26,7 +26,7 @@ def generations(count: int) -> Any:
 
 
 def runs(count: int) -> Any:
-    """Steps of a chain, of which each repeats a state, and a model's run that has all calls."""
+    """Build steps of a chain that each repeat a state, and a model's run that has all calls."""
     calls = [{"id": "call_0", "name": "f", "args": {"x": number}} for number in range(count)]
     messages = [{"type": "ai", "content": "", "tool_calls": [one]} for one in calls]
     model = {"run_type": "llm", "inputs": {"messages": messages}, "outputs": {"generations": [{"text": "Done"}]}}

@@ -46,4 +46,4 @@ class Freezing(Chunks):
 if __name__ == "__main__":
     configure("INFO")
     settings = Settings.from_env(os.environ)
-    asyncio.run(work(settings, prepare_database(settings), engine=engine_of(settings), chunks_of=Freezing))
+    asyncio.run(work(settings, prepare_database(settings), engine=engine_of(settings), build_chunks=Freezing))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-from service.cli.serving.supervise import worker_beside
+from service.cli.serving.supervise import supervised_worker
 
 if __name__ == "__main__":
-    with worker_beside(log_level="INFO", grace=5.0, wanted=True, stopping=threading.Event()):
+    with supervised_worker(log_level="INFO", grace=5.0, enabled=True, stopping=threading.Event()):
         time.sleep(600)

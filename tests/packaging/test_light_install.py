@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.rendering.demo import demo_cases
+from service.cli.rendering.demo import list_demo_cases
 from tests.faults.provider import Provider, serving
 from tests.launchers import find_launchers
 
@@ -57,7 +57,7 @@ def test_what_scores_needs_no_extra(light: str, tmp_path: Path) -> None:
 
 
 def test_traces_are_scored_by_code_and_by_a_judge(light: str, tmp_path: Path) -> None:
-    cases = [json.dumps(case.request) for case in demo_cases()]
+    cases = [json.dumps(case.request) for case in list_demo_cases()]
     (tmp_path / "cases.jsonl").write_text("\n".join(cases), "utf-8")
     provider = Provider()
     with serving(provider):

@@ -19,7 +19,7 @@ from tests.bulk import WHOLE
 
 pytestmark = pytest.mark.shared_data
 
-DRAWS, SPLITS = (100, 200) if WHOLE else (20, 8)
+DRAWS, SPLITS = (100, 200) if WHOLE else (10, 4)
 
 
 def read(folder: Path, name: str) -> ImportedSet:

@@ -40,7 +40,7 @@ from service.request import read_request, read_request_trace
 from service.settings import Settings
 from service.stats.agreement import ConfusionTable
 from service.wiring import build_judging
-from tests.bulk import share
+from tests.bulk import WHOLE, share
 from tests.faults.provider import Asked, Provider, serving
 from tests.real.test_process_bench import read
 
@@ -112,7 +112,7 @@ def fitted(runs: Sequence[RecordedRun], recorded: Provider) -> CalibrationRun:
     }
     said = [runs[0].said[one.id].model_copy(update=bound) for one in items]
     labels = LabelledSet(tuple(sided), {one.key: at for at, one in enumerate(sided, 1)}, "hotpotqa")
-    return calibrate(labels, said, ReportOptions(resampling=Resampling(draws=200)))
+    return calibrate(labels, said, ReportOptions(resampling=Resampling(draws=200 if WHOLE else 20)))
 
 
 def build_body(number: int, run: RecordedRun) -> dict[str, Any]:

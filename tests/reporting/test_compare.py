@@ -70,7 +70,7 @@ def unnamed(reports: list[Report]) -> list[Report]:
 
 REFUSED: list[tuple[list[Report], list[Report], str]] = [
     (run("a"), run("b"), "share no case"),
-    (run("a"), [*run("a"), *run("a")], "/b/1: the case 'a' stands here twice"),
+    (run("a"), [*run("a"), *run("a")], "/b/1: the case 'a' appears twice here"),
     (unnamed(run("a")), run("a"), "/a/0/trace_id"),
     (run("a"), [], "no report"),
 ]

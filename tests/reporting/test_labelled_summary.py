@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from service import conclude, plan, report_json
 from service.core.report import Report
 from service.errors import InputError
-from service.reporting.summaries import answer_request, read_summary_request, summarize_reports
+from service.reporting.summaries import read_summary_request, summarize_reports, summarize_request
 from service.reporting.summary import read_samples
-from service.reporting.summary.labelled import NEXT, CorrectedRate, ReportLabel, ToLabel, pair_labels
+from service.reporting.summary.labelled import MAX_LABEL_NEXT, CorrectedRate, ReportLabel, ToLabel, pair_labels
 from service.stats.corrected import infer_from_labels, ppi
 from tests.core.test_require_calibration import PLAUSIBLE, body, replies, rubric
 
@@ -95,7 +95,7 @@ REPORTS = reports()
 
 def test_what_to_label_next_is_without_a_label_and_drawn_by_chance() -> None:
     found = rate_of(reports([1] * 40), given_labels())
-    assert len(found.label_next) == NEXT
+    assert len(found.label_next) == MAX_LABEL_NEXT
     assert not {one.trace_id for one in found.label_next} & {"t0", "t1", "t2", "t3"}
     assert [one.trace_id for one in found.label_next] != sorted(one.trace_id for one in found.label_next)
 
@@ -122,9 +122,9 @@ def test_calls_of_one_report_and_reports_of_one_conversation_are_groups() -> Non
     steps = [label(name, True, step=at) for name, at in (("a", 0), ("a", 1), ("b", 0), ("d", 1))]
     [one] = pair_labels(read_samples(found), steps)
     assert one.groups == ("report 0", "report 0", "report 1", "group t")
-    assert sorted(map(str, one.groups_elsewhere)) == ["group t", "report 1", "report 2"]
+    assert sorted(map(str, one.unlabelled_groups)) == ["group t", "report 1", "report 2"]
     [one] = pair_labels(read_samples([*found[:3], tagged(found[3], "t")]), [label("a"), label("d")])
-    assert (one.groups, one.groups_elsewhere) == ((None, "t"), (None, None))
+    assert (one.groups, one.unlabelled_groups) == ((None, "t"), (None, None))
 
 
 def test_the_interval_is_that_of_the_groups() -> None:
@@ -144,7 +144,7 @@ def test_the_interval_is_that_of_the_groups() -> None:
 
 def test_a_report_is_as_good_as_the_worst_of_its_calls() -> None:
     [found] = pair_labels(read_samples([report("a", 1, 0), report("b", 1, 1)]), [label("a")])
-    assert (found.said, found.elsewhere) == ((0.0,), (1.0,))
+    assert (found.judged, found.unlabelled) == ((0.0,), (1.0,))
 
 
 def test_most_labels_decide_and_of_even_ones_the_first() -> None:
@@ -183,8 +183,8 @@ def test_a_request_takes_them_and_one_without_has_none() -> None:
         {"trace_id": f"t{n}", "criterion": "plausible", "label": "pass" if one else "fail"}
         for n, one in enumerate(LABELS)
     ]
-    [found] = answer_request(read_summary_request({"reports": told, "labels": given_})).corrected
+    [found] = summarize_request(read_summary_request({"reports": told, "labels": given_})).corrected
     assert found == rate_of(reports(), given_labels())
-    assert answer_request(read_summary_request({"reports": told})).corrected == ()
+    assert summarize_request(read_summary_request({"reports": told})).corrected == ()
     with pytest.raises(InputError, match="/labels/0/label"):
         read_summary_request({"reports": told, "labels": [{**given_[0], "label": "maybe"}]})

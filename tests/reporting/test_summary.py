@@ -16,15 +16,15 @@ from service import InputError, Report, report_json
 from service.core.outcome import PERFECT, Errored, Outcome, Skipped, build_failure
 from service.registry import Registry
 from service.reporting.summaries import (
-    answer_request,
-    make_families_finder,
+    build_family_finder,
     read_report,
     read_summary_request,
     render_json,
     summarize_reports,
+    summarize_request,
 )
 from service.reporting.summary import Summary, SummaryOptions
-from service.reporting.summary.makeup import Targets, ToolOverride, ToolTarget
+from service.reporting.summary.composition import Targets, ToolOverride, ToolTarget
 from service.stats.rates import Estimate
 from tests.bulk import examples
 from tests.reporting.report_sets import Table, report_of, reports_of, table, trials
@@ -283,11 +283,11 @@ def test_numbers_that_no_report_holds_are_refused(change: dict[str, Any], where:
 
 def test_the_families_of_the_reports_own_rubric_are_used() -> None:
     rubric = Registry().find("four_step").model_copy(update={"families": {"money": ("refund", "void")}})
-    same = make_families_finder(lambda _: rubric)
+    same = build_family_finder(lambda _: rubric)
     body = {"reports": [json.loads(report_json(report)) for report in REPORTS]}
-    assert [f.family for f in answer_request(read_summary_request(body), same).tools.families] == ["money"]
-    other = make_families_finder(lambda _: Registry().find("bfcl_ast"))
-    assert answer_request(read_summary_request(body), other).tools.families == ()
+    assert [f.family for f in summarize_request(read_summary_request(body), same).tools.families] == ["money"]
+    other = build_family_finder(lambda _: Registry().find("bfcl_ast"))
+    assert summarize_request(read_summary_request(body), other).tools.families == ()
 
 
 def test_reports_read_back_from_json_give_the_same_summary() -> None:

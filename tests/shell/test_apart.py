@@ -16,12 +16,12 @@ from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.scoring_process import (
     LARGE_BYTES,
-    ApartAnswer,
-    ApartRefusal,
-    ApartReport,
+    ProcessAnswer,
+    ProcessRefusal,
+    ProcessReport,
     ScoringProcess,
-    TakenDownError,
-    answer_apart,
+    ScoringProcessError,
+    answer_job,
 )
 from service.store.jobs.leases import ChunkItem, OutcomeRow
 
@@ -55,26 +55,26 @@ def engine() -> Engine:
 
 def test_the_report_is_the_same(beside: ScoringProcess, engine: Engine) -> None:
     found = beside.score(json.dumps(BODY).encode(), LIMITS)
-    assert isinstance(found, ApartReport)
+    assert isinstance(found, ProcessReport)
     assert found.report == report_json(engine.score(BODY))
     assert (found.tally.verdict, found.tally.asked) == ("pass", 0)
-    assert found == answer_apart(engine, json.dumps(BODY).encode(), LIMITS)
+    assert found == answer_job(engine, json.dumps(BODY).encode(), LIMITS)
 
 
 def test_what_cannot_be_scored_is_refused_with_its_places(beside: ScoringProcess, engine: Engine) -> None:
     found = beside.score(json.dumps(BODY | {"trace": {"format": "xml"}}).encode(), LIMITS)
-    assert isinstance(found, ApartRefusal)
+    assert isinstance(found, ProcessRefusal)
     with pytest.raises(InputError, match="no format 'xml'"):
         raise found.error(found.problems)
-    assert isinstance(beside.score(b"{", LIMITS), ApartRefusal)
+    assert isinstance(beside.score(b"{", LIMITS), ProcessRefusal)
 
 
 def test_what_waits_for_others_comes_back(engine: Engine) -> None:
     class Waits(Engine):
-        def waits(self, request: Any) -> bool:  # noqa: ARG002 (whatever is asked)
+        def must_wait(self, request: Any) -> bool:  # noqa: ARG002 (whatever is asked)
             return True
 
-    assert answer_apart(Waits(engine.registry), json.dumps(BODY).encode(), LIMITS) is None
+    assert answer_job(Waits(engine.registry), json.dumps(BODY).encode(), LIMITS) is None
 
 
 def test_an_item_is_scored_as_here(beside: ScoringProcess, engine: Engine) -> None:
@@ -88,7 +88,7 @@ def test_an_item_is_scored_as_here(beside: ScoringProcess, engine: Engine) -> No
 class Never:
     """Must not be asked."""
 
-    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ApartAnswer:
+    def score(self, data: bytes, limits: Limits, *, key: str | None = None) -> ProcessAnswer:
         raise AssertionError(f"{len(data)} bytes, {limits}, {key}")
 
 
@@ -103,7 +103,7 @@ DYING = (sys.executable, "-c", "import sys; sys.stdin.buffer.read(8); sys.exit(3
 def test_one_that_ends_its_process_is_given_up_and_the_next_has_another(engine: Engine) -> None:
     dying = ScoringProcess(DYING)
     for _ in range(2):
-        with pytest.raises(TakenDownError, match="ended with 3"):
+        with pytest.raises(ScoringProcessError, match="ended with 3"):
             dying.score(b"x" * LARGE_BYTES, LIMITS)
     [row] = ItemScorer(engine, widen_limits(LIMITS), apart=dying).begin([line()])
     assert isinstance(row, OutcomeRow)

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-OURS = "from service import heap; heap.own(); heap.settle()"
-SOMEBODY_ELSES = "from service import heap; heap.settle()"
+OURS = "from service import heap; heap.claim_process(); heap.freeze_loaded()"
+SOMEBODY_ELSES = "from service import heap; heap.freeze_loaded()"
 
 
 @pytest.mark.parametrize(("code", "frozen"), [(OURS, True), (SOMEBODY_ELSES, False)])

@@ -10,7 +10,7 @@ import pytest
 from service.core.rubric import Rubric, Thresholds
 from service.engine import Engine
 from service.errors import InputError
-from service.registry import LATEST, Registry
+from service.registry import MAX_RECENT_RUBRICS, Registry
 from service.request import read_request
 
 TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
@@ -34,7 +34,7 @@ def test_the_same_rubric_of_two_requests_is_worked_out_once(rubric: dict[str, An
 
 def test_as_many_as_there_are_only_the_latest_are_kept_and_all_score() -> None:
     engine = Engine(Registry())
-    names = [f"own_{n}" for n in range(2 * LATEST)]
+    names = [f"own_{n}" for n in range(2 * MAX_RECENT_RUBRICS)]
     told = [engine.score(request({**INLINE, "id": name})).rubric.id for name in (*names, *names)]
     assert told == [*names, *names]
 

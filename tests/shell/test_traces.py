@@ -126,10 +126,10 @@ def test_the_limit_holds_for_an_element_and_not_for_the_list() -> None:
 
 
 def test_a_document_or_line_without_end_is_given_up() -> None:
-    endless = b"x" * (3 * traces.CHUNK)
+    endless = b"x" * (3 * traces.CHUNK_BYTES)
     for start, limits in ((b"[", PLAIN), (b"{", PLAIN), (b"{", SMALL)):
         data = b'{"a": 1}\n' + start + endless + b'\n{"a": 1}' if limits is SMALL else start + endless
-        found = list(scan_records(io.BytesIO(data), limits=limits, max_document=2 * traces.CHUNK))
+        found = list(scan_records(io.BytesIO(data), limits=limits, max_document=2 * traces.CHUNK_BYTES))
         assert isinstance(found[-1], BadRecord)
         assert "more than 131072 bytes" in str(found[-1].error)
         assert sum(isinstance(item, TraceRecord) for item in found) == (limits is SMALL)

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from service.errors import JobStateError, UnknownJobError
-from service.own_files import SHOWN, note_own_files
+from service.own_files import MAX_FILES_NAMED, note_own_files
 from service.settings import Settings
 from service.store.access.audit import Actor, Audit, AuditEntry
 from service.store.access.keys import Keys
@@ -152,12 +152,12 @@ def test_an_entry_of_many_files_is_bounded_and_still_tells_of_a_change(
     database: Database, audit: Audit, tmp_path: Path
 ) -> None:
     (tmp_path / "fits").mkdir()
-    for number in range(SHOWN + 2):
+    for number in range(MAX_FILES_NAMED + 2):
         (tmp_path / f"fits/{number:04}.json").write_text("a")
     settings = Settings(home=tmp_path)
     note_own_files(settings, database)
-    (tmp_path / f"fits/{SHOWN + 1:04}.json").write_text("b")
+    (tmp_path / f"fits/{MAX_FILES_NAMED + 1:04}.json").write_text("b")
     note_own_files(settings, database)
     first, second = (entry.detail["files"] for entry in audit.page(limit=9).data)
-    assert [len(files) for files in (first, second)] == [SHOWN + 1] * 2  # type: ignore[arg-type]
+    assert [len(files) for files in (first, second)] == [MAX_FILES_NAMED + 1] * 2  # type: ignore[arg-type]
     assert "2 more" in first  # type: ignore[operator]

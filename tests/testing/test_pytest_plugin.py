@@ -92,11 +92,11 @@ def test_a_failure_shows_the_steps_and_the_findings(project: pytest.Pytester):
 UNDECIDED = {
     "nobody looked at the text": (
         "trace(text='It has shipped.'), expected=EXPECTED",
-        "*is undecided, which is no pass*",
+        "*is undecided, which does not pass*",
     ),
     "nothing applies": (
         "{'messages': []}, rubric='bfcl_ast'",
-        "*nothing in the trace was looked at, which is no pass*",
+        "*nothing in the trace was looked at, which does not pass*",
     ),
 }
 
@@ -247,10 +247,10 @@ def test_a_run_that_crashes_is_no_noise(project: pytest.Pytester):
     ("mark", "message"),
     [
         ("repeats=2, at_least=3", "*expected repeats >= at_least >= 1; got repeats=2, at_least=3"),
-        ("repeat=2", "*takes repeats=, at_least=, cases= by name; not repeat"),
+        ("repeat=2", "*takes the keyword arguments repeats=, at_least=, cases=; not repeat"),
         ("cases='none.yaml'", "*none.yaml cannot be read*"),
         ("cases='empty.jsonl'", "*there is no record in it"),
-        ("cases='empty.yaml'", "*holds no case; a test without cases would pass unseen"),
+        ("cases='empty.yaml'", "*has no cases, so the test would check nothing"),
     ],
 )
 def test_a_marker_that_cannot_be_meant_stops_the_run(project: pytest.Pytester, mark: str, message: str):
@@ -328,7 +328,7 @@ def test_a_question_that_is_not_on_the_cassette_is_open_and_said(project: pytest
     done.assert_outcomes(failed=2)
     done.stdout.fnmatch_lines(
         [
-            "E *1 question to a judge not on the cassette callgrade-cassette.jsonl: record with *",
+            "E *1 question for a judge not on the cassette callgrade-cassette.jsonl: record with *",
             "judged: 0 replies; *: 2",
         ]
     )
@@ -342,9 +342,9 @@ def test_a_question_that_is_not_on_the_cassette_is_open_and_said(project: pytest
         (
             '{"model": "m"}\n{"key": "k", "reply": 1}\n{"key": "k", "reply": 1}\n{"key": "k", "reply": 2}',
             (),
-            "*callgrade-cassette.jsonl:4: another line has another reply to the same question*",
+            "*callgrade-cassette.jsonl:4: another line has a different reply to the same question*",
         ),
-        ("[]", (), "*callgrade-cassette.jsonl:1: expected the head of a cassette*"),
+        ("[]", (), "*callgrade-cassette.jsonl:1: expected the first line of a cassette*"),
     ],
 )
 def test_what_cannot_be_recorded_or_replayed_is_an_error(

@@ -328,9 +328,7 @@ def test_what_a_fit_left_to_a_human_is_shown_as_undecided(site: Site) -> None:
     assert '<span class="tag abstain">undecided</span>' in text
     assert '<span class="tag pass">pass</span>' not in text
     told = strip_tags(site.text("/judges/result_groundedness"))
-    assert "nothing that people have labelled was decided , and 1 were left undecided" in told.replace(
-        "decided,", "decided ,"
-    )
+    assert "it decided nothing that people have labelled, and 1 were left undecided" in told
 
 
 def test_a_step_chosen_before_pass_is_pressed_is_not_kept(site: Site) -> None:

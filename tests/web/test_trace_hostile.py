@@ -10,8 +10,8 @@ import pytest
 
 from service.web.run_file import render_run_file
 from service.web.trace.build import build_trace_view
-from service.web.trace.compared import ROW_WORDS
-from service.web.trace.marks import spell_unseen
+from service.web.trace.comparison import ROW_WORDS
+from service.web.trace.marks import escape_invisible
 from service.web.trace.run import build_run_view
 from tests.web.hostile import build_hostile, list_hostile
 
@@ -88,7 +88,7 @@ CLASSES = {word for one in HARMLESS.of("class") for word in one.split()} | {
 @pytest.mark.parametrize("text", [text for _, text in HOSTILE], ids=[name for name, _ in HOSTILE])
 def test_the_text_is_there_to_be_read(text: str) -> None:
     shown = "".join(Page(render(text)).shown)
-    assert shown.count(spell_unseen(text)) >= 10
+    assert shown.count(escape_invisible(text)) >= 10
 
 
 @pytest.mark.parametrize("text", ["harmless", *[text for _, text in HOSTILE]])

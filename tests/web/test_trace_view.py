@@ -20,8 +20,8 @@ from service.web.trace.payloads import COMPLETE, CUT, FOLD_CHARS, HEAD_CHARS
 from service.web.trace.places import find_place
 from service.web.trace.reading import read_sent
 from service.web.trace.run import build_run_view
-from service.web.trace.shown import MAX_SHOWN
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
+from service.web.trace.visible import MAX_SHOWN
 
 CASES = {
     case["request"]["trace"]["id"]: case["request"]
@@ -188,7 +188,7 @@ def test_the_state_is_held_against_the_one_before_and_the_one_expected() -> None
         "/c": "wrong",
         "/d": "unexpected",
     }
-    assert view.state_says == ""
+    assert view.state_note == ""
 
 
 def test_of_an_object_that_should_have_been_another_the_members_are_shown_that_differ() -> None:
@@ -308,6 +308,6 @@ def list_open(view: TraceView) -> Iterator[tuple[str, bool]]:
 
 def test_what_is_open_says_whether_it_decides() -> None:
     view = build(CASES["undecided"])
-    assert view.says == "It is undecided: the verdict waits for what is open."
+    assert view.verdict_sentence == "It is undecided: the verdict waits for what is open."
     assert ("grounded", True) in list_open(view)
     assert {one.reason for one in view.open} == {"no judge is set up"}

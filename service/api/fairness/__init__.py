@@ -1,1 +1,1 @@
-"""How much of the service each tenant has: requests, threads, bytes, connections, turns."""
+"""How tenants share a process: requests, threads, bytes, connections, turns."""

@@ -1,6 +1,6 @@
-"""How much of the service each tenant has: requests, long transfers, watches, and bytes of bodies that are held in memory.
+"""Bound what each tenant holds: requests, long transfers, watches, and bytes of bodies in memory.
 
-What a tenant holds, or an address where there are no keys, is bounded by what it leaves for the others (`Shares`).
+A tenant, or an address if there are no keys, may hold as much as it leaves for the others (`Shares`).
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ from service.api.fairness.shares import Shares
 from service.api.problems import render_refusal
 
 ALWAYS_ANSWERED = frozenset({"/livez", "/readyz", "/metrics"})
-"""However busy the service is: a process that is restarted for being busy helps nobody."""
+"""Routes that are answered however busy the process is: restarting it for being busy would help nobody."""
 
 TRANSFER = re.compile(
     r"/v1/(?:batches|calibrations)(?:/[^/]+/(?:results|errors))?|/v1/labels/(?:import|export)|/runs/[^/]+/(?:results|errors)"
 )
 WATCH = re.compile(r"(?:/v1/(?:batches|calibrations)|/runs)/[^/]+/events")
 
-SEND = 60.0
-"""Seconds in which a caller must have taken the next part of a stream: one that does not read holds its place no longer."""
+SEND_TIMEOUT_S = 60.0
+"""Seconds for a client to take the next part of a stream; one that does not read loses its place."""
 
-AGAIN = {"retry-after": "1"}
+RETRY_HEADER = {"retry-after": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class RequestKind:
-    """What many requests of one kind hold a place of."""
+    """A kind of request, and the places that its requests share."""
 
     places: Shares
-    told: str
-    lasting: bool = False
-    """Whether it lasts long and takes little. Then its body goes to a file, and what it is sent must be taken in time."""
+    description: str
+    is_stream: bool = False
+    """Whether its requests last long and take little: bodies go to a file, and clients must read in time."""
 
 
 class ProcessLoad:
-    """What is under way in a process."""
+    """What is running in a process."""
 
     def __init__(self, *, requests: int, each: int | None, streams: int, body_bytes: int, largest: int) -> None:
-        """`requests` at once, and `each` of one tenant; `streams` of each kind; `body_bytes` of requests in memory.
+        """`requests` at once, `each` of them of one tenant; `streams` of each kind; `body_bytes` of requests in memory.
 
-        `largest`: bytes of one body, beyond which it is refused and not kept. There is always room for one of these.
+        `largest`: bytes of one body, beyond which it is refused. There is always room for one of these.
         """
         self.bodies = Shares(max(body_bytes, 2 * largest))
         self.largest = largest
         self._requests = RequestKind(Shares(requests, each=each), "requests under way")
-        self._transfers = RequestKind(Shares(streams), "batches sent or fetched", lasting=True)
-        self._watches = RequestKind(Shares(streams), "batches watched", lasting=True)
+        self._transfers = RequestKind(Shares(streams), "batches sent or fetched", is_stream=True)
+        self._watches = RequestKind(Shares(streams), "batches watched", is_stream=True)
 
-    def of(self, path: str) -> RequestKind:
-        """The kind of a request by its path."""
+    def find_kind(self, path: str) -> RequestKind:
+        """Return the kind of a request by its path."""
         if WATCH.fullmatch(path):
             return self._watches
         return self._transfers if TRANSFER.fullmatch(path) else self._requests
 
 
 class Fairness:
-    """Lets a request pass that its sender has room for, or answers 429; 503 where others hold all there is."""
+    """Passes on a request that its sender has room for; else answers 429, or 503 if others hold everything."""
 
     def __init__(self, app: ASGIApp, *, load: ProcessLoad) -> None:
         self.app = app
         self.load = load
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes one request on, or refuses it."""
+        """Pass one request on, or refuse it."""
         if scope["type"] != "http" or scope["path"] in ALWAYS_ANSWERED:
             await self.app(scope, receive, send)
             return
-        kind = self.load.of(scope["path"])
+        kind = self.load.find_kind(scope["path"])
         try:
             await self._pass(kind, scope, receive, send)
         except HTTPException as error:
@@ -86,8 +86,8 @@ class Fairness:
 
     async def _pass(self, kind: RequestKind, scope: Scope, receive: Receive, send: Send) -> None:
         name = find_payer(scope)
-        with _hold_place(kind.places, name, kind.told):
-            if kind.lasting:
+        with _hold_place(kind.places, name, kind.description):
+            if kind.is_stream:
                 await self.app(scope, receive, _bound_sending(send))
                 return
             body = _CountedBody(self.load, name, receive)
@@ -99,7 +99,7 @@ class Fairness:
 
 
 class _CountedBody:
-    """The bytes of one body, counted from the moment they are announced until the request is answered."""
+    """The bytes of one body, counted from their announcement until the response."""
 
     def __init__(self, load: ProcessLoad, name: str, receive: Receive) -> None:
         self._shares = load.bodies
@@ -110,14 +110,14 @@ class _CountedBody:
         self._counted = 0
 
     async def receive(self) -> Message:
-        """The next message, counted."""
+        """Receive the next message, and count it."""
         message = await self._receive()
         self._seen += len(message.get("body", b""))
         self.count(self._seen)
         return message
 
     def count(self, size: float) -> None:
-        """Counts a body of so many bytes. HTTPException 429 or 503 where there is no room."""
+        """Count a body of that many bytes; HTTPException 429 or 503 if there is no room."""
         more = int(min(size, self._largest)) - self._counted
         if more <= 0:
             return
@@ -126,34 +126,36 @@ class _CountedBody:
         self._counted += more
 
     def drop(self) -> None:
-        """The bytes are needed no longer."""
+        """Stop counting the body; its bytes are no longer needed."""
         if self._counted:
             self._shares.give(self._name, self._counted)
 
 
 @contextmanager
-def _hold_place(places: Shares, name: str, told: str) -> Generator[None]:
+def _hold_place(places: Shares, name: str, description: str) -> Generator[None]:
     if not places.take(name):
-        raise _build_full_error(places, name, told)
+        raise _build_full_error(places, name, description)
     try:
         yield
     finally:
         places.give(name)
 
 
-def _build_full_error(shares: Shares, name: str, told: str) -> HTTPException:
-    """429 to one who holds some of it, 503 to one who gets nothing because of others."""
+def _build_full_error(shares: Shares, name: str, description: str) -> HTTPException:
+    """Build a 429 for a sender that holds some of it, or a 503 for one that gets nothing because of others."""
     if held := shares.count_held(name):
-        return HTTPException(429, f"you have {held} {told}, and more would leave too little for others", AGAIN)
-    return HTTPException(503, f"over {shares.most} {told}", AGAIN)
+        return HTTPException(
+            429, f"you have {held} {description}, and more would leave too little for others", RETRY_HEADER
+        )
+    return HTTPException(503, f"over {shares.capacity} {description}", RETRY_HEADER)
 
 
 def _bound_sending(send: Send) -> Send:
-    """Sends, and gives up on a caller who does not take it: ClientDisconnect."""
+    """Send, and raise ClientDisconnect if the client does not read in time."""
 
     async def send_in_time(message: Message) -> None:
         try:
-            async with asyncio.timeout(SEND):
+            async with asyncio.timeout(SEND_TIMEOUT_S):
                 await send(message)
         except TimeoutError:
             raise ClientDisconnect from None

@@ -1,4 +1,4 @@
-"""Threads that tenants share: each has its turn, whatever another one has put before it."""
+"""Threads that tenants share: each gets its turn, however much another has queued."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ T = TypeVar("T")
 
 
 class Threads:
-    """So many threads, and turns at them by name. Work that has begun is done to its end, also where nobody waits for it."""
+    """A number of threads, with turns by name. Work that has begun runs to its end, even if nobody waits for it."""
 
-    def __init__(self, most: int, *, name: str) -> None:
-        self._pool = ThreadPoolExecutor(most, thread_name_prefix=name)
-        self._turns = Turns(most)
+    def __init__(self, count: int, *, name: str) -> None:
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
+        self._turns = Turns(count)
 
     async def run(self, name: str, work: Callable[[], T], *, cost: float = 1.0) -> T:
-        """What `work` gives, once it is the turn of `name`."""
+        """Run `work` once it is the turn of `name`, and return its result."""
         await self._turns.take(name, cost=cost)
         loop = asyncio.get_running_loop()
 
         def give_back(_: Future[T]) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits for a turn any more
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits for a turn
                 loop.call_soon_threadsafe(self._turns.give, name)
 
         future = self._pool.submit(work)

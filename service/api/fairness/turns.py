@@ -1,4 +1,4 @@
-"""Turns at a few places where much is to be done: whoever has had the least comes next, not whoever came first."""
+"""Turns at a few places: the name that has used the least goes next, not the one that came first."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from service.api.fairness.shares import Shares
 
-MOST = 1_000
-"""Accounts that are kept where nobody waits; without work there are none."""
+MAX_ACCOUNTS = 1_000
+"""Most accounts that are kept while nobody waits; without work there are none."""
 
 
 class _TurnTicket(NamedTuple):
@@ -18,11 +18,11 @@ class _TurnTicket(NamedTuple):
 
 
 class Turns:
-    """Weighted round robin by name. In one event loop.
+    """Weighted fair queueing by name, in one event loop.
 
-    Each name has an account of what its turns cost. The name with the lowest account goes next; one that comes new, or again,
-    starts where the others are. So a thousand turns of one name, or one long one, cost another name a single wait. A name holds
-    as many places as `Shares` lets it, so that one is free for whoever comes.
+    Each name has an account of what its turns cost, and the name with the lowest account goes next. A name that is new,
+    or returns, starts where the others are. So a thousand turns of one name, or one long turn, cost another name a
+    single wait. A name holds as many places as `Shares` lets it, so one is free for a newcomer.
     """
 
     def __init__(self, places: int) -> None:
@@ -32,7 +32,7 @@ class Turns:
         self._level = 0.0
 
     def take_now(self, name: str, *, cost: float = 1.0) -> bool:
-        """Takes a turn where one is free for this name; says whether."""
+        """Take a turn if one is free for this name, and return whether it was."""
         if name in self._waiting or not self._places.take(name):
             return False
         self._enter(name)
@@ -40,7 +40,7 @@ class Turns:
         return True
 
     async def take(self, name: str, *, cost: float = 1.0) -> None:
-        """Waits for a turn. `cost` is what it will take, in any unit that all use."""
+        """Wait for a turn. `cost` is what it will take, in any unit that all callers share."""
         if self.take_now(name, cost=cost):
             return
         ticket = _TurnTicket(asyncio.get_running_loop().create_future(), cost)
@@ -48,16 +48,16 @@ class Turns:
         try:
             await ticket.granted
         except asyncio.CancelledError:
-            if not ticket.granted.cancelled():  # the turn came in the same moment
+            if not ticket.granted.cancelled():  # the turn was granted at the same moment
                 self.give(name)
             raise
 
     def give(self, name: str) -> None:
-        """Ends a turn, which others may wait for."""
+        """End a turn, and grant those it makes room for."""
         self._places.give(name)
         while (following := self._find_next()) is not None:
             self._grant(following)
-        if not self._waiting and (not self._places.total or len(self._accounts) > MOST):
+        if not self._waiting and (not self._places.total or len(self._accounts) > MAX_ACCOUNTS):
             self._accounts, self._level = {}, 0.0
 
     def _join_queue(self, name: str) -> deque[_TurnTicket]:
@@ -69,11 +69,11 @@ class Turns:
     def _find_next(self) -> str | None:
         for name in [*self._waiting]:
             self._drop_gone(name)
-        ready = [name for name in self._waiting if self._places.room(name) > 0]
+        ready = [name for name in self._waiting if self._places.count_room(name) > 0]
         return min(ready, key=self._accounts.__getitem__, default=None)
 
     def _drop_gone(self, name: str) -> None:
-        """Takes out those who do not wait any more, and the queue where it is empty."""
+        """Drop tickets that nobody waits for any more, and the queue once it is empty."""
         queue = self._waiting[name]
         while queue and queue[0].granted.done():
             queue.popleft()
@@ -87,7 +87,7 @@ class Turns:
         ticket.granted.set_result(None)
 
     def _enter(self, name: str) -> None:
-        """A name that did not wait starts where the others are: time without work earns nothing."""
+        """Start a name that did not wait where the others are: idle time earns nothing."""
         self._accounts[name] = max(self._accounts.get(name, 0.0), self._level)
 
     def _charge(self, name: str, cost: float) -> None:

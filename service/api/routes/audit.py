@@ -1,4 +1,4 @@
-"""The audit log over HTTP, for keys with the scope admin: it tells of every tenant."""
+"""The audit log over HTTP, for keys with the scope admin: it covers every tenant."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from service.store.database import insist
 
 
 class AuditPageQuery(FrozenModel):
-    """Which entries are given."""
+    """Which entries to list."""
 
     limit: int = Field(default=100, ge=1, le=1_000)
-    """Entries in the answer at most; absent: 100"""
+    """Most entries in the answer; absent: 100"""
     after: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
-    """The id of an entry; those older than it are given"""
+    """The id of an entry; only older ones are listed"""
     act: Act | None = None
-    """What was done in the entries that are given"""
+    """The act of the entries to list"""
 
 
 NO_STORE = "the audit log needs a database, and none is open here"
 
 
 class AuditRoutes:
-    """The handler over one store; where there is none it answers 503."""
+    """The handler over one store; without a store it answers 503."""
 
     def __init__(self, audit: Audit | None) -> None:
         self._audit = audit
         self._threads = Threads(1, name="audit")
 
     def all(self) -> list[BaseRoute]:
-        """The route, with what it takes and gives."""
+        """List the routes."""
         return [Operation("GET", "/v1/audit", self.read_audit, AuditLog, 422, 503, query=AuditPageQuery)]
 
     async def read_audit(self, request: Request) -> AuditLog:
-        """Read the audit log, newest first: keys, batches and calibrations that somebody changed, and files that changed."""
+        """Read the audit log, newest first: what somebody changed (keys, jobs, fits, labels), and files that changed."""
         audit = self._audit
         if audit is None:
             raise HTTPException(503, NO_STORE)
-        asked = read_query(request.query_params, AuditPageQuery).model_dump()
+        query = read_query(request.query_params, AuditPageQuery).model_dump()
         return await self._threads.run(
-            find_payer(request.scope), lambda: insist(lambda: audit.page(**asked), give_up=PATIENCE)
+            find_payer(request.scope), lambda: insist(lambda: audit.page(**query), give_up=PATIENCE)
         )

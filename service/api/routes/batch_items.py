@@ -1,4 +1,4 @@
-"""The items of a batch over HTTP: listed and counted by what came of them, and each of them whole."""
+"""The items of a batch over HTTP: listed and counted by outcome, and each in full."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from service.store.jobs.items import (
     list_items,
 )
 
-LISTED = 50
-"""Items of a list where nothing else is said."""
+DEFAULT_LIMIT = 50
+"""Items in a list if the query does not say."""
 
 
 class ItemChoiceQuery(FrozenModel):
-    """Which items of a batch are meant."""
+    """Which items of a batch to take."""
 
     verdict: Literal["pass", "warn", "fail", "abstain", "not_applicable", "error"] | None = None
-    """The verdict of those that are listed; `error`: they could not be scored"""
+    """The verdict of the items; `error`: they could not be scored"""
     stage: Stage | None = None
     """The stage at which they broke first"""
     finding: Annotated[str, Field(max_length=200)] | None = None
-    """The code of the first finding there, or the criterion where it has none"""
+    """The code of the first finding there, or the criterion if it has none"""
     tool: Annotated[str, Field(max_length=200)] | None = None
     """The tool of the call at which they broke; empty: no call did"""
     failed: Stage | None = None
@@ -52,34 +52,34 @@ class ItemChoiceQuery(FrozenModel):
 
 
 class ItemPageQuery(ItemChoiceQuery):
-    """Which items of a batch are listed."""
+    """Which items of a batch to list."""
 
-    limit: int = Field(default=LISTED, ge=1, le=500)
-    """How many are given at most; absent: 50"""
+    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=500)
+    """Most items in the answer; absent: 50"""
     after: Annotated[int, Field(ge=0, le=MAX_ITEMS)] | None = None
-    """The index of an item; those behind it are given"""
+    """The index of an item; only those after it are listed"""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchBreakdown:
-    """A batch in short."""
+    """A summary of the outcomes of a batch."""
 
     whole: Breakdown
     failures: tuple[FailureGroup, ...]
-    """The items that failed by where they broke first, the largest group first; 200 of them at most."""
+    """The failed items by where they broke first, the largest group first; at most 200 groups."""
 
 
 class BatchItemReading:
-    """The handlers over one store. `registry`: the rubrics at hand."""
+    """The handlers over one store. `registry`: the known rubrics."""
 
     def __init__(self, store: JobStore[Batch], registry: Registry) -> None:
         self._store = store
         self._registry = registry
 
     async def list_batch_items(self, request: Request) -> ListedItems:
-        """List the items of a batch that have an outcome, by what came of them."""
-        asked = read_query(request.query_params, ItemPageQuery)
-        limit, after, choice = asked.limit, asked.after, build_choice(asked)
+        """List the items of a batch that have an outcome, by outcome."""
+        query = read_query(request.query_params, ItemPageQuery)
+        limit, after, choice = query.limit, query.after, build_choice(query)
         batch, database = await self._store.find(request), self._store.jobs.database
         return await self._store.run_insisting(
             request, lambda: list_items(database, batch.id, choice, limit=limit, after=after)
@@ -90,7 +90,7 @@ class BatchItemReading:
         return await self.find_item(request, build_choice(read_query(request.query_params, ItemChoiceQuery)))
 
     async def find_item(self, request: Request, choice: ItemChoice = EVERY) -> WholeItem:
-        """The item that a path names, among those that are chosen; HTTPException 404 where there is none."""
+        """Find the item that a path names, if `choice` takes it; HTTPException 404 if there is none."""
         index = _read_index(request)
         batch, database = await self._store.find(request), self._store.jobs.database
         found = await self._store.run_insisting(request, lambda: find_item(database, batch.id, index, choice))
@@ -99,12 +99,12 @@ class BatchItemReading:
         return found
 
     async def break_down_batch(self, request: Request) -> BatchBreakdown:
-        """Count what came of the items of a batch so far: verdicts, stages, and where they broke first.
+        """Count the outcomes of a batch so far: verdicts, stages, and where items broke first.
 
-        Items that an earlier version scored are taken in first, some at each request.
+        Items that an earlier version scored are counted too; each request adds some of them first.
         """
         batch, database = await self._store.find(request), self._store.jobs.database
-        await self._store.run_insisting(request, lambda: catch_up(database, batch, self._registry))
+        await self._store.run_insisting(request, lambda: add_older_items(database, batch, self._registry))
         return await self._store.run_insisting(
             request,
             lambda: BatchBreakdown(
@@ -114,8 +114,8 @@ class BatchItemReading:
         )
 
 
-def catch_up(database: Database, batch: Batch, registry: Registry) -> int:
-    """Takes in items of a batch that has ended which an earlier version scored, to be counted and labelled; how many."""
+def add_older_items(database: Database, batch: Batch, registry: Registry) -> int:
+    """Add items of an ended batch that an earlier version scored, to be counted and labelled; return how many."""
     counts = batch.request_counts
     if not batch.ended or not counts.completed + counts.failed:
         return 0
@@ -124,13 +124,13 @@ def catch_up(database: Database, batch: Batch, registry: Registry) -> int:
     )
 
 
-def build_choice(asked: ItemChoiceQuery) -> ItemChoice:
-    """The choice that a query makes."""
-    return ItemChoice(asked.verdict, asked.stage, asked.finding, asked.tool, asked.failed)
+def build_choice(query: ItemChoiceQuery) -> ItemChoice:
+    """Build the choice that a query makes."""
+    return ItemChoice(query.verdict, query.stage, query.finding, query.tool, query.failed)
 
 
 def _read_index(request: Request) -> int:
-    given: str = request.path_params["index"]
-    if not (given.isascii() and given.isdigit() and len(given) <= 9 and int(given) <= MAX_ITEMS):
+    index: str = request.path_params["index"]
+    if not (index.isascii() and index.isdigit() and len(index) <= 9 and int(index) <= MAX_ITEMS):
         raise HTTPException(404, "no item at that index of the batch")
-    return int(given)
+    return int(index)

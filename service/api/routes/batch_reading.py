@@ -1,4 +1,4 @@
-"""Reading a batch over HTTP: its results and errors line by line, their summary, and how it gets on."""
+"""Reading a batch over HTTP: its results and errors line by line, their summary, and its progress."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from service.errors import InputError, JobStateError, UnknownJobError
 from service.reading.strict_json import Limits, parse
 from service.reporting.summaries import (
     SummaryRequest,
+    build_family_finder,
     find_families,
-    make_families_finder,
     read_report,
     read_summary_request,
     render_json,
@@ -36,99 +36,103 @@ from service.store.jobs.results import find_window, read_error_pages, read_resul
 NDJSON = "application/x-ndjson"
 EVENTS = "text/event-stream"
 
-POLL = 0.5
+POLL_S = 0.5
 """Seconds between two looks at a batch that is watched."""
 
-SILENCE = 15.0
-"""Seconds without a change after which a watcher is told that somebody is still there."""
+KEEP_ALIVE_S = 15.0
+"""Seconds without a change after which a watcher gets a comment to keep the connection alive."""
 
 
 MAX_ITEMS = 10_000_000
 """The largest number of items that a setting may allow for a batch."""
 
-MAX_SUMMED = 25_000
-"""Reports that are summed up in one request at most: they are all in memory at once, some 8 KB for a small one."""
+MAX_SUMMARIZED_REPORTS = 25_000
+"""Most reports that one request summarizes: they are all in memory at once, some 8 KB for a small one."""
 
 
 class WindowQuery(FrozenModel):
-    """Which items of a batch are looked at."""
+    """Which items of a batch to look at."""
 
     offset: int = Field(default=0, ge=0, le=MAX_ITEMS)
-    """The position of the item to begin with, from 0"""
+    """The position of the first item, from 0"""
     limit: Annotated[int, Field(ge=1, le=MAX_ITEMS)] | None = None
-    """How many items are looked at, from there on; each of them has a line here or there"""
+    """How many items to look at; each has a line in the results or in the errors"""
 
 
 class BatchSummaryQuery(FrozenModel):
-    """What of a summary is wanted."""
+    """What to put into the summary."""
 
     by: str | None = None
-    """Tags to slice by, with commas between. Absent: step, tool, difficulty and model, where items have them"""
+    """Tags to slice by, separated by commas. Absent: step, tool, difficulty and model, if items have them"""
     assertions: str | None = None
-    """What must hold, as in POST /v1/summaries: a JSON list such as ["pass_rate >= 0.95"]"""
+    """What must hold, as in POST /v1/summaries: a JSON list, e.g. ["pass_rate >= 0.95"]"""
     labels: str | None = None
-    """What humans said of some of the reports, as in POST /v1/summaries: a JSON list"""
+    """People's labels of some of the reports, as in POST /v1/summaries: a JSON list"""
 
 
 class BatchReading:
     """The handlers over one store."""
 
-    def __init__(self, engine: Engine, limits: Limits, store: JobStore[Batch], *, poll: float = POLL) -> None:
+    def __init__(self, engine: Engine, limits: Limits, store: JobStore[Batch], *, poll: float = POLL_S) -> None:
         """`poll`: seconds between two looks at a batch that is watched."""
-        self._declared = make_families_finder(engine.registry.find)
+        self._declared = build_family_finder(engine.registry.find)
         self._limits = limits
         self._store = store
         self._poll = poll
 
     async def read_results(self, request: Request) -> Response:
-        """Read the reports of a batch in the order of its items; while it runs, as far as all before them are done."""
+        """Read the reports of a batch in the order of its items; while it runs, up to the first item that is not done."""
         return await self._send_lines(request, read_result_pages)
 
     async def read_errors(self, request: Request) -> Response:
-        """Read why items have no report; of a batch that has ended, of the items never run too."""
+        """Read why items have no report; of an ended batch, also for the items that were never run."""
         return await self._send_lines(request, read_error_pages)
 
     async def summarize_batch(self, request: Request) -> Response:
-        """Sum up the reports so far, with a gate on them if assertions are given."""
+        """Summarize the reports so far, with a gate on them if assertions are given."""
         batch = await self._store.find(request)
-        wanted = _read_wishes(read_given(request.query_params, BatchSummaryQuery), self._limits)
-        return Response(render_json(await self.sum_up(request, batch, wanted)), media_type=JSON)
+        summary_request = _read_summary_query(read_given(request.query_params, BatchSummaryQuery), self._limits)
+        return Response(render_json(await self.summarize(request, batch, summary_request)), media_type=JSON)
 
-    async def sum_up(self, request: Request, batch: Batch, wanted: SummaryRequest) -> Summary:
-        """The summary of the reports so far; InputError where they are too many, JobStateError where there is none."""
-        if batch.request_counts.completed > MAX_SUMMED:
-            told = f"{batch.request_counts.completed} reports, and at most {MAX_SUMMED} are summed up here"
-            raise InputError.at("", f"{told}; read the results, and use `callgrade summarize`")
-        return await self._store.run_long(request, lambda: self._summarize(batch, wanted))
+    async def summarize(self, request: Request, batch: Batch, summary_request: SummaryRequest) -> Summary:
+        """Summarize the reports so far; InputError if there are too many, JobStateError if there is none."""
+        if batch.request_counts.completed > MAX_SUMMARIZED_REPORTS:
+            excess = (
+                f"{batch.request_counts.completed} reports, and at most {MAX_SUMMARIZED_REPORTS} are summed up here"
+            )
+            raise InputError.at("", f"{excess}; read the results, and use `callgrade summarize`")
+        return await self._store.run_long(request, lambda: self._summarize(batch, summary_request))
 
     async def watch_batch(self, request: Request) -> Response:
-        """Watch a batch: an event with the whole of it whenever it changes, until it has ended."""
+        """Watch a batch: an event with the whole batch whenever it changes, until it has ended."""
         batch = await self._store.find(request)
-        told = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self._send_events(request, batch), headers=told, media_type=EVENTS)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self._send_events(request, batch), headers=headers, media_type=EVENTS)
 
     async def _send_lines(self, request: Request, pages: Callable[..., Iterator[bytes]]) -> Response:
         database = self._store.jobs.database
-        asked = read_query(request.query_params, WindowQuery).model_dump()
+        query = read_query(request.query_params, WindowQuery).model_dump()
         batch = await self._store.find(request)
-        found = await self._store.run_insisting(request, lambda: find_window(database, batch, **asked))
-        told = {
-            "x-callgrade-next-offset": str(found.end),
-            "x-callgrade-complete": str(found.complete).lower(),
+        window = await self._store.run_insisting(request, lambda: find_window(database, batch, **query))
+        headers = {
+            "x-callgrade-next-offset": str(window.end),
+            "x-callgrade-complete": str(window.complete).lower(),
             "cache-control": "no-store",
         }
-        return StreamingResponse(self._stream(request, pages(database, batch, found)), headers=told, media_type=NDJSON)
+        return StreamingResponse(
+            self._stream(request, pages(database, batch, window)), headers=headers, media_type=NDJSON
+        )
 
     async def _stream(self, request: Request, pages: Iterator[bytes]) -> AsyncGenerator[bytes]:
         while (page := await self._store.run_once(request, lambda: next(pages, None))) is not None:
             yield page
 
-    def _summarize(self, batch: Batch, wanted: SummaryRequest) -> Summary:
+    def _summarize(self, batch: Batch, summary_request: SummaryRequest) -> Summary:
         reports = tuple(self._read_reports(batch))
         if not reports:
             raise JobStateError("no item of the batch has a report yet")
-        wishes = SummaryOptions(families=find_families(reports, self._declared), by=wanted.by)
-        return summarize_reports(reports, wishes, wanted.assertions, wanted.labels)
+        options = SummaryOptions(families=find_families(reports, self._declared), by=summary_request.by)
+        return summarize_reports(reports, options, summary_request.assertions, summary_request.labels)
 
     def _read_reports(self, batch: Batch) -> Iterator[Report]:
         database = self._store.jobs.database
@@ -138,21 +142,21 @@ class BatchReading:
 
     async def _send_events(self, request: Request, batch: Batch) -> AsyncGenerator[bytes]:
         now = asyncio.get_running_loop().time
-        last, at = request.headers.get("last-event-id"), now()
+        last, sent_at = request.headers.get("last-event-id"), now()
         yield b"retry: 2000\n\n"
         while True:
             data = BATCH.dump_json(batch)
             name = hashlib.sha256(data).hexdigest()[:16]
             if name != last or batch.ended:
                 yield b"id: %b\nevent: batch\ndata: %b\n\n" % (name.encode(), data)
-                last, at = name, now()
+                last, sent_at = name, now()
             if batch.ended:
                 return
-            if now() - at >= SILENCE:
+            if now() - sent_at >= KEEP_ALIVE_S:
                 yield b": still here\n\n"
-                at = now()
+                sent_at = now()
             await asyncio.sleep(self._poll)
-            if request.app.state.stopping.is_set():  # whoever watches asks again, and another process answers
+            if request.app.state.stopping.is_set():  # the watcher asks again, and another process answers
                 return
             try:
                 batch = await self._store.find(request)
@@ -160,14 +164,14 @@ class BatchReading:
                 return
 
 
-def _read_wishes(asked: Mapping[str, JsonValue], limits: Limits) -> SummaryRequest:
-    """What of a summary is wanted; the reports are found later."""
+def _read_summary_query(query: Mapping[str, JsonValue], limits: Limits) -> SummaryRequest:
+    """Read what to put into the summary; the reports are found later."""
     body: dict[str, JsonValue] = {"reports": [{}]}
-    if "by" in asked:
-        body["by"] = cast("list[JsonValue]", [name for name in str(asked["by"]).split(",") if name])
-    for name in asked.keys() & {"assertions", "labels"}:
+    if "by" in query:
+        body["by"] = cast("list[JsonValue]", [name for name in str(query["by"]).split(",") if name])
+    for name in query.keys() & {"assertions", "labels"}:
         try:
-            body[name] = parse(str(asked[name]).encode(), limits)
-        except InputError as error:  # in the URL it is no body that is malformed
+            body[name] = parse(str(query[name]).encode(), limits)
+        except InputError as error:  # the URL is wrong, not the body
             raise InputError.at("", f"query parameter {name}: {error.problems[0].message}") from None
     return read_summary_request(body)

@@ -1,4 +1,4 @@
-"""Batches over HTTP: jobs whose results are read by whoever sent them."""
+"""Batches over HTTP: jobs with a result for each item, for their sender to read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody, describe_named
+from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody, describe_path_parameter
 from service.api.routes.batch_items import BatchBreakdown, BatchItemReading, ItemChoiceQuery, ItemPageQuery
 from service.api.routes.batch_reading import EVENTS, NDJSON, BatchReading, BatchSummaryQuery, WindowQuery
 from service.api.routes.jobs import JobPageQuery, JobRoutes
@@ -28,11 +28,11 @@ EXAMPLE = {
     "tags": {"suite": "nightly"},
 }
 
-INDEX = describe_named("index", "The position of an item in its batch, from 0", "0")
+INDEX = describe_path_parameter("index", "The position of an item in its batch, from 0", "0")
 
 WINDOW = {
     "X-Callgrade-Next-Offset": {
-        "description": "The offset to go on with: that of the first item which was not looked at",
+        "description": "The offset to go on with: that of the first item not looked at",
         "schema": {"type": "integer"},
     },
     "X-Callgrade-Complete": {
@@ -43,10 +43,10 @@ WINDOW = {
 
 
 class BatchPageQuery(JobPageQuery):
-    """Which batches are listed."""
+    """Which batches to list."""
 
     after: Annotated[str, Field(pattern="^batch_[0-9a-f]{32}$")] | None = None
-    """The id of a batch; those older than it are given"""
+    """The id of a batch; only older ones are listed"""
 
 
 class BatchRoutes(JobRoutes[Batch]):
@@ -54,16 +54,16 @@ class BatchRoutes(JobRoutes[Batch]):
 
     noun, plural = "batch", "batches"
     record, listed, draft, options, page = Batch, BatchList, BatchDraft, BatchOptions, BatchPageQuery
-    takes = RequestBody(BatchRequest, EXAMPLE, lines="lines of `BatchItem`")
-    quotes = (Answer({JSON: Quote}, 200, "What the batch would take; nothing was kept"),)
+    body = RequestBody(BatchRequest, EXAMPLE, lines="lines of `BatchItem`")
+    quote_answers = (Answer({JSON: Quote}, 200, "What the batch would take; nothing was kept"),)
 
     def list_own(self) -> list[Operation]:
-        """Its results, its errors, their summary, and how it gets on."""
+        """List its results, errors, summary, progress and items."""
         self.reading, self.items = (
             BatchReading(self._engine, self._bounds.limits, self.store),
             BatchItemReading(self.store, self._engine.registry),
         )
-        reading, items, build = self.reading, self.items, self.build_named
+        reading, items, build = self.reading, self.items, self.build_job_operation
         results, errors = _describe_lines("`report`, a `Report`"), _describe_lines("`error`, a `ProblemDetails`")
         events = [Answer({EVENTS: TEXT | {"description": "Events named `batch`, each with a `Batch` as data"}})]
         return [
@@ -85,7 +85,7 @@ class BatchRoutes(JobRoutes[Batch]):
         ]
 
 
-def _describe_lines(told: str) -> list[Answer]:
-    """What an operation gives that answers with lines: JSON objects with `custom_id`, `index` and what is `told`."""
-    lines = TEXT | {"description": f"A JSON object a line: `custom_id`, `index` (from 0) and {told}"}
+def _describe_lines(description: str) -> list[Answer]:
+    """Describe an answer in lines: JSON objects with `custom_id`, `index` and the member that `description` names."""
+    lines = TEXT | {"description": f"A JSON object a line: `custom_id`, `index` (from 0) and {description}"}
     return [Answer({NDJSON: lines}, more={"headers": WINDOW})]

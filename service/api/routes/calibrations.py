@@ -1,4 +1,4 @@
-"""Calibrations over HTTP: labelled items are judged as those of a batch, and what judges said is fitted at the end."""
+"""Calibrations over HTTP: judges are asked about labelled items as in a batch, then their replies are fitted."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ EXAMPLE = {
     "predictions": [{"id": "refund-1", "criterion": "grounded", "raw": 1.0}],
 }
 
-REPORTED: dict[str, Any] = {
+REPORT_SCHEMA: dict[str, Any] = {
     "type": "object",
     "required": ["version", "source", "seed", "share", "draws", "labels", "judges", "juries", "remarks", "libraries"],
     "description": "What `callgrade calibrate run` writes as report.json",
 }
 
 
-SEALED = {"content-security-policy": "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'"}
-"""A report quotes what models and people wrote: whatever that is, nothing of it runs."""
+SANDBOX_HEADERS = {"content-security-policy": "sandbox; default-src 'none'; img-src data:; style-src 'unsafe-inline'"}
+"""A report quotes what models and people wrote: whatever that is, none of it may run."""
 
 
 class FitFile(FrozenModel):
@@ -52,20 +52,20 @@ class FitFile(FrozenModel):
 
 
 class Fits(FrozenModel):
-    """The fits of a calibration. They are applied where an operator puts them into `fits` in CALLGRADE_HOME."""
+    """The fits of a calibration. They apply once an operator installs them, or puts them into `fits` in CALLGRADE_HOME."""
 
     data: Several[FitFile]
 
 
 class CalibrationPageQuery(JobPageQuery):
-    """Which calibrations are listed."""
+    """Which calibrations to list."""
 
     after: Annotated[str, Field(pattern="^calibration_[0-9a-f]{32}$")] | None = None
-    """The id of a calibration; those older than it are given"""
+    """The id of a calibration; only older ones are listed"""
 
 
 class ReportQuery(FrozenModel):
-    """How a report is given."""
+    """The format of a report."""
 
     format: Literal["json", "markdown", "html"] = "json"
     """How the report is written; absent: json"""
@@ -77,23 +77,26 @@ class CalibrationRoutes(JobRoutes[Calibration]):
     noun, plural = "calibration", "calibrations"
     record, listed, draft = Calibration, CalibrationList, CalibrationDraft
     options, page = CalibrationOptions, CalibrationPageQuery
-    takes = RequestBody(
+    body = RequestBody(
         CalibrationRequest, EXAMPLE, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)"
     )
-    most_bytes = MAX_BYTES
+    max_job_bytes = MAX_BYTES
 
     def list_own(self) -> list[Operation]:
-        """Its report and its fits."""
-        report = [Answer({JSON: REPORTED, "text/markdown": TEXT, "text/html": TEXT})]
+        """List its report and its fits."""
+        report = [Answer({JSON: REPORT_SCHEMA, "text/markdown": TEXT, "text/html": TEXT})]
         return [
-            self.build_named("GET", "/report", self.read_calibration_report, report, 409, 422, query=ReportQuery),
-            self.build_named("GET", "/fits", self.read_fits, Fits, 409),
+            self.build_job_operation(
+                "GET", "/report", self.read_calibration_report, report, 409, 422, query=ReportQuery
+            ),
+            self.build_job_operation("GET", "/fits", self.read_fits, Fits, 409),
         ]
 
     async def submit_job(self, request: Request) -> Response:
-        """Submit labelled items, as JSON Lines (options in the query) or as one JSON document. Gzip is taken.
+        """Submit labelled items, as JSON Lines (options in the query) or as one JSON document. Gzip is accepted.
 
-        Their judges are asked as those of a batch, unless there are recorded predictions; then maps are fitted.
+        Judges are asked about the items as in a batch, unless there are recorded predictions; then calibration maps are
+        fitted.
         """
         return await super().submit_job(request)
 
@@ -107,15 +110,15 @@ class CalibrationRoutes(JobRoutes[Calibration]):
         report = await self.store.change(request, self._calibrations.report)
         if form == "json":
             return Response(report, media_type=JSON)
-        written = await self.store.run_long(request, lambda: _WRITTEN[form](report))
-        return Response(written, headers=SEALED, media_type=f"text/{form}")
+        page = await self.store.run_long(request, lambda: _RENDERERS[form](report))
+        return Response(page, headers=SANDBOX_HEADERS, media_type=f"text/{form}")
 
     async def read_report(self, request: Request, work: Callable[[Callable[[str, str], str]], T]) -> T:
-        """What `work` makes of what reads the report of a tenant's calibration; it may take long."""
+        """Call `work` with a reader of the tenant's reports, and return its result; it may take long."""
         return await self.store.run_long(request, lambda: work(self._calibrations.report))
 
     async def read_fits(self, request: Request) -> Response:
-        """Read the fits of a completed calibration. Nothing here applies them: whoever runs the service does."""
+        """Read the fits of a completed calibration. Reading does not apply them."""
         files = await self.store.change(request, self._calibrations.fits)
         return Response(f'{{"data":{files}}}', media_type=JSON)
 
@@ -125,7 +128,7 @@ class CalibrationRoutes(JobRoutes[Calibration]):
 
 
 def _render_markdown(report: str) -> str:
-    from service.calibration.report.rendering import render_report_markdown  # noqa: PLC0415 (few ask for it, and it brings scipy)
+    from service.calibration.report.rendering import render_report_markdown  # noqa: PLC0415 (it loads scipy, and few requests need it)
     from service.calibration.results import read_report  # noqa: PLC0415
 
     return render_report_markdown(read_report(report))
@@ -138,4 +141,4 @@ def _render_page(report: str) -> str:
     return render_report_page(read_report(report))
 
 
-_WRITTEN: Mapping[str, Callable[[str], str]] = {"markdown": _render_markdown, "html": _render_page}
+_RENDERERS: Mapping[str, Callable[[str], str]] = {"markdown": _render_markdown, "html": _render_page}

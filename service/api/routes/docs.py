@@ -1,6 +1,6 @@
-"""The page for people: it reads the OpenAPI document of this service with the key that is entered, and shows it.
+"""The API documentation page: it reads this service's OpenAPI document with the key that is entered, and shows it.
 
-The page is one file without references to others. It holds nothing, so it needs no key; what it shows does.
+The page is one file that refers to no other. It holds nothing secret, so it needs no key; what it shows does.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ POLICY = (
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
 )
-"""What the page may do besides its own script and style: ask this service."""
+"""What the page may do besides running its own script and style: call this service."""
 
 
 def build_docs_route() -> Route:
-    """The route of the page, which is no operation of the contract."""
+    """Build the route of the page, which is no operation of the contract."""
     return Route("/docs", show_docs, methods=["GET"])
 
 
 async def show_docs(request: Request) -> Response:
-    """The page."""
+    """Return the page."""
     text, policy = _build_page(any(isinstance(route, PageRoute) for route in request.app.routes))
     headers = {
         "content-security-policy": policy,
@@ -53,10 +53,10 @@ async def show_docs(request: Request) -> Response:
 
 
 @cache
-def _build_page(among_pages: bool) -> tuple[bytes, str]:  # noqa: FBT001 (there are two)
-    """The page, and the policy that lets its own script and style run by their digests, and no other.
+def _build_page(among_pages: bool) -> tuple[bytes, str]:  # noqa: FBT001 (a cache key)
+    """Build the page, and a policy that runs its own script and style by their digests, and nothing else.
 
-    `among_pages`: whether there is a start page to go back to.
+    `among_pages`: whether there is a start page to link back to.
     """
     home = HOME if among_pages else '<span class="brand">callgrade</span>'
     base, own_style, script = (file.read_text("utf-8") for file in (BASE, PAGES / "docs.css", PAGES / "docs.js"))
@@ -64,8 +64,8 @@ def _build_page(among_pages: bool) -> tuple[bytes, str]:  # noqa: FBT001 (there 
     text = (
         (PAGES / "docs.html").read_text("utf-8").replace("HOME", home).replace("STYLE", style).replace("SCRIPT", script)
     )
-    own = f"script-src '{_digest(script)}'", f"style-src '{_digest(style)}'"
-    return text.encode(), "; ".join((*POLICY, *own))
+    sources = f"script-src '{_digest(script)}'", f"style-src '{_digest(style)}'"
+    return text.encode(), "; ".join((*POLICY, *sources))
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Fits over HTTP: what is in place and how it has held, and, by an admin, putting a fit in place and taking it back."""
+"""Fits over HTTP: list those in place and how they have held; install and roll back fits, for admins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.responses import Response
 from service.api.access import find_actor, find_caller, find_payer
 from service.api.body import read_body
 from service.api.fairness.threads import Threads
-from service.api.operations import Answer, Operation, RequestBody, describe_named
+from service.api.operations import Answer, Operation, RequestBody, describe_path_parameter
 from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
@@ -24,20 +24,20 @@ from service.store.database import insist
 from service.store.jobs.calibrations import Calibrations
 
 NO_STORE = "fits are installed in a database, and none is open here"
-NAMED = describe_named("fit_id", "The id of a fit", "grounded/grounded/0123456789ab")
+FIT_ID = describe_path_parameter("fit_id", "The id of a fit", "grounded/grounded/0123456789ab")
 EXAMPLE = {"calibration": "calibration_019aa5b3c4d000112233445566778899"}
 
 
 class FitInstallRequest(FrozenModel):
-    """Which fits are put in place: those of a calibration, or those that are sent."""
+    """Which fits to install: those of a calibration, or those in the request."""
 
     calibration: str | None = Field(default=None, pattern="^calibration_[0-9a-f]{32}$")
-    """The id of a completed calibration; all its fits are meant"""
+    """The id of a completed calibration, to install all its fits"""
     fits: Several[Fit] = ()
-    """Fits as files of a run have them"""
+    """Fits as the files of a run contain them"""
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> FitInstallRequest:
+    def _require_one(self) -> FitInstallRequest:
         if (self.calibration is None) == (not self.fits):
             raise ValueError("expected either `calibration` or `fits`")
         return self
@@ -47,7 +47,7 @@ REQUEST: TypeAdapter[FitInstallRequest] = TypeAdapter(FitInstallRequest)
 
 
 class FitRoutes:
-    """The handlers over one store; where there is none each of them answers 503."""
+    """The handlers over one store; without a store each of them answers 503."""
 
     def __init__(self, desk: FitManager | None, calibrations: Calibrations | None, limits: Limits) -> None:
         self._desk = desk
@@ -56,13 +56,15 @@ class FitRoutes:
         self._threads = Threads(2, name="fits")
 
     def all(self) -> list[Operation]:
-        """The routes, each with what it takes and gives."""
-        gone = [Answer({}, 204, "It is out of its place")]
-        taken = RequestBody(FitInstallRequest, EXAMPLE)
+        """List the routes."""
+        deleted = [Answer({}, 204, "The fit is no longer in place")]
+        body = RequestBody(FitInstallRequest, EXAMPLE)
         return [
             Operation("GET", "/v1/fits", self.list_fits, FitStates, 503),
-            Operation("POST", "/v1/fits", self.install_fits, FitInstallation, 404, 409, 422, 503, takes=taken),
-            Operation("DELETE", "/v1/fits/{fit_id:path}", self.roll_back_fit, gone, 404, 409, 503, parameters=[NAMED]),
+            Operation("POST", "/v1/fits", self.install_fits, FitInstallation, 404, 409, 422, 503, body=body),
+            Operation(
+                "DELETE", "/v1/fits/{fit_id:path}", self.roll_back_fit, deleted, 404, 409, 503, parameters=[FIT_ID]
+            ),
         ]
 
     async def list_fits(self, request: Request) -> FitStates:
@@ -71,15 +73,15 @@ class FitRoutes:
         return await self._run(request, desk.list_states)
 
     async def install_fits(self, request: Request) -> FitInstallation:
-        """Put fits in place of earlier ones for the same judge and criterion. Every process has them within a second.
+        """Install fits in place of earlier ones for the same judge and criterion; all processes use them within a second.
 
-        Says whose verdicts stay open nevertheless. The same again changes nothing.
+        The answer names judges whose verdicts stay open nevertheless. Installing the same again changes nothing.
         """
-        asked = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
-        return await self.install(request, asked.calibration, asked.fits)
+        body = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
+        return await self.install(request, body.calibration, body.fits)
 
     async def install(self, request: Request, calibration: str | None, fits: Several[Fit]) -> FitInstallation:
-        """As `install_fits`, of what was read before."""
+        """Install as `install_fits` does, from a request that is already read."""
         desk, by, tenant = self._find_desk(), find_actor(request), find_caller(request).tenant
         calibrations = self._calibrations
         if calibration is not None and calibrations is not None:
@@ -90,12 +92,12 @@ class FitRoutes:
         return await self._run(request, lambda: desk.install(fits, calibration=calibration or "", by=by))
 
     async def roll_back_fit(self, request: Request) -> Response:
-        """Take an installed fit out of its place: the one before decides again, if there was one."""
+        """Take an installed fit out of its place: the one before it decides again, if there was one."""
         await self.roll_back(request, request.path_params["fit_id"])
         return Response(status_code=204)
 
     async def roll_back(self, request: Request, name: str) -> None:
-        """As `roll_back_fit`, of a fit that is named."""
+        """Roll back as `roll_back_fit` does, by the fit's name."""
         desk, by = self._find_desk(), find_actor(request)
         await self._run(request, lambda: desk.roll_back(name, by=by))
 

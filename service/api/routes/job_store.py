@@ -1,4 +1,4 @@
-"""A store of jobs as handlers reach it: in threads of its own, for it waits for the disk."""
+"""Access to a store of jobs, in threads of its own, because it waits for the disk."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class JobStore(Generic[J]):
-    """Jobs and the threads that work on them, apart from those that score: a large upload must not take these."""
+    """Jobs, and threads for them, separate from those that score: a large upload must not take those."""
 
     def __init__(self, jobs: Jobs[J] | None, *, parameter: str) -> None:
-        """`parameter`: of a path, whose value is the id of a job."""
+        """`parameter`: the path parameter with the id of a job."""
         self._jobs = jobs
         self._parameter = parameter
         self._short = Threads(8, name="batches")
@@ -29,28 +29,28 @@ class JobStore(Generic[J]):
 
     @property
     def jobs(self) -> Jobs[J]:
-        """The jobs; HTTPException 503 where there is no store."""
+        """The jobs; HTTPException 503 if there is no store."""
         if self._jobs is None:
             raise HTTPException(503, "batches need a database, and none is open here")
         return self._jobs
 
     async def find(self, request: Request) -> J:
-        """The job that a request names. UnknownJobError where it is not there, or another tenant's."""
+        """Find the job that a request names; UnknownJobError if there is none, or it is another tenant's."""
         return await self.change(request, self.jobs.find)
 
     async def change(self, request: Request, change: Callable[[str, str], T]) -> T:
-        """What `change` makes of tenant and id of the job that a request names."""
+        """Call `change` with tenant and id of the job that a request names, and return its result."""
         tenant, name = find_caller(request).tenant, request.path_params[self._parameter]
         return await self.run_insisting(request, lambda: change(tenant, name))
 
     async def run_insisting(self, request: Request, work: Callable[[], T]) -> T:
-        """What `work` gives; BusyError where the database stays out of reach."""
+        """Run `work`, retrying while the database is out of reach; BusyError if it stays so."""
         return await self.run_once(request, lambda: insist(work, give_up=PATIENCE))
 
     async def run_once(self, request: Request, work: Callable[[], T]) -> T:
-        """What `work` gives. It cannot be done again."""
+        """Run `work` without retrying it."""
         return await self._short.run(find_payer(request.scope), work)
 
     async def run_long(self, request: Request, work: Callable[[], T]) -> T:
-        """What `work` gives, which may take a while: of one tenant two of its kind go on at once."""
+        """Run `work` that may take long: two of one tenant run at once."""
         return await self._long.run(find_payer(request.scope), work)

@@ -1,4 +1,4 @@
-"""Jobs over HTTP, batches and calibrations: submitting, looking up, cancelling, resuming and deleting them."""
+"""Jobs over HTTP, batches and calibrations: submit, list, show, cancel, resume and delete them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ from starlette.responses import Response
 from service.api.access import find_actor, find_caller
 from service.api.body import read_body
 from service.api.idempotency import read_idempotency_key
-from service.api.operations import JSON, TEXT, Answer, Handler, Operation, RequestBody, describe_key, describe_named
+from service.api.operations import (
+    JSON,
+    TEXT,
+    Answer,
+    Handler,
+    Operation,
+    RequestBody,
+    describe_idempotency_key,
+    describe_path_parameter,
+)
 from service.api.queries import read_given, read_query
 from service.api.routes.job_store import JobStore
 from service.api.uploads import is_packed, read_form, receive
@@ -34,48 +43,50 @@ from service.reading.strict_json import parse
 from service.store.jobs.job import JobList, Status
 from service.store.jobs.jobs import J, Jobs
 
-KEYED = describe_key("Of all submissions with the same key only the first makes a job; the others are given that one")
+IDEMPOTENCY_KEY = describe_idempotency_key(
+    "Of all submissions with the same key, only the first makes a job; the others get that job"
+)
 
 
 class JobPageQuery(FrozenModel):
-    """Which jobs are listed."""
+    """Which jobs to list."""
 
     limit: int = Field(default=20, ge=1, le=100)
-    """How many are given at most; absent: 20"""
+    """Most jobs in the answer; absent: 20"""
     after: str | None = None
-    """An id; jobs older than it are given"""
+    """The id of a job; only older ones are listed"""
     status: Status | None = None
-    """The state of those that are given"""
+    """The state of the jobs to list"""
 
 
 class ResumeRequest(FrozenModel):
     """How a paused batch goes on."""
 
     budget_usd: Annotated[float, Field(ge=0)] | None = None
-    """Another budget for the whole batch. Absent: the one it has."""
+    """A new budget for the whole batch, in US dollars. Absent: the one it has."""
     max_questions: Annotated[int, Field(ge=0, le=MAX_QUESTIONS_OF_ALL)] | None = None
-    """Another limit of requests to judges for the whole batch. Absent: the one it has."""
+    """A new limit of requests to judges for the whole batch. Absent: the one it has."""
 
 
 RESUME: TypeAdapter[ResumeRequest] = TypeAdapter(ResumeRequest)
 
 
 class JobRoutes(ABC, Generic[J]):
-    """The handlers over the jobs of one kind; where there is no store, each of them answers 503."""
+    """The handlers over the jobs of one kind; without a store each of them answers 503."""
 
     noun: str
     plural: str
-    """What a job and several are called in paths, ids of operations and descriptions."""
+    """The name of one job and of several in paths, ids of operations and descriptions."""
     record: type[J]
     listed: type[JobList[J]]
     draft: type[Draft]
     options: type[RunOptions]
-    """What may stand in the query of a submission. A JSON document has them as fields; those go first."""
+    """What the query of a submission may hold. A JSON document has the same fields, which take precedence."""
     page: type[JobPageQuery]
-    takes: RequestBody
-    quotes: Sequence[Answer] = ()
-    """What a submission may give besides a job."""
-    most_bytes: float = math.inf
+    body: RequestBody
+    quote_answers: Sequence[Answer] = ()
+    """What a submission may answer instead of a job."""
+    max_job_bytes: float = math.inf
     """Largest body, unpacked, whatever the settings say."""
 
     def __init__(
@@ -90,73 +101,79 @@ class JobRoutes(ABC, Generic[J]):
         """`max_bytes` of JSON Lines, unpacked; a document is bounded like any other body. `receivers`: of webhooks."""
         self._engine = engine
         self._bounds = bounds
-        most = int(min(max_bytes, self.most_bytes))
-        self._max_bytes = {"lines": most, "document": min(most, bounds.limits.max_bytes)}
+        largest = int(min(max_bytes, self.max_job_bytes))
+        self._max_bytes = {"lines": largest, "document": min(largest, bounds.limits.max_bytes)}
         self._admission = JobAdmission(self.draft, engine, bounds, receivers)
         self.store = JobStore(jobs, parameter=f"{self.noun}_id")
 
     def all(self) -> list[Operation]:
-        """The routes, each with what it takes and gives."""
-        limits = RequestBody(ResumeRequest, required=False)
-        named = [
-            self.build_named("GET", "", self.show_job, self.record),
-            self.build_named("DELETE", "", self.delete_job, [Answer({}, 204, "It is deleted")], 409),
-            self.build_named("POST", "/cancel", self.cancel_job, self.record),
-            self.build_named("POST", "/resume", self.resume_job, self.record, 409, 422, takes=limits),
+        """List the routes."""
+        resume_body = RequestBody(ResumeRequest, required=False)
+        operations = [
+            self.build_job_operation("GET", "", self.show_job, self.record),
+            self.build_job_operation("DELETE", "", self.delete_job, [Answer({}, 204, "It is deleted")], 409),
+            self.build_job_operation("POST", "/cancel", self.cancel_job, self.record),
+            self.build_job_operation("POST", "/resume", self.resume_job, self.record, 409, 422, body=resume_body),
             *self.list_own(),
         ]
-        taken = [Answer({JSON: self.record}, 202, "It was taken", self._describe_taken(named)), *self.quotes]
-        sent: dict[str, Any] = {"takes": self.takes, "query": self.options, "parameters": [KEYED]}
+        accepted = [
+            Answer({JSON: self.record}, 202, "The job was accepted", self._describe_accepted(operations)),
+            *self.quote_answers,
+        ]
+        submission: dict[str, Any] = {"body": self.body, "query": self.options, "parameters": [IDEMPOTENCY_KEY]}
         return [
-            self._build("POST", "", self.submit_job, taken, 410, 422, 429, 503, **sent),
+            self._build("POST", "", self.submit_job, accepted, 410, 422, 429, 503, **submission),
             self._build("GET", "", self.list_jobs, self.listed, 422, 503, query=self.page),
-            *named,
+            *operations,
         ]
 
     @abstractmethod
     def list_own(self) -> list[Operation]:
-        """The routes that only this kind has."""
+        """List the routes that only this kind has."""
 
-    def build_named(self, method: str, path: str, handler: Handler, gives: Any, *errors: int, **more: Any) -> Operation:
-        """One operation on the job that its path names."""
+    def build_job_operation(
+        self, method: str, path: str, handler: Handler, answers: Any, *errors: int, **more: Any
+    ) -> Operation:
+        """Build an operation on the job that its path names."""
         example = f"{self.noun}_019aa5b3c4d000112233445566778899"
-        named = describe_named(f"{self.noun}_id", f"The id of a {self.noun}", example)
+        job_id = describe_path_parameter(f"{self.noun}_id", f"The id of a {self.noun}", example)
         path = f"/{{{self.noun}_id}}{path}"
         return self._build(
-            method, path, handler, gives, 404, 503, *errors, parameters=[named, *more.pop("parameters", ())], **more
+            method, path, handler, answers, 404, 503, *errors, parameters=[job_id, *more.pop("parameters", ())], **more
         )
 
-    def _build(self, method: str, path: str, handler: Handler, gives: Any, *errors: int, **more: Any) -> Operation:
-        """One operation. Handlers that all kinds share speak of jobs, by name and by description."""
-        name, told = map(self._call, (handler.__name__, getdoc(handler) or ""))
+    def _build(self, method: str, path: str, handler: Handler, answers: Any, *errors: int, **more: Any) -> Operation:
+        """Build an operation. Handlers that all kinds share say "job"; name and description get the kind's own word."""
+        name, description = map(self._name_kind, (handler.__name__, getdoc(handler) or ""))
         path = f"/v1/{self.plural}{path}"
-        return Operation(method, path, handler, gives, *errors, name=name, description=told, **more)
+        return Operation(method, path, handler, answers, *errors, name=name, description=description, **more)
 
-    def _call(self, text: str) -> str:
+    def _name_kind(self, text: str) -> str:
         return text.replace("jobs", self.plural).replace("job", self.noun)
 
-    def _describe_taken(self, named: Sequence[Operation]) -> dict[str, Any]:
-        """Where a job is found that was taken, and what can be done with it."""
-        given = {f"path.{self.noun}_id": "$response.body#/id"}
+    def _describe_accepted(self, operations: Sequence[Operation]) -> dict[str, Any]:
+        """Describe where an accepted job is found, and what can be done with it."""
+        parameters = {f"path.{self.noun}_id": "$response.body#/id"}
         links = {
-            one.name: {"operationId": one.name, "description": one.description, "parameters": given} for one in named
+            one.name: {"operationId": one.name, "description": one.description, "parameters": parameters}
+            for one in operations
         }
         return {"headers": {"Location": {"description": "Its path", "schema": TEXT}}, "links": links}
 
     async def submit_job(self, request: Request) -> Response:
-        """Submit a job, as JSON Lines (an item a line, options in the query) or as one JSON document. Gzip is taken."""
+        """Submit a job, as JSON Lines (an item a line, options in the query) or as one JSON document. Gzip is accepted."""
         jobs, tenant, headers = self.store.jobs, find_caller(request).tenant, request.headers
         key, form, packed = read_idempotency_key(headers), read_form(headers), is_packed(headers)
         options = read_given(request.query_params, self.options)
-        if key is None and not options.get("dry_run"):  # one that was made before needs no room
+        if key is None and not options.get("dry_run"):  # a job that exists already needs no room
             await self.store.run_insisting(request, lambda: jobs.check_room(tenant))
         with Spool(max_bytes=self._max_bytes[form], packed=packed) as spool, Cutter(size=self._bounds.chunk) as cutter:
             try:
                 await receive(request, spool)
             except TooLargeError as error:
                 raise explain_too_large(error) if form == "document" else error from None
-            sent = Upload(tenant=tenant, key=key, form=form, options=options, body=spool)
-            job = await self.store.run_long(request, lambda: self._admission.take(sent, jobs, cutter))
+            upload = Upload(tenant=tenant, key=key, form=form, options=options, body=spool)
+            job = await self.store.run_long(request, lambda: self._admission.take(upload, jobs, cutter))
             if job is None:
                 limits = widen_limits(self._bounds.limits)
                 quote = await build_quote(self._engine, cutter, limits=limits, tenant=tenant)
@@ -166,25 +183,25 @@ class JobRoutes(ABC, Generic[J]):
     async def list_jobs(self, request: Request) -> JobList[J]:
         """List jobs, newest first."""
         jobs, tenant = self.store.jobs, find_caller(request).tenant
-        asked = read_query(request.query_params, self.page).model_dump()
-        return await self.store.run_insisting(request, lambda: jobs.page(tenant, **asked))
+        query = read_query(request.query_params, self.page).model_dump()
+        return await self.store.run_insisting(request, lambda: jobs.page(tenant, **query))
 
     async def show_job(self, request: Request) -> J:
         """Show one job."""
         return await self.store.find(request)
 
     async def cancel_job(self, request: Request) -> J:
-        """Cancel a job: items under way are finished, the others are never run. One that has ended stays as it is."""
+        """Cancel a job: items that are running finish, the others are never run. One that has ended stays as it is."""
         return await self.store.change(request, partial(self.store.jobs.cancel, by=find_actor(request)))
 
     async def resume_job(self, request: Request) -> J:
-        """Go on with a paused job, with other limits where they are given."""
+        """Resume a paused job, with new limits if they are given."""
         jobs, body = self.store.jobs, await read_body(request, self._bounds.limits)
         limits = validate(RESUME, parse(body, self._bounds.limits) if body else {})
         self._bounds.admit_spending(limits)
         return await self.store.change(request, partial(jobs.resume, **limits.model_dump(), by=find_actor(request)))
 
     async def delete_job(self, request: Request) -> Response:
-        """Delete a job that has ended, with all that came of it."""
+        """Delete an ended job and all its results."""
         await self.store.change(request, partial(self.store.jobs.delete, by=find_actor(request)))
         return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""Judges over HTTP: how each stands beside the people who labelled what it judged."""
+"""Judges over HTTP: how each compares with the people who labelled what it judged."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from service.judge_standing import JudgeStanding, JudgeStandings, list_standings
 
 
 class JudgeQuery(FrozenModel):
-    """Which judges are told of."""
+    """Which judges to list."""
 
     judge: Annotated[str, Field(max_length=256)] | None = None
-    """The id of one; absent: all"""
+    """The id of one judge; absent: all"""
 
 
 class JudgeRoutes:
@@ -31,7 +31,7 @@ class JudgeRoutes:
         self._engine = engine
 
     def all(self) -> list[Operation]:
-        """The route, with what it gives."""
+        """List the routes."""
         return [Operation("GET", "/v1/judges", self.list_judges, JudgeStandings, 422, 503, query=JudgeQuery)]
 
     async def list_judges(self, request: Request) -> JudgeStandings:
@@ -39,7 +39,7 @@ class JudgeRoutes:
         return await self._list(request, read_query(request.query_params, JudgeQuery).judge)
 
     async def read(self, request: Request, judge: str) -> tuple[JudgeStanding, ...]:
-        """How one judge stands, by criterion."""
+        """Read the standing of one judge, by criterion."""
         return (await self._list(request, judge)).data
 
     async def _list(self, request: Request, judge: str | None) -> JudgeStandings:

@@ -1,4 +1,4 @@
-"""Labels over HTTP: what to label next, what was said, how far people agree, and labelled sets in and out."""
+"""Labels over HTTP: what to label next, labels, how far people agree, and import and export of labelled sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from service.api.access import find_actor, find_caller, find_payer
 from service.api.body import read_body
 from service.api.fairness.threads import Threads
-from service.api.operations import TEXT, Answer, Operation, RequestBody, describe_named
+from service.api.operations import TEXT, Answer, Operation, RequestBody, describe_path_parameter
 from service.api.queries import read_query
 from service.api.uploads import is_packed, read_form, receive
 from service.core.models.kinds import FrozenModel
@@ -50,39 +50,39 @@ EXAMPLE = {
 
 
 class LabelRequest(FrozenModel):
-    """What an annotator says of an item. It takes the place of what they said of the same item, criterion and step before."""
+    """A label that an annotator gives an item. It replaces their earlier one for the same item, criterion and step."""
 
     item: Name
     """`BATCH/POSITION` of a batch's item, the id of a kept score, or the id of an imported item"""
     criterion: Name
     label: Word
-    """unsure is kept, and is on neither side"""
+    """unsure is kept, and counts for neither side"""
     annotator: Name | None = None
-    """Who says it: another than the key that the request comes with only for an admin. Absent: that key"""
+    """Who gives the label; only an admin may name another than the request's own key. Absent: that key"""
     step: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
-    """The step that is labelled, from 0. Absent: the whole trace"""
+    """The labelled step, from 0. Absent: the whole trace"""
     value: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Where the menu of the criterion is graded, the place on it"""
+    """The position on the criterion's menu, if that is graded"""
     failing_step: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
-    """Where it fails: the step, from 0"""
+    """The step at which it fails, from 0"""
     claim: str = Field(default="", max_length=2_000)
-    """Where it fails: the words of the answer"""
+    """The words of the answer that fail"""
     note: str = Field(default="", max_length=10_000)
     blind: bool = False
-    """Whether it is given before the judge's word was shown"""
+    """Whether the label was given before the judge's verdict was shown"""
     source: LabelSource = "direct"
-    """How it came to the label, as `next` told it; what was not its turn is kept as direct"""
+    """How the item came up, as `next` said; an item that was not next is kept as direct"""
 
     @model_validator(mode="after")
-    def _fails_where_it_fails(self) -> LabelRequest:
+    def _require_fail(self) -> LabelRequest:
         if self.label == "pass" and self.failing_step is not None:
-            raise ValueError("`failing_step` says where it fails, and the label is pass")
+            raise ValueError("`failing_step` says where it fails, but the label is pass")
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class LabelReply:
-    """A label that was kept, and what the judge had said; null where none has."""
+    """A label that was kept, and the judge's verdict; null if there is none."""
 
     label: HumanLabel
     judge: RevealedJudge | None
@@ -90,7 +90,7 @@ class LabelReply:
 
 @dataclass(frozen=True, slots=True)
 class LabelImport:
-    """What was taken in."""
+    """What was imported."""
 
     items: int
     labels: int
@@ -98,54 +98,54 @@ class LabelImport:
 
 
 class LabelPageQuery(FrozenModel):
-    """Which labels are given."""
+    """Which labels to list."""
 
     limit: int = Field(default=100, ge=1, le=1_000)
-    """Labels in the answer at most; absent: 100"""
+    """Most labels in the answer; absent: 100"""
     after: Annotated[str, Field(pattern="^label_[0-9a-f]+$")] | None = None
-    """The id of a label; those older than it are given"""
+    """The id of a label; only older ones are listed"""
     criterion: str | None = None
-    """The criterion of those that are given"""
+    """The criterion of the labels to list"""
     annotator: str | None = None
-    """Who gave them"""
+    """Who gave the labels to list"""
     item: str | None = None
-    """What they are of"""
+    """The item of the labels to list"""
 
 
 class NextQuery(FrozenModel):
     """Who labels what."""
 
     criterion: str | None = None
-    """Absent: the one of which most items wait for a human, else the one with most items"""
+    """Absent: the one with the most items waiting for a human, else the one with the most items"""
     annotator: str | None = None
-    """Absent: the key that the request comes with"""
+    """Absent: the key of the request"""
 
 
 class CriterionQuery(FrozenModel):
-    """Which labels are looked at."""
+    """Which labels to look at."""
 
     criterion: str | None = None
     """Absent: all"""
 
 
 class DisagreementQuery(FrozenModel):
-    """Which disagreements are given."""
+    """Which disagreements to list."""
 
     criterion: str | None = None
     """Absent: all"""
     between: Between = "annotators"
-    """annotators: people who differ, where nobody has settled it. judge: people who say another thing than the judge"""
+    """annotators: people differ, and nobody has adjudicated. judge: people differ from the judge"""
     limit: int = Field(default=100, ge=1, le=1_000)
-    """Items in the answer at most; absent: 100"""
+    """Most items in the answer; absent: 100"""
     after: str | None = None
-    """The id of the first label of an item; those after it are given"""
+    """`next` of the last answer; only items after it are listed"""
 
 
 REQUEST: TypeAdapter[LabelRequest] = TypeAdapter(LabelRequest)
 
 
 class LabelRoutes:
-    """The handlers over one store; where there is none each of them answers 503."""
+    """The handlers over one store; without a store each of them answers 503."""
 
     def __init__(self, desk: LabelDesk | None, limits: Limits) -> None:
         self._desk = desk
@@ -153,13 +153,13 @@ class LabelRoutes:
         self._threads = Threads(4, name="labels")
 
     def all(self) -> list[Operation]:
-        """The routes, each with what it takes and gives."""
-        named = describe_named("label_id", "The id of a label", "label_019aa5b3c4d0001122334455667788")
-        exported = [Answer({NDJSON: TEXT | {"description": "Lines of `LabelledItem`, and of `Prediction`"}})]
-        taken = RequestBody(None, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
+        """List the routes."""
+        label_id = describe_path_parameter("label_id", "The id of a label", "label_019aa5b3c4d0001122334455667788")
+        export = [Answer({NDJSON: TEXT | {"description": "Lines of `LabelledItem`, and of `Prediction`"}})]
+        imported = RequestBody(None, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
         one = RequestBody(LabelRequest, EXAMPLE)
         return [
-            Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 422, 503, takes=one),
+            Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 422, 503, body=one),
             Operation("GET", "/v1/labels", self.list_labels, LabelList, 422, 503, query=LabelPageQuery),
             Operation("GET", "/v1/labels/next", self.choose_next_label, LabelTask, 404, 422, 503, query=NextQuery),
             Operation(
@@ -169,23 +169,23 @@ class LabelRoutes:
                 *("GET", "/v1/labels/disagreements", self.list_disagreements, LabelledPage, 422, 503),
                 query=DisagreementQuery,
             ),
-            Operation("GET", "/v1/labels/export", self.export_labels, exported, 422, 503, query=CriterionQuery),
-            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 422, 503, takes=taken),
+            Operation("GET", "/v1/labels/export", self.export_labels, export, 422, 503, query=CriterionQuery),
+            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 422, 503, body=imported),
             Operation(
                 "DELETE",
                 "/v1/labels/{label_id}",
                 self.delete_label,
-                [Answer({}, 204, "It is taken back")],
+                [Answer({}, 204, "The label is deleted")],
                 *(404, 503),
-                parameters=[named],
+                parameters=[label_id],
             ),
         ]
 
     async def put_label(self, request: Request) -> LabelReply:
-        """Label an item, and learn what the judge had said. The same again changes nothing."""
+        """Label an item, and learn the judge's verdict. Sending the same again changes nothing."""
         desk, caller = self.find_desk(), find_caller(request)
-        asked = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
-        draft, by = build_draft(asked, choose_annotator(request, asked.annotator)), find_actor(request)
+        body = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
+        draft, by = build_draft(body, choose_annotator(request, body.annotator)), find_actor(request)
         label = await self.run(request, lambda: desk.put(caller.tenant, draft, by=by))
         judge = await self.run(request, lambda: desk.reveal(caller.tenant, label.item, label.criterion))
         return LabelReply(label, judge)
@@ -193,72 +193,73 @@ class LabelRoutes:
     async def list_labels(self, request: Request) -> LabelList:
         """List labels, newest first."""
         desk, tenant = self.find_desk(), find_caller(request).tenant
-        asked = read_query(request.query_params, LabelPageQuery).model_dump()
-        return await self.run(request, lambda: desk.labels.page(tenant, **asked))
+        query = read_query(request.query_params, LabelPageQuery).model_dump()
+        return await self.run(request, lambda: desk.labels.page(tenant, **query))
 
     async def choose_next_label(self, request: Request) -> LabelTask:
-        """Choose what an annotator labels next, without what the judge said. 404 where nothing is left for them.
+        """Choose what an annotator labels next, without the judge's verdict. 404 if nothing is left for them.
 
-        First what a fit leaves to humans, then second opinions on a fifth of all items, then what chance draws where a label
-        narrows the interval of the pass rate most. Nothing comes twice to one annotator.
+        First come the items that a fit leaves to humans, then second opinions on a fifth of all items, then random
+        draws where a label narrows the interval of the pass rate most. Nothing comes up twice for one annotator.
         """
         desk, tenant = self.find_desk(), find_caller(request).tenant
-        asked = read_query(request.query_params, NextQuery)
-        annotator = asked.annotator or name_annotator(request)
-        found = await self.run(request, lambda: desk.choose(tenant, asked.criterion, annotator))
-        if found is None:
+        query = read_query(request.query_params, NextQuery)
+        annotator = query.annotator or name_annotator(request)
+        task = await self.run(request, lambda: desk.choose(tenant, query.criterion, annotator))
+        if task is None:
             raise HTTPException(404, "nothing is left to label for this annotator")
-        return found
+        return task
 
     async def measure_agreement(self, request: Request) -> LabelSummary:
-        """Tell how far the labelling is, and how far annotators agree, criterion by criterion."""
+        """Report how far the labelling is, and how far annotators agree, criterion by criterion."""
         desk, tenant = self.find_desk(), find_caller(request).tenant
         criterion = read_query(request.query_params, CriterionQuery).criterion
         return await self.run(request, lambda: desk.summarize(tenant, criterion, name_annotator(request)))
 
     async def list_disagreements(self, request: Request) -> LabelledPage:
-        """List items on which people differ, from one another or from the judge, in the order of their first labels."""
+        """List items on which people differ from each other or from the judge, in the order of their first labels."""
         desk, tenant = self.find_desk(), find_caller(request).tenant
-        asked = read_query(request.query_params, DisagreementQuery).model_dump()
-        return await self.run(request, lambda: desk.list_disagreements(tenant, **asked))
+        query = read_query(request.query_params, DisagreementQuery).model_dump()
+        return await self.run(request, lambda: desk.list_disagreements(tenant, **query))
 
     async def export_labels(self, request: Request) -> Response:
-        """Export labelled items as a labelled set for `callgrade calibrate`, with what judges said of them.
+        """Export labelled items as a labelled set for `callgrade calibrate`, with the judges' predictions.
 
-        Labels that are unsure are left out; so are items whose trace is gone. A labelled step is an item, with its run and place.
+        Unsure labels are left out, and so are items whose trace was deleted. A labelled step is an item of its own,
+        with its run and place.
         """
         desk, tenant = self.find_desk(), find_caller(request).tenant
         criterion = read_query(request.query_params, CriterionQuery).criterion
         lines = await self.run(request, lambda: desk.export(tenant, criterion))
-        told = {"cache-control": "no-store"}
-        return StreamingResponse(self._stream(request, lines), headers=told, media_type=NDJSON)
+        headers = {"cache-control": "no-store"}
+        return StreamingResponse(self._stream(request, lines), headers=headers, media_type=NDJSON)
 
     async def import_labels(self, request: Request) -> LabelImport:
-        """Import a labelled set, as JSON Lines; gzip is taken. Items that are there get the labels, and stay as they are."""
+        """Import a labelled set, as JSON Lines; gzip is accepted. Items that exist already only get the labels."""
         desk, tenant, by = self.find_desk(), find_caller(request).tenant, find_actor(request)
         if read_form(request.headers) != "lines":
             raise HTTPException(415, f"expected a body of type {NDJSON}", {"accept": NDJSON})
         with Spool(max_bytes=MAX_BYTES, packed=is_packed(request.headers)) as spool:
             await receive(request, spool)
             body, own = spool.file.read(), find_own_name(request)
-            counts = await self.run(request, lambda: desk.take_in(tenant, body, by=by, annotator=own))
+            counts = await self.run(request, lambda: desk.import_labels(tenant, body, by=by, annotator=own))
         return LabelImport(*counts)
 
     async def delete_label(self, request: Request) -> Response:
-        """Take a label back: one's own, or as an admin anybody's."""
+        """Delete a label: one's own, or as an admin anybody's."""
         desk, tenant, name = self.find_desk(), find_caller(request).tenant, request.path_params["label_id"]
         by, own = find_actor(request), find_own_name(request)
         await self.run(request, lambda: desk.labels.delete(tenant, name, by=by, annotator=own))
         return Response(status_code=204)
 
     def find_desk(self) -> LabelDesk:
-        """The desk; HTTPException 503 where there is no store."""
+        """Return the desk; HTTPException 503 if there is no store."""
         if self._desk is None:
             raise HTTPException(503, NO_STORE)
         return self._desk
 
     async def run(self, request: Request, work: Callable[[], T]) -> T:
-        """What `work` gives, in a thread; BusyError where the database stays out of reach."""
+        """Run `work` in a thread, and return its result; BusyError if the database stays out of reach."""
         return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=PATIENCE))
 
     async def _stream(self, request: Request, lines: Iterator[bytes]) -> AsyncGenerator[bytes]:
@@ -266,26 +267,26 @@ class LabelRoutes:
             yield line
 
 
-def build_draft(asked: LabelRequest, annotator: str) -> LabelDraft:
-    """The label as it is kept. `annotator`: who gives it."""
-    told: dict[str, Any] = asked.model_dump()
-    told["annotator"] = annotator
-    return LabelDraft(**told)
+def build_draft(body: LabelRequest, annotator: str) -> LabelDraft:
+    """Build the label to store. `annotator`: who gives it."""
+    fields: dict[str, Any] = body.model_dump()
+    fields["annotator"] = annotator
+    return LabelDraft(**fields)
 
 
 def find_own_name(request: Request) -> str | None:
-    """Whose labels alone the caller may give, replace and take back; None: anybody's, for an admin."""
+    """Return the annotator whose labels alone the caller may change; None for an admin, who may change anybody's."""
     return None if find_caller(request).may("admin") else name_annotator(request)
 
 
-def choose_annotator(request: Request, named: str | None) -> str:
-    """Who labels. HTTPException 403 for a caller that names another, and is no admin."""
+def choose_annotator(request: Request, annotator: str | None) -> str:
+    """Choose who labels. HTTPException 403 if the caller names another and is no admin."""
     own = find_own_name(request)
-    if named is not None and own not in (None, named):
+    if annotator is not None and own not in (None, annotator):
         raise HTTPException(403, f"the annotator is the key {own!r}: only an admin labels for others")
-    return named or name_annotator(request)
+    return annotator or name_annotator(request)
 
 
 def name_annotator(request: Request) -> str:
-    """Who labels where nobody is named: the key, or whoever asks where there are none."""
+    """Name the annotator of a request that names none: its key, or "local" if there are no keys."""
     return find_caller(request).key_id or "local"

@@ -1,4 +1,4 @@
-"""What somebody who comes back wants to know first: what runs, what ran last, and how judges stand."""
+"""The overview for the start page: what is running, what ran last, and the state of the judge."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED, STATUSES
 from service.store.jobs.jobs import J
 
-LATEST = 5
-"""Jobs of a kind that are told, those under way and the last ones."""
+MAX_JOBS = 5
+"""Most jobs of a kind in each list: those that are running, and the last ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeHealth:
-    """How judges stand. `model` null: none is set up, so what only a judge can say stays open."""
+    """The state of the judge. `model` null: none is set, so what only a judge can say stays open."""
 
     model: str | None
     stand_in: bool
-    """Whether rules stand in for a model, so that what they say means nothing."""
+    """Whether rules stand in for a model, so that the verdicts mean nothing."""
     fits: int
-    """Fits that are installed."""
+    """Number of installed fits."""
     warnings: tuple[str, ...]
-    """Whose verdicts stay open for want of a fit that applies."""
+    """Judges whose verdicts stay open because no fit applies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What there is of the caller's tenant, as far as the key's scopes go: empty lists for what they do not open."""
+    """What the caller's tenant has, as far as the key's scopes allow; a list without its scope is empty."""
 
     running: tuple[Batch, ...]
-    """Batches that have not ended, the newest first: five at most."""
+    """Batches that have not ended, the newest first; at most five."""
     batches: tuple[Batch, ...]
-    """The last five."""
+    """The last five batches."""
     calibrating: tuple[Calibration, ...]
-    """Calibrations that have not ended: five at most."""
+    """Calibrations that have not ended; at most five."""
     calibrations: tuple[Calibration, ...]
-    """The last five."""
+    """The last five calibrations."""
     waiting: dict[str, int]
-    """Items by criterion that judges have left to humans, and that nobody has labelled."""
+    """Items by criterion that judges have left to humans and nobody has labelled."""
     judge: JudgeHealth
 
 
@@ -64,11 +64,14 @@ class OverviewRoutes:
         self._calibrations = calibrations
 
     def all(self) -> list[BaseRoute]:
-        """The route."""
+        """List the routes."""
         return [Operation("GET", "/v1/overview", self.show_overview, Overview, 503)]
 
     async def show_overview(self, request: Request) -> Overview:
-        """Tell what runs, what ran last and how judges stand: of the caller's tenant, as far as the key's scopes go."""
+        """Show what is running, what ran last and the state of the judge.
+
+        Covers the caller's tenant, as far as the key's scopes allow.
+        """
         caller = find_caller(request)
         running, batches = await _read_jobs(request, self._batches) if caller.may("batch") else ((), ())
         fitting, fitted = await _read_jobs(request, self._calibrations) if caller.may("calibrate") else ((), ())
@@ -86,7 +89,7 @@ class OverviewRoutes:
 
 
 async def _read_jobs(request: Request, store: JobStore[J]) -> tuple[tuple[J, ...], tuple[J, ...]]:
-    """The jobs of a tenant that have not ended, and the last ones."""
+    """Read the jobs of a tenant that have not ended, and its last ones."""
     tenant, jobs = find_caller(request).tenant, store.jobs
 
     def read() -> tuple[tuple[J, ...], tuple[J, ...]]:
@@ -94,9 +97,9 @@ async def _read_jobs(request: Request, store: JobStore[J]) -> tuple[tuple[J, ...
             one
             for status in STATUSES
             if status not in ENDED
-            for one in jobs.page(tenant, limit=LATEST, status=status).data
+            for one in jobs.page(tenant, limit=MAX_JOBS, status=status).data
         ]
         newest = sorted(under_way, key=lambda job: (job.created_at, job.id), reverse=True)
-        return tuple(newest[:LATEST]), jobs.page(tenant, limit=LATEST).data
+        return tuple(newest[:MAX_JOBS]), jobs.page(tenant, limit=MAX_JOBS).data
 
     return await store.run_insisting(request, read)

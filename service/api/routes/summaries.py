@@ -12,14 +12,14 @@ from service.engine import Engine
 from service.reading.strict_json import Limits
 from service.reporting.summaries import (
     SummaryRequest,
-    answer_request,
-    make_families_finder,
+    build_family_finder,
     read_summary_request,
     render_json,
+    summarize_request,
 )
 from service.reporting.summary import Summary
 
-SUMMED = {
+EXAMPLE = {
     "reports": [
         {
             "trace_id": "refund-1",
@@ -62,18 +62,18 @@ class SummaryRoutes:
     """The handler over one engine's rubrics."""
 
     def __init__(self, engine: Engine, limits: Limits, workroom: Workroom) -> None:
-        self.declared = make_families_finder(engine.registry.find)
+        self.declared = build_family_finder(engine.registry.find)
         self.limits = limits
         self.workroom = workroom
 
     def build_operation(self) -> Operation:
-        """The route, with what it takes and gives."""
-        takes = RequestBody(SummaryRequest, SUMMED)
-        return Operation("POST", "/v1/summaries", self.summarize, Summary, 422, 503, takes=takes)
+        """Build the route."""
+        body = RequestBody(SummaryRequest, EXAMPLE)
+        return Operation("POST", "/v1/summaries", self.summarize, Summary, 422, 503, body=body)
 
     async def summarize(self, request: Request) -> Response:
-        """Sum up reports: rates with intervals, each tool, pass^k, the make-up of the set, and a gate on them."""
-        return Response(await self.workroom.handle(request, self.limits, self._sum_up), media_type=JSON)
+        """Summarize reports: rates with intervals, each tool, pass^k, the composition of the set, and a gate on them."""
+        return Response(await self.workroom.handle(request, self.limits, self._summarize), media_type=JSON)
 
-    def _sum_up(self, body: JsonValue) -> bytes:
-        return render_json(answer_request(read_summary_request(body), self.declared))
+    def _summarize(self, body: JsonValue) -> bytes:
+        return render_json(summarize_request(read_summary_request(body), self.declared))

@@ -1,4 +1,4 @@
-"""What judges were asked for whom, day by day."""
+"""Usage over HTTP: what judges were asked for each tenant, day by day."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from service.store.database import insist
 
 
 class UsageRoutes:
-    """The handler over the days of tenants; None: nothing is counted here, and it answers 503."""
+    """The handler over the days of tenants; None: nothing is counted, and it answers 503."""
 
     def __init__(self, days: Days | None) -> None:
         self._days = days
         self._threads = Threads(2, name="usage")
 
     def all(self) -> list[BaseRoute]:
-        """The route."""
+        """List the routes."""
         return [Operation("GET", "/v1/usage", self.show_usage, UsageReport, 503)]
 
     async def show_usage(self, request: Request) -> UsageReport:
-        """Tell what judges were asked today and in the 31 days before: for the caller's tenant, and an admin for all."""
+        """Show what judges were asked today and in the 31 days before: for the caller's tenant, or for all to an admin."""
         days, caller = self._days, find_caller(request)
         if days is None:
             raise HTTPException(503, "usage is counted in a database, and none is open here")
         await days.flush()
         today, tenant = days.today, None if caller.may("admin") else caller.tenant
-        found = await self._threads.run(
+        days_used = await self._threads.run(
             find_payer(request.scope),
             lambda: insist(lambda: days.store.days(today, tenant=tenant), give_up=PATIENCE),
         )
-        return UsageReport(format_day(today), days.caps.questions, days.caps.usd, found)
+        return UsageReport(format_day(today), days.caps.questions, days.caps.usd, days_used)

@@ -11,7 +11,7 @@ from service.asking.faults import NotSentError, closes_key, is_outage, is_rate_l
 from service.asking.limits.payer import get_payer
 from service.asking.limits.policies import Breaker, Clock, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
 from service.asking.limits.shared import Admission, GateNews, Halt, SharedGate
-from service.errors import NOBODY_THERE, JudgeError
+from service.errors import SETUP_CAUSES, JudgeError
 
 ALONE = Admission("", probe=False)
 ANSWERED = GateNews("answered")
@@ -185,7 +185,7 @@ class ProviderGate:
 def _build_down_error(left: float, why: JudgeError | None) -> NotSentError:
     after = f" after: {why.reason}" if why else ""
     reason = f"too many calls failed, the next is tried in {left:.0f} s{after}"
-    cause = why.cause if why and why.cause in NOBODY_THERE else "provider_error"
+    cause = why.cause if why and why.cause in SETUP_CAUSES else "provider_error"
     return NotSentError(cause, reason, retry_after=left)
 
 

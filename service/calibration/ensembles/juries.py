@@ -59,7 +59,7 @@ def build_jury(members: Sequence[Bench], options: ReportOptions, *, listed: bool
         return None
     best = max(members, key=lambda one: (one.skill, one.name))
     shared = bench.raw.keys()
-    gain = measure_advantage(bench.rows(), best.rows(among=shared), options.resampling)
+    gain = measure_advantage(bench.build_rows(), best.build_rows(among=shared), options.resampling)
     report, fit = build_judge_report(bench, options)
     weights = _weigh(members, [item for item in members[0].fitted if item.key in shared])
     jury_report = JuryReport(
@@ -164,7 +164,7 @@ def _compute_unanimity(members: Sequence[Bench], keys: Iterable[Key]) -> float |
     verdicts = [
         {one.values[key].passed for one in members} for key in keys if all(key in one.values for one in members)
     ]
-    return fmean([len(said) == 1 for said in verdicts]) if verdicts else None
+    return fmean([len(member_verdicts) == 1 for member_verdicts in verdicts]) if verdicts else None
 
 
 def measure_members(
@@ -191,4 +191,4 @@ def measure_members(
 
 
 def _measure_gain(jury: Bench, smaller: Bench, options: ReportOptions) -> Measure:
-    return measure_advantage(jury.rows(), smaller.rows(among=jury.raw.keys()), options.resampling).brier
+    return measure_advantage(jury.build_rows(), smaller.build_rows(among=jury.raw.keys()), options.resampling).brier

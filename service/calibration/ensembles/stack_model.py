@@ -25,7 +25,7 @@ TINY = 1e-9
 class StackedItem(NamedTuple):
     """Each judge's value for an item (None: missing), and its family."""
 
-    said: tuple[float | None, ...]
+    values: tuple[float | None, ...]
     family: str
 
 
@@ -60,7 +60,7 @@ def fit_stack(items: Sequence[StackedItem], labels: Sequence[bool], folds: Seque
 
 
 def _read_values(items: Sequence[StackedItem]) -> Floats:
-    return np.array([[np.nan if one is None else one for one in item.said] for item in items], dtype=np.float64)
+    return np.array([[np.nan if one is None else one for one in item.values] for item in items], dtype=np.float64)
 
 
 def _build_columns(items: Sequence[StackedItem], means: Floats, scales: Floats, families: Sequence[str]) -> Floats:

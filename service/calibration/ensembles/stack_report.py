@@ -48,7 +48,7 @@ def build_stack(members: Sequence[Bench], options: ReportOptions) -> StackReport
     shared = [item for item in items if item.key in by_judge[best]]
     rows = [_list_rows(shared, values) for values in (by_judge[best], stacked)]
     verdicts = [[row._replace(value=float(row.passed)) for row in own] for own in rows]
-    gain = compute_differences(verdicts[0], verdicts[1], {"kappa": (_kappa, _kappa)}, options.resampling)
+    gain = compute_differences(verdicts[0], verdicts[1], {"kappa": (_read_kappa, _read_kappa)}, options.resampling)
     first_errors = [_score_runs(shared, values) for values in (by_judge[best], stacked)]
     return StackReport(
         criterion=criterion,
@@ -104,10 +104,10 @@ def _list_rows(items: Sequence[LabelledItem], values: Values) -> list[FigureRow]
 
 
 def _compute_kappa(rows: Sequence[FigureRow]) -> float | None:
-    return _kappa(build_tally([float(row.passed) for row in rows], [row.label for row in rows]))
+    return _read_kappa(build_tally([float(row.passed) for row in rows], [row.label for row in rows]))
 
 
-def _kappa(tally: LabelTally) -> float | None:
+def _read_kappa(tally: LabelTally) -> float | None:
     return build_confusion_at(tally, 1.0).kappa
 
 

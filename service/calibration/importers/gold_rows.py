@@ -16,7 +16,7 @@ from service.core.rubric import Stage
 DECLINED = "None of the tools at hand can do that."
 """What the model says where it makes no call; the answer keys contain no text."""
 
-JUDGED: Mapping[str, Stage] = {"plausible": "arguments", "grounded": "integrate"}
+JUDGED_STAGES: Mapping[str, Stage] = {"plausible": "arguments", "grounded": "integrate"}
 """What a dialogue without its list of tools can show: arguments taken from the conversation, and texts based on results."""
 
 
@@ -93,7 +93,7 @@ def _read_dialogue(name: str, events: list[JsonValue], *, source: str, family: s
     if not any(_is_call(event) for event in events):
         return
     trace: dict[str, JsonValue] = {"format": "callgrade", "id": name, "events": events}
-    for criterion, step in JUDGED.items():
+    for criterion, step in JUDGED_STAGES.items():
         if criterion == "grounded" and not _speaks_after_calls(events):
             continue
         yield LabelledItem(

@@ -35,11 +35,11 @@ def build_excerpt(item: LabelledItem) -> Excerpt:
     questions = [message.text for message in trace.messages if message.role == "user"]
     results: list[JsonValue] = [step.result.content for step in trace.steps if step.result is not None]
     calls: JsonValue = [{"tool": step.call.name, "arguments": step.call.raw} for step in trace.steps]
-    said = item.answer or trace.answer or (_render_text(calls) if trace.steps else "")
+    shown_answer = item.answer or trace.answer or (_render_text(calls) if trace.steps else "")
     return Excerpt(
         shorten(questions[-1] if questions else ""),
         shorten(_render_text(results[0] if len(results) == 1 else results) if results else ""),
-        shorten(said),
+        shorten(shown_answer),
     )
 
 

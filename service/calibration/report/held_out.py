@@ -54,7 +54,7 @@ def build_judge_report(
 
     `after_fit`: the id of the fit that decides before it in a cascade.
     """
-    test, rows, raw_rows = bench.held_out, bench.rows(), bench.raw_rows(options.own_threshold)
+    test, rows, raw_rows = bench.held_out, bench.build_rows(), bench.build_raw_rows(options.own_threshold)
     after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(test, options.resampling)
     served_guarantee = None if options.guarantee is None else bench.served.promises[options.guarantee]
@@ -105,12 +105,16 @@ def build_judge_report(
 
 
 def _build_held_out(bench: Bench, item: LabelledItem) -> HeldOutItem:
-    found = bench.values[item.key]
-    return HeldOutItem(item.id, item.group, item.passes, found.raw, found.value, found.passed)
+    held_out_value = bench.values[item.key]
+    return HeldOutItem(
+        item.id, item.group, item.passes, held_out_value.raw, held_out_value.value, held_out_value.passed
+    )
 
 
 def _list_curve_parts(bench: Bench) -> list[tuple[LabelTally, float]]:
-    return [(_tally(bench.rows(among={item.key for item in one.items})), one.fitted.threshold) for one in bench.folds]
+    return [
+        (_tally(bench.build_rows(among={item.key for item in one.items})), one.fitted.threshold) for one in bench.folds
+    ]
 
 
 def _tally(rows: Sequence[FigureRow]) -> LabelTally:
@@ -119,7 +123,7 @@ def _tally(rows: Sequence[FigureRow]) -> LabelTally:
 
 def _compute_agreed_figures(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Figures | None:
     keys = {item.key for item in select_agreed(test)}
-    return compute_judge_figures(bench.rows(among=keys), options.resampling) if keys else None
+    return compute_judge_figures(bench.build_rows(among=keys), options.resampling) if keys else None
 
 
 def _build_slices(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Iterator[HeldOutSlice]:
@@ -129,7 +133,7 @@ def _build_slices(bench: Bench, test: Sequence[LabelledItem], options: ReportOpt
         names = sorted({name for item in test if (name := getattr(item, by))})
         for name in names if len(names) > 1 else ():
             items = [item for item in test if getattr(item, by) == name]
-            rows = bench.rows(among={item.key for item in items})
+            rows = bench.build_rows(among={item.key for item in items})
             figures = compute_judge_figures(rows, options.resampling)
             humans = compute_human_figures(items, options.resampling)
             yield HeldOutSlice(by, name, figures, humans, _measure_first_errors(bench, items, options))
@@ -165,7 +169,7 @@ def _build_histogram(rows: Sequence[FigureRow]) -> tuple[HistogramBar, ...]:
 def _build_abstention(bench: Bench) -> AbstentionBand | None:
     if bench.served.band is None:
         return None
-    decided = [(found.passed is item.passes) for item in bench.held_out if (found := bench.values[item.key]).decided]
+    decided = [(value.passed is item.passes) for item in bench.held_out if (value := bench.values[item.key]).decided]
     accuracy = sum(decided) / len(decided) if decided else None
     return AbstentionBand(bench.served.band, len(decided) / len(bench.held_out), accuracy)
 
@@ -193,7 +197,7 @@ def _measure_length_bias(bench: Bench, test: Sequence[LabelledItem]) -> LengthBi
     answered = [item for item in test if item.answer is not None]
     return measure_length_bias(
         [len(item.answer or "") for item in answered],
-        [bench.value(item) for item in answered],
+        [bench.get_value(item) for item in answered],
         [item.passes for item in answered],
     )
 
@@ -203,13 +207,13 @@ def _differs(bench: Bench, item: LabelledItem) -> bool:
 
 
 def _list_worst(bench: Bench, test: Sequence[LabelledItem], options: ReportOptions) -> Iterator[Disagreement]:
-    differing = [(item, bench.value(item)) for item in test if _differs(bench, item)]
+    differing = [(item, bench.get_value(item)) for item in test if _differs(bench, item)]
     for item in find_largest_disagreements(differing, options.max_disagreements):
         yield build_disagreement(
             item,
             bench.labels.lines[item.key],
             raw=bench.values[item.key].raw,
-            value=bench.value(item),
+            value=bench.get_value(item),
             reason=bench.reasons.get(item.key, ""),
         )
 

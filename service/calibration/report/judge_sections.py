@@ -10,7 +10,14 @@ from service.calibration.figures import Figures
 from service.calibration.fitting import CurvePoint
 from service.calibration.report.excerpts import shorten
 from service.calibration.report.plots import draw_plots
-from service.calibration.report.wording import LABELS, NAMES, OVERVIEW, show_delta, show_measure, show_number
+from service.calibration.report.wording import (
+    FIGURE_NAMES,
+    ORIGIN_NAMES,
+    SHORT_FIGURE_NAMES,
+    show_delta,
+    show_measure,
+    show_number,
+)
 from service.calibration.results import JudgeReport
 from service.reporting.document import Figure, Link, Section, Table
 from service.stats.tallies import Bin
@@ -52,9 +59,9 @@ def _build_figure(judge: JudgeReport) -> Figure:
 def _render_sentences(judge: JudgeReport) -> Iterator[str]:
     status = "calibrated" if judge.calibrated else "uncalibrated"
     yield (
-        f"Against {LABELS[judge.origin]}. Fit {judge.fit_id}: {judge.method}, {status}; {judge.fitted} items of "
+        f"Against {ORIGIN_NAMES[judge.origin]}. Fit {judge.fit_id}: {judge.method}, {status}; {judge.fitted} items of "
         f"{judge.fitted_groups} groups fitted, {judge.held_out} items of {judge.held_out_groups} groups scored while held out, "
-        f"{judge.missing} labelled items without its word. Passes from {judge.threshold:.3f} upwards."
+        f"{judge.missing} labelled items without its answer. Passes from {judge.threshold:.3f} upwards."
     )
     if judge.ece_by_chance is not None:
         yield f"By chance alone, exactly right values would show an ECE of {judge.ece_by_chance:.3f} on so many items."
@@ -90,7 +97,7 @@ def _render_beside_humans(judge: JudgeReport) -> Table:
     kept = [(name, figures) for name, figures in columns if figures is not None]
     rows = [("items", *[str(figures.n) for _, figures in kept])]
     rows += [(label, *[_render_cell(figures, at) for _, figures in kept]) for at, label in enumerate(CONFUSION_LABELS)]
-    rows += [(label, *[show_measure(figures.of(name)) for _, figures in kept]) for name, label in NAMES.items()]
+    rows += [(label, *[show_measure(figures.of(name)) for _, figures in kept]) for name, label in FIGURE_NAMES.items()]
     return Table(("", *[name for name, _ in kept]), tuple(rows))
 
 
@@ -113,10 +120,15 @@ def _render_bin(one: Bin) -> tuple[str, ...]:
 
 def _render_slices(judge: JudgeReport) -> Table:
     rows = [
-        (one.by, one.name, str(one.figures.n), *[_render_pair(one.figures, one.humans, name) for name in OVERVIEW])
+        (
+            one.by,
+            one.name,
+            str(one.figures.n),
+            *[_render_pair(one.figures, one.humans, name) for name in SHORT_FIGURE_NAMES],
+        )
         for one in judge.slices
     ]
-    return Table(("by", "name", "items", *[f"{name}; human" for name in OVERVIEW.values()]), tuple(rows))
+    return Table(("by", "name", "items", *[f"{name}; human" for name in SHORT_FIGURE_NAMES.values()]), tuple(rows))
 
 
 def _render_pair(figures: Figures, humans: Figures | None, name: str) -> str:
@@ -125,18 +137,18 @@ def _render_pair(figures: Figures, humans: Figures | None, name: str) -> str:
 
 
 def _render_abstention(judge: JudgeReport) -> str:
-    found = judge.abstaining
+    abstention = judge.abstaining
     if judge.guarantee is not None:
         return f"The fit promises {judge.guarantee:.0%}; what it does not accept is for humans or the next judge."
-    if found is None:
+    if abstention is None:
         return (
             f"No band was chosen: on the fitted items, leaving out the least sure {1 - judge.least_decided:.0%} or fewer made "
             "the rest no more accurate."
         )
-    low, high = found.band
+    low, high = abstention.band
     return (
-        f"Values from {low:.3f} to {high:.3f} go to a human. That leaves {found.coverage:.1%} of the held-out items decided, "
-        f"with an accuracy of {show_number(found.accuracy)} (all: {show_number(judge.after.of('accuracy').value)})."
+        f"Values from {low:.3f} to {high:.3f} go to a human. That leaves {abstention.coverage:.1%} of the held-out items "
+        f"decided, with an accuracy of {show_number(abstention.accuracy)} (all: {show_number(judge.after.of('accuracy').value)})."
     )
 
 

@@ -6,8 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from service.calibration.report.judge_sections import build_judge_sections
 from service.calibration.report.stack_section import build_stack_section
-from service.calibration.report.usefulness import build_cascade_sections, build_usefulness, list_judges
-from service.calibration.report.wording import LABELS, OVERVIEW, describe_kept, show_measure, show_number
+from service.calibration.report.usefulness import build_cascade_sections, build_usefulness
+from service.calibration.report.wording import (
+    ORIGIN_NAMES,
+    SHORT_FIGURE_NAMES,
+    describe_kept,
+    show_measure,
+    show_number,
+)
 from service.calibration.results import CalibrationReport, JuryMember, JuryReport, LabelFacts
 from service.reporting.document import Cell, Link, Section, Table
 
@@ -23,7 +29,7 @@ def build_sections(report: CalibrationReport) -> Iterator[Section]:
         yield _render_jury(jury)
     for stack in report.stacks:
         yield build_stack_section(stack)
-    for at, judge in enumerate(list_judges(report), 1):
+    for at, judge in enumerate(report.all_judges, 1):
         yield from build_judge_sections(judge, _build_anchor(at))
 
 
@@ -87,21 +93,28 @@ def _render_labels(facts: Sequence[LabelFacts]) -> Table:
 def _render_label_row(one: LabelFacts) -> tuple[str, ...]:
     agreement = [show_measure(one.humans.of(name)) if one.humans else "-" for name in ("alpha", "kappa", "ac1")]
     counts = (one.items, one.groups, one.annotators, one.twice)
-    return (one.criterion, LABELS[one.origin], *map(str, counts), f"{one.passing / one.items:.3f}", *agreement)
+    return (one.criterion, ORIGIN_NAMES[one.origin], *map(str, counts), f"{one.passing / one.items:.3f}", *agreement)
 
 
 def _render_overview(report: CalibrationReport) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for at, judge in enumerate(list_judges(report), 1):
+    for at, judge in enumerate(report.all_judges, 1):
         state = judge.method if judge.calibrated else f"{judge.method}, uncalibrated"
         name = Link(judge.name, _build_anchor(at))
-        rows.append((name, judge.criterion, state, *[show_measure(judge.after.of(name)) for name in OVERVIEW]))
+        rows.append(
+            (name, judge.criterion, state, *[show_measure(judge.after.of(name)) for name in SHORT_FIGURE_NAMES])
+        )
         if judge.humans:
             n = f"n = {judge.humans.n}"
             rows.append(
-                ("human beside human", judge.criterion, n, *[show_measure(judge.humans.of(name)) for name in OVERVIEW])
+                (
+                    "human beside human",
+                    judge.criterion,
+                    n,
+                    *[show_measure(judge.humans.of(name)) for name in SHORT_FIGURE_NAMES],
+                )
             )
-    return Table(("judge", "criterion", "map", *OVERVIEW.values()), tuple(_drop_repeats(rows)))
+    return Table(("judge", "criterion", "map", *SHORT_FIGURE_NAMES.values()), tuple(_drop_repeats(rows)))
 
 
 def _drop_repeats(rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:

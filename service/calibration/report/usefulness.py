@@ -18,23 +18,20 @@ PRICED_ITEMS = 1000
 HEAD = ("judge", "use it", "kappa", "human", *[f"{share:.0%}" for share in SHOWN_SHARES], f"USD/{PRICED_ITEMS:,}")
 
 
-def list_judges(report: CalibrationReport) -> tuple[JudgeReport, ...]:
-    """List all judges of a report, juries last."""
-    return (*report.judges, *[jury.report for jury in report.juries])
-
-
 def build_usefulness(report: CalibrationReport) -> Section:
     """Build the section: a row for each judge, and what it means."""
-    judges = list_judges(report)
-    rows = tuple([build_row(judge) for judge in judges])
-    lines = (*[f"{one.name} on {one.criterion}: {describe_use(one)}" for one in judges], *list_cascades(report))
+    rows = tuple([build_row(judge) for judge in report.all_judges])
+    lines = (
+        *[f"{one.name} on {one.criterion}: {describe_use(one)}" for one in report.all_judges],
+        *list_cascades(report),
+    )
     return Section("May I use it?", (Table(HEAD, rows),), text=(EXPLAINED,), lines=lines, level=2)
 
 
 EXPLAINED = (
-    "Kappa: how far it agrees with the labels beyond chance; human: the same of one person with another. 85% and 90%: of how "
-    "many items its verdict is accepted where so much of what is accepted, passes and failures together, is to agree with the "
-    "labels, with 95 % confidence; the rest is for humans or a stronger judge."
+    "Kappa: how far it agrees with the labels beyond chance; human: the same for one person with another. 85% and 90%: the "
+    "share of items on which its verdict is accepted so that this much of what is accepted, passes and failures together, "
+    "agrees with the labels, with 95 % confidence; the rest is for humans or a stronger judge."
 )
 
 
@@ -95,9 +92,9 @@ def describe_use(judge: JudgeReport) -> str:
 
 
 def _describe_sides(promise: Promise) -> str:
-    found = promise.guarantee
-    passes = "no pass" if found.passes_from is None else f"passes from raw {found.passes_from:.2f}"
-    fails = "no failure" if found.fails_to is None else f"failures to raw {found.fails_to:.2f}"
+    terms = promise.guarantee
+    passes = "no pass" if terms.passes_from is None else f"passes from raw {terms.passes_from:.2f}"
+    fails = "no failure" if terms.fails_to is None else f"failures to raw {terms.fails_to:.2f}"
     return f"{passes}, {fails}"
 
 

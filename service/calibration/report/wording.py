@@ -6,7 +6,7 @@ from service.calibration.figures import Measure
 from service.calibration.results import JuryReport
 from service.core.judging.fits import Origin
 
-NAMES = {
+FIGURE_NAMES = {
     "prevalence": "share that labels pass",
     "passed": "share that it passes",
     "accuracy": "accuracy",
@@ -23,7 +23,7 @@ NAMES = {
     "fail_precision": "precision of failures",
     "fail_recall": "recall of failures",
 }
-OVERVIEW = {
+SHORT_FIGURE_NAMES = {
     "balanced_accuracy": "balanced acc.",
     "kappa": "kappa",
     "ac1": "AC1",
@@ -33,7 +33,7 @@ OVERVIEW = {
     "ece": "ECE",
 }
 """Short names of the figures in an overview."""
-LABELS: dict[Origin, str] = {
+ORIGIN_NAMES: dict[Origin, str] = {
     "human": "human labels",
     "gold": "right answers known beforehand (no human agreement)",
     "constructed": "constructed labels (no human agreement)",
@@ -45,8 +45,8 @@ def describe_kept(jury: JuryReport) -> str:
     if jury.asked:
         return "Kept: a judge lists these models, and is served by this fit."
     if jury.kept is None:
-        return "Not decided, and no fit written: without draws no interval says whether the gain is one."
-    return "Kept." if jury.kept else "Not kept: the gain in the Brier score may be none, and a jury costs more."
+        return "Not decided, and no fit written: without draws there is no interval to show a gain."
+    return "Kept." if jury.kept else "Not kept: there may be no gain in the Brier score, and a jury costs more."
 
 
 def show_measure(measure: Measure) -> str:

@@ -1,1 +1,1 @@
-"""What the commands about calibration share: runs on disk, checks, comparisons."""
+"""Shared by the calibration commands: runs on disk, checks, comparisons."""

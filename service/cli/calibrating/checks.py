@@ -1,4 +1,4 @@
-"""Whether judges still agree with the labels as they did when they were fitted: what is judged again, and what came of it."""
+"""Check for drift: judge held-out items again, and compare the agreement with labels to that of the fit."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from service.calibration.splits import SEED
 from service.cli.calibrating.judging import build_judging_engine
 from service.cli.context import read_settings
 from service.cli.interrupts import complete
-from service.cli.labelled import Sources, lines_of, read_labelled, read_run
-from service.cli.rendering.console import console, plural, say
+from service.cli.labelled import Sources, read_labelled, read_lines, read_run
+from service.cli.rendering.console import build_console, pluralize, say
 from service.cli.rendering.documents import show
 from service.core.judging.fits import Fit
 from service.core.judging.notes import is_same_model
@@ -47,70 +47,70 @@ from service.reporting.document import Section, Table
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Which held-out items are judged again."""
+    """Which held-out items to judge again."""
 
     size: int = 100
-    """So many for each criterion."""
+    """The number of items for each criterion."""
     seed: str = SEED
     again: Path | None = None
-    """A former check as JSON: the same items as then."""
+    """An earlier check as JSON, whose items are used again."""
 
 
 @dataclass(frozen=True, slots=True)
 class _PinnedJudge:
-    """One judge of a run, its fit and the sample of its held-out items."""
+    """A judge of a run, its fit and the sample of its held-out items."""
 
     judge: JudgeReport
     fit: Fit
     sample: Sequence[HeldOutItem]
 
 
-def check_again(
+def judge_again(
     run: Path, labels: Path, *, rubric: str, judges: JudgeMode, judge: str | None, sampling: Sampling
 ) -> tuple[CheckReport, list[str]]:
-    """What judging a pinned sample again came to, and why items were not answered."""
+    """Judge a pinned sample again. Return the check's report and the reasons why items were not answered."""
     report = read_run(run)
     known = read_labelled(Sources(labels)).labels
     engine, judged_by = build_judging_engine()
-    found_rubric = engine.registry.find(rubric)
-    chosen = _choose_judges(report, found_rubric, judged_by.model, judge)
-    asking = Asking(found_rubric, judges, only={one.judge for one in chosen})
+    current_rubric = engine.registry.find(rubric)
+    chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
+    asking = Asking(current_rubric, judges, only={one.judge for one in chosen})
     pinned = list(_pin_judges(chosen, _read_fits(run), sampling))
     items = list({item.key: item for one in pinned for item in _list_items(known, one)}.values())
-    said, missing = complete(_collect_predictions(engine, items, asking))
-    checked_ones = tuple([_check_one(one, said, Resampling(max(report.draws, 200))) for one in pinned])
-    found = CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=checked_ones)
-    return found, missing
+    predictions, missing = complete(_collect_predictions(engine, items, asking))
+    drifts = tuple([_check_one(one, predictions, Resampling(max(report.draws, 200))) for one in pinned])
+    check = CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=drifts)
+    return check, missing
 
 
 def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
-    """Each judge of the run that the rubric has for its criterion, in its very version."""
+    """Choose the judges of the run that the rubric still uses, unchanged, for the same criterion."""
     known = [one for one in report.judges if name in (None, one.name)]
-    fitting = [one for one in known if _is_of(rubric, one)]
+    fitting = [one for one in known if _is_judge_of(rubric, one)]
     if not fitting:
         judges = ", ".join(sorted({f"{one.name} on {one.criterion}" for one in report.judges}))
         raise InputError.at(
             "REPORT",
             f"no judge in it is one of {rubric.id} as it is now{'' if name is None else f' and {name!r}'}: {judges}",
         )
-    wanted = sorted({(one.criterion, one.judge) for one in fitting})
-    return [_one_of([one for one in fitting if (one.criterion, one.judge) == pair], model) for pair in wanted]
+    pairs = sorted({(one.criterion, one.judge) for one in fitting})
+    return [_choose_judge([one for one in fitting if (one.criterion, one.judge) == pair], model) for pair in pairs]
 
 
-def _is_of(rubric: Rubric, judge: JudgeReport) -> bool:
+def _is_judge_of(rubric: Rubric, judge: JudgeReport) -> bool:
     if judge.criterion not in {one.id for one in rubric.criteria}:
         return False
     known = rubric.judges_by_id.get(judge.judge)
     return known is not None and known.digest == judge.judge_digest and known.id in list_judges(rubric, judge.criterion)
 
 
-def _one_of(own: Sequence[JudgeReport], model: str) -> JudgeReport:
-    """The one of several models; InputError where which is not said."""
-    found = own if len(own) == 1 else [one for one in own if is_same_model(model, one.model)]
-    if len(found) == 1:
-        return found[0]
-    told = ", ".join(one.name for one in own)
-    raise InputError.at("REPORT", f"several judges on {own[0].criterion!r}: {told}; name one with --judge")
+def _choose_judge(own: Sequence[JudgeReport], model: str) -> JudgeReport:
+    """Choose the judge with this model; InputError if that leaves more than one, or none."""
+    check = own if len(own) == 1 else [one for one in own if is_same_model(model, one.model)]
+    if len(check) == 1:
+        return check[0]
+    names = ", ".join(one.name for one in own)
+    raise InputError.at("REPORT", f"several judges on {own[0].criterion!r}: {names}; choose one with --judge")
 
 
 def _read_fits(run: Path) -> dict[str, Fit]:
@@ -123,42 +123,42 @@ def _pin_judges(judges: Sequence[JudgeReport], fits: dict[str, Fit], sampling: S
     for judge in judges:
         if judge.fit_id not in fits:
             raise InputError.at("REPORT", f"the folder fits beside it lacks {judge.fit_id}, which holds the map")
-        yield _PinnedJudge(judge, fits[judge.fit_id], _sample(judge, sampling, before))
+        yield _PinnedJudge(judge, fits[judge.fit_id], _draw_sample(judge, sampling, before))
 
 
-def _sample(judge: JudgeReport, sampling: Sampling, before: CheckReport | None) -> Sequence[HeldOutItem]:
+def _draw_sample(judge: JudgeReport, sampling: Sampling, before: CheckReport | None) -> Sequence[HeldOutItem]:
     if before is None:
         return draw_sample(judge, sampling.size, seed=sampling.seed)
     same = [one for one in before.judges if (one.judge, one.criterion) == (judge.name, judge.criterion)]
     if not same:
-        raise InputError.at("--again", f"nothing in it is of {judge.name} on {judge.criterion!r}")
+        raise InputError.at("--again", f"the file has no check of {judge.name} on {judge.criterion!r}")
     return select_named(judge, same[0].items)
 
 
 def _read_check(file: Path) -> CheckReport:
     try:
-        return read_check("\n".join(lines_of(file, "--again")))
+        return read_check("\n".join(read_lines(file, "--again")))
     except ValidationError:
         raise InputError.at(str(file), "expected what `calibrate check --format json` wrote") from None
 
 
 def _list_items(labels: LabelledSet, pinned: _PinnedJudge) -> Iterator[LabelledItem]:
-    """The labelled items of the sample; InputError where one is gone or its label is another."""
+    """Yield the labelled items of the sample; InputError if one is gone or has another label now."""
     known = {item.id: item for item in labels.items if item.criterion == pinned.judge.criterion}
-    for held in pinned.sample:
-        if held.id not in known:
+    for item in pinned.sample:
+        if item.id not in known:
             raise InputError.at(
-                labels.source, f"no item {held.id!r} of {pinned.judge.criterion!r}, which the run held out"
+                labels.source, f"no item {item.id!r} of {pinned.judge.criterion!r}, which the run held out"
             )
-        if known[held.id].passes is not held.label:
-            raise InputError.at(labels.source, f"the label of {held.id!r} has changed since the run; fit again")
-        yield known[held.id]
+        if known[item.id].passes is not item.label:
+            raise InputError.at(labels.source, f"the label of {item.id!r} has changed since the run; fit again")
+        yield known[item.id]
 
 
 async def _collect_predictions(
     engine: Engine, items: Sequence[LabelledItem], asking: Asking
 ) -> tuple[list[Prediction], list[str]]:
-    said: list[Prediction] = []
+    predictions: list[Prediction] = []
     missing: list[str] = []
     try:
         async for one in collect_predictions(engine, items, asking):
@@ -167,38 +167,38 @@ async def _collect_predictions(
             if isinstance(one, UnansweredItem):
                 missing.append(str(one))
             else:
-                said.append(one)
+                predictions.append(one)
     finally:
         await engine.close()
-    return said, missing
+    return predictions, missing
 
 
-def _check_one(pinned: _PinnedJudge, said: Sequence[Prediction], resampling: Resampling) -> JudgeDrift:
+def _check_one(pinned: _PinnedJudge, predictions: Sequence[Prediction], resampling: Resampling) -> JudgeDrift:
     which = pinned.judge.criterion, pinned.judge.judge
-    own = {one.id: one for one in said if (one.criterion, one.judge) == which}
+    own = {one.id: one for one in predictions if (one.criterion, one.judge) == which}
     return check_judge(pinned.judge, pinned.fit, pinned.sample, own, resampling)
 
 
-def show_check(found: CheckReport, output_format: Literal["table", "json"]) -> None:
-    """Writes it, and tells on standard error what fell out of its interval."""
+def show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:
+    """Write a check, and print on standard error which figures fell out of their interval."""
     if output_format == "json":
-        sys.stdout.write(render_json(found).decode())
+        sys.stdout.write(render_json(check).decode())
     else:
-        show(console(), _build_sections(found))
-    for one in found.judges:
+        show(build_console(), _build_sections(check))
+    for one in check.judges:
         for line in _describe_drift(one):
             say(line)
 
 
-def note_installed(found: CheckReport) -> None:
-    """Notes beside the fits what came of those that are in place; a folder that cannot be written is told."""
+def record_installed(check: CheckReport) -> None:
+    """Record the results for installed fits beside them; say so if the folder cannot be written."""
     folder = read_settings().home / "fits"
     installed = {fit.id for fit in read_fits([folder])}
-    checks = [_build_check(one) for one in found.judges if one.fit in installed]
+    checks = [_build_check(one) for one in check.judges if one.fit in installed]
     try:
         append_checks(folder, checks)
     except OSError as error:
-        say(f"the check is not noted: {folder}: {error.strerror}")
+        say(f"the check is not recorded: {folder}: {error.strerror}")
 
 
 def _build_check(one: JudgeDrift) -> FitCheck:
@@ -207,16 +207,17 @@ def _build_check(one: JudgeDrift) -> FitCheck:
     return FitCheck(fit=one.fit, day=get_today(), items=one.n, kappa=kappa, then=then, drifted=drifted)
 
 
-def _build_sections(found: CheckReport) -> Iterator[Section]:
-    for one in found.judges:
+def _build_sections(check: CheckReport) -> Iterator[Section]:
+    for one in check.judges:
         rows = [
-            (name, show_measure(one.then[name]), show_measure(one.now[name]), _side(one, name)) for name in STATISTICS
+            (name, show_measure(one.then[name]), show_measure(one.now[name]), _find_direction(one, name))
+            for name in STATISTICS
         ]
-        title = f"{one.judge} on {one.criterion}: {plural(one.n, 'item')} of {plural(one.groups, 'group')}"
+        title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')} of {pluralize(one.groups, 'group')}"
         yield Section(title, (Table(("", "then", "now", ""), tuple(rows)),))
 
 
-def _side(one: JudgeDrift, name: str) -> str:
+def _find_direction(one: JudgeDrift, name: str) -> str:
     return next((outside.direction for outside in one.outside if outside.statistic == name), "within")
 
 
@@ -225,6 +226,6 @@ def _describe_drift(one: JudgeDrift) -> Iterator[str]:
         yield f"drift: {one.judge} on {one.criterion}: {outside}"
     others = [model for model in one.models if model != one.model]
     if others:
-        yield f"{one.judge} on {one.criterion}: {', '.join(others)} answered, and no fit for {one.model} applies to that"
+        yield f"{one.judge} on {one.criterion}: {', '.join(others)} answered; no fit for {one.model} applies to it"
     if one.unanswered:
-        yield f"{one.judge} on {one.criterion}: {plural(one.unanswered, 'item')} without an answer, left out on both sides"
+        yield f"{one.judge} on {one.criterion}: {pluralize(one.unanswered, 'item')} without an answer, left out on both sides"

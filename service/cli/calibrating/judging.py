@@ -1,4 +1,4 @@
-"""The engine whose judges a calibration is about."""
+"""Build the engine whose judges are calibrated."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from service.wiring import build_engine
 
 
 def build_judging_engine() -> tuple[Engine, Judges]:
-    """The engine of the settings with its judges; SettingsError where no model is set."""
+    """Build the engine from the settings, and return it with its judges; SettingsError if no judge model is set."""
     engine = build_engine(read_settings())
     if engine.judging is None:
         raise SettingsError.at(
-            "CALLGRADE_JUDGE_MODEL", "no judge model is set; expected its name, as in openai/gpt-5-mini"
+            "CALLGRADE_JUDGE_MODEL", "no judge model is set; expected a name such as openai/gpt-5-mini"
         )
     return engine, engine.judging.judges

@@ -1,4 +1,4 @@
-"""What came of a calibration: written into a folder, and on a terminal."""
+"""Write the result of a calibration into a folder, and show it on a terminal."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from service.calibration.report.rendering import render_report_markdown, render_report_page
-from service.calibration.report.usefulness import HEAD, build_row, describe_use, list_cascades, list_judges
+from service.calibration.report.usefulness import HEAD, build_row, describe_use, list_cascades
 from service.calibration.report.wording import show_measure
 from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, read_report, render_json
 from service.cli.labelled import REPORT
-from service.cli.rendering.console import plural, reading_console, say
+from service.cli.rendering.console import build_reading_console, pluralize, say
 from service.errors import SettingsError
 from service.fits.files import build_file_name, read_fits
 from service.reporting.escaping import escape_unprintable
@@ -24,10 +24,10 @@ ReportFormat = Literal["table", "json", "markdown", "html"]
 
 
 def write_run(run: CalibrationRun, out: Path) -> None:
-    """Writes report and fits into a folder, and shows what they say."""
+    """Write the report and the fits into a folder, and show an overview."""
     _write(run, out)
     show_overview(run.report)
-    say(f"wrote {out / 'report.html'} and {plural(len(run.fits), 'fit')}")
+    say(f"wrote {out / 'report.html'} and {pluralize(len(run.fits), 'fit')}")
 
 
 def _write(run: CalibrationRun, out: Path) -> None:
@@ -42,17 +42,17 @@ def _write(run: CalibrationRun, out: Path) -> None:
             (fits / build_file_name(fit)).write_bytes(render_json(fit))
         for name in earlier - {
             build_file_name(fit) for fit in run.fits
-        }:  # who installs this run is not to get them too
+        }:  # else installing this run would install them too
             (fits / name).unlink(missing_ok=True)
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
 
 
 def _list_earlier(out: Path) -> set[str]:
-    """The files of fits that an earlier run wrote into this folder, by its report."""
+    """List the fit files that an earlier run wrote into this folder, according to its report."""
     try:
-        made = {judge.fit_id for judge in list_judges(read_report((out / REPORT).read_bytes()))}
-        return {build_file_name(fit) for fit in read_fits([out / "fits"]) if fit.id in made}
+        written = {judge.fit_id for judge in read_report((out / REPORT).read_bytes()).all_judges}
+        return {build_file_name(fit) for fit in read_fits([out / "fits"]) if fit.id in written}
     except (FileNotFoundError, ValueError, SettingsError):
         return set()
 
@@ -61,70 +61,71 @@ COLUMNS = {"kappa": "kappa", "balanced_accuracy": "bal. acc.", "auroc": "AUROC",
 
 
 def show_overview(report: CalibrationReport) -> None:
-    """A line for each judge, the figure of humans beneath."""
+    """Print the report: how useful each judge is, a row of figures for each judge, and the humans' figures below."""
     _show_usefulness(report)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("judge", "criterion", "map", *COLUMNS.values()):
         table.add_column(name, overflow="fold")
-    judges = [*report.judges, *[jury.report for jury in report.juries]]
+    judges = report.all_judges
     for judge in judges:
         table.add_row(
-            *map(_text, (judge.name, judge.criterion, _map(judge))), *[_cell(judge, name) for name in COLUMNS]
+            *map(_escape, (judge.name, judge.criterion, _render_method(judge))),
+            *[_render_figure(judge, name) for name in COLUMNS],
         )
     for judge in {judge.criterion: judge for judge in judges if judge.humans}.values():
         humans = judge.humans
         cells = [show_measure(humans.of(name)).partition(" ")[0] if humans else "-" for name in COLUMNS]
-        table.add_row("human beside human", _text(judge.criterion), "", *cells, style="dim")
-    reading_console().print(table)
-    for line in _remarks(report, judges):
-        reading_console().print(_text(line), soft_wrap=True)
+        table.add_row("human beside human", _escape(judge.criterion), "", *cells, style="dim")
+    build_reading_console().print(table)
+    for line in _list_remarks(report, judges):
+        build_reading_console().print(_escape(line), soft_wrap=True)
     for remark in report.remarks:
         say(remark)
 
 
 def _show_usefulness(report: CalibrationReport) -> None:
-    """The first screen: may it be used, for what, and what does it cost."""
+    """Print the first table: whether each judge may be used, for what, and at what cost."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for at, name in enumerate(HEAD):
         table.add_column(name, overflow="fold", justify="left" if at < 2 else "right", no_wrap=at > 1)
-    judges = list_judges(report)
+    judges = report.all_judges
     for judge in judges:
-        table.add_row(*map(_text, build_row(judge)))
-    reading_console().print(table)
-    for judge in judges if len(judges) <= FEW else ():
-        reading_console().print(_text(f"{judge.name}: {describe_use(judge)}"))
+        table.add_row(*map(_escape, build_row(judge)))
+    build_reading_console().print(table)
+    for judge in judges if len(judges) <= MAX_DESCRIBED_JUDGES else ():
+        build_reading_console().print(_escape(f"{judge.name}: {describe_use(judge)}"))
     for line in list_cascades(report):
-        reading_console().print(_text(line))
-    reading_console().print(
-        "85%, 90%: decided alone where so much of it is to agree with people; none: no threshold\n", style="dim"
+        build_reading_console().print(_escape(line))
+    build_reading_console().print(
+        "85%, 90%: share decided without people when this much must agree with them; none: no threshold\n", style="dim"
     )
 
 
-FEW = 3
-"""Judges that each get a sentence of their own on a terminal; of more, the pages have them."""
+MAX_DESCRIBED_JUDGES = 3
+"""Up to this many judges get a sentence each on a terminal; for more, see the report pages."""
 
 
-def _remarks(report: CalibrationReport, judges: Sequence[JudgeReport]) -> Iterator[str]:
+def _list_remarks(report: CalibrationReport, judges: Sequence[JudgeReport]) -> Iterator[str]:
     for jury in report.juries:
-        said = {True: "kept", False: "not kept", None: "not decided, for no intervals were drawn"}[jury.kept]
-        yield f"jury on {jury.criterion}: Brier lower than {jury.best}'s by {show_measure(jury.advantage.brier)}: {said}"
+        decision = {True: "kept", False: "not kept", None: "not decided, because no intervals were drawn"}[jury.kept]
+        yield f"jury on {jury.criterion}: Brier lower than {jury.best}'s by {show_measure(jury.advantage.brier)}: {decision}"
     for judge in judges:
         if judge.ece_over_splits:
             s = judge.ece_over_splits
             spread = f"median {s.median:.3f}, 10th percentile {s.low:.3f}, 90th {s.high:.3f}"
-            yield f"{judge.name}: ECE with groups dealt out {s.splits} other ways: {spread}"
+            yield f"{judge.name}: ECE over {s.splits} other splits of the groups: {spread}"
         if judge.retest:
             share = show_measure(judge.retest.flip_rate)
-            yield f"{judge.name}: two answers to one question differ in their verdict for a share of {share} of items"
+            yield f"{judge.name}: two answers to one question disagree on the verdict for a share of {share} of items"
 
 
-def _map(judge: JudgeReport) -> str:
+def _render_method(judge: JudgeReport) -> str:
     return judge.method if judge.calibrated else f"{judge.method} (uncalibrated)"
 
 
-def _cell(judge: JudgeReport, name: str) -> str:
+def _render_figure(judge: JudgeReport, name: str) -> str:
     return show_measure(judge.after.of(name)).partition(" ")[0]
 
 
-def _text(text: str) -> Text:
+def _escape(text: str) -> Text:
     return Text(escape_unprintable(text))

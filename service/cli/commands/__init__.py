@@ -1,1 +1,1 @@
-"""The commands, one module each, and a package for each group of them. `service.cli.command` finds them."""
+"""The commands: one module each, one package per group. `service.cli.command` discovers them."""

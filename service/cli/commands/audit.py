@@ -1,4 +1,4 @@
-"""`callgrade audit`: who did what."""
+"""`callgrade audit`: show the audit log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console
+from service.cli.rendering.console import build_console
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
@@ -20,28 +20,26 @@ COLUMNS = ("at", "who", "from", "act", "tenant", "target")
 
 @command(80)
 def audit(
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Entries at most.")] = 100,
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "table",
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Maximum number of entries.")] = 100,
+    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
 ) -> int:
-    """Show the audit log of the store, newest first: who changed which keys, batches, calibrations and files, and when."""
+    """Show the audit log, newest first: who changed which keys, batches, calibrations and files, and when."""
     from rich.table import Table
     from rich.text import Text
 
     from service.store.access.audit import AUDIT_LOG, Audit
     from service.wiring import prepare_database
 
-    found = Audit(prepare_database(read_settings())).page(limit=limit)
+    page = Audit(prepare_database(read_settings())).page(limit=limit)
     if output_format == "json":
-        console().print(AUDIT_LOG.dump_json(found).decode(), soft_wrap=True)
+        build_console().print(AUDIT_LOG.dump_json(page).decode(), soft_wrap=True)
         return ExitCode.PASSED
     table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for entry in found.data:
-        table.add_row(*[Text(escape_unprintable(cell), overflow="fold") for cell in _cells(entry)])
-    console().print(table)
+    for entry in page.data:
+        table.add_row(*[Text(escape_unprintable(cell), overflow="fold") for cell in _build_row(entry)])
+    build_console().print(table)
     return ExitCode.PASSED
 
 
-def _cells(entry: AuditEntry) -> tuple[str, ...]:
+def _build_row(entry: AuditEntry) -> tuple[str, ...]:
     return entry.at, entry.who, entry.origin or "-", entry.act, entry.tenant or "-", entry.target or "-"

@@ -1,4 +1,4 @@
-"""`callgrade compare`: the same cases under two models or prompts, and a gate on what became worse."""
+"""`callgrade compare`: compare two runs of the same cases, and fail on regressions if asked to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console, say
+from service.cli.rendering.console import build_console, say
 
 if TYPE_CHECKING:
     from service.reporting.comparison import Comparison
@@ -21,38 +21,44 @@ ComparisonFormat = Literal["table", "json", "markdown", "github"]
 
 @command(50)
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Reports of one run.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Reports of the same cases in another.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="Reports of one run, the baseline.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Reports of the same cases in the other run.")],
     output_format: Annotated[
         Literal["table", "json", "markdown", "github"],
-        typer.Option("--format", "-f", help="How it is written; github: annotations and the summary of the step."),
+        typer.Option("--format", "-f", help="Output format; github writes annotations and the step summary."),
     ] = "table",
     fail_on_regression: Annotated[
         bool,
-        typer.Option("--fail-on-regression", help="Exit 2 where B is worse than noise explains, 3 where that is open."),
+        typer.Option("--fail-on-regression", help="Exit 2 if B is worse than noise explains, 3 if that is undecided."),
     ] = False,
     on: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="What is gated: passed, score, a stage, a criterion. [default: passed]"),
+        typer.Option(
+            metavar="NAME", help="What to gate on: passed, score, a stage or a criterion; repeatable. [default: passed]"
+        ),
     ] = None,
     allow_abstain: Annotated[
         bool,
-        typer.Option("--allow-abstain", help="Leave out cases that abstain, but for those that rest on a fault."),
+        typer.Option("--allow-abstain", help="Leave out cases that abstain, unless a fault is the reason."),
     ] = False,
 ) -> int:
     """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed.
 
-    With --fail-on-regression the exit code is 2 where the 95 % interval of the paired difference lies below 0, and 3 where that
-    depends on what is open, on cases that B lacks, or on another rubric.
+    With --fail-on-regression the exit code is 2 if the 95 % interval of the paired difference lies below 0, and 3 if that
+    depends on open questions, on cases missing from B, or on a different rubric.
     """
-    from service.cli.reports import Reports
+    from service.cli.reports import ReportFiles
     from service.reporting.summaries import compare_reports, judge_reports
 
     if not fail_on_regression and (on or allow_abstain):
         raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-abstain")
-    left, right = Reports([a]).load(), Reports([b]).load()
-    gate = judge_reports(left.read, right.read, on or (), allow_abstain=allow_abstain) if fail_on_regression else None
-    _write(compare_reports(left.read, right.read), gate, output_format)
+    left, right = ReportFiles([a]).load(), ReportFiles([b]).load()
+    gate = (
+        judge_reports(left.reports, right.reports, on or (), allow_abstain=allow_abstain)
+        if fail_on_regression
+        else None
+    )
+    _write(compare_reports(left.reports, right.reports), gate, output_format)
     if left.refused or right.refused:
         return ExitCode.DATA
     codes = {"held": ExitCode.PASSED, "regressed": ExitCode.FAILED, "undecided": ExitCode.UNDECIDED}
@@ -68,8 +74,8 @@ def _write(comparison: Comparison, gate: RegressionGate | None, output_format: C
     from service.reporting.markdown import render_markdown
     from service.reporting.summaries import render_json
 
-    told = () if gate is None else tuple(list_regression_lines(gate))
-    sections = [*([Section("Regressions", lines=told)] if told else []), *build_comparison_sections(comparison)]
+    lines = () if gate is None else tuple(list_regression_lines(gate))
+    sections = [*([Section("Regressions", lines=lines)] if lines else []), *build_comparison_sections(comparison)]
     if output_format == "json":
         sys.stdout.write(render_json(comparison).decode() + "\n")
     elif output_format == "markdown":
@@ -78,7 +84,7 @@ def _write(comparison: Comparison, gate: RegressionGate | None, output_format: C
         sys.stdout.writelines(f"{line}\n" for line in (() if gate is None else list_regression_annotations(gate)))
         write_step_summary(render_markdown(sections))
     else:
-        show(console(), sections)
+        show(build_console(), sections)
     if output_format == "json":
-        for line in told:
+        for line in lines:
             say(line)

@@ -1,4 +1,4 @@
-"""`callgrade convert`: traces as they are read, in the form that people write by hand."""
+"""`callgrade convert`: print traces in callgrade's own format."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.options import Files, FormatOption
+from service.cli.options import FilesArgument, FormatOption
 from service.cli.rendering.console import say
-from service.cli.rendering.refusals import RefusalTeller
+from service.cli.rendering.refusals import RefusalPrinter
 
 
 @command(25)
-def convert(files: Files, input_format: FormatOption = "auto") -> int:
-    """Print traces as they are read, in callgrade's own form; what could not be read is told on standard error.
+def convert(files: FilesArgument, input_format: FormatOption = "auto") -> int:
+    """Print traces as callgrade reads them, in its own format. Parts that cannot be read are listed on standard error.
 
-    The first thing to try when a score surprises. Each trace is one JSON document, of several each is one line.
+    Try this first when a score surprises you. Prints one JSON document per line.
     """
     import typer
 
@@ -25,20 +25,20 @@ def convert(files: Files, input_format: FormatOption = "auto") -> int:
     from service.request import read_request_trace
 
     inputs = read_inputs(files, input_format=input_format)
-    refused, teller = 0, RefusalTeller()
-    for asked in inputs:
-        if isinstance(asked, Refusal):
+    refused, printer = 0, RefusalPrinter()
+    for record in inputs:
+        if isinstance(record, Refusal):
             refused += 1
-            teller.say(asked)
+            printer.print(record)
             continue
         try:
-            trace = read_request_trace(asked.request)
+            trace = read_request_trace(record.request)
         except InputError as error:
             refused += 1
-            teller.say(asked.refuse(error))
+            printer.print(record.refuse(error))
             continue
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
         for part in trace.unread:
-            say(f"{asked.place}: {part.path}: {part.reason}")
-    inputs.tell_guesses()
+            say(f"{record.place}: {part.path}: {part.reason}")
+    inputs.print_guesses()
     return ExitCode.DATA if refused else ExitCode.PASSED

@@ -1,4 +1,4 @@
-"""`callgrade demo`: the bundled cases, scored and explained."""
+"""`callgrade demo`: score and explain the bundled cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import plural, reading_console, say
+from service.cli.rendering.console import build_reading_console, pluralize, say
 
 
 @command(10)
@@ -20,7 +20,7 @@ def demo(
     ] = None,
     judge: Annotated[
         bool,
-        typer.Option("--judge", help="Ask a judge what code leaves open: the one that is set up, else a stand-in."),
+        typer.Option("--judge", help="Ask a judge what code leaves open: the configured one, else a stand-in."),
     ] = False,
 ) -> int:
     """Score the bundled cases and show, step by step, what broke. Needs no key and no network."""
@@ -28,28 +28,37 @@ def demo(
 
 
 def run_demo(*, judge: bool = False) -> ExitCode:
-    """Score every case and explain it. That cases fail is their point: the exit code is 0.
+    """Score and explain every case. The exit code is 0 even though cases fail, because they are meant to.
 
-    `judge`: a judge is asked what code leaves open, the one that is set up or else the stand-in.
+    `judge`: ask the configured judge, or else the stand-in, what code leaves open.
     """
     import asyncio
 
-    from service.cli.rendering.demo import demo_cases, show_case, show_ending, show_intro, show_judging, show_questions
+    from service.cli.rendering.demo import (
+        list_demo_cases,
+        show_case,
+        show_ending,
+        show_intro,
+        show_judging,
+        show_questions,
+    )
     from service.engine import Engine
     from service.wiring import build_demo_judging, build_engine
 
     settings = read_settings()
     engine = build_engine(settings)
     engine = Engine(engine.registry, judging=(engine.judging or build_demo_judging()) if judge else None)
-    console = reading_console()
+    console = build_reading_console()
     show_intro(console)
     with asyncio.Runner() as loop:
-        shown = [show_case(console, engine, number, case, loop) for number, case in enumerate(demo_cases(), start=1)]
+        results = [
+            show_case(console, engine, number, case, loop) for number, case in enumerate(list_demo_cases(), start=1)
+        ]
         loop.run(engine.close())
     console.print()
-    reports = [report for _, report in shown]
+    reports = [report for _, report in results]
     if engine.judging is None:
-        show_questions(console, [plan for plan, _ in shown])
+        show_questions(console, [plan for plan, _ in results])
     else:
         show_judging(console, reports)
     console.print()
@@ -58,16 +67,16 @@ def run_demo(*, judge: bool = False) -> ExitCode:
 
 
 def save_demo(path: Path) -> ExitCode:
-    """Write the requests of the cases as JSON Lines. A file that exists is left alone: a usage error."""
+    """Write the cases' requests as JSON Lines. An existing file is left alone and is a usage error."""
     import json
 
-    from service.cli.rendering.demo import demo_cases
+    from service.cli.rendering.demo import list_demo_cases
 
-    lines = [json.dumps(case.request, ensure_ascii=False) + "\n" for case in demo_cases()]
+    lines = [json.dumps(case.request, ensure_ascii=False) + "\n" for case in list_demo_cases()]
     try:
         with path.open("x", encoding="utf-8") as file:
             file.writelines(lines)
     except OSError as error:
         raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="--save") from None
-    say(f"{plural(len(lines), 'request')} written; next: callgrade score {path}")
+    say(f"{pluralize(len(lines), 'request')} written; next: callgrade score {path}")
     return ExitCode.PASSED

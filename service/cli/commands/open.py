@@ -1,4 +1,4 @@
-"""`callgrade open`: the service, with its pages in a browser."""
+"""`callgrade open`: serve, and open the pages in a browser."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from service.cli.commands.serve import run_serve
 
 
 @command(61)
-def open(  # noqa: A001 (its name is the command's)
+def open(  # noqa: A001 (named after the command)
     port: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]"
+            metavar="N", min=0, max=65_535, help="Port; 0 picks a free one. [default: CALLGRADE_PORT or 8000]"
         ),
     ] = None,
 ) -> int:
-    """Serve on this machine alone, and open the pages in a browser. Ctrl-C ends it."""
+    """Serve on this machine only, and open the pages in a browser. Stop with Ctrl-C."""
     return run_serve(host="127.0.0.1", port=port, log_level="warning", browser=True)

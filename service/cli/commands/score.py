@@ -1,4 +1,4 @@
-"""`callgrade score`: reports of many traces in one of several forms, and the exit code they deserve."""
+"""`callgrade score`: score traces, write the reports in one of several formats, and set the exit code."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 import typer
 
 from service.cli.command import command
-from service.cli.exits import NO_JUDGE, ExitCode
-from service.cli.options import ExpectedOption, Files, FormatOption, OutputOption, RubricOption
-from service.cli.rendering.console import plural, say
-from service.cli.rendering.refusals import REFUSALS_TOLD, tell_refusals
+from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.options import ExpectedOption, FilesArgument, FormatOption, OutputOption, RubricOption
+from service.cli.rendering.console import pluralize, say
+from service.cli.rendering.refusals import MAX_LISTED_REFUSALS, print_refusals
 
 if TYPE_CHECKING:
     from service.cli.inputs import Inputs, Refusal
@@ -30,7 +30,7 @@ OutputFormat = Literal["table", "json", "ndjson", "junit", "github"]
 
 @command(20)
 def score(
-    files: Files,
+    files: FilesArgument,
     rubric: RubricOption = None,
     expected: ExpectedOption = None,
     input_format: FormatOption = "auto",
@@ -39,51 +39,54 @@ def score(
         typer.Option(
             "--format",
             "-f",
-            help="How reports are written; github: annotations and the summary of the step, with reports in --output.",
+            help="Output format; github writes annotations and the step summary, and the reports to --output.",
         ),
     ] = "table",
     fail_under: Annotated[
-        float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X, from 0 to 1.")
+        float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X.")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Count the verdict abstain as a failure: exit 2 instead of 3.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Treat abstain as a failure: exit 2 instead of 3.")] = False,
     allow_abstain: Annotated[
         bool,
-        typer.Option("--allow-abstain", help="Exit 0 in spite of abstentions, but for those that rest on a fault."),
+        typer.Option("--allow-abstain", help="Exit 0 despite abstentions, unless a fault is the reason."),
     ] = False,
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None,
         typer.Option(
-            help="How judges are asked; off: take what code alone decides. "
-            "[default: CALLGRADE_JUDGES, else live where CALLGRADE_JUDGE_MODEL is set]"
+            help="How to ask judges: off = use only what code decides, cached = use cached answers only, live = ask what is "
+            "not cached, fresh = ask everything again. [default: CALLGRADE_JUDGES, else live if CALLGRADE_JUDGE_MODEL is set]"
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(metavar="N", min=1, max=100, help="Score each trace N times; verdicts that differ are named.")
+        int,
+        typer.Option(
+            metavar="N", min=1, max=100, help="Score each trace N times, and name those whose verdict varies."
+        ),
     ] = 1,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the steps of every trace.")] = False,
-    failed: Annotated[bool, typer.Option("--failed", help="Show only what does not pass; all is counted.")] = False,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Show only traces that fail or abstain; the totals still count all.")
+    ] = False,
     output: OutputOption = None,
 ) -> int:
-    """Score traces: one report each.
+    """Score traces and write one report for each.
 
-    A record is a trace in its provider's own form, or a score request: {"trace": ..., "expected": ..., "rubric": ...}. A bare
-    trace may have "expected", "rubric" and "tags" beside its own keys. A record that cannot be read or scored is reported
-    and skipped, and the exit code is 5. Where no answer to an open question could change a verdict it is given; else it is
-    abstain, and the exit code 3.
+    A record is a trace in its provider's own format, or a score request: {"trace": ..., "expected": ..., "rubric": ...}. A bare
+    trace may have "expected", "rubric" and "tags" beside its own keys. A record that cannot be read or scored is reported and
+    skipped, and the exit code is 5. The verdict is abstain, and the exit code 3, if the answer to an open question could change
+    it.
     """
     from service.cli.inputs import read_inputs
 
     inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, judges=judges)
-    judgement = VerdictPolicy(fail_under, strict=strict, allow_abstain=allow_abstain)
+    policy = VerdictPolicy(fail_under, strict=strict, allow_abstain=allow_abstain)
     view = ScoreView(output_format, output, repeats, verbose=verbose, failed=failed)
-    return run_score(inputs, judgement, view)
+    return run_score(inputs, policy, view)
 
 
 @dataclass(frozen=True)
 class ScoreView:
-    """What is written of a run, and where."""
+    """Which results of a run are written, how, and where."""
 
     form: OutputFormat = "table"
     output: Path | None = None
@@ -92,28 +95,28 @@ class ScoreView:
     failed: bool = False
 
     def shows(self, result: Result) -> bool:
-        """Whether a result is written."""
+        """Whether to write this result."""
         from service.cli.inputs import Refusal
 
         return not self.failed or isinstance(result, Refusal) or result.report.verdict in ("fail", "abstain")
 
     @property
     def fills_terminal(self) -> bool:
-        """Whether lines appear on the terminal anyway while the run goes on."""
+        """Whether results appear on the terminal while the run is in progress."""
         return self.output is None and self.form != "junit" and sys.stdout.isatty()
 
 
 @dataclass(frozen=True)
 class VerdictPolicy:
-    """When a run has failed, and when it is undecided."""
+    """When a run counts as failed, and when as undecided."""
 
     fail_under: float | None = None
     strict: bool = False
     allow_abstain: bool = False
 
-    def code(self, tally: Tally) -> ExitCode:
-        """The exit code. A judge that is not set up and data that cannot be read go before verdicts: these are not all there."""
-        if tally.silent is not None:
+    def choose_code(self, tally: Tally) -> ExitCode:
+        """Choose the exit code. An absent judge and unreadable data come before verdicts, some of which they prevent."""
+        if tally.absent_judge_cause is not None:
             return ExitCode.CONFIG
         if tally.refused:
             return ExitCode.DATA
@@ -123,14 +126,14 @@ class VerdictPolicy:
         return ExitCode.UNDECIDED if reached is None or self._is_undecided(tally) else ExitCode.PASSED
 
     def _is_undecided(self, tally: Tally) -> bool:
-        """Whether a trace abstains, or none got a verdict. Abstentions that rest on a fault are never allowed."""
+        """Whether a trace abstains or none got a verdict. An abstention caused by a fault is never allowed."""
         allowed = tally.verdicts["abstain"] - tally.unforgiven if self.allow_abstain else 0
         abstained = tally.verdicts["abstain"] - allowed
         decided = tally.verdicts["pass"] + tally.verdicts["warn"] + allowed
         return bool(abstained) or not decided
 
     def reaches(self, tally: Tally) -> bool | None:
-        """Whether the mean is at least what was asked for; None where that depends on what is open. No score reaches anything."""
+        """Whether the mean reaches `fail_under`; None if that depends on open questions. Without any score it does not."""
         if self.fail_under is None:
             return True
         least = self.fail_under - 1e-9
@@ -138,10 +141,10 @@ class VerdictPolicy:
         return True if low >= least else None if high >= least else False
 
 
-def run_score(inputs: Inputs, judgement: VerdictPolicy, view: ScoreView) -> ExitCode:
-    """Score everything, write it, and say on standard error what could not be scored.
+def run_score(inputs: Inputs, policy: VerdictPolicy, view: ScoreView) -> ExitCode:
+    """Score all records, write the results, and print on standard error what could not be scored.
 
-    Ended by ctrl-C it writes and tells what was done before.
+    After Ctrl-C it still writes and reports what was scored before.
     """
     from service.cli.rendering.results import Tally
     from service.cli.scoring import score_records
@@ -151,17 +154,17 @@ def run_score(inputs: Inputs, judgement: VerdictPolicy, view: ScoreView) -> Exit
     refusals: list[Refusal] = []
     asks, interrupted = inputs.asks_judges, False
     with _open_output(view.output) as stream:
-        sink = _build_sink(view, stream, tally, judgement, asks=asks)
+        sink = _build_sink(view, stream, tally, policy, asks=asks)
         if asks and view.fills_terminal:
-            say(f"asking {inputs.settings.judge_model}; a line follows for each trace")
+            say(f"asking {inputs.settings.judge_model}; one line per trace follows")
         try:
             _add_all(score_records(inputs, repeats=view.repeats), tally, refusals, sink, view, asks=asks)
         except KeyboardInterrupt:
             interrupted = True
-            say(f"ended by ctrl-C; {plural(tally.verdicts.total(), 'trace')} had been scored")
+            say(f"ended by Ctrl-C; {pluralize(tally.verdicts.total(), 'trace')} had been scored")
         sink.close()
-    _tell(inputs, tally, refusals, judgement, view)
-    return ExitCode.INTERRUPTED if interrupted else judgement.code(tally)
+    _print_summary(inputs, tally, refusals, policy, view)
+    return ExitCode.INTERRUPTED if interrupted else policy.choose_code(tally)
 
 
 def _add_all(
@@ -180,12 +183,12 @@ def _add_all(
         tally.add(result)
         if view.shows(result):
             sink.add(result)
-        if isinstance(result, Refusal) and len(refusals) < REFUSALS_TOLD:
+        if isinstance(result, Refusal) and len(refusals) < MAX_LISTED_REFUSALS:
             refusals.append(result)
 
 
 def _check_output(output: Path | None, inputs: Inputs) -> None:
-    """A usage error for an output that is an input, or has no folder: better now than when all is scored."""
+    """Raise a usage error if the output is an input or its folder is missing, before anything is scored."""
     if output is None:
         return
     if any(file.exists() and output.exists() and file.samefile(output) for file in inputs.files):
@@ -209,7 +212,7 @@ def _open_output(output: Path | None) -> Generator[BinaryIO]:
         yield stream
 
 
-def _build_sink(view: ScoreView, stream: BinaryIO, tally: Tally, judgement: VerdictPolicy, *, asks: bool) -> Sink:
+def _build_sink(view: ScoreView, stream: BinaryIO, tally: Tally, policy: VerdictPolicy, *, asks: bool) -> Sink:
     from service.cli.rendering.github import GitHub
     from service.cli.rendering.junit import JUnit
     from service.cli.rendering.streams import JsonLines, JsonReports
@@ -220,26 +223,29 @@ def _build_sink(view: ScoreView, stream: BinaryIO, tally: Tally, judgement: Verd
     if view.form == "ndjson":
         return JsonLines(stream)
     if view.form == "junit":
-        return JUnit(stream, strict=judgement.strict)
+        return JUnit(stream, strict=policy.strict)
     if view.form == "github":
-        return GitHub(None if view.output is None else stream, tally, strict=judgement.strict)
+        return GitHub(None if view.output is None else stream, tally, strict=policy.strict)
     lookahead = 1 if asks and view.fills_terminal else LOOKAHEAD
     return ResultTable(stream, tally, verbose=view.verbose, lookahead=lookahead)
 
 
-def _tell(inputs: Inputs, tally: Tally, refusals: list[Refusal], judgement: VerdictPolicy, view: ScoreView) -> None:
-    inputs.tell_guesses()
+def _print_summary(
+    inputs: Inputs, tally: Tally, refusals: list[Refusal], policy: VerdictPolicy, view: ScoreView
+) -> None:
+    inputs.print_guesses()
     if view.form != "table" or view.output is not None:
-        say("; ".join(tally.lines()))
-    _tell_refusals(refusals, tally)
-    if tally.silent is not None:
-        say(f"error: the judge {inputs.settings.judge_model} answered nothing: {NO_JUDGE[tally.silent]}")
-    reached = judgement.reaches(tally)
+        say("; ".join(tally.list_lines()))
+    _print_refusals(refusals, tally)
+    if tally.absent_judge_cause is not None:
+        reason = ABSENT_JUDGE_REASONS[tally.absent_judge_cause]
+        say(f"error: the judge {inputs.settings.judge_model} answered nothing: {reason}")
+    reached = policy.reaches(tally)
     if reached is not True:
-        say(f"the mean score is {'below' if reached is False else 'not for certain'} {judgement.fail_under}")
+        say(f"the mean score is {'below' if reached is False else 'not certain to reach'} {policy.fail_under}")
 
 
-def _tell_refusals(refusals: list[Refusal], tally: Tally) -> None:
-    tell_refusals(refusals, "error")
+def _print_refusals(refusals: list[Refusal], tally: Tally) -> None:
+    print_refusals(refusals, "error")
     if tally.refused > len(refusals):
-        say(f"... and {plural(tally.refused - len(refusals), 'more record')}")
+        say(f"... and {pluralize(tally.refused - len(refusals), 'more record')}")

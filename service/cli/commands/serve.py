@@ -1,4 +1,4 @@
-"""`callgrade serve`: the HTTP API with its pages, and a worker beside it."""
+"""`callgrade serve`: serve the HTTP API and the pages, with a worker process beside it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def serve(
     port: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, max=65_535, help="Port; 0 takes any free one. [default: CALLGRADE_PORT or 8000]"
+            metavar="N", min=0, max=65_535, help="Port; 0 picks a free one. [default: CALLGRADE_PORT or 8000]"
         ),
     ] = None,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error", "critical"] | None,
-        typer.Option(help="Least severe log record written. [default: CALLGRADE_LOG_LEVEL or info]"),
+        typer.Option(help="Log this level and above. [default: CALLGRADE_LOG_LEVEL or info]"),
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Processes that serve.")] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Number of server processes.")] = 1,
 ) -> int:
     """Serve the HTTP API and the pages. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
     return run_serve(host=host, port=port, log_level=log_level, workers=workers)
@@ -41,23 +41,23 @@ def run_serve(
     workers: int = 1,
     browser: bool = False,
 ) -> ExitCode:
-    """Serve until told to stop, with the pages in a browser where that is wanted.
+    """Serve until a signal stops it; `browser` opens the pages.
 
-    What is not given comes from the settings; SettingsError where one cannot be used.
+    Arguments that are None come from the settings; SettingsError if one cannot be used.
     """
     from service.api.app import create_app
-    from service.api.fairness.connections import allow_files
-    from service.cli.serving.ending import EndNotice
+    from service.api.fairness.connections import raise_file_limit
+    from service.cli.serving.ending import StopSignal
     from service.cli.serving.server import (
         LOG,
+        bind_listener,
         build_page_url,
-        listener_at,
         log_address,
         make_first_key,
         serve_on,
         show_pages,
     )
-    from service.cli.serving.supervise import worker_beside
+    from service.cli.serving.supervise import supervised_worker
     from service.jobs.job_queue import prepare
     from service.logs.lines import configure, log_warnings
     from service.own_files import note_own_files
@@ -70,26 +70,26 @@ def run_serve(
     level = (log_level or read.log_level).upper()
     settings = replace(read, log_level=level, host=host or read.host)
     configure(level)
-    allow_files()
+    raise_file_limit()
     database = prepare_database(settings)
     prepare(database)
     make_first_key(settings, Keys(database))
     engine = build_engine(settings, database)
-    # Here, also for workers: what cannot be used is told before anything listens.
+    # Built here even when other processes serve, so that errors appear before anything listens.
     token = make_local_token()
-    app = add_pages(create_app(settings, engine=engine, database=database, apart=ScoringProcess()), token=token)
+    app = add_pages(create_app(settings, engine=engine, database=database, large_scorer=ScoringProcess()), token=token)
     log_warnings(engine.list_warnings())
     note_own_files(settings, database)
-    with listener_at(settings.host, read.port if port is None else port) as listener:
-        notice = EndNotice()
-        notice.listen()
+    with bind_listener(settings.host, read.port if port is None else port) as listener:
+        stop_signal = StopSignal()
+        stop_signal.listen()
         log_address(listener, workers)
         show_pages(build_page_url(listener, "" if Keys(database).any_key() else token), browser=browser)
         try:
-            with worker_beside(
-                log_level=level, grace=settings.graceful_seconds, wanted=settings.worker, stopping=app.state.stopping
+            with supervised_worker(
+                log_level=level, grace=settings.graceful_seconds, enabled=settings.worker, stopping=app.state.stopping
             ):
-                serve_on(app, settings, listener, notice, workers=workers, token=token)
+                serve_on(app, settings, listener, stop_signal, workers=workers, token=token)
         except KeyboardInterrupt:
             LOG.info("stopped")
     return ExitCode.PASSED

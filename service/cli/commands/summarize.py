@@ -1,4 +1,4 @@
-"""`callgrade summarize`: many reports in one, and whether what is asserted of them holds."""
+"""`callgrade summarize`: sum up reports, and check assertions about them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.options import Reports as Files
-from service.cli.rendering.console import console, say
+from service.cli.options import ReportsArgument
+from service.cli.rendering.console import build_console, say
 from service.errors import InputError, Problem, SettingsError
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from service.core.report import Report
     from service.reporting.assertions import Conditions
     from service.reporting.summary import Summary
+    from service.reporting.summary.composition import Targets
     from service.reporting.summary.gate import Gate
     from service.reporting.summary.labelled import ReportLabel
-    from service.reporting.summary.makeup import Targets
 
 T = TypeVar("T")
 
@@ -34,16 +34,16 @@ SummaryFormat = Literal["table", "json", "markdown", "junit"]
 
 @command(40)
 def summarize(
-    files: Files,
+    files: ReportsArgument,
     assertions: Annotated[
         list[str] | None,
-        typer.Option("--assert", "-a", metavar="TEXT", help="What must hold, such as 'pass_rate >= 0.95'; repeatable."),
+        typer.Option("--assert", "-a", metavar="TEXT", help="Assertion such as 'pass_rate >= 0.95'; repeatable."),
     ] = None,
     gate: Annotated[
-        Path | None, typer.Option("--gate", metavar="FILE", help="YAML or JSON with a list `assertions`.")
+        Path | None, typer.Option("--gate", metavar="FILE", help="YAML or JSON file with a list `assertions`.")
     ] = None,
     targets: Annotated[
-        Path | None, typer.Option("--targets", metavar="FILE", help="What the set should be made of; YAML or JSON.")
+        Path | None, typer.Option("--targets", metavar="FILE", help="Target composition of the set; YAML or JSON.")
     ] = None,
     by: Annotated[
         list[str] | None,
@@ -52,38 +52,37 @@ def summarize(
     pass_k: Annotated[
         list[int] | None,
         typer.Option(
-            "--pass-k", metavar="K", min=1, help="k of pass^k over the tag `task`; repeatable. [default: all]"
+            "--pass-k", metavar="K", min=1, help="k for pass^k over the tag `task`; repeatable. [default: all]"
         ),
     ] = None,
     rubric: Annotated[
         str | None,
         typer.Option(
-            "--rubric", "-r", metavar="ID|FILE", help="Rubric that declares families of tools. [default: the reports']"
+            "--rubric", "-r", metavar="ID|FILE", help="Rubric that declares tool families. [default: the reports' own]"
         ),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
-            "--labels", metavar="FILE", help="JSON Lines of labels by trace_id and criterion; they correct rates."
+            "--labels", metavar="FILE", help="Labels by trace_id and criterion, as JSON Lines, to correct the rates."
         ),
     ] = None,
     output_format: Annotated[
-        Literal["table", "json", "markdown", "junit"], typer.Option("--format", "-f", help="How it is written.")
+        Literal["table", "json", "markdown", "junit"], typer.Option("--format", "-f", help="Output format.")
     ] = "table",
 ) -> int:
-    """Sum up reports: rates with intervals, each tool, pass^k, the set's make-up; and gate on them.
+    """Sum up reports: rates with intervals, figures per tool, pass^k and the composition of the set. Optionally gate on them.
 
-    Reports are what `callgrade score --format ndjson` writes. Exit code 2 where an assertion does not hold or no case
-    measured it, with the step that broke; 3 where that depends on what is open; 4 for an assertion that cannot be read or an
-    unknown metric.
+    Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
+    step that broke is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
-    asked = SummaryChoices(assertions or (), gate, targets, by, pass_k or (), rubric, labels)
-    return run_summarize(files, asked, output_format=output_format)
+    choices = SummaryChoices(assertions or (), gate, targets, by, pass_k or (), rubric, labels)
+    return run_summarize(files, choices, output_format=output_format)
 
 
 @dataclass(frozen=True)
 class SummaryChoices:
-    """What the command line says of a summary."""
+    """The command's options."""
 
     assertions: Sequence[str] = ()
     gate: Path | None = None
@@ -94,23 +93,25 @@ class SummaryChoices:
     labels: Path | None = None
 
 
-def run_summarize(files: Sequence[Path], asked: SummaryChoices, *, output_format: SummaryFormat = "table") -> ExitCode:
-    """Sum up, write it, and fail where an assertion does."""
-    from service.cli.reports import Reports
+def run_summarize(
+    files: Sequence[Path], choices: SummaryChoices, *, output_format: SummaryFormat = "table"
+) -> ExitCode:
+    """Sum up the reports, write the summary, and return a failing exit code if an assertion fails."""
+    from service.cli.reports import ReportFiles
     from service.reporting.summaries import summarize_reports
     from service.reporting.summary import SummaryOptions
 
-    assertions = _read_assertions(asked)
-    wishes = SummaryOptions(targets=_read_targets(asked.targets), by=asked.by, pass_k=asked.pass_k)
+    assertions = _read_assertions(choices)
+    options = SummaryOptions(targets=_read_targets(choices.targets), by=choices.by, pass_k=choices.pass_k)
     if output_format == "junit" and assertions is None:
-        raise SettingsError.at("--format", "junit tells of assertions, and none is made; give --assert or --gate")
-    reports = Reports(files).load()
-    wishes = replace(wishes, families=_read_families(asked.rubric, reports.read))
-    labels = _read_labels(asked.labels)
-    summary = _call_with_settings_error(lambda: summarize_reports(reports.read, wishes, assertions, labels))
+        raise SettingsError.at("--format", "junit lists assertions, and there are none; add --assert or --gate")
+    reports = ReportFiles(files).load()
+    options = replace(options, families=_read_families(choices.rubric, reports.reports))
+    labels = _read_labels(choices.labels)
+    summary = _call_with_settings_error(lambda: summarize_reports(reports.reports, options, assertions, labels))
     _write(summary, output_format)
     if summary.gate is not None:
-        _tell_gate(summary.gate)
+        _print_gate(summary.gate)
     if reports.refused:
         return ExitCode.DATA
     if summary.gate is None or summary.gate.passed:
@@ -118,17 +119,17 @@ def run_summarize(files: Sequence[Path], asked: SummaryChoices, *, output_format
     return ExitCode.UNDECIDED if summary.gate.undecided else ExitCode.FAILED
 
 
-def _read_assertions(asked: SummaryChoices) -> tuple[str | Conditions, ...] | None:
+def _read_assertions(choices: SummaryChoices) -> tuple[str | Conditions, ...] | None:
     from service.reporting.summaries import read_gate
 
-    if not asked.assertions and asked.gate is None:
+    if not choices.assertions and choices.gate is None:
         return None
-    gate = () if asked.gate is None else _read_document(asked.gate, "--gate", read_gate)
-    return (*gate, *asked.assertions)
+    gate = () if choices.gate is None else _read_document(choices.gate, "--gate", read_gate)
+    return (*gate, *choices.assertions)
 
 
 def _read_labels(path: Path | None) -> tuple[ReportLabel, ...]:
-    """The labels of a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
+    """Read labels from a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
     from service.reading.trace_files import BadRecord, scan_records
     from service.reporting.summaries import read_label
     from service.wiring import build_limits
@@ -149,7 +150,7 @@ def _read_labels(path: Path | None) -> tuple[ReportLabel, ...]:
 
 def _read_targets(path: Path | None) -> Targets:
     from service.reporting.summaries import read_targets
-    from service.reporting.summary.makeup import Targets
+    from service.reporting.summary.composition import Targets
 
     return Targets() if path is None else _read_document(path, "--targets", read_targets)
 
@@ -163,7 +164,7 @@ def _read_document(path: Path, option: str, read: Callable[[JsonValue], T]) -> T
 
 
 def _call_with_settings_error(make: Callable[[], T], before: str = "") -> T:
-    """What `make` gives; what is wrong with it lies with the command, not with the data."""
+    """Call `make`; its InputError becomes a SettingsError, because the command line is at fault, not the data."""
     try:
         return make()
     except InputError as error:
@@ -172,13 +173,13 @@ def _call_with_settings_error(make: Callable[[], T], before: str = "") -> T:
 
 def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
     from service.cli.inputs import find_rubric
-    from service.reporting.summaries import find_families, make_families_finder
+    from service.reporting.summaries import build_family_finder, find_families
     from service.wiring import build_engine
 
     registry = build_engine(read_settings()).registry
     if rubric is not None:
         return dict(find_rubric(registry, rubric).families)
-    return dict(find_families(reports, make_families_finder(registry.find)))
+    return dict(find_families(reports, build_family_finder(registry.find)))
 
 
 def _write(summary: Summary, output_format: SummaryFormat) -> None:
@@ -195,11 +196,11 @@ def _write(summary: Summary, output_format: SummaryFormat) -> None:
     elif output_format == "junit" and summary.gate is not None:
         sys.stdout.write(render_junit(summary.gate))
     else:
-        show(console(), build_summary_sections(summary))
+        show(build_console(), build_summary_sections(summary))
 
 
-def _tell_gate(gate: Gate) -> None:
-    """What failed, on standard error, whatever standard output holds."""
+def _print_gate(gate: Gate) -> None:
+    """Print the assertions that did not pass on standard error, whatever goes to standard output."""
     for one in gate.results:
         if one.status in ("failed", "undecided", "error", "warned"):
             broke = f"; the step that broke: {one.broke_at}" if one.broke_at else ""

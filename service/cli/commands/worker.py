@@ -1,4 +1,4 @@
-"""`callgrade worker`: works on batches until told to stop."""
+"""`callgrade worker`: work on batches until told to stop."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 
-NICE = 5
-"""How far a worker stands back for the process that it runs beside: whoever waits for an answer goes first."""
+NICE_INCREMENT = 5
+"""The nice value of a worker beside a server: requests, which somebody is waiting for, go first."""
 
 
 @command(70)
 def worker(
     log_level: Annotated[
         Literal["debug", "info", "warning", "error", "critical"] | None,
-        typer.Option(help="Least severe log record written. [default: CALLGRADE_LOG_LEVEL or info]"),
+        typer.Option(help="Log this level and above. [default: CALLGRADE_LOG_LEVEL or info]"),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=256, help="Cores for what code makes of items. [default: all of them]"),
+        typer.Option(metavar="N", min=1, max=256, help="Number of cores for scoring by code. [default: all]"),
     ] = None,
     *,
-    beside: Annotated[bool, typer.Option("--beside", hidden=True, help="End with standard input.")] = False,
+    beside: Annotated[bool, typer.Option("--beside", hidden=True, help="End when standard input ends.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Only tell whether a worker of this machine is alive: 0 if so, 2 if not.")
+        bool,
+        typer.Option("--check", help="Only check whether a worker on this machine is alive: exit 0 if so, else 2."),
     ] = False,
 ) -> int:
-    """Work on batches, until told to stop. On PostgreSQL any number of workers share the work; SQLite takes one."""
+    """Work on batches until told to stop. With PostgreSQL any number of workers share the work; SQLite allows one."""
     if check:
         from service.cli.serving.alive import check_worker
 
@@ -40,10 +41,10 @@ def worker(
 
 
 def run_worker(*, log_level: str | None = None, workers: int | None = None, beside: bool = False) -> ExitCode:
-    """Work until told to stop; SettingsError where a setting cannot be used.
+    """Work until told to stop; SettingsError if a setting cannot be used.
 
-    `workers`: cores for what code makes of items; None: all.
-    `beside`: the end of standard input says so too, for it is the end of the process that started this one.
+    `workers`: number of cores for scoring by code; None means all.
+    `beside`: also stop when standard input ends, because then the process that started this one has ended.
     """
     import asyncio
 
@@ -57,13 +58,13 @@ def run_worker(*, log_level: str | None = None, workers: int | None = None, besi
     settings = read_settings()
     configure((log_level or settings.log_level).upper())
     if beside:
-        os.nice(NICE)
+        os.nice(NICE_INCREMENT)
     database = prepare_database(settings)
     try:
         job_queue.prepare(database)
-        if not beside:  # the process that this one is beside has done it
+        if not beside:  # else the parent process has done it
             note_own_files(settings, database)
-        heap.own()
+        heap.claim_process()
         pool = build_pool(settings, workers or count_cores())
         asyncio.run(work(settings, database, beside=beside, pool=pool))
     finally:

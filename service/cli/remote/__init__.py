@@ -1,1 +1,1 @@
-"""What the commands on a running service share."""
+"""Shared by the commands that talk to a running service."""

@@ -1,4 +1,4 @@
-"""Fetching the results or errors of a batch, and going on where a connection broke or an earlier fetch stopped."""
+"""Fetch the results or errors of a batch, resuming where a connection broke or an earlier fetch stopped."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from typing import BinaryIO, cast
 import typer
 
 from service.cli.exits import ExitCode
-from service.cli.remote.progress import Progression, explain_pause, require_judge
+from service.cli.remote.progress import JobProgress, explain_pause, require_judge
 from service.cli.remote.service import Service
-from service.cli.rendering.console import plural, say
+from service.cli.rendering.console import pluralize, say
 from service.client.blocking import BatchClient
 from service.client.outcome_lines import Kind
-from service.client.watching import PATIENCE
+from service.client.watch import PATIENCE_S
 from service.errors import CallgradeError
 from service.store.jobs.batches import Batch
 
-SHORTEST, LONGEST = 0.1, 10.0
-"""Seconds before a broken connection is made again, at first and at most."""
+MIN_RETRY_DELAY_S, MAX_RETRY_DELAY_S = 0.1, 10.0
+"""The first and the longest delay before retrying a broken connection, in seconds."""
 
-NEXT = 1.0
-"""Seconds between two looks for more."""
+POLL_DELAY_S = 1.0
+"""Seconds between two polls for more lines."""
 
 
 def fetch(
     service: Service, batch_id: str, kind: Kind, *, output: Path | None, offset: int | None, wait: bool
 ) -> ExitCode:
-    """Fetches results or errors, as lines of JSON in the order of the items."""
+    """Fetch results or errors, as JSON Lines in the order of the items."""
     if output is not None and offset is not None:
-        raise typer.BadParameter("a file goes on where it was left by itself", param_hint="--offset")
+        raise typer.BadParameter("not with --output, which continues where it stopped", param_hint="--offset")
     with service.batches() as client:
-        fetching = Fetch(client, batch_id, kind)
+        fetcher = Fetcher(client, batch_id, kind)
         if output is None:
-            fetched = fetching.run(_print_lines, offset=offset or 0, wait=wait)
-            if not fetched.complete:
-                say(f"{_front(fetched)}; --offset {fetched.offset} goes on from there")
+            progress = fetcher.run(_print_lines, offset=offset or 0, wait=wait)
+            if not progress.complete:
+                say(f"{_explain_gap(progress)}; continue with --offset {progress.offset}")
             return ExitCode.PASSED
-        return _fetch_to(output, fetching, batch_id, kind, wait=wait)
+        return _fetch_to(output, fetcher, batch_id, kind, wait=wait)
 
 
-def _fetch_to(output: Path, fetching: Fetch, batch_id: str, kind: Kind, *, wait: bool) -> ExitCode:
-    with open_part(output, batch_id, kind) as (path, file, offset):
-        fetched = fetching.run(file.write, offset=offset, wait=wait)
+def _fetch_to(output: Path, fetcher: Fetcher, batch_id: str, kind: Kind, *, wait: bool) -> ExitCode:
+    with open_partial_file(output, batch_id, kind) as (path, file, offset):
+        progress = fetcher.run(file.write, offset=offset, wait=wait)
         file.flush()
-        if fetched.complete:
+        if progress.complete:
             path.replace(output)
             return ExitCode.PASSED
-    say(f"{_front(fetched)}; they are in {path}, and the same command goes on from there")
+    say(f"{_explain_gap(progress)}; they are in {path}; run the same command again to continue")
     return ExitCode.FAILED
 
 
-def _front(fetched: FetchProgress) -> str:
-    """Why not all is there."""
-    if fetched.batch is not None:
-        return f"{explain_pause(fetched.batch)}; {fetched.offset} items are behind it"
-    return f"the batch has not ended; the first {plural(fetched.offset, 'item')} are done"
+def _explain_gap(progress: FetchProgress) -> str:
+    """Explain why lines are missing."""
+    if progress.batch is not None:
+        return f"{explain_pause(progress.batch)}; the first {pluralize(progress.offset, 'item')} are done"
+    return f"the batch has not ended; the first {pluralize(progress.offset, 'item')} are done"
 
 
 def _print_lines(lines: bytes) -> None:
@@ -71,17 +71,17 @@ def _print_lines(lines: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FetchProgress:
-    """How far a fetch came."""
+    """How far a fetch got."""
 
     offset: int
-    """Where to go on."""
+    """Where to continue."""
     complete: bool
-    """Whether nothing comes after it, now or later."""
+    """Whether all lines are there and no more will come."""
     batch: Batch | None = None
-    """The batch, as far as it was looked at."""
+    """The batch, if its state was read."""
 
 
-class Fetch:
+class Fetcher:
     """Fetches the lines of one batch."""
 
     def __init__(
@@ -90,10 +90,10 @@ class Fetch:
         batch_id: str,
         kind: Kind,
         *,
-        patience: float = PATIENCE,
+        patience: float = PATIENCE_S,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        """`patience`: seconds for which a service that cannot be reached is tried."""
+        """`patience`: seconds for which to retry a service that cannot be reached."""
         self._client = client
         self._batch_id = batch_id
         self._kind: Kind = kind
@@ -101,73 +101,72 @@ class Fetch:
         self._sleep = sleep
 
     def run(self, write: Callable[[bytes], object], *, offset: int = 0, wait: bool = False) -> FetchProgress:
-        """Writes whole lines from an offset on. `wait`: until the batch has ended, or is paused for its budget.
+        """Write whole lines, starting at an offset. `wait`: continue until the batch ends or its budget pauses it.
 
-        UnreachableError where nobody listens at first, and after `patience` seconds without an answer.
+        UnreachableError if nothing listens at the start, or after `patience` seconds without an answer.
         """
-        begun, pause = time.monotonic(), SHORTEST
+        start, pause = time.monotonic(), MIN_RETRY_DELAY_S
         answered_at: float | None = None
-        with Progression("waiting") as progression:
+        with JobProgress("waiting") as progress_view:
             while True:
                 try:
-                    offset, complete = self._part(write, offset)
-                    answered_at, pause = time.monotonic(), NEXT
+                    offset, complete = self._fetch_part(write, offset)
+                    answered_at, pause = time.monotonic(), POLL_DELAY_S
                     if complete or not wait:
                         return FetchProgress(offset, complete)
-                    batch = self._look(offset)
+                    batch = self._find_batch(offset)
                     if batch.status == "paused_budget":
                         return FetchProgress(offset, complete, batch)
                     require_judge(batch)
-                    progression.show(batch)
-                except _Broken as broken:
-                    offset = broken.offset
-                    was_there = answered_at is not None or getattr(broken.error, "begun", True)
-                    waited = time.monotonic() - (answered_at or begun)
-                    if not (broken.error.retryable and was_there) or waited > self._patience:
-                        raise broken.error from None
-                    if pause in (SHORTEST, NEXT):
-                        progression.tell(f"{broken.error}; it is tried again")
+                    progress_view.show(batch)
+                except _FetchError as failure:
+                    offset = failure.offset
+                    was_there = answered_at is not None or getattr(failure.error, "connected", True)
+                    waited = time.monotonic() - (answered_at or start)
+                    if not (failure.error.retryable and was_there) or waited > self._patience:
+                        raise failure.error from None
+                    if pause in (MIN_RETRY_DELAY_S, POLL_DELAY_S):
+                        progress_view.print_line(f"{failure.error}; trying again")
                 self._sleep(pause)
-                pause = min(LONGEST, pause * 2)
+                pause = min(MAX_RETRY_DELAY_S, pause * 2)
 
-    def _part(self, write: Callable[[bytes], object], offset: int) -> tuple[int, bool]:
+    def _fetch_part(self, write: Callable[[bytes], object], offset: int) -> tuple[int, bool]:
         last = b""
         try:
-            with self._client.outcomes(self._batch_id, self._kind, offset=offset) as found:
-                for part in found.parts:
+            with self._client.outcomes(self._batch_id, self._kind, offset=offset) as outcomes:
+                for part in outcomes.parts:
                     write(part)
                     last = part
         except CallgradeError as error:
-            raise _Broken(_after(last, offset), error) from None
+            raise _FetchError(_find_next_offset(last, offset), error) from None
         else:
-            return found.next_offset, found.complete
+            return outcomes.next_offset, outcomes.complete
 
-    def _look(self, offset: int) -> Batch:
+    def _find_batch(self, offset: int) -> Batch:
         try:
             return self._client.find(self._batch_id)
         except CallgradeError as error:
-            raise _Broken(offset, error) from None
+            raise _FetchError(offset, error) from None
 
 
-class _Broken(Exception):  # noqa: N818 (it goes no further than this module)
+class _FetchError(Exception):
     def __init__(self, offset: int, error: CallgradeError) -> None:
         self.offset = offset
         self.error = error
 
 
-def _after(lines: bytes, offset: int) -> int:
-    """The offset after the last of some lines; `offset` where there is none."""
+def _find_next_offset(lines: bytes, offset: int) -> int:
+    """Return the offset after the last line; `offset` if there are no lines."""
     if not lines:
         return offset
     return cast("int", json.loads(lines.splitlines()[-1])["index"]) + 1
 
 
 @contextmanager
-def open_part(output: Path, batch_id: str, kind: Kind) -> Generator[tuple[Path, BinaryIO, int]]:
-    """The file beside `output` that takes lines until all are there, and the offset at which it goes on.
+def open_partial_file(output: Path, batch_id: str, kind: Kind) -> Generator[tuple[Path, BinaryIO, int]]:
+    """Open the file beside `output` that collects lines until all are there; yield it with the offset to continue at.
 
-    What an earlier fetch of the same has left is kept, but for a line without its end. A usage error where it cannot be
-    written.
+    Keeps what an earlier fetch wrote, except an incomplete last line. A usage error if the file cannot be written.
     """
     path = output.with_name(f"{output.name}.{batch_id}.{kind}.part")
     try:
@@ -180,11 +179,11 @@ def open_part(output: Path, batch_id: str, kind: Kind) -> Generator[tuple[Path, 
 def _find_resume_offset(file: BinaryIO) -> int:
     file.seek(0)
     end, last = 0, b""
-    for line in _drop_broken(file):
+    for line in _drop_incomplete(file):
         end, last = end + len(line), line
     file.truncate(end)
-    return _after(last, 0)
+    return _find_next_offset(last, 0)
 
 
-def _drop_broken(lines: Iterable[bytes]) -> Iterable[bytes]:
+def _drop_incomplete(lines: Iterable[bytes]) -> Iterable[bytes]:
     return (line for line in lines if line.endswith(b"\n"))

@@ -1,12 +1,12 @@
-"""How a job gets on, for a person who waits: a bar on a terminal, and a line for what is worth one anywhere."""
+"""Show the progress of a job to a person who waits: a bar on a terminal, and lines for notable events everywhere."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from service.cli.exits import NO_JUDGE
-from service.cli.rendering.console import error_console, plural, say
+from service.cli.exits import ABSENT_JUDGE_REASONS
+from service.cli.rendering.console import build_error_console, pluralize, say
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.reporting.escaping import escape_unprintable
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from service.client.calls import AnyJob
 
 
-class Progression:
-    """Shows one job after the other look at it, on standard error."""
+class JobProgress:
+    """Shows successive states of one job on standard error."""
 
     def __init__(self, verb: str, *, lines: bool = False) -> None:
-        """`verb`: what is going on. `lines`: whether every tenth is a line where there is no terminal."""
+        """`verb`: what the job is doing. `lines`: without a terminal, print a line at every tenth of the items."""
         self._verb = verb
         self._lines = lines
         self._bar: Progress | None = None
         self._task: TaskID | None = None
-        self._told: tuple[str, str | None] = ("in_progress", None)
+        self._last_state: tuple[str, str | None] = ("in_progress", None)
         self._tenths = 0
 
-    def __enter__(self) -> Progression:
+    def __enter__(self) -> JobProgress:
         if sys.stderr.isatty():
-            self._bar = _bar()
+            self._bar = _build_bar()
             self._bar.start()
         return self
 
@@ -41,89 +41,89 @@ class Progression:
             self._bar.stop()
 
     def show(self, job: AnyJob) -> None:
-        """Shows how far it is."""
-        self._tell_state(job)
+        """Show the job's current state."""
+        self._print_state(job)
         done, total = count_done(job), job.request_counts.total
         if self._bar is not None:
             if self._task is None:
                 self._task = self._bar.add_task(self._verb, total=total, more="")
-            self._bar.update(self._task, completed=done, total=total, more=_more(job))
+            self._bar.update(self._task, completed=done, total=total, more=_render_details(job))
         elif self._lines and done * 10 // max(1, total) > self._tenths:
             self._tenths = done * 10 // max(1, total)
-            say(f"{done} of {plural(total, 'item')} done{_more(job)}")
+            say(f"{done} of {pluralize(total, 'item')} done{_render_details(job)}")
 
-    def tell(self, text: str) -> None:
-        """A line, above the bar where there is one."""
+    def print_line(self, text: str) -> None:
+        """Print a line, above the bar if there is one."""
         if self._bar is None:
             say(text)
         else:
             self._bar.console.print(escape_unprintable(text), soft_wrap=True)
 
-    def _tell_state(self, job: AnyJob) -> None:
+    def _print_state(self, job: AnyJob) -> None:
         state = (job.status, job.reason)
-        if state == self._told or job.status in ENDED:
+        if state == self._last_state or job.status in ENDED:
             return
-        before, self._told = self._told[0], state
+        before, self._last_state = self._last_state[0], state
         if job.status.startswith("paused"):
-            self.tell(explain_pause(job))
+            self.print_line(explain_pause(job))
         elif job.status == "cancelling":
-            self.tell("it is being cancelled: what is under way is finished")
+            self.print_line("cancelling: items under way will finish")
         elif job.status == "finalizing" and job.id.startswith(STEMS["calibration"]):
-            self.tell("all is judged, and is being fitted")
+            self.print_line("all items are judged; fitting")
         elif before.startswith("paused"):
-            self.tell("it goes on")
+            self.print_line("resumed")
 
 
 def count_done(job: AnyJob) -> int:
-    """The items that have an outcome."""
+    """Count the items that have an outcome."""
     return job.request_counts.completed + job.request_counts.failed
 
 
 def has_asked_all(job: AnyJob) -> bool:
-    """Whether it has asked as many questions as it may: more money would not help it."""
+    """Whether the job has used up its questions, so that a larger budget would not help."""
     return job.max_questions is not None and job.questions >= job.max_questions
 
 
 def explain_pause(job: AnyJob) -> str:
-    """Why a job is paused, and when it goes on."""
-    when = f"; tried again at {_clock(job.resume_at)}" if job.resume_at else ""
+    """Explain why a job is paused, and when it resumes."""
+    when = f"; tried again at {_render_time(job.resume_at)}" if job.resume_at else ""
     return f"paused: {job.reason or job.status}{when}"
 
 
 def require_judge(job: AnyJob) -> None:
-    """JudgeDownError where a job waits for a judge that is not there: somebody must set it up otherwise first.
+    """Raise JudgeDownError if a job waits for a judge that is missing until somebody changes the configuration.
 
-    An address at which nobody answers may be that of a provider that starts again; so it counts where nothing was answered.
+    An unreachable address may be that of a provider that is restarting, so it counts only if no item is done yet.
     """
     pause = read_pause(job.reason) if job.status == "paused_provider" else None
     if pause is None or (pause.cause == "unreachable" and count_done(job)):
         return
-    again = f"{job.id} waits, and goes on when that is right"
-    raise JudgeDownError(f"the judge {pause.model} answers nothing: {NO_JUDGE[pause.cause]}; {again}", pause.cause)
+    problem = f"the judge {pause.model} answers nothing: {ABSENT_JUDGE_REASONS[pause.cause]}"
+    raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
 
 
-def _clock(time: str) -> str:
+def _render_time(time: str) -> str:
     return f"{time.partition('T')[2].removesuffix('Z')} UTC"
 
 
-def _more(job: AnyJob) -> str:
-    """What is told beside the count."""
+def _render_details(job: AnyJob) -> str:
+    """Render what follows the count: failures, cost and state."""
     failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
     cost = f", ${job.cost_usd:.2f}" if job.cost_usd else ""
     state = f", {job.status.partition('_')[0]}" if job.status not in ("in_progress", "completed") else ""
     return failed + cost + state
 
 
-def _bar() -> Progress:
-    from rich import progress  # noqa: PLC0415 (a terminal alone needs it)
+def _build_bar() -> Progress:
+    from rich import progress  # noqa: PLC0415 (only a terminal needs it)
 
     columns = (
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeElapsedColumn(),
-        progress.TextColumn("and still"),
+        progress.TextColumn("remaining"),
         progress.TimeRemainingColumn(),
         progress.TextColumn("{task.fields[more]}"),
     )
-    return progress.Progress(*columns, console=error_console(), transient=True)
+    return progress.Progress(*columns, console=build_error_console(), transient=True)

@@ -1,4 +1,4 @@
-"""The service that batches and calibrations are submitted to, and what is told of its refusals."""
+"""Connect to the service that takes batches and calibrations, and turn its refusals into errors of the command."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ C = TypeVar("C", BatchClient, CalibrationClient)
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where it is, and the key for it."""
+    """The URL of a service, and the API key for it."""
 
     server: str
     key: str | None = None
 
     def batches(self) -> AbstractContextManager[BatchClient]:
-        """Its batches."""
+        """Open the client for batches."""
         return self._open(lambda client: client.batches)
 
     def calibrations(self) -> AbstractContextManager[CalibrationClient]:
-        """Its calibrations."""
+        """Open the client for calibrations."""
         return self._open(lambda client: client.calibrations)
 
     def jobs(
         self, context: typer.Context
     ) -> AbstractContextManager[BatchClient] | AbstractContextManager[CalibrationClient]:
-        """Those that the group of the command of a context is about."""
+        """Open the client for the kind of job that the command's group is about."""
         group = context.parent.info_name if context.parent else None
         return self.calibrations() if group == "calibrate" else self.batches()
 
     @contextmanager
     def _open(self, part: Callable[[Client], C]) -> Generator[C]:
-        """A part of a client; what goes wrong with it within the block is told as an error of the command's."""
+        """Open a part of a client; its errors within the block become errors of the command."""
         parts = urlsplit(self.server)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
             raise typer.BadParameter("expected a URL such as http://127.0.0.1:8000", param_hint="--server")
         if self.key is not None and not (self.key.isascii() and self.key.isprintable()):
             raise typer.BadParameter("expected a key as `callgrade keys create` prints it", param_hint="--key")
-        client = Client(self.server, self.key, retries=ONCE)  # the commands tell of every attempt themselves
+        client = Client(self.server, self.key, retries=ONCE)  # the commands retry, and report each attempt
         try:
             yield part(client)
         except UnreachableError as error:
@@ -62,7 +62,7 @@ class Service:
 
 
 def build_error(problem: ProblemDetails, *, hint: str = "") -> CallgradeError:
-    """What is told of a problem, and which exit code it has: called wrongly, bad data, or a fault elsewhere."""
+    """Build the error for a problem response; its type decides the exit code: wrong usage, bad data, or a fault elsewhere."""
     if problem.status in {401, 403}:
         return SettingsError.at("--key", f"{problem.detail} (or CALLGRADE_API_KEY)")
     if problem.status in {404, 405, 409, 410}:

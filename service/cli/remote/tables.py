@@ -1,4 +1,4 @@
-"""Batches and calibrations as tables."""
+"""Show batches and calibrations as tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.remote.progress import count_done
-from service.cli.rendering.console import console, plural, reading_console
+from service.cli.rendering.console import build_console, build_reading_console, pluralize
 from service.client.calls import AnyJob
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
@@ -19,20 +19,20 @@ HEAD = ("id", "status", "done", "created", "name")
 
 
 def show_one(job: AnyJob) -> None:
-    """One job, a line for each thing to be said of it."""
+    """Print one job, a row per property."""
     table = Table.grid(padding=(0, 2, 0, 0))
     for name, value in _list_rows(job):
         table.add_row(Text(name, style="bold"), Text(escape_unprintable(value), overflow="fold"))
-    reading_console().print(table)
+    build_reading_console().print(table)
 
 
 def show_many(jobs: Sequence[AnyJob]) -> None:
-    """Several jobs, a line each, never broken: an id is for copying."""
+    """Print several jobs, a line each. Lines never wrap, so that ids can be copied."""
     rows = [HEAD, *map(_build_row, jobs)]
     widths = [max(len(row[n]) for row in rows) for n in range(len(HEAD))]
     for row in rows:
         line = "  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)])
-        console().print(Text(line.rstrip(), style="bold" if row is HEAD else ""), soft_wrap=True)
+        build_console().print(Text(line.rstrip(), style="bold" if row is HEAD else ""), soft_wrap=True)
 
 
 def _build_row(job: AnyJob) -> tuple[str, ...]:
@@ -41,42 +41,43 @@ def _build_row(job: AnyJob) -> tuple[str, ...]:
     done = (
         f"{count_done(job)}/{counts.total}{failed}"
         if counts.total or isinstance(job, Batch)
-        else plural(job.items, "item")
+        else pluralize(job.items, "item")
     )
     return job.id, job.status, done, _render_time(job.created_at)[:16], escape_unprintable(job.name) or "-"
 
 
 def render_quote(quote: Quote) -> str:
-    """What a batch would take, in words."""
-    asked = f"{plural(quote.questions, 'question')} for judges, {quote.cache_hits} of them answered by the cache"
+    """Render the questions and the price of a batch."""
+    questions = f"{pluralize(quote.questions, 'question')} for judges, {quote.cache_hits} of them in the cache"
     cost = "at an unknown price" if quote.cost_usd is None else f"for at most {_render_dollars(quote.cost_usd)}"
-    sampled = f" (by {quote.sampled} of them)" if quote.sampled < quote.items else ""
-    return f"{plural(quote.items, 'item')}: {asked}, {cost}{sampled}"
+    sampled = f" (estimated from {quote.sampled} of them)" if quote.sampled < quote.items else ""
+    return f"{pluralize(quote.items, 'item')}: {questions}, {cost}{sampled}"
 
 
 def render_end(job: AnyJob) -> str:
-    """What became of a job, in words."""
+    """Render how a job ended."""
     counts = job.request_counts
     done = "scored" if isinstance(job, Batch) else "judged"
-    counted = [f"{counts.completed} {done}"] if counts.total else []
-    never = counts.cancelled + counts.expired
-    counted += [f"{counts.failed} failed"] if counts.failed else []
-    counted += [f"{never} never run"] if never else []
-    what = plural(counts.total, "item") if isinstance(job, Batch) else plural(job.items, "labelled item")
+    parts = [f"{counts.completed} {done}"] if counts.total else []
+    never_run = counts.cancelled + counts.expired
+    parts += [f"{counts.failed} failed"] if counts.failed else []
+    parts += [f"{never_run} never run"] if never_run else []
+    what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
     cost = f", {_render_dollars(job.cost_usd)}" if job.cost_usd else ""
-    return f"{job.status}; {': '.join([what, ', '.join(counted)] if counted else [what])}{cost}"
+    return f"{job.status}; {': '.join([what, ', '.join(parts)] if parts else [what])}{cost}"
 
 
 def list_next_steps(job: AnyJob) -> Iterator[str]:
-    """What can be done with a job that has ended."""
+    """List what to do with a job that has ended."""
     if isinstance(job, Batch):
-        errors = ", batch errors what has none" if job.request_counts.completed < job.request_counts.total else ""
-        yield f"callgrade batch results {job.id} fetches the reports{errors}"
+        yield f"to fetch the reports: callgrade batch results {job.id}"
+        if job.request_counts.completed < job.request_counts.total:
+            yield f"to fetch why items have none: callgrade batch errors {job.id}"
         return
     if job.unanswered:
-        yield f"{plural(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
+        yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
     if job.status == "completed":
-        yield f"callgrade calibrate results {job.id} --out FOLDER fetches report and {plural(job.fits, 'fit')}"
+        yield f"to fetch the report and {pluralize(job.fits, 'fit')}: callgrade calibrate results {job.id} --out FOLDER"
 
 
 def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
@@ -85,9 +86,9 @@ def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
         yield "name", job.name
     yield "status", job.status
     if job.reason:
-        yield "because", job.reason
+        yield "reason", job.reason
     if job.resume_at:
-        yield "goes on", _render_time(job.resume_at)
+        yield "resumes at", _render_time(job.resume_at)
     yield from _list_batch_rows(job) if isinstance(job, Batch) else _list_calibration_rows(job)
     if job.questions or job.cost_usd or job.cache_hits:
         cap = f" of {_render_dollars(job.budget_usd)}" if job.budget_usd is not None else ""
@@ -109,12 +110,12 @@ def _list_batch_rows(batch: Batch) -> Iterator[tuple[str, str]]:
     if counts.cancelled or counts.expired:
         yield "never run", str(counts.cancelled + counts.expired)
     if counts.rejected:
-        yield "left out", plural(counts.rejected, "line")
+        yield "left out", pluralize(counts.rejected, "line")
 
 
 def _list_calibration_rows(job: Calibration) -> Iterator[tuple[str, str]]:
     counts = job.request_counts
-    yield "items", plural(job.items, "labelled item")
+    yield "items", pluralize(job.items, "labelled item")
     if counts.total:
         yield "answers", f"{count_done(job)} of {counts.total} done, {job.repeats} for each item, with {job.rubric}"
     if job.unanswered:

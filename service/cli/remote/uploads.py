@@ -1,4 +1,4 @@
-"""Submitting lines to a running service, once: batches and calibrations alike."""
+"""Submit batches and calibrations to a running service. An idempotency key keeps a repeated submission from counting twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.cli.exits import ExitCode
 from service.cli.inputs import Refusal
 from service.cli.remote.jobs import name_command, watch_to_the_end
 from service.cli.remote.service import build_error
-from service.cli.rendering.console import console, say
+from service.cli.rendering.console import build_console, say
 from service.client.blocking import JobClient
 from service.client.calls import J, SubmittedJob
 from service.client.failures import RefusedError, UnreachableError
@@ -23,114 +23,116 @@ from service.problems import ProblemDetails
 T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True)
 
-TRIES = 3
-"""How often an upload is tried whose connection breaks; its key keeps it from making two batches."""
+MAX_ATTEMPTS = 3
+"""How often to try an upload whose connection breaks; its key keeps it from becoming two batches."""
 
 
 class UploadBody(Protocol):
-    """Gzipped JSON Lines, each of which came from somewhere."""
+    """Gzipped JSON Lines whose origins are known."""
 
     @property
     def file(self) -> BinaryIO:
-        """The lines."""
+        """The gzipped lines."""
         ...
 
     def digest(self, options: Mapping[str, str]) -> str:
-        """What tells it from another, with its options."""
+        """Return a hash of the lines and the options."""
         ...
 
     def refuse_line(self, number: int, error: InputError) -> Refusal:
-        """The record of a line, from 1, that the service cannot take."""
+        """Build the refusal of a line (from 1) that the service does not accept."""
         ...
 
 
 class Submit(Protocol[R_co]):
-    """What submits gzipped JSON Lines under a key."""
+    """A function that submits gzipped JSON Lines under an idempotency key."""
 
     def __call__(self, lines: BinaryIO, options: Mapping[str, str], *, key: str) -> R_co:
-        """What came of it."""
+        """Submit the lines."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
-    """What the command line says of a submission. `options` are those of the route."""
+class UploadRequest:
+    """The command line's part of a submission. `options` are query parameters of the route."""
 
     noun: Literal["batch", "calibration"]
     options: Mapping[str, str]
     key: str | None = None
-    """The Idempotency-Key; None: one is made of the content."""
+    """The Idempotency-Key; None means one derived from the content."""
 
-    def key_of(self, upload: UploadBody) -> str:
-        """The key that it is sent under."""
+    def build_key(self, upload: UploadBody) -> str:
+        """Return the Idempotency-Key: the given one, or one derived from the content."""
         return self.key or f"callgrade-{upload.digest(self.options)}"
 
 
 def build_options(*, tags: Iterable[str], **given: str | float | bool | None) -> dict[str, str]:
-    """Options as they stand in a query. A usage error for a tag that is no key=value, or cannot stand there."""
-    found = {name: _render_query_value(value) for name, value in given.items() if value is not None}
+    """Render options as query parameters. A usage error for a tag that is not key=value or has forbidden characters."""
+    options = {name: _render_query_value(value) for name, value in given.items() if value is not None}
     pairs = [tag.partition("=") for tag in tags]
     for key, equals, value in pairs:
         if not (key and equals) or ":" in key or "," in key + value:
             raise typer.BadParameter("expected key=value without a comma, and no colon in the key", param_hint="--tag")
     if pairs:
-        found["tags"] = ",".join(f"{key}:{value}" for key, _, value in pairs)
-    return found
+        options["tags"] = ",".join(f"{key}:{value}" for key, _, value in pairs)
+    return options
 
 
-def _render_query_value(value: str | float | bool) -> str:  # noqa: FBT001 (it is a value)
+def _render_query_value(value: str | float | bool) -> str:  # noqa: FBT001 (a value, not a flag)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def send(submit: Submit[T], upload: UploadBody, sending: Sending) -> T:
-    """What the service makes of a submission. RefusedError where it takes none of it."""
-    key = sending.key_of(upload)
-    return _insist(lambda: submit(upload.file, sending.options, key=key))
+def send(submit: Submit[T], upload: UploadBody, upload_request: UploadRequest) -> T:
+    """Submit the body and return the service's answer. RefusedError if the service accepts nothing of it."""
+    key = upload_request.build_key(upload)
+    return _send_with_retries(lambda: submit(upload.file, upload_request.options, key=key))
 
 
-def _insist(send: Callable[[], T]) -> T:
-    """What an upload under an Idempotency-Key gives; one whose connection breaks is tried again."""
-    for _ in range(TRIES - 1):
+def _send_with_retries(send: Callable[[], T]) -> T:
+    """Send an upload, and send it again if the connection breaks, which its Idempotency-Key makes safe."""
+    for _ in range(MAX_ATTEMPTS - 1):
         try:
             return send()
         except UnreachableError as error:
-            if not error.begun:
+            if not error.connected:
                 raise
-            say("the connection broke; it is sent once more")
+            say("the connection broke; sending again")
     return send()
 
 
-def tell_submitted(found: SubmittedJob[J], what: str, sending: Sending) -> None:
-    """That a submission was taken, now or before. `what`: what is in it."""
-    if found.earlier:
-        again = "another --idempotency-key" if sending.key else "--idempotency-key TEXT"
-        before = f"this was submitted before, at {found.job.created_at}, and is {found.job.status.replace('_', ' ')}"
-        say(f"{before}; it is not run again, {again} makes another {sending.noun} of it")
+def print_submitted(submitted: SubmittedJob[J], what: str, upload_request: UploadRequest) -> None:
+    """Print that a submission was accepted, now or earlier. `what`: what it contains."""
+    if submitted.earlier:
+        option = "another --idempotency-key" if upload_request.key else "--idempotency-key TEXT"
+        status = submitted.job.status.replace("_", " ")
+        earlier = f"this was already submitted at {submitted.job.created_at} (status: {status})"
+        say(f"{earlier}; to run it again as another {upload_request.noun}, use {option}")
         return
     say(f"submitted {what}")
-    if not sending.key:
+    if not upload_request.key:
         say(
-            f"the Idempotency-Key is made of the content: the same command again gives this {sending.noun}, not a second one"
+            "the Idempotency-Key is derived from the content: "
+            f"running the same command again returns this {upload_request.noun}, not a second one"
         )
 
 
 def print_id(client: JobClient[J], name: str, *, watch: bool) -> ExitCode:
-    """The id alone on standard output; then how it gets on, where that is wanted."""
-    say(f"{name_command(client)} watch {name} shows how it gets on")
-    console().print(name, soft_wrap=True)
+    """Print the id on standard output; with `watch`, then show the progress."""
+    say(f"to follow it: {name_command(client)} watch {name}")
+    build_console().print(name, soft_wrap=True)
     sys.stdout.flush()
     return watch_to_the_end(client, name) if watch else ExitCode.PASSED
 
 
-def list_refusals(error: RefusedError, upload: UploadBody, sending: Sending) -> list[Refusal]:
-    """The records that a service refused, each at its place. Raises what is told where it is not about lines."""
-    return [upload.refuse_line(number, found) for number, found in _read_refused_lines(error.problem, sending)]
+def list_refusals(error: RefusedError, upload: UploadBody, upload_request: UploadRequest) -> list[Refusal]:
+    """List the records that the service refused, each with its place. Raise the error if it is not about lines."""
+    return [upload.refuse_line(number, found) for number, found in _read_refused_lines(error.problem, upload_request)]
 
 
-def _read_refused_lines(problem: ProblemDetails, sending: Sending) -> Sequence[tuple[int, InputError]]:
-    """The lines of a body, from 1, that were refused, pointers of their errors starting at the line.
+def _read_refused_lines(problem: ProblemDetails, upload_request: UploadRequest) -> Sequence[tuple[int, InputError]]:
+    """Read which lines of the body (from 1) were refused, with pointers that start at the line.
 
-    Raises what is told where it is not about lines.
+    Raise the error if it is not about lines.
     """
     lines: dict[int, list[Problem]] = {}
     for place in problem.errors:
@@ -140,8 +142,8 @@ def _read_refused_lines(problem: ProblemDetails, sending: Sending) -> Sequence[t
         )
     if problem.status != 400 or not lines or 0 in lines:
         hint = (
-            f"; --idempotency-key TEXT makes another {sending.noun} of it"
-            if problem.status == 410 and not sending.key
+            f"; to run it as another {upload_request.noun}, use --idempotency-key TEXT"
+            if problem.status == 410 and not upload_request.key
             else ""
         )
         raise build_error(problem, hint=hint)

@@ -1,1 +1,1 @@
-"""Reports and tables for a terminal, Markdown, JSON and JUnit."""
+"""Render reports and tables for a terminal, as Markdown, JSON and JUnit."""

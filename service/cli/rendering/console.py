@@ -1,4 +1,4 @@
-"""The two streams, as rich consoles. Text of a trace is never markup, and reaches no terminal unescaped."""
+"""Standard output and standard error as rich consoles. Text from traces is never markup, and is escaped for terminals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from service.core.scores import Verdict
 
-WIDEST = 120
+MAX_WIDTH = 120
 
 STYLES: dict[str, str] = {
     "pass": "green",
@@ -25,48 +25,47 @@ STYLES: dict[str, str] = {
 }
 
 
-def console(file: IO[str] | None = None, *, width: int | None = None, plain: bool = False) -> Console:
-    """A console that takes every text literally. `file` defaults to standard output; `plain`: without colours, always."""
+def build_console(file: IO[str] | None = None, *, width: int | None = None, plain: bool = False) -> Console:
+    """Build a console that prints every text literally. `file` defaults to standard output; `plain` disables colours."""
     from rich.console import Console  # noqa: PLC0415 (every command imports this module)
 
     stream, is_terminal = file or sys.stdout, False if plain else None
     if width is None and not stream.isatty() and "COLUMNS" not in os.environ:
-        width = WIDEST  # a log is no terminal of 80 columns
+        width = MAX_WIDTH  # a log need not be as narrow as a terminal
     return Console(file=stream, width=width, markup=False, emoji=False, highlight=False, force_terminal=is_terminal)
 
 
-def reading_console() -> Console:
-    """Standard output for prose and small tables: no wider than reads well."""
-    found = console()
-    return console(width=min(found.width, WIDEST))
+def build_reading_console() -> Console:
+    """Build a console on standard output for prose and small tables, at most MAX_WIDTH columns wide so that it reads well."""
+    return build_console(width=min(build_console().width, MAX_WIDTH))
 
 
-def error_console() -> Console:
-    """Standard error."""
-    return console(sys.stderr)
+def build_error_console() -> Console:
+    """Build a console on standard error."""
+    return build_console(sys.stderr)
 
 
 def say(text: str) -> None:
-    """A line on standard error, whole: lines are for reading and for grep."""
-    error_console().print(escape_unprintable(text), soft_wrap=True)
+    """Print a line on standard error, unwrapped, so that grep finds it."""
+    build_error_console().print(escape_unprintable(text), soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """A line on standard error that says something is odd."""
+    """Print a warning on standard error."""
     say(f"warning: {text}")
 
 
-def verdict_text(verdict: Verdict) -> Text:
-    """The verdict in its colour; not_applicable in short."""
-    from rich.text import Text  # noqa: PLC0415 (likewise)
+def render_verdict(verdict: Verdict) -> Text:
+    """Render a verdict in its colour; not_applicable as n/a."""
+    from rich.text import Text  # noqa: PLC0415 (every command imports this module)
 
     return Text("n/a" if verdict == "not_applicable" else verdict, style=STYLES[verdict])
 
 
-def number(value: float | None) -> str:
-    """A score as people read it, with no false 1.00: rounding never reaches a whole that was not measured.
+def render_number(value: float | None) -> str:
+    """Render a score with two decimals; rounding never yields a 0.00 or 1.00 that was not measured.
 
-    >>> number(0.999), number(1.0), number(0.001), number(None)
+    >>> render_number(0.999), render_number(1.0), render_number(0.001), render_number(None)
     ('0.99', '1.00', '0.01', '-')
     """
     if value is None:
@@ -77,19 +76,19 @@ def number(value: float | None) -> str:
     return f"{shown:.2f}"
 
 
-def share(value: float | None) -> str:
-    """A coverage in per cent.
+def render_share(value: float | None) -> str:
+    """Render a coverage in per cent, rounded down.
 
-    >>> share(1.0), share(0.996), share(None)
+    >>> render_share(1.0), render_share(0.996), render_share(None)
     ('100%', '99%', '-')
     """
     return "-" if value is None else f"{int(value * 100 + 1e-9)}%"
 
 
-def plural(count: int, noun: str, several: str = "") -> str:
-    """A count with its noun.
+def pluralize(count: int, noun: str, several: str = "") -> str:
+    """Render a count with its noun.
 
-    >>> plural(1, "trace"), plural(2, "trace"), plural(2, "reply", "replies")
+    >>> pluralize(1, "trace"), pluralize(2, "trace"), pluralize(2, "reply", "replies")
     ('1 trace', '2 traces', '2 replies')
     """
     return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"

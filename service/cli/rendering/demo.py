@@ -1,4 +1,4 @@
-"""The bundled cases: their conversations, and what came of them."""
+"""Show the bundled cases: each conversation and how it scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.rendering.console import plural
+from service.cli.rendering.console import pluralize
 from service.cli.rendering.steps import show_steps
 from service.core.plan import Plan
 from service.core.report import Report
@@ -25,48 +25,48 @@ from service.engine import Engine
 from service.reporting.escaping import escape_unprintable
 from service.request import read_request
 
-LONGEST = 400
-"""Characters of one text of a conversation that are shown."""
+MAX_TEXT_CHARS = 400
+"""How many characters of each text of a conversation are shown."""
 
-INTRO = "A model that uses tools can go wrong at every step of the contract. Each is scored on its own:"
-GREEN = (
-    "A verdict is given only where no answer to an open question could change it; else it is `abstain`. Most of these cases say "
-    "what was expected and `judges: off`, so that code alone decides; the last one says neither."
+INTRO = "A model that uses tools can go wrong at every step of the contract. Each step is scored on its own:"
+VERDICT_RULE = (
+    "A verdict is given only if no answer to an open question could change it; otherwise it is `abstain`. Most of these cases "
+    "state what is expected and set `judges: off`, so that code alone decides; the last one does neither."
 )
 STEPS = (
-    ("decide", "was a call due at all?"),
+    ("decide", "was a call needed at all?"),
     ("select", "was it the right tool?"),
-    ("arguments", "are they what the tool's schema and the task ask for?"),
-    ("integrate", "does the answer retell the result truly?"),
-    ("sequence", "did the calls come in the order expected, where one is?"),
+    ("arguments", "do they match the tool's schema and the task?"),
+    ("integrate", "does the answer report the result faithfully?"),
+    ("sequence", "did the calls come in the expected order, if there is one?"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DemoCase:
-    """One bundled case: what it shows, and the score request."""
+    """One bundled case: its title and its score request."""
 
     title: str
     request: dict[str, JsonValue]
 
 
-def demo_cases() -> list[DemoCase]:
-    """The bundled cases, in order."""
+def list_demo_cases() -> list[DemoCase]:
+    """List the bundled cases, in order."""
     text = (files("service") / "demo" / "cases.json").read_text("utf-8")
     return [DemoCase(**case) for case in cast("list[dict[str, Any]]", json.loads(text))]
 
 
 def show_intro(console: Console) -> None:
-    """What a contract of tool use is made of."""
+    """Print the steps of the tool-use contract and when a verdict is given."""
     console.print(Text(INTRO))
     console.print(_build_pairs(STEPS))
-    console.print(Text(GREEN))
+    console.print(Text(VERDICT_RULE))
 
 
 def show_case(
     console: Console, engine: Engine, number: int, case: DemoCase, loop: asyncio.Runner
 ) -> tuple[Plan, Report]:
-    """Scores a case and explains it."""
+    """Score a case and explain the result."""
     request = read_request(case.request if engine.judging is None else {**case.request, "judges": "live"})
     plan, report = engine.plan(request), loop.run(engine.answer_async(request))
     console.print()
@@ -87,7 +87,7 @@ def _build_conversation(plan: Plan) -> Table:
 
 
 def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
-    """The conversation in the order of its turns: what the user said, then the calls, then the answer."""
+    """List the conversation turn by turn: the user's messages, then the calls, then the answer."""
     trace = plan.trace
     for turn in range(trace.turns + 1):
         yield from (("user", m.text) for m in trace.messages if m.turn == turn and m.role == "user")
@@ -116,41 +116,43 @@ def _render_json(value: JsonValue) -> str:
 
 def _shorten(text: str) -> str:
     shown = escape_unprintable(text)
-    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…"
+    return shown if len(shown) <= MAX_TEXT_CHARS else f"{shown[:MAX_TEXT_CHARS]}…"
 
 
 def show_questions(console: Console, plans: list[Plan]) -> None:
-    """What a judge would have been asked, each question once."""
+    """Print each question that a judge would have been asked, once."""
     asks = [ask for plan in plans for ask in plan.asks]
-    counted = Counter((ask.criterion, ask.judge.question, " | ".join(ask.judge.scale)) for ask in asks)
-    if not counted:
+    counts = Counter((ask.criterion, ask.judge.question, " | ".join(ask.judge.scale)) for ask in asks)
+    if not counts:
         return
     console.print(
-        Text("What code cannot decide is left to a judge, a model that is asked. None was asked here; it would answer:")
+        Text(
+            "What code cannot decide is left to a judge, which is a language model. None was asked here; it would answer:"
+        )
     )
-    for (criterion, question, choices), count in counted.items():
-        text = f"{criterion} ({plural(count, 'time')}): {question} [{choices}]"
+    for (criterion, question, choices), count in counts.items():
+        text = f"{criterion} ({pluralize(count, 'time')}): {question} [{choices}]"
         console.print(Padding(Text(escape_unprintable(text)), (0, 0, 0, 2)))
 
 
 def show_judging(console: Console, reports: list[Report]) -> None:
-    """Who judged, and what it came to."""
-    made = [report.provenance for report in reports if report.provenance.replies]
-    models = ", ".join(sorted({one.judge_model for one in made if one.judge_model}))
-    told = f"Judged by {models or 'nobody'}: {plural(sum(one.replies for one in made), 'reply', 'replies')}."
-    if any(one.stand_in for one in made):
-        told += " That is no model but a stand-in: rules that know these cases and nothing else. CALLGRADE_JUDGE_MODEL sets one."
-    console.print(Text(told))
+    """Print which models judged, and how many replies they gave."""
+    judged = [report.provenance for report in reports if report.provenance.replies]
+    models = ", ".join(sorted({one.judge_model for one in judged if one.judge_model}))
+    text = f"Judged by {models or 'nobody'}: {pluralize(sum(one.replies for one in judged), 'reply', 'replies')}."
+    if any(one.stand_in for one in judged):
+        text += " This is not a model but a stand-in: rules that know only these cases. Set CALLGRADE_JUDGE_MODEL to use a model."
+    console.print(Text(text))
 
 
 def show_ending(console: Console, reports: list[Report]) -> None:
-    """What it came to, and what to do next."""
+    """Print the totals, and what to do next."""
     verdicts = Counter(report.verdict for report in reports)
     broke = Counter(report.first_failing_stage for report in reports if report.first_failing_stage)
     console.print(
         Text(
-            f"{plural(len(reports), 'case')}: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}."
-            f" Broken at: {', '.join(f'{stage} {count}' for stage, count in broke.items()) or 'no step'}."
+            f"{pluralize(len(reports), 'case')}: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}."
+            f" Steps that broke: {', '.join(f'{stage} {count}' for stage, count in broke.items()) or 'none'}."
         )
     )
     console.print(Text("\nNext", style="bold"))
@@ -167,9 +169,12 @@ def _build_pairs(pairs: Iterable[tuple[str, str]]) -> Table:
 
 
 NEXT = (
-    ("callgrade demo --save cases.jsonl", "these cases as a file, to look at and to change"),
-    ("callgrade score cases.jsonl", "score a file: these, or your own traces in OpenAI's or Anthropic's form"),
-    ("callgrade plan cases.jsonl", "what a judge would be asked"),
-    ("callgrade demo --judge", "the same with a judge; without a key a stand-in plays it"),
-    ("callgrade serve", "the same over HTTP: POST /v1/score"),
+    ("callgrade demo --save cases.jsonl", "save these cases to a file, to look at and to change"),
+    (
+        "callgrade score cases.jsonl",
+        "score a file: these cases, or your own traces, as in OpenAI's or Anthropic's format",
+    ),
+    ("callgrade plan cases.jsonl", "show what a judge would be asked"),
+    ("callgrade demo --judge", "run this demo with a judge, or with a stand-in if none is configured"),
+    ("callgrade serve", "score over HTTP: POST /v1/score"),
 )

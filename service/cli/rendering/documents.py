@@ -1,4 +1,4 @@
-"""Documents on a terminal."""
+"""Print documents on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.reporting.escaping import escape_unprintable
 
 
 def show(console: Console, sections: Iterable[Section]) -> None:
-    """Print sections to a terminal or a file."""
+    """Print sections on a console."""
     for n, section in enumerate(sections):
         if n:
             console.print()
@@ -25,11 +25,11 @@ def show(console: Console, sections: Iterable[Section]) -> None:
             console.print(Text(escape_unprintable(line)), soft_wrap=not console.is_terminal)
 
 
-def _build_grid(shown: Table) -> table.Table:
+def _build_grid(table_model: Table) -> table.Table:
     grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name, numeric in zip(shown.head, shown.find_numeric(), strict=True):
+    for name, numeric in zip(table_model.head, table_model.list_numeric_columns(), strict=True):
         grid.add_column(name, justify="right" if numeric else "left", overflow="fold")
-    for row in shown.rows:
+    for row in table_model.rows:
         grid.add_row(*map(_render_cell, row))
     return grid
 

@@ -1,4 +1,4 @@
-"""A gate as JUnit XML."""
+"""Render a gate as JUnit XML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from service.reporting.summary.gate import AssertionResult, Gate
 
 
 def render_junit(gate: Gate) -> str:
-    """The gate as JUnit XML: a test case for each assertion."""
+    """Render a gate as JUnit XML, with one test case per assertion."""
     bad = {"failures": ("failed",), "errors": ("error", "undecided"), "skipped": ("skipped",)}
     counts = " ".join(f'{name}="{sum(r.status in statuses for r in gate.results)}"' for name, statuses in bad.items())
     head = f'<testsuite name="callgrade gate" tests="{len(gate.results)}" {counts}>'
@@ -19,15 +19,15 @@ def render_junit(gate: Gate) -> str:
 
 def _render_case(one: AssertionResult) -> Iterator[str]:
     yield f'  <testcase name="{escape_xml(one.assertion)}" classname="{one.broke_at or "gate"}">'
-    told_of = escape_xml(one.message)
+    message = escape_xml(one.message)
     if one.status == "failed":
         cases = escape_xml(", ".join(one.failing))
-        yield f'    <failure type="{one.broke_at or "assertion"}" message="{told_of}">{cases}</failure>'
+        yield f'    <failure type="{one.broke_at or "assertion"}" message="{message}">{cases}</failure>'
     elif one.status in ("error", "undecided"):
         kind = "not_measured" if one.status == "error" else "undecided"
-        yield f'    <error type="{kind}" message="{told_of}"/>'
+        yield f'    <error type="{kind}" message="{message}"/>'
     elif one.status == "skipped":
-        yield f'    <skipped message="{told_of}"/>'
+        yield f'    <skipped message="{message}"/>'
     elif one.status == "warned":
-        yield f"    <system-out>warning: {told_of}</system-out>"
+        yield f"    <system-out>warning: {message}</system-out>"
     yield "  </testcase>"

@@ -1,4 +1,4 @@
-"""What GitHub shows of a run: annotations at the lines of the files, and the summary of the step."""
+"""Report a run to GitHub: annotations at lines of the input files, and the step summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal
 
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import number, share
+from service.cli.rendering.console import render_number, render_share
 from service.cli.rendering.results import Tally, list_findings
 from service.cli.rendering.streams import JsonLines
 from service.cli.scoring import Result, ScoredRecord
@@ -23,32 +23,32 @@ from service.reporting.markdown import render_markdown
 
 Level = Literal["error", "warning", "notice"]
 
-MOST_ANNOTATIONS = 10
-"""Annotations of one level that GitHub shows of a step."""
-MOST_ROWS = 100
-"""Traces that the summary names."""
+MAX_ANNOTATIONS = 10
+"""How many annotations of one level GitHub shows for a step."""
+MAX_ROWS = 100
+"""How many traces the step summary lists."""
 
 
 def render_annotation(level: Level, message: str, *, title: str = "", file: str = "", line: int | None = None) -> str:
-    """A workflow command; no text in it can be another one.
+    """Render a workflow command, escaped so that no text in it can start another command.
 
     >>> render_annotation("error", "a\\n::b", title="x,y", file="a.jsonl", line=3)
     '::error file=a.jsonl,line=3,title=x%2Cy::a%0A::b'
     """
-    told = {"file": file, "line": "" if line is None else str(line), "title": title}
-    properties = ",".join(f"{name}={_escape(value, also=':,')}" for name, value in told.items() if value)
+    values = {"file": file, "line": "" if line is None else str(line), "title": title}
+    properties = ",".join(f"{name}={_escape(value, also=':,')}" for name, value in values.items() if value)
     return f"::{level} {properties}::{_escape(message)}" if properties else f"::{level}::{_escape(message)}"
 
 
 def _escape(text: str, *, also: str = "") -> str:
-    """As the runner reads it back: per cent signs, ends of lines and, in properties, what ends one."""
+    """Escape as the runner unescapes: per cent signs, line ends and, in properties, their delimiters."""
     for character in "%\r\n" + also:
         text = text.replace(character, f"%{ord(character):02X}")
     return text
 
 
 def write_step_summary(text: str) -> None:
-    """Adds Markdown to the summary of the step, where the runner names a file for it."""
+    """Append Markdown to the step summary, if the runner names a file for it."""
     path = os.environ.get("GITHUB_STEP_SUMMARY")
     if path:
         with Path(path).open("a", encoding="utf-8") as file:
@@ -56,7 +56,7 @@ def write_step_summary(text: str) -> None:
 
 
 class GitHub:
-    """Annotations on standard output as results come; `reports` gets the reports themselves, a line each."""
+    """Writes annotations to standard output as results come, and the reports themselves to `reports`, a line each."""
 
     def __init__(self, reports: BinaryIO | None, tally: Tally, *, strict: bool = False) -> None:
         self._reports = None if reports is None else JsonLines(reports)
@@ -66,26 +66,26 @@ class GitHub:
         self._rows: list[tuple[str, ...]] = []
 
     def add(self, result: Result) -> None:
-        """Write the annotation of a trace that does not pass, as far as GitHub shows so many."""
+        """Write the annotation of a trace that does not pass, up to the number that GitHub shows."""
         if self._reports is not None:
             self._reports.add(result)
         level = _find_level(result, strict=self._strict)
         if level is None:
             return
-        if len(self._rows) < MOST_ROWS:
+        if len(self._rows) < MAX_ROWS:
             self._rows.append(_build_row(result))
-        if self._counts[level] < MOST_ANNOTATIONS:
+        if self._counts[level] < MAX_ANNOTATIONS:
             _write(_annotate(result, level))
         self._counts[level] += 1
 
     def close(self) -> None:
-        """Say how many there are beyond, and write the summary of the step."""
+        """Write how many annotations were left out, and the step summary."""
         for level, count in self._counts.items():
-            if count > MOST_ANNOTATIONS:
-                _write(render_annotation(level, f"and {count - MOST_ANNOTATIONS} more, in the summary of the step"))
+            if count > MAX_ANNOTATIONS:
+                _write(render_annotation(level, f"and {count - MAX_ANNOTATIONS} more, see the step summary"))
         head = ("trace", "verdict", "score", "coverage", "broke at", "finding")
         more = sum(self._counts.values()) - len(self._rows)
-        lines = (*self._tally.lines(), *([f"and {more} more that do not pass"] if more else []))
+        lines = (*self._tally.list_lines(), *([f"and {more} more that do not pass"] if more else []))
         write_step_summary(render_markdown([Section("callgrade", (Table(head, tuple(self._rows)),), lines)]))
 
 
@@ -137,4 +137,4 @@ def _build_scored_row(result: ScoredRecord) -> tuple[str, ...]:
     report = result.report
     first = next(_list_messages(report), "")
     broke = report.first_failing_stage or "-"
-    return result.name, report.verdict, number(report.score), share(report.coverage), broke, first
+    return result.name, report.verdict, render_number(report.score), render_share(report.coverage), broke, first

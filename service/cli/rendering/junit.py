@@ -1,4 +1,4 @@
-"""Reports as JUnit XML: a test case for each trace, a failure for each failing criterion, an error for a bad record."""
+"""Render reports as JUnit XML: a test case per trace, a failure per failing criterion, an error for a bad record."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import number, share
-from service.cli.rendering.results import MOST_REASONS, list_outcomes
+from service.cli.rendering.console import render_number, render_share
+from service.cli.rendering.results import MAX_REASONS, list_outcomes
 from service.cli.scoring import Result, ScoredRecord
 from service.core.outcome import Scored, Skipped
 from service.core.report import Report
@@ -28,14 +28,14 @@ from service.errors import (
 from service.reading.trace_files import RecordPlace
 from service.reporting.findings import render_finding
 
-IN_MEMORY = 2**20
-"""Bytes of test cases held before they go to a temporary file: the counts stand before them and are known last."""
+MAX_MEMORY_BYTES = 2**20
+"""Bytes of test cases kept in memory before they go to a temporary file. They wait because the counts come first in XML."""
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def escape_xml(text: str) -> str:
-    r"""Text for XML 1.0, in an attribute or between tags. Characters that XML cannot hold are written as escapes.
+    r"""Escape text for XML 1.0, in an attribute or between tags. Characters that XML forbids become backslash escapes.
 
     >>> escape_xml('<a b="1">\x1b')
     '&lt;a b=&quot;1&quot;&gt;\\x1b'
@@ -44,12 +44,12 @@ def escape_xml(text: str) -> str:
 
 
 class JUnit:
-    """One test suite. Failures are told only of traces whose verdict is one; an abstention is a skip unless strict."""
+    """Writes one test suite. Only a trace with the verdict fail has failures; an abstention is skipped unless strict."""
 
     def __init__(self, stream: BinaryIO, *, strict: bool = False) -> None:
         self._stream = stream
         self._strict = strict
-        self._cases: BinaryIO = SpooledTemporaryFile(max_size=IN_MEMORY)  # type: ignore[assignment]  # noqa: SIM115
+        self._cases: BinaryIO = SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES)  # type: ignore[assignment]  # noqa: SIM115
         self._counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
         self._seconds = 0.0
 
@@ -69,17 +69,17 @@ class JUnit:
         head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n <testsuite name="callgrade" {counts}>\n'
         self._stream.write(head.encode())
         self._cases.seek(0)
-        while part := self._cases.read(IN_MEMORY):
+        while part := self._cases.read(MAX_MEMORY_BYTES):
             self._stream.write(part)
         self._stream.write(b" </testsuite>\n</testsuites>\n")
         self._cases.close()
 
     def _render_record(self, result: ScoredRecord) -> tuple[str, list[str]]:
         report = result.report
-        kind, told_as = self._render_verdict(report)
-        body = [*told_as, f"  <system-out>{escape_xml(_render_summary(result))}</system-out>"]
+        kind, elements = self._render_verdict(report)
+        body = [*elements, f"  <system-out>{escape_xml(_render_summary(result))}</system-out>"]
         name = result.name if result.trial is None else f"{result.name} (trial {result.trial})"
-        return kind, [_render_opening(name, result.place, result.seconds), *body, "</testcase>"]
+        return kind, [_render_start_tag(name, result.place, result.seconds), *body, "</testcase>"]
 
     def _render_verdict(self, report: Report) -> tuple[str, list[str]]:
         if report.verdict == "fail":
@@ -91,13 +91,13 @@ class JUnit:
         return "", []
 
 
-def _render_opening(name: str, place: RecordPlace, seconds: float = 0.0) -> str:
+def _render_start_tag(name: str, place: RecordPlace, seconds: float = 0.0) -> str:
     line = "" if place.line is None else f' line="{place.line}"'
     source = escape_xml(place.source)
     return f'<testcase name="{escape_xml(name)}" classname="{source}" file="{source}"{line} time="{seconds:.3f}">'
 
 
-TYPES: Mapping[type[InputError], str] = {
+ERROR_TYPES: Mapping[type[InputError], str] = {
     InputError: "InputError",
     MalformedError: "MalformedError",
     TooLargeError: "TooLargeError",
@@ -106,11 +106,11 @@ TYPES: Mapping[type[InputError], str] = {
     SettingsError: "SettingsError",
     BadLinesError: "BadLinesError",
 }
-"""What readers of the file know errors by, whatever their classes are called."""
+"""The names of errors in the file, independent of class names, because readers rely on them."""
 
 
 def _name_type(error: InputError) -> str:
-    return next(TYPES[one] for one in type(error).__mro__ if one in TYPES)
+    return next(ERROR_TYPES[one] for one in type(error).__mro__ if one in ERROR_TYPES)
 
 
 def _render_refusal(result: Refusal) -> tuple[str, list[str]]:
@@ -118,7 +118,7 @@ def _render_refusal(result: Refusal) -> tuple[str, list[str]]:
     text = describe_error(result.error)
     first = text.splitlines()[0]
     error = f'  <error type="{_name_type(result.error)}" message="{escape_xml(first)}">{escape_xml(text)}</error>'
-    return "errors", [_render_opening(name, result.place), error, "</testcase>"]
+    return "errors", [_render_start_tag(name, result.place), error, "</testcase>"]
 
 
 def _list_failures(report: Report) -> Iterator[str]:
@@ -127,7 +127,9 @@ def _list_failures(report: Report) -> Iterator[str]:
             findings = list(_explain_failure(criterion.id, report)) or ["failed"]
             yield _render_failure(criterion.id, findings[0], "\n".join(findings))
     if not report.failing:
-        yield _render_failure("score", f"score {number(report.score)}", "every check passed, and the score is too low")
+        yield _render_failure(
+            "score", f"score {render_number(report.score)}", "every check passed, and the score is too low"
+        )
 
 
 def _render_failure(kind: str, message: str, text: str) -> str:
@@ -135,7 +137,7 @@ def _render_failure(kind: str, message: str, text: str) -> str:
 
 
 def _explain_failure(criterion: str, report: Report) -> Iterator[str]:
-    """What did not pass of a criterion, a line each: its findings, or what blocked it."""
+    """Yield what did not pass for a criterion: its findings, or what blocked it."""
     for one in list_outcomes(report):
         outcome = one.outcome
         if one.criterion != criterion:
@@ -147,14 +149,14 @@ def _explain_failure(criterion: str, report: Report) -> Iterator[str]:
 
 
 def _explain_abstention(report: Report) -> str:
-    """What an abstention waits for, and why; how much was measured where nothing is waited for."""
+    """Explain which criteria an abstention waits for and why, or else how much was measured."""
     waits = dict.fromkeys([one.reason for one in report.open if one.decides])
     if report.verdict != "abstain" or not waits:
-        return f"{report.verdict}: {share(report.coverage)} of what applies was measured"
+        return f"{report.verdict}: {render_share(report.coverage)} of what applies was measured"
     names = sorted({one.criterion for one in report.open if one.decides})
-    return f"abstain: the verdict waits for {', '.join(names)}: {'; '.join(islice(waits, MOST_REASONS))}"
+    return f"abstain: the verdict waits for {', '.join(names)}: {'; '.join(islice(waits, MAX_REASONS))}"
 
 
 def _render_summary(result: ScoredRecord) -> str:
     report = result.report
-    return f"{result.place}: {report.verdict}, score {number(report.score)}, coverage {share(report.coverage)}"
+    return f"{result.place}: {report.verdict}, score {render_number(report.score)}, coverage {render_share(report.coverage)}"

@@ -1,4 +1,4 @@
-"""Plans on a terminal and as JSON."""
+"""Render plans for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.asking.judging import AskEstimate
-from service.cli.rendering.console import console, plural
+from service.cli.rendering.console import build_console, pluralize
 from service.core.judging.judges import Ask, Judge
 from service.core.plan import Plan
 from service.reading.trace_files import RecordPlace
@@ -22,7 +22,7 @@ from service.reporting.escaping import escape_unprintable
 
 @dataclass(frozen=True, slots=True)
 class PlannedRecord:
-    """A record with its plan."""
+    """A record and its plan."""
 
     number: int
     place: RecordPlace
@@ -30,58 +30,56 @@ class PlannedRecord:
 
     @property
     def name(self) -> str:
-        """The id of the trace, else its number."""
+        """The trace id, else the record's number."""
         return self.plan.trace.id or f"#{self.number}"
 
 
 @dataclass
 class Totals:
-    """What a run of plans came to."""
+    """The totals of a run of plans."""
 
     traces: int = 0
     questions: int = 0
     blocked: int = 0
     refused: int = 0
     priced_model: str | None = None
-    """Whose answers have a price here; None: no price was asked for."""
+    """The judge model whose price is shown; None if no price was requested."""
     tokens: int = 0
-    """At most, of prompts and replies."""
+    """Tokens of prompts and replies, at most."""
     cost_usd: float | None = 0.0
-    """At most, were nothing cached; None where a model's price is not known."""
+    """The cost at most, if nothing were cached; None if a model's price is unknown."""
 
     def add(self, planned: PlannedRecord) -> None:
-        """Count one more."""
+        """Count a record."""
         self.traces += 1
         self.questions += len(planned.plan.asks)
         self.blocked += len(planned.plan.blocked_asks)
 
     def add_estimates(self, estimates: Iterable[AskEstimate]) -> None:
-        """Count what answers would take."""
+        """Count the tokens and the cost that answers would take."""
         for one in estimates:
             self.tokens += one.tokens
             self.cost_usd = None if self.cost_usd is None or one.cost_usd is None else self.cost_usd + one.cost_usd
 
-    def line(self) -> str:
-        """The totals in words."""
-        refused = f"\nnot planned: {plural(self.refused, 'record')}" if self.refused else ""
-        questions = plural(self.questions, "question")
-        said = f"{plural(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check"
+    def render(self) -> str:
+        """Render the totals in words."""
+        refused = f"\nnot planned: {pluralize(self.refused, 'record')}" if self.refused else ""
+        questions = pluralize(self.questions, "question")
+        counts = f"{pluralize(self.traces, 'trace')}: {questions} for a judge, {self.blocked} blocked by a failed check"
         price = "" if self.priced_model is None else f"\n{self.describe_price('traces')}"
-        return f"{said}{price}{refused}"
+        return f"{counts}{price}{refused}"
 
     def describe_price(self, things: str) -> str:
-        """What it costs at most, in words."""
-        said = f"at most {self.tokens:,} tokens of {self.priced_model}"
+        """Render the cost at most, in words."""
+        tokens = f"at most {self.tokens:,} tokens of {self.priced_model}"
         if self.cost_usd is None:
-            return f"{said}; no price is known of it"
-        return (
-            f"{said}, ${self.cost_usd:.4f}: ${1_000 * self.cost_usd / max(1, self.traces):.2f} for 1,000 such {things}"
-        )
+            return f"{tokens}; its price is unknown"
+        return f"{tokens}, ${self.cost_usd:.4f}: ${1_000 * self.cost_usd / max(1, self.traces):.2f} for 1,000 such {things}"
 
 
 def show_table(plans: Iterator[PlannedRecord], totals: Totals) -> None:
-    """Writes plans as they come, each judge once, and the totals."""
-    out = console()
+    """Print plans as they come, then each judge once, then the totals."""
+    out = build_console()
     judges: dict[str, Judge] = {}
     for planned in plans:
         out.print(Text(escape_unprintable(f"{planned.name} ({planned.plan.rubric.id})"), style="bold"))
@@ -90,21 +88,23 @@ def show_table(plans: Iterator[PlannedRecord], totals: Totals) -> None:
     for judge in judges.values():
         question = f"{judge.question} [{' | '.join(judge.scale)}]"
         out.print(Text(f"{judge.id}: ", style="bold").append(escape_unprintable(question), style="not bold"))
-    out.print(Text(totals.line()))
+    out.print(Text(totals.render()))
 
 
 def _build_table(plan: Plan) -> Table | Text:
     if not plan.asks and not plan.blocked_asks:
-        return Text("nothing to ask: code decides all that applies", style="dim")
+        return Text("nothing to ask: code decides everything that applies", style="dim")
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for ask in plan.asks:
         grid.add_row(Text(ask.criterion), Text(_describe(ask, plan)), Text(f"asks {ask.judge.id}"))
-    for left in plan.blocked_asks:
+    for blocked in plan.blocked_asks:
         grid.add_row(
-            Text(left.ask.criterion), Text(_describe(left.ask, plan)), Text(f"not asked: {left.why}", style="yellow")
+            Text(blocked.ask.criterion),
+            Text(_describe(blocked.ask, plan)),
+            Text(f"not asked: {blocked.why}", style="yellow"),
         )
     return grid
 
@@ -116,7 +116,7 @@ def _describe(ask: Ask, plan: Plan) -> str:
 
 
 def show_json(plans: Iterator[PlannedRecord], totals: Totals) -> None:
-    """{"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, written as it goes."""
+    """Print {"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, one trace at a time."""
     write = sys.stdout.write
     head = '{"traces":['
     for planned in plans:
@@ -156,5 +156,5 @@ def _build_object(planned: PlannedRecord) -> dict[str, JsonValue]:
 
 
 def _render_json(value: JsonValue) -> str:
-    """ASCII, so that no encoding of the terminal can change what is read from it."""
+    """Render as ASCII, so that no terminal encoding can change it."""
     return json.dumps(value, separators=(",", ":"))

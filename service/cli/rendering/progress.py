@@ -1,4 +1,4 @@
-"""A sign of life on standard error, for work that takes its time and a person who waits for it."""
+"""Show a counter on standard error while a person waits for long work."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 1.0
-"""Seconds without a sign."""
+QUIET_S = 1.0
+"""Seconds before the counter appears."""
 
 
 def show_count(items: Iterable[T], *, silent: bool = False, at_once: bool = False) -> Iterator[T]:
-    """The same items; how many there were so far is shown on a terminal once a second has passed.
+    """Yield the items unchanged; on a terminal, show how many there were so far once a second has passed.
 
-    `at_once`: from the beginning, where even the first item may take long.
+    `at_once`: show it from the start, because even the first item may take long.
     """
     if silent or not sys.stderr.isatty():
         yield from items
@@ -30,7 +30,7 @@ def show_count(items: Iterable[T], *, silent: bool = False, at_once: bool = Fals
     for item in waiting:
         yield item
         count += 1
-        if time.monotonic() - start > PATIENCE:
+        if time.monotonic() - start > QUIET_S:
             break
     else:
         return
@@ -40,10 +40,10 @@ def show_count(items: Iterable[T], *, silent: bool = False, at_once: bool = Fals
 def _show_progress(items: Iterator[T], count: int) -> Iterator[T]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-    from service.cli.rendering.console import error_console  # noqa: PLC0415
+    from service.cli.rendering.console import build_error_console  # noqa: PLC0415
 
     columns = (SpinnerColumn(), TextColumn("{task.completed} traces scored"), TimeElapsedColumn())
-    with Progress(*columns, console=error_console(), transient=True) as progress:
+    with Progress(*columns, console=build_error_console(), transient=True) as progress:
         task = progress.add_task("scoring", total=None, completed=count)
         for item in items:
             yield item

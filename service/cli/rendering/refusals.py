@@ -1,4 +1,4 @@
-"""Records that cannot be read or scored, on standard error."""
+"""Print records that cannot be read or scored on standard error."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from service.cli.exits import describe_error
-from service.cli.rendering.console import console, plural, say
+from service.cli.rendering.console import build_console, pluralize, say
 
 if TYPE_CHECKING:
     from service.cli.inputs import Refusal
 
-REFUSALS_TOLD = 20
-"""How many refused records are told one by one on standard error."""
+MAX_LISTED_REFUSALS = 20
+"""How many refused records are listed one by one."""
 
-SHORT = 60
-"""Characters of a reason that is said again; of a longer one the record that had it first is named."""
+MAX_REPEATED_CHARS = 60
+"""The longest reason that is repeated in full; for a longer one, the first record that had it is named instead."""
 
-REMEMBERED = 100
-"""Reasons that are remembered at most: a file may hold any number of bad records."""
+MAX_REMEMBERED_REASONS = 100
+"""How many reasons are remembered, because a file may contain any number of bad records."""
 
 
-class RefusalTeller:
-    """Says records and what is wrong with them on standard error, a long reason once."""
+class RefusalPrinter:
+    """Prints records and what is wrong with them on standard error; prints a long reason only once."""
 
     def __init__(self, label: str = "error") -> None:
         self._label = label
         self._first: dict[str, str] = {}
-        """The record that each long reason was said of."""
+        """The record for which each long reason was printed."""
 
-    def say(self, refusal: Refusal) -> None:
-        """One record. Its line in the file tells it from others."""
-        where, why = str(refusal.place), describe_error(refusal.error)
-        first = self._first.get(why, where)
-        if len(why) > SHORT and len(self._first) < REMEMBERED:
-            self._first.setdefault(why, where)
-        told = why if first == where else f"the same as {first}"
-        console(sys.stderr).print(f"{self._label}: {where}: {told}", soft_wrap=True)
+    def print(self, refusal: Refusal) -> None:
+        """Print one record, identified by its line in the file."""
+        where, reason = str(refusal.place), describe_error(refusal.error)
+        first = self._first.get(reason, where)
+        if len(reason) > MAX_REPEATED_CHARS and len(self._first) < MAX_REMEMBERED_REASONS:
+            self._first.setdefault(reason, where)
+        text = reason if first == where else f"the same as {first}"
+        build_console(sys.stderr).print(f"{self._label}: {where}: {text}", soft_wrap=True)
 
 
-def tell_refusals(refused: Iterable[Refusal], label: str) -> None:
-    """The first of some records with what is wrong with them."""
-    found = list(refused)
-    teller = RefusalTeller(label)
-    for one in found[:REFUSALS_TOLD]:
-        teller.say(one)
-    if len(found) > REFUSALS_TOLD:
-        say(f"... and {plural(len(found) - REFUSALS_TOLD, 'more record')}")
+def print_refusals(refused: Iterable[Refusal], label: str) -> None:
+    """Print the first refused records and what is wrong with them, and how many more there are."""
+    refusals = list(refused)
+    printer = RefusalPrinter(label)
+    for one in refusals[:MAX_LISTED_REFUSALS]:
+        printer.print(one)
+    if len(refusals) > MAX_LISTED_REFUSALS:
+        say(f"... and {pluralize(len(refusals) - MAX_LISTED_REFUSALS, 'more record')}")

@@ -1,10 +1,10 @@
-"""The gate on a pull request, in words and as annotations."""
+"""Render the regression gate of a pull request as lines of text and as annotations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.cli.rendering.console import plural
+from service.cli.rendering.console import pluralize
 from service.cli.rendering.github import Level, render_annotation
 from service.reporting.regression import NumberChange, RegressionGate, RegressionStatus
 
@@ -12,14 +12,14 @@ LEVELS: dict[RegressionStatus, Level] = {"regressed": "error", "undecided": "err
 
 
 def list_regression_lines(gate: RegressionGate) -> Iterator[str]:
-    """What came of each number, a line each."""
+    """Describe the outcome of each gated number in a line."""
     if gate.reason:
         yield f"undecided: {gate.reason}"
     yield from (f"{one.status}: {_explain(one)}" for one in gate.numbers)
 
 
 def list_regression_annotations(gate: RegressionGate) -> Iterator[str]:
-    """The same as workflow commands of GitHub."""
+    """Render the same as GitHub workflow commands."""
     if gate.reason:
         yield render_annotation("error", gate.reason, title="callgrade: undecided")
     for one in gate.numbers:
@@ -29,12 +29,10 @@ def list_regression_annotations(gate: RegressionGate) -> Iterator[str]:
 def _explain(one: NumberChange) -> str:
     if not one.cases:
         return f"no case of {one.name} to compare"
-    told = f"{one.name} changed by {_render(one.best, one.best_interval)} over {plural(one.cases, 'case')}"
+    text = f"{one.name} changed by {_render(one.best, one.best_interval)} over {pluralize(one.cases, 'case')}"
     if not one.open:
-        return told
-    return (
-        f"{told}; or by {_render(one.worst, one.worst_interval)}, as the {plural(one.open, 'open case')} may turn out"
-    )
+        return text
+    return f"{text}; or by {_render(one.worst, one.worst_interval)}, depending on {pluralize(one.open, 'open case')}"
 
 
 def _render(change: float, interval: tuple[float, float]) -> str:

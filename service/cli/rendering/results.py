@@ -1,4 +1,4 @@
-"""What a run of scored records came to: a tally of all, and the outcomes and findings of each."""
+"""Count the results of a run, and list the outcomes and findings of each report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import fsum
 from typing import NamedTuple, get_args
 
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import number, plural
+from service.cli.rendering.console import pluralize, render_number
 from service.cli.scoring import Result
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.notes import sum_costs
@@ -17,7 +17,7 @@ from service.core.outcome import Errored, Finding, Outcome
 from service.core.report import Report
 from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
-from service.errors import NOBODY_THERE, FaultCause
+from service.errors import SETUP_CAUSES, FaultCause
 from service.reporting.regression import is_unforgiven
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applicable")
@@ -25,60 +25,61 @@ VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applica
 
 @dataclass
 class Means:
-    """The mean score of a run: of what was measured, and with what is open at worst and at best."""
+    """The mean score of a run: over measured scores, and over scores with open outcomes at worst and at best."""
 
     measured: list[float] = field(default_factory=list[float])
-    spans: list[Range] = field(default_factory=list["Range"])
+    ranges: list[Range] = field(default_factory=list["Range"])
 
     def add(self, report: Report) -> None:
-        """Count one more."""
+        """Count a report."""
         if report.score is not None:
             self.measured.append(report.score)
         if report.score_range is not None:
-            self.spans.append(report.score_range)
+            self.ranges.append(report.score_range)
 
     @property
     def ends(self) -> Range | None:
-        """The mean at worst and at best; None where nothing was measured and nothing is open."""
-        if not self.spans:
+        """The mean at worst and at best; None if no report has a score range."""
+        if not self.ranges:
             return None
-        size = len(self.spans)
-        return fsum(low for low, _ in self.spans) / size, fsum(high for _, high in self.spans) / size
+        size = len(self.ranges)
+        return fsum(low for low, _ in self.ranges) / size, fsum(high for _, high in self.ranges) / size
 
     def __str__(self) -> str:
         mean = fsum(self.measured) / len(self.measured) if self.measured else None
-        told = f"mean score {number(mean)}"
+        text = f"mean score {render_number(mean)}"
         if self.ends is None or self.ends[0] == self.ends[1]:
-            return told
-        return f"{told}; with what is open between {number(self.ends[0])} and {number(self.ends[1])}"
+            return text
+        low, high = map(render_number, self.ends)
+        return f"{text}; between {low} and {high}, depending on what is open"
 
 
 @dataclass
 class Tally:
-    """What a run came to."""
+    """The counts of a run."""
 
     verdicts: Counter[Verdict] = field(default_factory=Counter["Verdict"])
     rubrics: set[str] = field(default_factory=set[str])
     scores: Means = field(default_factory=Means)
     refused: int = 0
-    code_alone: int = 0
-    """Traces of which only what code decides was looked at."""
+    code_only: int = 0
+    """Traces for which only what code decides was checked."""
     unforgiven: int = 0
-    """Abstentions that rest on something that broke, or could not be read."""
+    """Abstentions caused by something that broke or could not be read."""
     open: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """In how many traces a criterion is open, by the reason and the criterion."""
+    """In how many traces a criterion is open, by reason and criterion."""
     replies: int = 0
-    hits: int = 0
+    cache_hits: int = 0
     costs: list[float | None] = field(default_factory=list["float | None"])
     faults: Counter[str] = field(default_factory=Counter[str])
-    """Questions that ended in a fault of a judge, by cause."""
+    """Questions that ended in a judge's fault, by cause."""
     judged: Counter[str] = field(default_factory=Counter[str])
     """Judged outcomes, by whether they are calibrated."""
     trials: dict[str, Counter[Verdict]] = field(default_factory=dict[str, "Counter[Verdict]"])
-    """The verdicts of cases that are scored several times, by name."""
+    """The verdicts of cases that were scored several times, by name."""
 
     def add(self, result: Result) -> None:
-        """Count one more."""
+        """Count a result."""
         if isinstance(result, Refusal):
             self.refused += 1
             return
@@ -88,75 +89,76 @@ class Tally:
             self.trials.setdefault(result.name, Counter())[report.verdict] += 1
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
         self.scores.add(report)
-        self.code_alone += report.scope == "code"
+        self.code_only += report.scope == "code"
         self.unforgiven += report.verdict == "abstain" and any(map(is_unforgiven, report.open))
         self.open.update({(one.reason, one.criterion) for one in report.open})
         self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
         self.replies += report.provenance.replies
-        self.hits += report.provenance.cache_hits
+        self.cache_hits += report.provenance.cache_hits
         if report.provenance.replies:
             self.costs.append(report.provenance.cost_usd)
-        found = report.calibration
-        self.judged.update(calibrated=found.calibrated, uncalibrated=found.uncalibrated, withheld=found.withheld)
+        notes = report.calibration
+        self.judged.update(calibrated=notes.calibrated, uncalibrated=notes.uncalibrated, withheld=notes.withheld)
 
     @property
-    def silent(self) -> str | None:
-        """The cause for which no question was answered, where that is the same for all and no fault of theirs."""
-        if self.replies or not self.faults or not self.faults.keys() <= NOBODY_THERE:
+    def absent_judge_cause(self) -> str | None:
+        """The most common cause why no question was answered, if every cause means that the judge is absent; else None."""
+        if self.replies or not self.faults or not self.faults.keys() <= SETUP_CAUSES:
             return None
         return self.faults.most_common(1)[0][0]
 
-    def lines(self) -> Iterator[str]:
-        """The tally in words."""
+    def list_lines(self) -> Iterator[str]:
+        """List the counts in words."""
         scored = self.verdicts.total()
         counts = ", ".join(f"{self.verdicts[v]} {v}" for v in VERDICTS if self.verdicts[v])
         if scored:
-            yield f"{plural(scored, 'trace')} scored with {', '.join(sorted(self.rubrics))}: {counts}"
+            yield f"{pluralize(scored, 'trace')} scored with {', '.join(sorted(self.rubrics))}: {counts}"
             yield str(self.scores)
-        if self.code_alone:
-            yield f"judges are off: {plural(self.code_alone, 'trace')} looked at by code alone; coverage says how much that is"
+        if self.code_only:
+            yield f"judges are off: {pluralize(self.code_only, 'trace')} looked at by code alone; coverage says how much that is"
         yield from self._list_flaky_lines()
         yield from self._list_open_lines()
         if self.replies:
-            yield f"judged: {plural(self.replies, 'reply', 'replies')}, {self.hits} from the cache, {_render_cost(self.costs)}"
+            replies = pluralize(self.replies, "reply", "replies")
+            yield f"judged: {replies}, {self.cache_hits} from the cache, {_render_cost(self.costs)}"
         if self.judged.total():
             kinds = ", ".join(f"{count} {name}" for name, count in self.judged.items() if count)
             yield f"judged outcomes: {kinds}"
         if self.refused:
-            yield f"not scored: {plural(self.refused, 'record')}"
+            yield f"not scored: {pluralize(self.refused, 'record')}"
 
     def _list_flaky_lines(self) -> Iterator[str]:
-        """The cases whose trials came to different verdicts."""
+        """List the cases whose trials got different verdicts."""
         flaky = {name: counts for name, counts in self.trials.items() if len(counts) > 1}
         if self.trials:
             steady = len(self.trials) - len(flaky)
-            yield f"{plural(len(self.trials), 'case')} in several trials: {steady} always the same, {len(flaky)} flaky"
-        for name, counts in list(flaky.items())[:MOST_FLAKY]:
+            yield f"{pluralize(len(self.trials), 'case')} in several trials: {steady} always the same, {len(flaky)} flaky"
+        for name, counts in list(flaky.items())[:MAX_FLAKY_CASES]:
             yield f"flaky: {name}: {', '.join(f'{counts[v]} {v}' for v in VERDICTS if counts[v])}"
-        if len(flaky) > MOST_FLAKY:
-            yield f"and {len(flaky) - MOST_FLAKY} more that are flaky"
+        if len(flaky) > MAX_FLAKY_CASES:
+            yield f"and {len(flaky) - MAX_FLAKY_CASES} more flaky cases"
 
     def _list_open_lines(self) -> Iterator[str]:
-        """What nobody has decided, by reason, and what can be done about it."""
+        """List what is open, by reason, and what can be done about it."""
         by_reason: dict[str, list[str]] = {}
         for (reason, criterion), count in sorted(self.open.items()):
             by_reason.setdefault(reason, []).append(f"{criterion} {count}")
-        for reason, criteria in list(by_reason.items())[:MOST_REASONS]:
+        for reason, criteria in list(by_reason.items())[:MAX_REASONS]:
             yield f"open, {reason}: {', '.join(criteria)}"
-        if len(by_reason) > MOST_REASONS:
-            yield f"open for {len(by_reason) - MOST_REASONS} more reasons, which are in the reports"
+        if len(by_reason) > MAX_REASONS:
+            yield f"open for {len(by_reason) - MAX_REASONS} more reasons; see the reports"
         if NO_JUDGE in by_reason:
             yield (
-                "to decide it: set CALLGRADE_JUDGE_MODEL; or say what was expected (--expected) and take what code alone "
+                "to decide it: set CALLGRADE_JUDGE_MODEL; or state what is expected (--expected) and use only what code "
                 "decides (--judges off)"
             )
 
 
-MOST_REASONS = 6
-"""Reasons for which something is open that are told."""
+MAX_REASONS = 6
+"""How many reasons for open outcomes are listed."""
 
-MOST_FLAKY = 20
-"""Flaky cases that are named."""
+MAX_FLAKY_CASES = 20
+"""How many flaky cases are listed."""
 
 FAULTS: frozenset[str] = frozenset(get_args(FaultCause))
 
@@ -167,7 +169,7 @@ def _render_cost(costs: Iterable[float | None]) -> str:
 
 
 class CriterionOutcome(NamedTuple):
-    """One outcome of a report, with its criterion and stage; `step` is None for what belongs to no step."""
+    """An outcome of a report with its criterion and stage; `step` is None if it belongs to no step."""
 
     criterion: str
     stage: Stage
@@ -176,15 +178,15 @@ class CriterionOutcome(NamedTuple):
 
 
 def list_outcomes(report: Report) -> Iterator[CriterionOutcome]:
-    """Every outcome by criterion, in the order of the contract."""
+    """Yield every outcome, ordered by criterion, in the order of the contract."""
     for scored in report.criteria:
-        yield from (CriterionOutcome(scored.id, scored.stage, None, elsewhere.outcome) for elsewhere in scored.outcomes)
+        yield from (CriterionOutcome(scored.id, scored.stage, None, one.outcome) for one in scored.outcomes)
         for step in report.steps:
             if scored.id in step.outcomes:
                 yield CriterionOutcome(scored.id, scored.stage, step.index, step.outcomes[scored.id])
 
 
 def list_findings(report: Report) -> list[Finding]:
-    """Every finding once, the first broken step of the contract first."""
+    """List every finding once, in the order of the contract."""
     outcomes = (one.outcome for one in list_outcomes(report))
     return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))

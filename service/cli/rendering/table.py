@@ -1,4 +1,4 @@
-"""Reports as a table: a line each, as they come, and for a single one its steps as well."""
+"""Show reports as a table: a line each, as they come; a single report also with its steps."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import WIDEST, console, number, share, verdict_text
-from service.cli.rendering.refusals import REFUSALS_TOLD
+from service.cli.rendering.console import MAX_WIDTH, build_console, render_number, render_share, render_verdict
+from service.cli.rendering.refusals import MAX_LISTED_REFUSALS
 from service.cli.rendering.results import Tally, list_findings
 from service.cli.rendering.steps import show_steps
 from service.cli.scoring import Result, ScoredRecord
@@ -20,85 +20,89 @@ from service.reporting.escaping import escape_unprintable
 from service.reporting.findings import render_finding
 
 LOOKAHEAD = 100
-"""How many results are seen before the width of the first column is fixed."""
+"""How many results are collected before the width of the first column is fixed."""
 
-LONGEST_NAME = 28
-"""Characters of a name, where the terminal has no room for more."""
-NOT_SCORED = "not scored; why stands on standard error"
-LEAST_REST = 36
-"""Columns that what is no name and no finding takes."""
+MAX_NAME_WIDTH = 28
+"""How many characters of a name are shown unless the terminal is wider."""
+NOT_SCORED = "not scored; see standard error"
+MIN_REST_WIDTH = 36
+"""How many columns the cells between the name and the finding take."""
 HEAD = ("verdict", "score", "cover", "broke at", "finding")
 WIDTHS = (7, 5, 5, 9)
 
 
 class ResultTable:
-    """One line for each trace. On a terminal a line is cut to its width; elsewhere it is whole.
+    """Prints one line per trace, cut to the width of a terminal, and whole elsewhere.
 
-    `verbose`: the steps of each trace as well. `lookahead`: how many results fix the width of the first column.
+    `verbose`: also print the steps of each trace. `lookahead`: how many results determine the width of the first column.
     """
 
     def __init__(self, stream: BinaryIO, tally: Tally, *, verbose: bool = False, lookahead: int = LOOKAHEAD) -> None:
-        self._console = _console(stream)
+        self._console = _build_console(stream)
         self._tally = tally
         self._verbose = verbose
         self._lookahead = lookahead
         self._refused = 0
-        self._held: list[Result] = []
+        self._pending: list[Result] = []
         self._width = 0
 
     def add(self, result: Result) -> None:
-        """Write one line, as soon as the width of the columns is known."""
+        """Print a result once the width of the first column is known."""
         if self._width:
             self._write(result)
             return
-        self._held.append(result)
-        if len(self._held) == self._lookahead:
-            self._begin()
+        self._pending.append(result)
+        if len(self._pending) == self._lookahead:
+            self._start()
 
     def close(self) -> None:
-        """Write what is still held, the steps of a single trace, and the summary."""
-        single = self._held[0] if len(self._held) == 1 else None
-        if self._held:
-            self._begin()
+        """Print the remaining results, the steps if there is a single trace, and the totals."""
+        single = self._pending[0] if len(self._pending) == 1 else None
+        if self._pending:
+            self._start()
         if isinstance(single, ScoredRecord) and not self._verbose:
             self._console.print()
             show_steps(self._console, single.report)
         if self._tally.verdicts:
             self._console.print()
-        for line in self._tally.lines():
+        for line in self._tally.list_lines():
             self._console.print(Text(line), soft_wrap=not self._console.is_terminal)
 
-    def _begin(self) -> None:
-        names = [_name(result) for result in self._held]
+    def _start(self) -> None:
+        names = [_describe_record(result) for result in self._pending]
         longest = (
-            max(LONGEST_NAME, (self._console.width - LEAST_REST) // 3) if self._console.is_terminal else LONGEST_NAME
+            max(MAX_NAME_WIDTH, (self._console.width - MIN_REST_WIDTH) // 3)
+            if self._console.is_terminal
+            else MAX_NAME_WIDTH
         )
         width = max(5, *map(len, names), 5) if len(names) == 1 or self._lookahead == LOOKAHEAD else longest
         self._width = min(longest, width)
-        self._line([Text(text, style="bold") for text in ("trace", *HEAD)])
-        for result in self._held:
+        self._print_line([Text(text, style="bold") for text in ("trace", *HEAD)])
+        for result in self._pending:
             self._write(result)
-        self._held = []
+        self._pending = []
 
     def _write(self, result: Result) -> None:
-        name = Text(_name(result)[-self._width :] if isinstance(result, Refusal) else _name(result))
+        name = Text(
+            _describe_record(result)[-self._width :] if isinstance(result, Refusal) else _describe_record(result)
+        )
         if isinstance(result, Refusal):
             self._refused += 1
-            told = NOT_SCORED if self._refused <= REFUSALS_TOLD else _render_problem(result)
-            self._line([name, Text("error", style="bold red"), Text("-"), Text("-"), Text("-"), Text(told)])
+            reason = NOT_SCORED if self._refused <= MAX_LISTED_REFUSALS else _render_problem(result)
+            self._print_line([name, Text("error", style="bold red"), Text("-"), Text("-"), Text("-"), Text(reason)])
             return
         report = result.report
         findings = list_findings(report)
         more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-        cells = [number(report.score), share(report.coverage), report.first_failing_stage or "-"]
+        cells = [render_number(report.score), render_share(report.coverage), report.first_failing_stage or "-"]
         finding = escape_unprintable(render_finding(findings[0])) + more if findings else ""
-        self._line([name, verdict_text(report.verdict), *map(Text, cells), Text(finding)])
+        self._print_line([name, render_verdict(report.verdict), *map(Text, cells), Text(finding)])
         if self._verbose:
             self._console.print()
             show_steps(self._console, report)
             self._console.print()
 
-    def _line(self, cells: list[Text]) -> None:
+    def _print_line(self, cells: list[Text]) -> None:
         line = Text()
         for cell, width in zip(cells, (self._width, *WIDTHS), strict=False):
             cell.truncate(width, overflow="ellipsis")
@@ -112,8 +116,8 @@ class ResultTable:
             self._console.print(line, soft_wrap=True)
 
 
-def _name(result: Result) -> str:
-    """What a line is about; a refused record has no name, and its line in the file tells it from others."""
+def _describe_record(result: Result) -> str:
+    """Return the name of a trace; a refused record has none, so its place in the file identifies it."""
     if isinstance(result, Refusal):
         place = replace(result.place, source=Path(result.place.source).name)
         return escape_unprintable(f"{place}{place.pointer}")
@@ -125,10 +129,10 @@ def _render_problem(result: Refusal) -> str:
     return escape_unprintable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
 
 
-def _console(stream: BinaryIO) -> Console:
-    """Standard output as it is; any other stream as plain UTF-8."""
-    found = console()
-    if getattr(found.file, "buffer", None) is stream:
-        return found
+def _build_console(stream: BinaryIO) -> Console:
+    """Build a console on standard output, or on any other stream as plain UTF-8."""
+    stdout = build_console()
+    if getattr(stdout.file, "buffer", None) is stream:
+        return stdout
     text = io.TextIOWrapper(stream, "utf-8", errors="replace", write_through=True)
-    return console(text, width=WIDEST)
+    return build_console(text, width=MAX_WIDTH)

@@ -1,1 +1,1 @@
-"""The processes that serve and that work on batches: started, watched over, ended."""
+"""Start, supervise and end the processes that serve and that work on batches."""

@@ -1,4 +1,4 @@
-"""`callgrade worker --check`: whether a worker of this machine is alive, for a probe, since a worker listens on no port."""
+"""`callgrade worker --check`: a liveness probe for the worker of this machine, which listens on no port."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from service.store.database import Database, is_passing
 from service.store.workers import SILENT, Workers, is_of_this_machine
 from service.wiring import build_database
 
-PATIENCE = 5.0
-"""Seconds that the database has."""
+DATABASE_TIMEOUT_S = 5.0
+"""How long to wait for the database, in seconds."""
 
 
 def check_worker() -> ExitCode:
-    """PASSED where a worker of this machine gave a sign of life just now, else FAILED.
+    """Return PASSED if a worker of this machine gave a recent sign of life, else FAILED.
 
-    A database that is out of reach says nothing of the worker, which waits for it: that is PASSED too, lest a probe restarts
-    it, and with it what it had under way.
+    An unreachable database also means PASSED: the worker waits for it, and a probe must not restart the worker and lose its
+    work.
     """
     database = build_database(read_settings())
-    found: list[bool] = []
-    # A thread that the end of the process does not wait for: a connection may hang for long.
-    thread = threading.Thread(target=lambda: found.append(_alive(database)), daemon=True)
+    answers: list[bool] = []
+    # A daemon thread, which does not delay the end of the process: a connection may hang for long.
+    thread = threading.Thread(target=lambda: answers.append(_is_alive(database)), daemon=True)
     thread.start()
-    thread.join(PATIENCE)
-    if not found:
-        say("the database does not answer; whether the worker is alive is unknown")
-    return ExitCode.PASSED if all(found) else ExitCode.FAILED
+    thread.join(DATABASE_TIMEOUT_S)
+    if not answers:
+        say("the database does not answer, so it is unknown whether the worker is alive")
+    return ExitCode.PASSED if all(answers) else ExitCode.FAILED
 
 
-def _alive(database: Database) -> bool:
+def _is_alive(database: Database) -> bool:
     try:
         known = Workers(database).all()
     except DBAPIError as error:
-        return is_passing(error)  # tables that are missing are no passing trouble: no worker ever was there
+        return is_passing(error)  # missing tables will not go away by themselves: there never was a worker
     return any(worker.silent <= SILENT for worker in known if is_of_this_machine(worker.id))

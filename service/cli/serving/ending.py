@@ -1,4 +1,4 @@
-"""The end of a process that serves: in time, whatever some thread of it is still at."""
+"""End a serving process in time, whatever its threads are doing."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from service.cli.exits import ExitCode
 LOG = logging.getLogger("callgrade.serve")
 
 CLOSING_S = 3.0
-"""Seconds for letting go of connections and files, after the time that requests under way have."""
+"""Seconds for closing connections and files, after the grace period of requests under way."""
 
 
-class EndNotice:
-    """Whether this process was told to end since it began to listen for that.
+class StopSignal:
+    """Records whether this process was told to stop since it began to listen.
 
-    A signal interrupts whatever is under way; but where that is a look for garbage, Python drops the interrupt. Whoever goes on
-    to serve asks here once signals come to it.
+    A signal raises KeyboardInterrupt, but Python drops one that is raised during garbage collection. So a server checks here
+    once it handles signals itself.
     """
 
-    given = False
+    received = False
 
     def listen(self) -> None:
-        """Has SIGTERM, and SIGINT unless it is ignored, interrupt this process."""
+        """Make SIGTERM, and SIGINT unless it is ignored, interrupt this process."""
         signal.signal(signal.SIGTERM, self._interrupt)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, *_: object) -> None:
-        self.given = True
+        self.received = True
         raise KeyboardInterrupt
 
 
-def end_by(stopping: threading.Event, *, grace: float, last: Callable[[], None] = lambda: None) -> None:
-    """Once `stopping` is set the process ends within `grace` seconds and a few more; at the latest then, after `last`.
+def force_exit_after(stopping: threading.Event, *, grace: float, last: Callable[[], None] = lambda: None) -> None:
+    """Exit the process `grace` seconds and a few more after `stopping` is set, if it still runs; call `last` before.
 
-    A thread cannot be cancelled, and Python waits for all of them at its end: one long trace would hold it up.
+    A thread cannot be cancelled, and Python waits for all threads at exit, so one long trace would delay it.
     """
     threading.Thread(target=_end, args=(stopping, grace + CLOSING_S, last), name="ending", daemon=True).start()
 

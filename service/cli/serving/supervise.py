@@ -1,4 +1,4 @@
-"""The worker that `callgrade serve` starts beside itself: a process of its own, so that batches cost requests no time."""
+"""Supervise the worker that `callgrade serve` starts as a separate process, so that batches do not slow down requests."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 
 LOG = logging.getLogger("callgrade.serve")
 
-LONGEST = 30.0
-"""Seconds between a worker's end and the next start, at most."""
+MAX_RESTART_DELAY_S = 30.0
+"""The longest delay between a worker's end and its next start, in seconds."""
 
 
 class Supervisor:
-    """Keeps one worker running: starts it again, later each time.
+    """Keeps one worker running: restarts it with growing delays.
 
-    Also where there is one already that SQLite cannot share: it may be that of a server that was killed, and about to end.
+    It does so even if another worker holds a SQLite store: that one may belong to a server that was killed, and end soon.
     """
 
     def __init__(self, *, log_level: str, grace: float) -> None:
@@ -34,51 +34,51 @@ class Supervisor:
             log_level.lower(),
         ]
         self._grace = grace
-        self._over = threading.Event()
+        self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._keep, name="worker", daemon=True)
+        self._thread = threading.Thread(target=self._keep_running, name="worker", daemon=True)
 
     def start(self) -> None:
-        """Starts the worker."""
+        """Start the worker."""
         self._thread.start()
 
     def stop_with(self, stopping: threading.Event) -> None:
-        """Waits for the event, and tells the worker to end: it has the same time as those who are served."""
+        """Wait for the event, then tell the worker to end, so that it has the same grace period as requests."""
         stopping.wait()
-        self._over.set()
+        self._stopping.set()
         if self._process is not None:
             self._process.terminate()
 
     def stop(self) -> None:
-        """Ends it: what is under way may be finished within the grace."""
-        self._over.set()
+        """End the worker, which may finish what is under way within the grace period."""
+        self._stopping.set()
         if self._process is not None:
             self._process.terminate()
         self._thread.join(self._grace + 5.0)
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
 
-    def _keep(self) -> None:
+    def _keep_running(self) -> None:
         wait = 1.0
-        while not self._over.is_set():
+        while not self._stopping.is_set():
             start = time.monotonic()
-            # It ends when its standard input does: also where this process is killed and can tell it nothing.
+            # The worker ends when its standard input ends, even if this process is killed and cannot tell it to.
             with subprocess.Popen(self._command, stdin=subprocess.PIPE) as self._process:  # noqa: S603 (our own command)
-                if self._over.is_set():  # told to stop in the moment of the start
+                if self._stopping.is_set():  # told to stop while starting
                     self._process.terminate()
                 code = self._process.wait()
-            if self._over.is_set():
+            if self._stopping.is_set():
                 return
             LOG.error("the worker has ended", extra={"fields": {"code": code, "batches": "wait for another one"}})
-            wait = 1.0 if time.monotonic() - start > LONGEST else wait
-            self._over.wait(wait)
-            wait = min(LONGEST, wait * 2)
+            wait = 1.0 if time.monotonic() - start > MAX_RESTART_DELAY_S else wait
+            self._stopping.wait(wait)
+            wait = min(MAX_RESTART_DELAY_S, wait * 2)
 
 
 @contextmanager
-def worker_beside(*, log_level: str, grace: float, wanted: bool, stopping: threading.Event) -> Generator[None]:
-    """A worker for as long as the block lasts, where one is wanted. It is told to end as soon as `stopping` is set."""
-    if not wanted:
+def supervised_worker(*, log_level: str, grace: float, enabled: bool, stopping: threading.Event) -> Generator[None]:
+    """Run a worker during the block, if enabled. It is told to end as soon as `stopping` is set."""
+    if not enabled:
         yield
         return
     supervisor = Supervisor(log_level=log_level, grace=grace)

@@ -1,4 +1,4 @@
-"""Work on batches until a signal says that it is enough."""
+"""Work on batches until a signal ends it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from service.store.labelling.labels import Labels
 from service.wiring import build_engine, build_limits, build_webhooks
 
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""What a container is given of the cores: microseconds of each period, or `max`, and the period."""
+"""A container's CPU quota: microseconds per period, or `max`, and the period."""
 
 
 async def work(
@@ -44,30 +44,28 @@ async def work(
     beside: bool = False,
     pool: ScorerPool | None = None,
     engine: Engine | None = None,
-    chunks_of: Callable[[Database, Queue], Chunks] = Chunks,
+    build_chunks: Callable[[Database, Queue], Chunks] = Chunks,
 ) -> None:
-    """Works until a signal says that it is enough.
+    """Work on jobs until a signal ends it.
 
-    `pool`: processes that score beside this one; they end with it. `engine`: what scores, default: as the settings say, with
-    large items apart; `chunks_of`: what opens chunks and records.
+    `pool`: processes that score beside this one and end with it. `engine`: defaults to the one of the settings, with large
+    items scored in a separate process. `build_chunks`: builds the store of chunks.
     """
     apart = None if engine else ScoringProcess()
     engine = engine or build_engine(settings, database)
-    if not beside:  # the process it stands beside has said so
+    if not beside:  # else the parent process has logged them
         log_warnings(engine.list_warnings())
     queue = job_queue.Enqueuer(database)
     items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart, beside=pool)
     in_flight, threads = settings.batch_in_flight, 2 if pool is None else max(2, pool.number)
-    runner = Runner(chunks_of(database, queue), items, in_flight=in_flight, remind=job_queue.remind, threads=threads)
-    kept = Batches(database, queue)
+    runner = Runner(build_chunks(database, queue), items, in_flight=in_flight, remind=job_queue.remind, threads=threads)
+    batches = Batches(database, queue)
     worker = Worker(database, queue, runner, NoticeSender(database, queue, build_webhooks(settings)))
-    over = _watch_for_end(beside=beside)
-    sweep = partial(_sweep, kept, settings)
+    stop = _build_stop_event(beside=beside)
+    sweep = partial(_sweep, batches, settings)
     grace = settings.graceful_seconds
-    async with keep_working(
-        database, runner, worker, chunks=chunks_at_once(settings, threads), sweep=sweep, grace=grace
-    ):
-        await over.wait()
+    async with keep_working(database, runner, worker, chunks=count_chunks(settings, threads), sweep=sweep, grace=grace):
+        await stop.wait()
     for one in (apart, pool):
         if one is not None:
             one.close()
@@ -75,50 +73,50 @@ async def work(
 
 
 def build_pool(settings: Settings, number: int) -> ScorerPool | None:
-    """So many processes that score, none where one core is enough."""
+    """Build a pool of `number` scoring processes; None if one core is enough."""
     return ScorerPool(number, widen_limits(build_limits(settings))) if number > 1 else None
 
 
-def chunks_at_once(settings: Settings, workers: int = 1) -> int:
-    """As many chunks as keep all places and cores busy while the last items of some are waited for, and others are opened."""
+def count_chunks(settings: Settings, workers: int = 1) -> int:
+    """Return how many chunks to run at once, so that all cores stay busy while some chunks finish and others start."""
     return 2 + max(workers, 2 * ceil(settings.batch_in_flight / settings.batch_chunk))
 
 
 def count_cores(quota: Path = QUOTA) -> int:
-    """The cores that this process may use, at least 1: those that it may run on, and what its container is given of them."""
+    """Count the cores that this process may use, at least 1: its CPU affinity, limited by its container's quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        given, period = quota.read_text().split()
+        microseconds, period = quota.read_text().split()
     except (OSError, ValueError):
         return cores
-    return cores if given == "max" else max(1, min(cores, int(given) // int(period)))
+    return cores if microseconds == "max" else max(1, min(cores, int(microseconds) // int(period)))
 
 
-def _watch_for_end(*, beside: bool) -> asyncio.Event:
-    """Set as soon as the worker is to end."""
-    over = asyncio.Event()
+def _build_stop_event(*, beside: bool) -> asyncio.Event:
+    """Build an event that is set when the worker must end."""
+    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, over.set)
+        loop.add_signal_handler(number, stop.set)
     if beside:
-        reading = partial(_read_to_the_end, lambda: loop.call_soon_threadsafe(over.set))
+        reading = partial(_wait_for_eof, lambda: loop.call_soon_threadsafe(stop.set))
         threading.Thread(target=reading, name="beside", daemon=True).start()
-    return over
+    return stop
 
 
-def _read_to_the_end(then: Callable[[], object]) -> None:
+def _wait_for_eof(then: Callable[[], object]) -> None:
     while os.read(
         sys.stdin.fileno(), 1_024
-    ):  # not through the buffer, whose lock the end of the process would wait for
+    ):  # unbuffered, because the process would wait at exit for the lock of a buffer
         pass
     then()
 
 
-def _sweep(kept: Batches, settings: Settings) -> None:
-    kept.expire_due()
-    kept.forget_old(days=settings.batch_days)
-    Audit(kept.database).forget_old(days=settings.audit_days)
-    Answers(kept.database).forget_old()
-    Labels(kept.database).forget_old(days=settings.batch_days)
-    UsageStore(kept.database).forget_old(int(time.time() // DAY_S))
+def _sweep(batches: Batches, settings: Settings) -> None:
+    batches.expire_due()
+    batches.forget_old(days=settings.batch_days)
+    Audit(batches.database).forget_old(days=settings.audit_days)
+    Answers(batches.database).forget_old()
+    Labels(batches.database).forget_old(days=settings.batch_days)
+    UsageStore(batches.database).forget_old(int(time.time() // DAY_S))
     job_queue.clear()

@@ -1,7 +1,7 @@
-"""The argument matchers. Each compares one actual value with what was expected and gives a value in [0, 1].
+"""The argument matchers. Each compares one actual value with the expected one and returns a value in [0, 1].
 
-A matcher is a frozen pydantic class; the doctests of its class are the table of its cases. How much a matcher weighs is
-not its business: weights stand on criteria and arguments.
+A matcher is a frozen pydantic class; the doctests of its class are the table of its cases. A matcher does not know its weight:
+criteria and arguments have weights.
 """
 
 import sys
@@ -16,7 +16,9 @@ from service.core.critics.trees import JsonSimilar
 from service.core.critics.words import NaturalLanguage
 from service.core.models.discovery import import_all
 
-import_all(sys.modules[__name__])  # a matcher that is not named here joins the union by being a file of this package
+import_all(
+    sys.modules[__name__]
+)  # a file in this package is enough: its matcher joins the union without an import here
 
 __all__ = [
     "MATCHED",

@@ -1,4 +1,4 @@
-"""What every matcher is, and what a comparison gives."""
+"""The base classes of all matchers, and the results of a comparison."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ Number = int | float
 
 @light
 class Match:
-    """The result of one comparison: a value in [0, 1], the matcher's own verdict, and why, where that is no or needs a word.
+    """The result of one comparison: a value in [0, 1], the matcher's own verdict, and an explanation where one is needed.
 
-    Most comparisons only look for the best one, and to say why costs more than to compare: `said` may be how to say it.
+    Most comparisons only search for the best match, and an explanation costs more than the comparison: so `explanation` may be
+    a function that builds it.
     """
 
     value: float
     passed: bool
-    said: str | Callable[[], str] = ""
+    explanation: str | Callable[[], str] = ""
 
     @property
     def note(self) -> str:
-        """Why, in words; "" where there is nothing to say."""
-        return self.said if isinstance(self.said, str) else self.said()
+        """The explanation in words; "" where there is none."""
+        return self.explanation if isinstance(self.explanation, str) else self.explanation()
 
 
 @light
 class OpenComparison:
-    """The values could not be compared: one is over a documented cap. Neither a match nor a mismatch."""
+    """Neither a match nor a mismatch: the values could not be compared, for example because one is over a documented cap."""
 
     reason: str
     cause: Literal["too_long", "not_asked"] = "too_long"
@@ -43,7 +44,7 @@ class OpenComparison:
 
 @light
 class WordsComparison(OpenComparison):
-    """Code cannot tell: a judge must say whether `value` is what `words` ask for."""
+    """A comparison that code cannot make: a judge must say whether `value` is what `words` ask for."""
 
     words: str = field(kw_only=True)
     value: JsonValue = field(kw_only=True)
@@ -56,30 +57,30 @@ class Critic(FrozenModel):
     """Compares an actual value with an expected one. Concrete matchers declare their `kind`."""
 
     cost: ClassVar[int] = 1
-    """What one comparison costs, and each character of it, where looking for a text in another costs 1."""
+    """The cost of one comparison, and of each character in it, where searching a text in another costs 1."""
 
     optional: bool = False
-    """An absent argument counts as a match."""
+    """Whether an absent argument counts as a match."""
 
     @property
     def wants_expected(self) -> bool:
-        """Whether it can say nothing without an expected value from outside."""
+        """Whether it needs an expected value from outside."""
         return False
 
     def match(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
-        """The comparison with the matcher's own expected value where it has one, else with `expected`."""
+        """Compare with the matcher's own expected value if it has one, else with `expected`."""
         return self.compare(actual, expected)
 
     @abstractmethod
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
-        """The comparison with `expected`, which matchers that do not compare with a value ignore. Never raises."""
+        """Compare with `expected`, which matchers that need no value ignore. Never raises."""
 
 
 class ValueCritic(Critic):
-    """Compares with an expected value: its own in an expectation, that of the expectation in a rubric."""
+    """Compares with an expected value: in an expectation its own value, in a rubric the one that the expectation gives."""
 
     value: JsonValue = None
-    """The expected value. Leave it out in a rubric, where the expectation gives it."""
+    """The expected value. Leave it out in a rubric: there the expectation gives it."""
 
     @property
     def has_value(self) -> bool:
@@ -92,12 +93,12 @@ class ValueCritic(Critic):
         return not self.has_value
 
     def match(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
-        """The comparison with its own value where it has one, else with `expected`."""
+        """Compare with its own value if it has one, else with `expected`."""
         return self.compare(actual, self.value if self.has_value else expected)
 
 
 def build_mismatch(actual: JsonValue, expected: JsonValue, *, value: float = 0.0, why: str = "") -> Match:
-    """A mismatch that shows both values, with their types where these differ.
+    """Build a mismatch that shows both values, with their types where these differ.
 
     >>> build_mismatch("1", 1).note, build_mismatch(2, 1, why="off by 1").note
     ('expected 1 (an integer), got "1" (a string)', 'expected 1, got 2 (off by 1)')

@@ -1,4 +1,4 @@
-"""The matcher for dates and times. Nothing is filled in from today, from the machine's zone or from its language."""
+"""The matcher for dates and times. It fills in nothing from today, from the machine's zone or from its language."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from service.core.critics.moments import Moment, check_format, find_zone, read
 from service.core.json.values import equals, format_value
 from service.core.models.kinds import Several
 
-_LONGEST = 10**12  # seconds: more than between any two dates
+_MAX_DISTANCE_S = 10**12  # more than between any two dates
 
 
 class DateTime(ValueCritic):
     """A moment near the expected one: an ISO 8601 text, or one in a listed format.
 
-    It passes within `tolerance` seconds; beyond, the value is 0, or falls in a line from 1 at the tolerance to 0 at `cutoff`.
-    A date alone is its midnight. A moment with a zone and one without never match unless `assume_zone` says which zone the
-    latter is in; where clocks are set back, the first of the two moments is meant.
+    It passes within `tolerance` seconds; beyond, the value is 0, or falls linearly from 1 at the tolerance to 0 at `cutoff`.
+    A date alone means its midnight. A moment with a zone and one without never match, unless `assume_zone` gives the zone of
+    the latter; where clocks are set back, the first of the two moments is meant.
 
     >>> noon = DateTime(value="2026-05-01T12:00:00Z", tolerance=60, cutoff=180)
     >>> [noon.match(f"2026-05-01T{time}").value for time in ("14:00+02:00", "12:01Z", "12:02Z", "12:03Z", "12:00")]
@@ -34,13 +34,13 @@ class DateTime(ValueCritic):
 
     cost: ClassVar[int] = 3
     kind: Literal["datetime"] = "datetime"
-    tolerance: Number = Field(default=0, ge=0, le=_LONGEST)
+    tolerance: Number = Field(default=0, ge=0, le=_MAX_DISTANCE_S)
     """The distance allowed, in seconds."""
-    cutoff: Number | None = Field(default=None, le=_LONGEST)
-    """The distance in seconds from which on the value is 0; `tolerance` or more."""
+    cutoff: Number | None = Field(default=None, le=_MAX_DISTANCE_S)
+    """The distance in seconds at which the value reaches 0; at least `tolerance`."""
     formats: Several[str] = ()
-    """strptime formats tried in turn after ISO 8601, with English names of months. Each names a whole date or none: those
-    without a date are times of day, which compare only with times of day, within one day and as written."""
+    """strptime formats, tried in turn after ISO 8601, with English month names. Each names a whole date or none: one without a
+    date reads a time of day, which compares only with other times of day, within one day and as written."""
     assume_zone: str | None = None
     """The zone of dates and times that name none: UTC, a name such as Europe/Berlin, or an offset such as +09:00."""
 
@@ -67,7 +67,7 @@ class DateTime(ValueCritic):
         return self
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
-        """The value in [0, 1]. Where no date or time is expected, only the very same value matches."""
+        """Return the value in [0, 1]. If the expected value is no date or time, only the identical value matches."""
         want = self._read(expected)
         if want is None:
             return Match(1.0, True) if equals(actual, expected) else build_mismatch(actual, expected)
@@ -87,12 +87,12 @@ class DateTime(ValueCritic):
         seconds = abs(got.instant - want.instant).total_seconds()
         if seconds <= self.tolerance:
             return Match(1.0, True)
-        value = _compute_fall(seconds, self.tolerance, self.cutoff)
+        value = _compute_value(seconds, self.tolerance, self.cutoff)
         midnight = ", a date being its midnight" if got.date_only != want.date_only else ""
         return build_mismatch(actual, expected, value=value, why=f"{seconds:.15g} s apart{midnight}")
 
 
-def _compute_fall(seconds: float, tolerance: Number, cutoff: Number | None) -> float:
+def _compute_value(seconds: float, tolerance: Number, cutoff: Number | None) -> float:
     if cutoff is None or seconds >= cutoff:
         return 0.0
     return (cutoff - seconds) / (cutoff - tolerance)

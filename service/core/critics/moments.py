@@ -1,4 +1,4 @@
-"""Reading dates and times: ISO 8601 and given formats, the same on every machine and every day."""
+"""Read dates and times, in ISO 8601 or given formats, the same way on every machine and every day."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 _EPOCH = datetime(1970, 1, 1)
-_LONGEST = 100
+_MAX_TEXT_CHARS = 100
 
 _ISO_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{8}|[0-9]{4}-W[0-9]{2}(?:-[1-7])?|[0-9]{4}W[0-9]{2}[1-7]?"
 _ISO_TIME = r"(?:[01][0-9]|2[0-3])[0-9:.,]*(?:Z|[+-][0-9:.]+)?"
@@ -21,15 +21,17 @@ _TIME_PARTS = frozenset("HIMSfp")
 _DATE_PARTS = frozenset("aAbBdmyYjuwUWGV")
 _KNOWN = _TIME_PARTS | _DATE_PARTS | frozenset("z%")
 _SAME_PART = ("HI", "bBm", "yYG", "aAuw", "UWV")
+"""Directives that name the same part of a date or time."""
 _LOCAL = frozenset("ZcxX")
+"""Directives that mean something else on another machine."""
 _MACHINE_ZONES = frozenset({"localtime", "posixrules", "posix", "right"})
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A reading: the time since 1970-01-01T00:00, in UTC if it is `aware`, else as the clock showed it.
+    """A date or time as read: `instant` is the time since 1970-01-01T00:00, in UTC if `aware`, else in clock time.
 
-    `of_day` marks a time of day, whose instant is that of 1900-01-01.
+    `of_day` marks a time of day, whose instant lies on 1900-01-01.
     """
 
     instant: timedelta
@@ -38,19 +40,19 @@ class Moment:
     date_only: bool = False
 
     def is_comparable(self, other: Moment) -> bool:
-        """Whether a distance between the two means anything."""
+        """Whether the distance between the two has a meaning."""
         return self.aware == other.aware and self.of_day == other.of_day
 
     def explain_incomparable(self, other: Moment) -> str:
-        """Why the two cannot be compared."""
+        """Explain why the two cannot be compared."""
         if self.of_day != other.of_day:
             return "one is a time of day, the other has a date"
         return "one names its zone, the other none; assume_zone says which is meant"
 
 
 def read(text: str, *, formats: tuple[str, ...] = (), assume_zone: str | None = None) -> Moment | None:
-    """The moment a text names as ISO 8601, else by the first format that fits; None where none does."""
-    if len(text) > _LONGEST:
+    """Read the moment that a text names as ISO 8601, else by the first format that fits; None where none does."""
+    if len(text) > _MAX_TEXT_CHARS:
         return None
     return _read_iso(text, assume_zone) or next(
         filter(None, (_read_as(text, form, assume_zone) for form in formats)), None
@@ -79,7 +81,7 @@ def _read_as(text: str, form: str, assume_zone: str | None) -> Moment | None:
 
 
 def _build_moment(when: datetime, assume_zone: str | None, *, of_day: bool = False, date_only: bool = False) -> Moment:
-    """Differences are taken between instants: two datetimes of one zone would subtract as clock times, DST or not."""
+    """Build a moment from an instant: two datetimes of one zone would subtract as clock times, ignoring DST."""
     if when.tzinfo is None and assume_zone is not None:
         when = when.replace(tzinfo=find_zone(assume_zone))
     offset = when.utcoffset()
@@ -89,7 +91,7 @@ def _build_moment(when: datetime, assume_zone: str | None, *, of_day: bool = Fal
 
 @lru_cache(maxsize=256)
 def find_zone(name: str) -> tzinfo:
-    """The zone of that name: UTC, an IANA name or an offset such as +09:00. ValueError for any other."""
+    """Return the zone of a name: UTC, an IANA name or an offset such as +09:00. Raise ValueError for any other."""
     offset = _OFFSET.fullmatch(name)
     if offset is not None:
         sign, hours, minutes = offset.groups()
@@ -113,7 +115,7 @@ def _is_of_day(form: str) -> bool:
 
 
 def check_format(form: str) -> str:
-    """The format itself. ValueError where the machine or the day would decide what it means.
+    """Return the format itself. Raise ValueError where its meaning would depend on the machine or the day.
 
     >>> check_format("%d/%m/%Y %H:%M"), check_format("%I:%M %p")
     ('%d/%m/%Y %H:%M', '%I:%M %p')

@@ -1,4 +1,4 @@
-"""Matchers for numbers. A boolean is no number; a string is one only where a matcher casts."""
+"""Matchers for numbers. A boolean is not a number; a string is one only where a matcher casts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from service.core.critics.base import MATCHED, Critic, Match, Number, ValueCriti
 from service.core.json.values import equals, format_value
 
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?")
-_ROUNDING = 2.0**-49  # eight units in the last place: more than the float arithmetic below can err
-_LARGEST = 1e300
+_ROUNDING = 2.0**-49  # eight units in the last place: more than the error of the float arithmetic below
+_MAX_FLOAT = 1e300
 
 Measure = float | Fraction
 Pair = Annotated[tuple[Number, Number], Strict(False)]
 
 
 def read_number(value: JsonValue) -> Number | None:
-    """The finite number in a value: the number itself or the one that a string writes as JSON would; else None.
+    """Return the finite number in a value: the number itself, or the one that a string spells as JSON would; else None.
 
     >>> [read_number(value) for value in (3, "3", "3.0", "1e3", True, "0x10", "٣", " 3", "1_000", "1e999")]
     [3, 3, 3.0, 1000.0, None, None, None, None, None, None]
@@ -40,7 +40,7 @@ def _read_finite(value: JsonValue) -> Number | None:
 
 
 def read_decimal(number: Number) -> Fraction:
-    """The number as it is written: 0.1 is exactly one tenth, not the nearest binary fraction."""
+    """Return the number as written: 0.1 is exactly one tenth, not the nearest binary fraction."""
     return Fraction(number) if isinstance(number, int) else Fraction(repr(float(number)))
 
 
@@ -53,9 +53,9 @@ class Range(Critic):
 
     kind: Literal["range"] = "range"
     min: Number | None = None
-    """The least value allowed."""
+    """The smallest value allowed."""
     max: Number | None = None
-    """The greatest value allowed."""
+    """The largest value allowed."""
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Range:
@@ -66,7 +66,7 @@ class Range(Critic):
         return self
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
-        """1 or 0."""
+        """Return 1 or 0."""
         number = _read_finite(actual)
         if number is None:
             return Match(0.0, False, lambda: f"expected a number {self._describe_bounds()}, got {format_value(actual)}")
@@ -83,9 +83,9 @@ class Range(Critic):
 class Numeric(ValueCritic):
     """A number near the expected one.
 
-    With `tolerance` or `rel_tolerance` it passes within the larger of the two, and beyond it the value is 0, or falls in a
-    line from 1 at the tolerance to 0 at `cutoff`. With `value_range` [lo, hi] the value is 1 - |expected - actual| / (hi - lo),
-    at least 0, and passes from `threshold` on. Distances are those of the numbers as written, so 5.05 is within 0.05 of 5.
+    With `tolerance` or `rel_tolerance`, it passes within the larger of the two; beyond, the value is 0, or falls linearly from
+    1 at the tolerance to 0 at `cutoff`. With `value_range` [lo, hi], the value is 1 - |expected - actual| / (hi - lo), at least
+    0, and passes from `threshold` on. Distances are those of the numbers as written, so 5.05 is within 0.05 of 5.
 
     >>> [Numeric(value=5, tolerance=0.05).match(actual).value for actual in (5, 5.05, 5.06, "5", None)]
     [1.0, 1.0, 0.0, 0.0, 0.0]
@@ -101,15 +101,15 @@ class Numeric(ValueCritic):
     tolerance: Number = Field(default=0, ge=0)
     """The distance allowed."""
     rel_tolerance: Number = Field(default=0, ge=0)
-    """The distance allowed as a share of the expected number's size."""
+    """The distance allowed, as a share of the expected number's size."""
     cutoff: Number | None = None
-    """The distance from which on the value is 0; greater than `tolerance`."""
+    """The distance at which the value reaches 0; greater than `tolerance`."""
     value_range: Pair | None = None
-    """The least and the greatest sensible number: distances count as a share of their difference."""
+    """The smallest and the largest sensible number: distances count as a share of their difference."""
     threshold: float = Field(default=0.8, ge=0, le=1)
     """The value that passes; only with `value_range`."""
     cast: bool = False
-    """A string that is a number in JSON counts as that number."""
+    """Whether a string that spells a JSON number counts as that number."""
 
     @model_validator(mode="after")
     def _check_settings(self) -> Numeric:
@@ -127,7 +127,7 @@ class Numeric(ValueCritic):
         return self
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
-        """The value in [0, 1]. Where a number is not expected, only the very same value matches."""
+        """Return the value in [0, 1]. If the expected value is no number, only the identical value matches."""
         if equals(actual, expected):
             return MATCHED
         got, want = self._read_number(actual), self._read_number(expected)
@@ -142,9 +142,9 @@ class Numeric(ValueCritic):
         return read_number(value) if self.cast else _read_finite(value)
 
     def _grade(self, got: Number, want: Number) -> tuple[float, bool]:
-        """In floats where these decide clearly, else in exact decimals."""
+        """Grade in floats where these decide clearly, else in exact decimals."""
         scale = max(abs(x) for x in (got, want, self.tolerance, self.cutoff or 0, *(self.value_range or ())))
-        if scale < _LARGEST:
+        if scale < _MAX_FLOAT:
             distance, allowed = abs(float(got) - float(want)), self._compute_allowed(want, float)
             if abs(distance - allowed) > scale * _ROUNDING:
                 return _clamp(self._compute_value(distance, allowed, float)), distance < allowed
@@ -152,7 +152,7 @@ class Numeric(ValueCritic):
         return _clamp(self._compute_value(distance, allowed, read_decimal)), distance <= allowed
 
     def _compute_allowed(self, want: Number, read: Callable[[Number], Measure]) -> Measure:
-        """The greatest distance that passes."""
+        """Compute the largest distance that passes."""
         if self.value_range is None:
             return max(read(self.tolerance), read(self.rel_tolerance) * abs(read(want)))
         low, high = read(self.value_range[0]), read(self.value_range[1])
@@ -174,8 +174,8 @@ def _clamp(value: Measure) -> float:
 
 
 def _format_distance(got: Number, want: Number) -> str:
-    """The distance for people, as short as the numbers are written."""
+    """Render the distance for people, as short as the numbers are written."""
     distance = abs(read_decimal(got) - read_decimal(want))
     if distance.denominator == 1:
         return format_value(distance.numerator)
-    return format_value(float(distance)) if distance < _LARGEST else "more than 1e300"
+    return format_value(float(distance)) if distance < _MAX_FLOAT else "more than 1e300"

@@ -33,11 +33,11 @@ class Exact(ValueCritic):
 
     kind: Literal["exact"] = "exact"
     cast: bool = False
-    """Also match a number or boolean with a string that is one in JSON ("3.0" is 3, "TRUE" is true). Nothing is rounded, a
-    boolean is never a number, null and containers are never cast."""
+    """Whether a number or boolean also matches a string that spells it in JSON ("3.0" is 3, "TRUE" is true). Nothing is rounded,
+    a boolean is never a number, and null and containers are never cast."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
-        """1 or 0."""
+        """Return 1 or 0."""
         if equals(actual, expected) or (self.cast and _equals_when_cast(actual, expected)):
             return MATCHED
         return build_mismatch(actual, expected)
@@ -62,7 +62,7 @@ class Present(Critic):
     kind: Literal["present"] = "present"
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
-        """Always 1: whoever calls has the value."""
+        """Return 1: the argument is there."""
         return MATCHED
 
 
@@ -78,7 +78,7 @@ class OneOf(Critic):
     """The values allowed."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
-        """1 or 0."""
+        """Return 1 or 0."""
         if any(equals(actual, value) for value in self.values):
             return MATCHED
         return Match(
@@ -87,10 +87,10 @@ class OneOf(Critic):
 
 
 class AnyOf(Critic):
-    """The best of several matchers: passes if one passes; the value is the highest.
+    """The best of several matchers: it passes if one of them passes, and its value is the highest of theirs.
 
-    A matcher without a value of its own compares with the value given from outside. If none passes and one could not
-    compare, neither can this.
+    A matcher without a value of its own compares with the value given from outside. If none passes and one could not be
+    compared, this one is open too.
 
     >>> either = AnyOf(of=[{"kind": "exact", "value": "today"}, {"kind": "pattern", "pattern": "[0-9]{4}-[0-9]{2}"}])
     >>> [either.match(actual).value for actual in ("today", "2026-05", "May")]
@@ -107,7 +107,7 @@ class AnyOf(Critic):
         return any(critic.wants_expected for critic in self.of)
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
-        """The best match."""
+        """Return the best match."""
         results = [critic.match(actual, expected) for critic in self.of]
         matches = [result for result in results if isinstance(result, Match)]
         best = max((match.value for match in matches), default=0.0)
@@ -115,12 +115,12 @@ class AnyOf(Critic):
             (match for match in matches if match.passed), key=lambda match: (match.value, not match.note), default=None
         )
         if passed is not None:
-            return Match(best, True, passed.said)
-        unknown = [result for result in results if isinstance(result, OpenComparison)]
-        asked = [result for result in unknown if isinstance(result, WordsComparison)]
-        if len(asked) > 1 and len(asked) == len(unknown):
-            words = ", or else: ".join([one.words for one in asked])
+            return Match(best, True, passed.explanation)
+        open_ones = [result for result in results if isinstance(result, OpenComparison)]
+        in_words = [result for result in open_ones if isinstance(result, WordsComparison)]
+        if len(in_words) > 1 and len(in_words) == len(open_ones):
+            words = ", or else: ".join([one.words for one in in_words])
             return WordsComparison(f"a judge must say whether it is: {words}", "not_asked", words=words, value=actual)
-        if unknown:
-            return unknown[0]
+        if open_ones:
+            return open_ones[0]
         return Match(best, False, lambda: " and ".join(dict.fromkeys(match.note for match in matches)))

@@ -1,4 +1,4 @@
-"""A matcher for free text, that takes as the same what people would."""
+"""A matcher for free text that accepts what people would read as the same."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pydantic import JsonValue
 from service.core.critics.base import MATCHED, Match, ValueCritic, build_mismatch
 from service.core.json.values import equals, format_value
 
-MAX_CHARS = 1_000
-"""Of a text that is looked at; a longer one is compared as it is."""
+MAX_TEXT_CHARS = 1_000
+"""The longest text that is normalised; a longer one is compared as it is."""
 
 _COUNTS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -23,23 +23,23 @@ _NUMBERS = {word: str(n) for n, word in enumerate(_COUNTS.split(" "))}
 _ARTICLES = frozenset({"a", "an", "the"})
 _COMPANIES = frozenset({"inc", "incorporated", "corp", "corporation", "ltd", "limited", "llc", "plc", "gmbh"})
 _PIECE = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/-]\d+)*|[^\W\d_]+|\d+|[^\w\s]")
-_IDLE = frozenset(".,;:!?()[]-\N{EN DASH}\N{EM DASH}")
-"""Marks that say nothing. All others count: `C++` is not `C`, nor is `'C'`."""
+_IGNORED_MARKS = frozenset(".,;:!?()[]-\N{EN DASH}\N{EM DASH}")
+"""Punctuation that does not matter. All other marks count: `C++` is not `C`, nor is `'C'`."""
 _APOSTROPHE = re.compile(r"(?<=\w)['\u2019](?=\w)")
 _CODE = re.compile(r"(?=\S*\d)\S+|\S*[./\\@:=]\S+|[A-Z]{1,5}")
-"""One word with a digit, a path, an address, capitals alone: an identifier or a code, where each character counts."""
+"""A single word with a digit, a path, an address, or short capitals: an identifier or a code, where each character counts."""
 _POWERS = {ord(c): f"^{n}" for n, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
 _TERM = re.compile(r"[0-9.,()+*/^= -]|(?<![a-z])(?:[a-z]|sin|cos|tan|log|ln|exp|sqrt|pi)(?![a-z])")
 _TIMES = re.compile(r"\*(?!\d)")
-"""A sign that may be left out: not before a digit."""
+"""A multiplication sign that may be left out: one that does not precede a digit."""
 
 
 class SameText(ValueCritic):
-    """A text that reads as the expected one: up to case, spaces, punctuation, articles, number words and company suffixes.
+    """A text that reads as the expected one, whatever its case, spaces, punctuation, articles, number words, company suffix.
 
-    Formulas are the same up to spaces, `**` for `^`, and a `*` that may be left out. One word with digits, a path, an
-    address or short capitals may be an identifier or a code, and counts as it is; so do numbers, dates, and texts of more
-    than 1,000 characters. Where it is not the very same text, the note says what it was read as.
+    Formulas are the same up to spaces, `**` for `^`, and a `*` that may be left out. A single word with digits, a path, an
+    address or short capitals may be an identifier or a code, and is compared as it is; so are numbers, dates, and texts of
+    more than 1,000 characters. If the text is not identical, the note says what it was read as.
 
     >>> [
     ...     SameText(value="The Starry Night").match(text).passed
@@ -58,7 +58,7 @@ class SameText(ValueCritic):
     kind: Literal["same_text"] = "same_text"
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:
-        """1 or 0. Where no text is expected, only the very same value matches."""
+        """Return 1 or 0. If the expected value is no text, only the identical value matches."""
         if equals(actual, expected):
             return MATCHED
         if isinstance(actual, str) and isinstance(expected, str) and _is_same(actual, expected):
@@ -67,7 +67,7 @@ class SameText(ValueCritic):
 
 
 def _is_same(one: str, other: str) -> bool:
-    if max(len(one), len(other)) > MAX_CHARS:
+    if max(len(one), len(other)) > MAX_TEXT_CHARS:
         return False
     formulas = _read_formula(one), _read_formula(other)
     if all(formulas):
@@ -79,7 +79,7 @@ def _is_same(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _read_formula(text: str) -> str:
-    """A formula as it is compared; "" for what is none."""
+    """Return a formula in the form in which it is compared; "" for a text that is none."""
     plain = text.translate(_POWERS).casefold().replace("**", "^")
     if (
         not any(c.isalpha() for c in plain)
@@ -92,13 +92,13 @@ def _read_formula(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _read_words(text: str) -> str:
-    """The words without what says nothing; numbers stay apart."""
+    """Return the words joined, without articles and idle punctuation; numbers keep spaces around them."""
     plain = unicodedata.normalize("NFKC", _APOSTROPHE.sub("", text).replace("_", " ")).casefold()
     pieces: list[str] = _PIECE.findall(plain)
-    pieces = [piece for piece in pieces if piece not in _IDLE]
+    pieces = [piece for piece in pieces if piece not in _IGNORED_MARKS]
     found: list[str] = []
     for n, piece in enumerate(pieces):
-        if piece in _ARTICLES and n + 1 < len(pieces):  # not `vitamin A`
+        if piece in _ARTICLES and n + 1 < len(pieces):  # a last `A` is no article: `vitamin A`
             continue
         word = "and" if piece == "&" else _NUMBERS.get(piece, piece)
         found.append(f" {word} " if word[-1].isdigit() else word)

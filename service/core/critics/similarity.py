@@ -1,4 +1,4 @@
-"""How alike two texts are, from 0 to 1."""
+"""Measure how similar two texts are, from 0 to 1."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rapidfuzz.distance import Levenshtein
 
 Metric = Literal["cosine", "arcade_cosine", "levenshtein", "token_set"]
 
-LONGEST = 5_000
+MAX_COMPARED_CHARS = 5_000
 """The longest text compared, in characters: the time of an edit distance grows with the product of the lengths."""
 
-SHORT = 1_000
-"""Up to so many characters the tokens of a text are remembered."""
+MAX_CACHED_CHARS = 1_000
+"""Up to this length, the tokens of a text are cached."""
 
-# Scripts written without spaces, in which a character is about a word: Han, Hiragana, Katakana.
+# Scripts written without spaces, where a character is about a word: Han, Hiragana, Katakana.
 _IDEOGRAPHS = "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
 _TOKEN = re.compile(rf"[{_IDEOGRAPHS}]|[^\W{_IDEOGRAPHS}]+")
 _ARCADE_TOKEN = re.compile(r"\b\w\w+\b")
@@ -28,10 +28,10 @@ _RARE = log(3 / 2) + 1  # the smooth inverse document frequency of a token in on
 
 
 def cosine(a: str, b: str) -> float:
-    """The cosine of the TF-IDF vectors of two texts, over these two texts alone.
+    """Compute the cosine of the TF-IDF vectors of two texts, over these two texts alone.
 
-    Smooth inverse document frequency ln((1 + n) / (1 + df)) + 1 with n = 2, case ignored. Unlike the usual tokenizer, one
-    character is a token, so "3 PM" is not "4 PM", and scripts without spaces are split into characters.
+    Smooth inverse document frequency ln((1 + n) / (1 + df)) + 1 with n = 2; case is ignored. Unlike in the usual tokenizer, a
+    single character is a token, so "3 PM" is not "4 PM", and scripts without spaces are split into characters.
 
     >>> round(cosine("meeting at 3 PM", "Meeting at 4 pm"), 6), cosine("会議は三時", "会議は四時") < 1.0
     (0.602975, True)
@@ -40,9 +40,9 @@ def cosine(a: str, b: str) -> float:
 
 
 def arcade_cosine(a: str, b: str) -> float:
-    """The similarity of Arcade's SimilarityCritic: scikit-learn's default TF-IDF vectors of the two texts, and their cosine.
+    """Compute the similarity of Arcade's SimilarityCritic: the cosine of scikit-learn's default TF-IDF vectors of the two texts.
 
-    Tokens are runs of two or more word characters, so single letters and digits count for nothing.
+    Tokens are runs of two or more word characters, so single letters and digits do not count.
 
     >>> round(arcade_cosine("hello world", "hello there"), 6), arcade_cosine("meeting at 3 PM", "meeting at 4 PM")
     (0.336097, 1.0)
@@ -50,13 +50,13 @@ def arcade_cosine(a: str, b: str) -> float:
     return _compute_cosine(a, b, _count_tokens(_ARCADE_TOKEN, a.lower()), _count_tokens(_ARCADE_TOKEN, b.lower()))
 
 
-def _count_tokens(of: re.Pattern[str], text: str) -> Counter[str]:
-    return _count_short(of, text) if len(text) <= SHORT else Counter(of.findall(text))
+def _count_tokens(token: re.Pattern[str], text: str) -> Counter[str]:
+    return _count_tokens_cached(token, text) if len(text) <= MAX_CACHED_CHARS else Counter(token.findall(text))
 
 
-@lru_cache(maxsize=256)  # where texts are held against texts, each is read many times
-def _count_short(of: re.Pattern[str], text: str) -> Counter[str]:
-    return Counter(of.findall(text))
+@lru_cache(maxsize=256)  # where many texts are compared with many, each is read many times
+def _count_tokens_cached(token: re.Pattern[str], text: str) -> Counter[str]:
+    return Counter(token.findall(text))
 
 
 def _compute_cosine(a: str, b: str, x: Counter[str], y: Counter[str]) -> float:
@@ -70,12 +70,12 @@ def _compute_cosine(a: str, b: str, x: Counter[str], y: Counter[str]) -> float:
 
 
 def _sum_squares(counts: Counter[str], common: set[str]) -> float:
-    """The squared length of the weighted vector; fsum makes it the same in any order of tokens, so equal bags give 1.0."""
+    """Return the squared length of the weighted vector; fsum ignores the order of tokens, so equal bags give exactly 1.0."""
     return fsum((n if token in common else n * _RARE) ** 2 for token, n in counts.items())
 
 
 def levenshtein(a: str, b: str) -> float:
-    """One minus the edit distance as a share of the longer text; both empty is 1.
+    """Compute 1 minus the edit distance as a share of the longer text; two empty texts are 1.
 
     >>> levenshtein("abcd", "abxd"), levenshtein("", "")
     (0.75, 1.0)
@@ -84,7 +84,7 @@ def levenshtein(a: str, b: str) -> float:
 
 
 def token_set(a: str, b: str) -> float:
-    """The token set ratio of rapidfuzz / 100: order and repetition do not count; a text with all words of the other is 1.
+    """Compute rapidfuzz's token set ratio / 100: order and repetition do not count; a text with all words of the other is 1.
 
     >>> token_set("new york city", "city of new york"), token_set("a", "")
     (1.0, 0.0)
@@ -101,7 +101,7 @@ METRICS: dict[Metric, Callable[[str, str], float]] = {
 
 
 def measure_similarity(a: str, b: str, metric: Metric) -> float:
-    """The similarity by that metric. Equal texts, and two blank ones, are 1; a blank one and another are 0."""
+    """Measure the similarity by a metric. Equal texts, and two blank ones, are 1; a blank text and another are 0."""
     if a == b:
         return 1.0
     if not a.strip() or not b.strip():

@@ -1,4 +1,4 @@
-"""Matchers for texts: patterns, parts, similarity."""
+"""Matchers for texts, by pattern, part or similarity."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue, field_validator
 
 from service.core.critics.base import MATCHED, Critic, Match, OpenComparison, ValueCritic, build_mismatch
-from service.core.critics.similarity import LONGEST, Metric, measure_similarity
+from service.core.critics.similarity import MAX_COMPARED_CHARS, Metric, measure_similarity
 from service.core.json.values import equals, format_value
 from service.core.regex import compile_regex
 
 
 class Pattern(Critic):
-    r"""A string that a regular expression matches, whole unless `search` is set.
+    r"""A string that matches a regular expression: the whole string, unless `search` is set.
 
     >>> [Pattern(pattern="[A-Z]{2}[0-9]+").match(actual).value for actual in ("AB12", "xAB12", "AB12\n", 12)]
     [1.0, 0.0, 0.0, 0.0]
@@ -25,7 +25,7 @@ class Pattern(Critic):
     pattern: str
     """A regular expression in Rust's syntax: no look-around, no back-references, always in linear time."""
     search: bool = False
-    """A match anywhere in the string is enough."""
+    """Whether a match anywhere in the string is enough."""
 
     @field_validator("pattern")
     @classmethod
@@ -34,7 +34,7 @@ class Pattern(Critic):
         return pattern
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
-        """1 or 0; not compared over 100,000 characters, or 2,000 for a very large pattern."""
+        """Return 1 or 0; open over 100,000 characters, or 2,000 for a very large pattern."""
         if not isinstance(actual, str):
             return Match(
                 0.0, False, lambda: f"expected a string like {format_value(self.pattern)}, got {format_value(actual)}"
@@ -51,7 +51,7 @@ class Pattern(Critic):
 
 
 class Contains(Critic):
-    """A string with `value` in it, or an array with `value` as an item, by typed equality.
+    """A string that contains `value`, or an array with `value` as an item, by typed equality.
 
     >>> [Contains(value="ab").match(actual).value for actual in ("xaby", "AB", ["ab"], ["abc"], {"ab": 1}, None)]
     [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]
@@ -63,10 +63,10 @@ class Contains(Critic):
     value: JsonValue
     """The part of the string, or the item."""
     ignore_case: bool = False
-    """Upper and lower case letters are the same, in the string and in items that are strings."""
+    """Whether case is ignored, in the string and in items that are strings."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
-        """1 or 0."""
+        """Return 1 or 0."""
         if isinstance(actual, list) and self._is_item(actual):
             return MATCHED
         if isinstance(actual, str) and self._is_part(actual):
@@ -100,10 +100,10 @@ class Prefix(Critic):
     value: str
     """The beginning."""
     ignore_case: bool = False
-    """Upper and lower case letters are the same."""
+    """Whether case is ignored."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
-        """1 or 0."""
+        """Return 1 or 0."""
         if isinstance(actual, str) and _fold_case(actual, self.ignore_case).startswith(
             _fold_case(self.value, self.ignore_case)
         ):
@@ -126,10 +126,10 @@ class Suffix(Critic):
     value: str
     """The end."""
     ignore_case: bool = False
-    """Upper and lower case letters are the same."""
+    """Whether case is ignored."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match:  # noqa: ARG002
-        """1 or 0."""
+        """Return 1 or 0."""
         if isinstance(actual, str) and _fold_case(actual, self.ignore_case).endswith(
             _fold_case(self.value, self.ignore_case)
         ):
@@ -146,10 +146,10 @@ def _fold_case(text: str, ignore_case: bool) -> str:  # noqa: FBT001
 
 
 class Similar(ValueCritic):
-    """A text like the expected one. The value is the similarity; it passes from `threshold` on.
+    """A text similar to the expected one. The value is the similarity; it passes from `threshold` on.
 
-    An array of strings is read as one text with spaces between. Where either side is something else, only the very same
-    value matches.
+    An array of strings is read as one text, joined by spaces. If either side is anything else, only the identical value
+    matches.
 
     >>> [
     ...     round(Similar(value="hello world").match(actual).value, 3)
@@ -163,20 +163,22 @@ class Similar(ValueCritic):
     cost: ClassVar[int] = 10
     kind: Literal["similar"] = "similar"
     metric: Metric = "cosine"
-    """cosine: TF-IDF over words, order aside. arcade_cosine: the same as Arcade computes it, blind to one-character words.
-    levenshtein: edit distance. token_set: common words, and 1 where one text holds all words of the other."""
+    """cosine: TF-IDF over words, in any order. arcade_cosine: the same as Arcade computes it, blind to one-character words.
+    levenshtein: edit distance. token_set: common words, and 1 if one text contains all words of the other."""
     threshold: float = Field(default=0.8, ge=0, le=1)
     """The similarity that passes."""
     ignore_case: bool = False
-    """Upper and lower case letters are the same: a choice for levenshtein and token_set; both cosines always do so."""
+    """Whether case is ignored: a choice for levenshtein and token_set; both cosines always ignore it."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
-        """The similarity in [0, 1]; not compared where the texts differ and one is over 5,000 characters."""
+        """Return the similarity in [0, 1]; open where the texts differ and one is over 5,000 characters."""
         got, want = self._read_text(actual), self._read_text(expected)
         if got is None or want is None:
             return MATCHED if equals(actual, expected) else build_mismatch(actual, expected)
-        if got != want and max(len(got), len(want)) > LONGEST:
-            return OpenComparison(f"a text of {max(len(got), len(want))} characters; at most {LONGEST} are compared")
+        if got != want and max(len(got), len(want)) > MAX_COMPARED_CHARS:
+            return OpenComparison(
+                f"a text of {max(len(got), len(want))} characters; at most {MAX_COMPARED_CHARS} are compared"
+            )
         value = measure_similarity(got, want, self.metric)
         if value >= self.threshold:
             return Match(value, True)

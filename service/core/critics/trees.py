@@ -1,4 +1,4 @@
-"""The matcher for whole JSON values: how many leaves are alike, and how much."""
+"""The matcher for whole JSON values: how similar are their leaves?"""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import ClassVar, Literal
 from pydantic import Field, JsonValue
 
 from service.core.critics.base import Match, Number, OpenComparison, ValueCritic, build_mismatch
-from service.core.critics.similarity import LONGEST, levenshtein
+from service.core.critics.similarity import MAX_COMPARED_CHARS, levenshtein
 
 Pair = tuple[JsonValue, JsonValue]
 Object = dict[str, JsonValue]
 
 
 class JsonSimilar(ValueCritic):
-    """A JSON value like the expected one: the mean similarity over the leaves of both sides together.
+    """A JSON value similar to the expected one: the mean similarity over the leaves of both sides together.
 
-    Numbers: 1 - |e - a| / max(|e|, |a|), at least 0. Strings: one minus the edit distance as a share of the longer. Booleans
-    and null: the same or not. Objects are compared by key, arrays by position. What only one side has is 0 for each of its
-    leaves, and so is a value of another type, for each leaf of the larger side. An empty object or array is one leaf.
+    Numbers: 1 - |e - a| / max(|e|, |a|), at least 0. Strings: 1 minus the edit distance as a share of the longer one. Booleans
+    and null: equal or not. Objects are compared by key, arrays by position. A part that only one side has scores 0 for each of
+    its leaves, and so does a value of another type, for each leaf of the larger side. An empty object or array is one leaf.
 
     >>> [
     ...     JsonSimilar(value={"a": 10, "b": "x"}).match(actual).value
@@ -39,45 +39,45 @@ class JsonSimilar(ValueCritic):
     """The similarity that passes."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:
-        """The similarity in [0, 1]; not compared where two strings at one place differ and one is over 5,000 characters."""
+        """Return the similarity in [0, 1]; open where two strings at one place differ and one is over 5,000 characters."""
         scores: list[float] = []
-        lost = 0  # leaves that have nothing to be compared with
+        unmatched = 0  # leaves without a counterpart
         pairs: list[Pair] = [(actual, expected)]
         while pairs:
             a, b = pairs.pop()
             if isinstance(a, dict) and isinstance(b, dict) and (a or b):
-                lost += _open_objects(a, b, pairs)
+                unmatched += _pair_members(a, b, pairs)
             elif isinstance(a, list) and isinstance(b, list) and (a or b):
-                lost += _open_arrays(a, b, pairs)
+                unmatched += _pair_items(a, b, pairs)
             elif type(a) is not type(b) and not _are_numbers(a, b):
-                lost += max(_count_leaves(a), _count_leaves(b))
+                unmatched += max(_count_leaves(a), _count_leaves(b))
             elif _is_too_long(a, b):
-                return OpenComparison(f"two strings that differ, one over {LONGEST} characters")
+                return OpenComparison(f"two strings that differ, one over {MAX_COMPARED_CHARS} characters")
             else:
                 scores.append(_compare_leaves(a, b))
-        value = fsum(scores) / (len(scores) + lost)
+        value = fsum(scores) / (len(scores) + unmatched)
         if value >= self.threshold:
             return Match(value, True)
         return build_mismatch(actual, expected, value=value, why=f"similarity {value:.3f} is below {self.threshold}")
 
 
-def _open_objects(a: Object, b: Object, pairs: list[Pair]) -> int:
-    """Adds the pairs of common keys; gives the number of leaves under the others."""
+def _pair_members(a: Object, b: Object, pairs: list[Pair]) -> int:
+    """Add the pairs of common keys; return the number of leaves under all other keys."""
     pairs.extend((a[key], b[key]) for key in a.keys() & b.keys())
     return sum(_count_leaves(a[key]) for key in a.keys() - b.keys()) + sum(
         _count_leaves(b[key]) for key in b.keys() - a.keys()
     )
 
 
-def _open_arrays(a: list[JsonValue], b: list[JsonValue], pairs: list[Pair]) -> int:
-    """Adds the pairs at common positions; gives the number of leaves in the longer one's rest."""
+def _pair_items(a: list[JsonValue], b: list[JsonValue], pairs: list[Pair]) -> int:
+    """Add the pairs at common positions; return the number of leaves in the rest of the longer array."""
     pairs.extend(zip(a, b, strict=False))
     common = min(len(a), len(b))
     return sum(map(_count_leaves, a[common:])) + sum(map(_count_leaves, b[common:]))
 
 
 def _count_leaves(value: JsonValue) -> int:
-    """Scalars and empty containers count one each."""
+    """Count the leaves of a value: scalars and empty containers count one each."""
     count, todo = 0, [value]
     while todo:
         node = todo.pop()
@@ -96,11 +96,11 @@ _NUMBERS = frozenset({int, float})
 
 
 def _is_too_long(a: JsonValue, b: JsonValue) -> bool:
-    return isinstance(a, str) and isinstance(b, str) and a != b and max(len(a), len(b)) > LONGEST
+    return isinstance(a, str) and isinstance(b, str) and a != b and max(len(a), len(b)) > MAX_COMPARED_CHARS
 
 
 def _compare_leaves(a: JsonValue, b: JsonValue) -> float:
-    """Two leaves of one type."""
+    """Compare two leaves of one type."""
     if isinstance(a, str) and isinstance(b, str):
         return levenshtein(a, b)
     if isinstance(a, bool) or not isinstance(a, int | float) or not isinstance(b, int | float):
@@ -109,7 +109,7 @@ def _compare_leaves(a: JsonValue, b: JsonValue) -> float:
 
 
 def _compare_numbers(a: Number, b: Number) -> float:
-    """Two numbers by their distance as a share of the larger; of NaN 0."""
+    """Compare two numbers by their distance as a share of the larger; NaN gives 0."""
     if a == b:
         return 1.0
     largest = max(abs(a), abs(b))

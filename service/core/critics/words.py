@@ -1,4 +1,4 @@
-"""A criterion in words, which only a judge can decide."""
+"""The matcher for a criterion in words, which only a judge can decide."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from service.core.critics.base import Critic, Match, OpenComparison, WordsCompar
 
 
 class NaturalLanguage(Critic):
-    """What the value must be, in words: the judge `natural_language` is asked. With no judge it is not measured.
+    """A description in words of what the value must be, for the judge `natural_language`. Without a judge, it is not measured.
 
-    Alignment takes any value for it; only the pairs it leads to are asked.
+    The alignment treats any value as fitting; the judge is asked only about the pairs that it chooses.
 
     >>> polite = NaturalLanguage(criterion="a polite greeting")
     >>> polite.match("Dear all,").reason
@@ -24,6 +24,6 @@ class NaturalLanguage(Critic):
     """What the value must be, for example `a subject line that names the order`."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
-        """Never a match: it is left to a judge."""
+        """Return an open comparison: it is left to a judge."""
         reason = f"a judge must say whether it is: {self.criterion}"
         return WordsComparison(reason, "not_asked", words=self.criterion, value=actual)

@@ -29,7 +29,7 @@ def match_result(template: Template, content: JsonValue) -> Match | OpenComparis
     if found is None or not isinstance(inner, Match):
         return inner
     if not found.exact:
-        return InferredMatch(inner.value, inner.passed, inner.said, forms=found.forms)
+        return InferredMatch(inner.value, inner.passed, inner.explanation, forms=found.forms)
     return inner if inner.value >= match.value else match
 
 

@@ -46,13 +46,13 @@ def _check_ban(case: Case, ban: Ban, turn: int | None) -> Iterable[SubjectOutcom
     if absent is not None:
         yield Subject(turn=turn), absent
         return
-    kept = True
+    is_kept = True
     for step in list_calls_of_ban(case, ban, turn):
         outcome = score_banned_call(case, ban, step)
         if outcome is not None:
-            kept = False
+            is_kept = False
             yield case.subjects[step.index], outcome
-    if kept:
+    if is_kept:
         yield Subject(turn=turn), PERFECT
 
 
@@ -94,7 +94,7 @@ def score_banned_call(case: Case, ban: Ban, step: Step) -> Outcome | PartialOutc
 def _leave_open(step: Step) -> Skipped:
     """Leave open a call of the banned tool whose arguments nobody can compare with the ban."""
     if not step.call.captured:
-        return Skipped("not_captured", "the trace does not tell the arguments of the call", open=True)
+        return Skipped("not_captured", "the trace does not record the arguments of the call", open=True)
     return Skipped("unread", f"the arguments are no JSON object: {step.call.problem}")
 
 

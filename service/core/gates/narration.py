@@ -78,7 +78,7 @@ _REPORTED_VERDICTS = frozenset({"contradicted", "suspected", "unsupported"})
 
 
 def _build_suspicion(narration: Narration, findings: tuple[Finding, ...]) -> Suspicion:
-    """Leave the text open: as unread where structure was inferred, else as a question that nobody asked a judge yet."""
+    """Leave the text open: as unread where structure was inferred, else as a question for a judge."""
     suspected = [claim for claim in narration.claims if claim.verdict == "suspected"]
     if all(claim.code in _ACTION_CODES for claim in suspected):
         reason = "the text claims what no call before it seems to have done"
@@ -86,7 +86,7 @@ def _build_suspicion(narration: Narration, findings: tuple[Finding, ...]) -> Sus
     if not narration.inferred:
         reason = "the text may contradict a result, and its words do not prove it"
         return Suspicion("not_asked", reason, findings, evidence=narration.claims)
-    reason = "the text seems to contradict a result, of which only inferred structure tells"
+    reason = "the text seems to contradict a result whose structure is only inferred"
     where = Finding("unread_result", reason, narration.inferred)
     return Suspicion("unread", reason, (*findings, where), evidence=narration.claims)
 

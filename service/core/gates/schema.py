@@ -99,7 +99,7 @@ def score_unread(step: Step) -> Outcome:
     return build_failure(0.0, build_unparsable(step))
 
 
-ARGUMENTS_NOT_CAPTURED = Skipped("not_captured", "the trace does not tell the arguments of the call")
+ARGUMENTS_NOT_CAPTURED = Skipped("not_captured", "the trace does not record the arguments of the call")
 
 
 def build_unparsable(step: Step) -> Finding:

@@ -1,1 +1,1 @@
-"""Published methods as their own code has them, mistakes included: a check with its `kind`, and the number it computes."""
+"""Published methods, each as a check with its `kind` and as the number that the system's own code gives, mistakes included."""

@@ -1,6 +1,6 @@
-"""Apple's trajectory expectations: every expectation met, and the share of them that was.
+"""Score Apple's trajectory expectations: whether every expectation was met, and the share that was.
 
-Their own number is that of `service.core.methods.apple_number`.
+`service.core.methods.apple_number` computes Apple's own number.
 """
 
 from __future__ import annotations
@@ -21,53 +21,55 @@ from service.core.outcome import PERFECT, Finding, Outcome, PartialOutcome, Scor
 from service.core.trace import Step
 from service.core.work_limits import COST_OF_A_VIOLATION
 
-MOST_CONTESTED = 6
-"""Up to so many calls that could meet an ordered as well as an unordered expectation, every way to share them is tried."""
+MAX_CONTESTED_CALLS = 6
+"""Up to this many calls that could meet an ordered as well as an unordered expectation, every way to share them is tried."""
 
-MOST_TRIES = 20
-"""So many calls are looked at to say what is wrong with an expected one."""
+MAX_EXPLAINED_CALLS = 20
+"""At most this many calls are examined to explain why an expected call is unmet."""
 
-Table = list[frozenset[int]]
-"""By expected call the calls made that meet it."""
+MeetingTable = list[frozenset[int]]
+"""For each expected call, the steps that meet it."""
 
 
 class TrajectoryResult(NamedTuple):
-    """What became of a trajectory expectation."""
+    """How a trace meets a trajectory expectation."""
 
-    taken: Pairs
-    """Expected call -> call made."""
+    pairs: Pairs
+    """Expected call -> the step that meets it."""
     required: tuple[int, ...]
     bans: int
+    """The number of bans."""
     broken: tuple[Finding, ...]
-    """What broke a ban, by ban and call."""
+    """A finding for each call that broke a ban, by ban and call."""
     bans_broken: int
+    """The number of bans that were broken."""
     open: Skipped | None
     """Why nobody can tell whether a ban was kept."""
     extra: tuple[Step, ...]
     """Calls that meet no expectation where such calls are not allowed."""
-    table: Table
+    table: MeetingTable
 
     @property
     def unmet(self) -> tuple[int, ...]:
-        """Required calls that no call meets."""
-        return tuple(n for n in self.required if n not in self.taken)
+        """The required calls that no actual call meets."""
+        return tuple(n for n in self.required if n not in self.pairs)
 
     @property
     def all_pass(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether every expectation was met, every ban kept and no call unexpected."""
         return not (self.unmet or self.broken or self.extra)
 
 
 class AppleTrajectoryGate(Check):
-    """`ordered`, `unordered` and `disallowed` as Apple's TrajectoryExpectation; `metric` names which of its two metrics.
+    """Score `ordered`, `unordered` and `disallowed` as Apple's TrajectoryExpectation does, by one of its two metrics.
 
-    `all_pass`: every expectation met, no disallowed call, no unexpected one where `allow_extra` is false; 1.0 or 0.0.
-    `percentage`: what was met over what there was to meet: the expected calls (those of a group one by one), the disallowed
-    entries (met if kept; none with `percentage_mode: apple`), and the unexpected calls where these are not allowed. Each call
-    meets at most one expectation, and the most are met that can be. Arguments that an expectation does not name are free.
-    Nothing out of nothing is 1.0, with the finding `vacuous`; a trace without messages and calls is not captured, not a pass.
-    Findings: `unmet`, `disallowed_call`, `extra_call`. With `compat` in the rubric: found by Apple's forward scan. Source:
-    Apple's Evaluations framework, ToolsAllPass and ToolsPercentagePass.
+    `all_pass`: 1.0 if every expectation is met, no disallowed call was made and, where `allow_extra` is false, no unexpected
+    one; else 0.0. `percentage`: the number of expectations met over their total: the expected calls (those of a group counted
+    one by one), the disallowed entries (met if kept; left out with `percentage_mode: apple`), and the unexpected calls where
+    these are not allowed. Each call meets at most one expectation, and as many expectations are met as can be. Arguments that
+    an expectation does not name are free. 0 of 0 is 1.0, with the finding `vacuous`; a trace without messages and calls is
+    not captured, not a pass. Findings: `unmet`, `disallowed_call`, `extra_call`. With `compat` in the rubric, Apple's forward
+    scan finds the calls. Source: Apple's Evaluations framework, ToolsAllPass and ToolsPercentagePass.
     """
 
     kind: Literal["apple_trajectory"] = "apple_trajectory"
@@ -75,10 +77,10 @@ class AppleTrajectoryGate(Check):
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "disallowed", "extra", "order", "tools"})
     metric: Literal["all_pass", "percentage"] = "percentage"
     percentage_mode: Literal["callgrade", "apple"] = "callgrade"
-    """Whether disallowed entries are part of the percentage."""
+    """Whether disallowed entries count in the percentage: with `callgrade` they do, with `apple` they do not."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         return [(WHOLE, self._score_trajectory(case))]
 
     def _score_trajectory(self, case: Case) -> Outcome:
@@ -123,27 +125,27 @@ class AppleTrajectoryGate(Check):
 
 
 def _match_trajectory(case: Case) -> TrajectoryResult:
-    steps, wanted = case.trace.steps, case.expected_calls
-    table: Table = [_find_meeting(case, one) for one in wanted]
-    required = tuple([n for n, one in enumerate(wanted) if one.required])
-    taken = _match_most(case, required, table)
-    taken_calls = set(taken.values())
-    free = [n for n in range(len(steps)) if n not in taken_calls]
-    optional = [n for n, one in enumerate(wanted) if not one.required]
-    taken = taken | find_fullest(optional, free, lambda expected, call: call in table[expected], meter=case.meter)
-    used = set(taken.values())
+    steps, expected_calls = case.trace.steps, case.expected_calls
+    table: MeetingTable = [_find_meeting(case, one) for one in expected_calls]
+    required = tuple([n for n, one in enumerate(expected_calls) if one.required])
+    pairs = _match_most(case, required, table)
+    paired_steps = set(pairs.values())
+    free = [n for n in range(len(steps)) if n not in paired_steps]
+    optional = [n for n, one in enumerate(expected_calls) if not one.required]
+    pairs = pairs | find_fullest(optional, free, lambda expected, call: call in table[expected], meter=case.meter)
+    used = set(pairs.values())
     bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
-    looks = [_look_at_calls(case, ban, turn) for ban, turn in bans]
-    broken_by = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in looks]
+    outcomes = [_score_ban(case, ban, turn) for ban, turn in bans]
+    broken_by = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in outcomes]
     each = zip(bans, broken_by, strict=True)
     findings = [one for (ban, _), breaking in each for one in _build_ban_findings(ban, breaking)]
     return TrajectoryResult(
-        taken=taken,
+        pairs=pairs,
         required=required,
         bans=len(bans),
         broken=tuple(findings),
         bans_broken=sum(map(bool, broken_by)),
-        open=next((_keep_open(outcome) for of_ban in looks for _, outcome in of_ban if _is_open(outcome)), None),
+        open=next((_keep_open(outcome) for of_ban in outcomes for _, outcome in of_ban if _is_open(outcome)), None),
         extra=tuple(_list_unlisted(case, [step for step in steps if step.index not in used])),
         table=table,
     )
@@ -153,11 +155,11 @@ def _is_open(outcome: Outcome | PartialOutcome | None) -> bool:
     return isinstance(outcome, Skipped | PartialOutcome)
 
 
-def _look_at_calls(case: Case, ban: Ban, turn: int | None) -> list[tuple[Step, Outcome | PartialOutcome | None]]:
-    """What of each call of its tool a ban says. What it finds is dear, and may be as much as bans times calls."""
-    found = [(step, score_banned_call(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)]
-    case.meter.spend("comparisons", COST_OF_A_VIOLATION * sum([outcome is not None for _, outcome in found]))
-    return found
+def _score_ban(case: Case, ban: Ban, turn: int | None) -> list[tuple[Step, Outcome | PartialOutcome | None]]:
+    """Score each call of a ban's tool. Violations are charged for: there may be as many as bans times calls."""
+    outcomes = [(step, score_banned_call(case, ban, step)) for step in list_calls_of_ban(case, ban, turn)]
+    case.meter.spend("comparisons", COST_OF_A_VIOLATION * sum([outcome is not None for _, outcome in outcomes]))
+    return outcomes
 
 
 def _keep_open(outcome: Outcome | PartialOutcome | None) -> Skipped:
@@ -166,66 +168,66 @@ def _keep_open(outcome: Outcome | PartialOutcome | None) -> Skipped:
     )
 
 
-def _find_meeting(case: Case, wanted: ExpectedCall) -> frozenset[int]:
-    return frozenset([step.index for step in _find_same_tool(case, wanted) if _meets(case, wanted, step)])
+def _find_meeting(case: Case, expected_call: ExpectedCall) -> frozenset[int]:
+    return frozenset([step.index for step in _find_same_tool(case, expected_call) if _meets(case, expected_call, step)])
 
 
-def _find_same_tool(case: Case, wanted: ExpectedCall) -> list[Step]:
-    keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in wanted.options])
+def _find_same_tool(case: Case, expected_call: ExpectedCall) -> list[Step]:
+    keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in expected_call.options])
     return [case.trace.steps[j] for j in sorted([j for key in keys for j in case.worths.find_steps(key)])]
 
 
-def _meets(case: Case, wanted: ExpectedCall, step: Step) -> bool:
-    patterns = _list_patterns(case, wanted, step)
-    case.meter.spend("comparisons", sum([_find_price(case, pattern) for pattern in patterns]))
+def _meets(case: Case, expected_call: ExpectedCall, step: Step) -> bool:
+    patterns = _list_patterns(case, expected_call, step)
+    case.meter.spend("comparisons", sum([_find_cost(case, pattern) for pattern in patterns]))
     return any(fits(case, p, step, extra=p.extra_args in (None, "allow")) for p in patterns)
 
 
-def _find_price(case: Case, pattern: CallPattern) -> int:
-    """The comparisons that a look at one call with this pattern counts as."""
+def _find_cost(case: Case, pattern: CallPattern) -> int:
+    """Return how many comparisons it counts as to compare one call with this pattern."""
     key = ("price", id(pattern))
     return case.once(key, lambda: 16 + 2 * len(pattern.args or ()) * find_cost(pattern.args))
 
 
-def _list_patterns(case: Case, wanted: ExpectedCall, step: Step) -> list[CallPattern]:
-    """The patterns of an expected call that are of this call's tool and turn."""
-    if wanted.turn not in (None, step.turn) or (wanted.turn is None and _is_idle(case, step.turn)):
+def _list_patterns(case: Case, expected_call: ExpectedCall, step: Step) -> list[CallPattern]:
+    """List the patterns of an expected call that are for this call's tool and turn."""
+    if expected_call.turn not in (None, step.turn) or (expected_call.turn is None and _is_idle(case, step.turn)):
         return []
-    return [pattern for _, pattern in wanted.options if case.is_same_name(pattern.tool, step.call.name)]
+    return [pattern for _, pattern in expected_call.options if case.is_same_name(pattern.tool, step.call.name)]
 
 
-def _fit_calls(case: Case, n: int, taken: Collection[int] = ()) -> Iterator[PatternFit]:
-    """How the calls of its tool meet an expected call, those aside that are taken."""
+def _fit_calls(case: Case, n: int, used: Collection[int] = ()) -> Iterator[PatternFit]:
+    """Yield how each call of its tool fits an expected call, except for calls that are already used."""
     for step in _find_same_tool(case, case.expected_calls[n]):
-        if step.index not in taken:
+        if step.index not in used:
             for pattern in _list_patterns(case, case.expected_calls[n], step):
-                case.meter.spend("comparisons", _find_price(case, pattern))
+                case.meter.spend("comparisons", _find_cost(case, pattern))
                 yield fit_pattern(case, pattern, step, extra=pattern.extra_args in (None, "allow"))
 
 
 def _is_idle(case: Case, turn: int) -> bool:
-    """Whether nothing is to be called in this turn."""
-    return any(scope.no_calls for _, scope, of in case.scopes if of == turn)
+    """Whether no call is expected in this turn."""
+    return any(scope.no_calls for _, scope, own_turn in case.scopes if own_turn == turn)
 
 
-def _match_most(case: Case, required: Sequence[int], table: Table) -> Pairs:
-    """The most required calls that can be met at once, the ordered ones in order, each by a call of its own.
+def _match_most(case: Case, required: Sequence[int], table: MeetingTable) -> Pairs:
+    """Return the most required calls that can be met at once, the ordered ones in order, each by a call of its own.
 
-    Ordered and unordered calls compete only for calls that could meet either. Where these are few, every way to share them
-    is tried, which is exact; where they are many, all for the one side or all for the other.
+    Ordered and unordered expectations compete only for calls that could meet either. If these are few, every way to share
+    them is tried, which is exact; if they are many, all go to the one side, then all to the other.
     """
     ordered, unordered = _split_by_order(case, required)
     calls = range(len(case.trace.steps))
-    places = [n for place in ordered for n in place]
-    contested = sorted(_find_any_meeting(table, places) & _find_any_meeting(table, unordered))
-    disputed = set(contested)
+    in_order = [n for position in ordered for n in position]
+    contested = sorted(_find_any_meeting(table, in_order) & _find_any_meeting(table, unordered))
+    contested_set = set(contested)
     best: Pairs = {}
-    for ours in map(frozenset, _list_shares(contested)):
-        free = [c for c in calls if c not in disputed or c in ours]
+    for share in map(frozenset, _list_shares(contested)):
+        free = [c for c in calls if c not in contested_set or c in share]
         chain = find_longest_chain(ordered, free, lambda e, c: c in table[e], meter=case.meter)
         used = set(chain.values())
-        left = [c for c in calls if c not in used]
-        others = find_fullest(unordered, left, lambda e, c: c in table[e], meter=case.meter)
+        rest = [c for c in calls if c not in used]
+        others = find_fullest(unordered, rest, lambda e, c: c in table[e], meter=case.meter)
         if len(chain) + len(others) > len(best):
             best = chain | others
         if len(best) == len(required):
@@ -233,14 +235,14 @@ def _match_most(case: Case, required: Sequence[int], table: Table) -> Pairs:
     return best
 
 
-def _find_any_meeting(table: Table, expected: Iterable[int]) -> frozenset[int]:
-    """The calls that meet any of these."""
+def _find_any_meeting(table: MeetingTable, expected: Iterable[int]) -> frozenset[int]:
+    """Return the calls that meet any of these expected calls."""
     return frozenset[int]().union(*[table[n] for n in expected])
 
 
 def _list_shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Which of the contested calls the ordered side may have."""
-    if len(contested) > MOST_CONTESTED:
+    """Yield the sets of contested calls that the ordered side may have."""
+    if len(contested) > MAX_CONTESTED_CALLS:
         yield from (tuple(contested), ())
         return
     for size in range(len(contested), -1, -1):
@@ -248,44 +250,46 @@ def _list_shares(contested: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def _split_by_order(case: Case, required: Sequence[int]) -> tuple[list[list[int]], list[int]]:
-    """The ordered calls by place, and the unordered ones."""
+    """Split the required calls into the ordered ones, by position, and the unordered ones."""
     unordered = [n for n in required if case.expected_calls[n].position is None]
-    apart = set(unordered)
-    return list_positions(case.expected_calls, [n for n in required if n not in apart]), unordered
+    unordered_set = set(unordered)
+    return list_positions(case.expected_calls, [n for n in required if n not in unordered_set]), unordered
 
 
 def _list_unlisted(case: Case, steps: Iterable[Step]) -> list[Step]:
-    """Those of these calls, each meeting no expectation, that are not fine.
+    """List the calls that are not allowed, of these that meet no expectation.
 
-    The turn's word goes before the trace's, the rubric's comes last.
+    What the turn says takes precedence over what the trace says, and that over the rubric.
     """
-    words: dict[int | None, tuple[int, bool]] = {None: (-1, case.matching.extra_calls == "allow")}
+    allows: dict[int | None, tuple[int, bool]] = {None: (-1, case.matching.extra_calls == "allow")}
     for n, (_, scope, turn) in enumerate(case.scopes):
-        word = False if scope.no_calls and not scope.allow_extra else scope.allow_extra
-        if word is not None:
-            words[turn] = n, word
-    return [step for step in steps if not max(words[None], words.get(step.turn, words[None]))[1]]
+        allowed = False if scope.no_calls and not scope.allow_extra else scope.allow_extra
+        if allowed is not None:
+            allows[turn] = n, allowed
+    return [step for step in steps if not max(allows[None], allows.get(step.turn, allows[None]))[1]]
 
 
 def _build_findings(case: Case, result: TrajectoryResult) -> Iterator[Finding]:
-    taken = set(result.taken.values())
+    used = set(result.pairs.values())
     for n in result.unmet:
-        yield _explain_unmet(case.expected_calls[n], list(islice(_fit_calls(case, n, taken), MOST_TRIES)))
+        yield _explain_unmet(case.expected_calls[n], list(islice(_fit_calls(case, n, used), MAX_EXPLAINED_CALLS)))
     yield from result.broken
     for step in result.extra:
         yield Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step))
 
 
-def _explain_unmet(wanted: ExpectedCall, tries: list[PatternFit]) -> Finding:
-    """What is wrong with an expected call: not made, made wrongly, or made out of order."""
-    if not tries:
-        return Finding("unmet", f"{wanted.tools} was expected and not called", wanted.path)
-    if any(one.ok for one in tries):
-        return Finding("unmet", f"{wanted.tools} was called, but out of order", wanted.path)
-    return Finding("unmet", f"{wanted.tools} was called, but {tries[0].findings[0].message}", wanted.path)
+def _explain_unmet(expected_call: ExpectedCall, candidate_fits: list[PatternFit]) -> Finding:
+    """Explain why an expected call is unmet: not made, made wrongly, or made out of order."""
+    if not candidate_fits:
+        return Finding("unmet", f"{expected_call.tools} was expected and not called", expected_call.path)
+    if any(one.ok for one in candidate_fits):
+        return Finding("unmet", f"{expected_call.tools} was called, but out of order", expected_call.path)
+    return Finding(
+        "unmet", f"{expected_call.tools} was called, but {candidate_fits[0].findings[0].message}", expected_call.path
+    )
 
 
 def _build_ban_findings(ban: Ban, steps: Iterable[Step]) -> list[Finding]:
-    """One text for all, for a reason may be long."""
-    said = f"{ban.tool} is disallowed" + (f": {ban.reason}" if ban.reason else "")
-    return [Finding("disallowed_call", said, build_call_path(step)) for step in steps]
+    """Build a finding for each call that breaks a ban. All share one text, since a reason may be long."""
+    message = f"{ban.tool} is disallowed" + (f": {ban.reason}" if ban.reason else "")
+    return [Finding("disallowed_call", message, build_call_path(step)) for step in steps]

@@ -1,10 +1,10 @@
-"""Apple's two metrics of a trajectory, as their code has them.
+"""Compute Apple's two metrics of a trajectory as their code does.
 
-Source: Apple's Evaluations framework (its documentation, and results of its closed code that others published). Ordered
-expectations are found by scanning forward, each after the one before; unordered ones anywhere; unexpected calls, where they
-are not allowed, join the denominator. Nobody has published the rest, which is taken so: a failed ordered step leaves the scan
-where it was, the calls of an any-order group count one by one, an unordered expectation may share a call with an ordered one,
-what is disallowed is no part of the percentage, and nothing out of nothing is 1.0.
+Source: Apple's Evaluations framework (its documentation, and published results of its closed code). A forward scan finds the
+ordered expectations, each after the one before; unordered ones may be met anywhere; unexpected calls, where they are not
+allowed, count in the denominator. Nobody has published the rest; we assume that a failed ordered step leaves the scan where it
+was, that the calls of an any-order group count one by one, that an unordered expectation may share a call with an ordered one,
+that disallowed entries do not count in the percentage, and that 0 of 0 is 1.0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from service.core.alignment.chain import Fits
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Both metrics, and what they were made from."""
+    """Both metrics, and the counts behind them."""
 
     all_pass: bool
     met: int
@@ -25,7 +25,7 @@ class Metrics:
 
     @property
     def percentage(self) -> float:
-        """What was met over what there was to meet, in [0, 1]."""
+        """The expectations met over all there were, in [0, 1]."""
         return self.met / self.total if self.total else 1.0
 
 
@@ -38,34 +38,34 @@ def compute_metrics(
     broken: bool = False,
     unlisted: Sequence[int] = (),
 ) -> Metrics:
-    """The two metrics of one transcript.
+    """Compute the two metrics of one transcript.
 
-    `positions` holds the ordered expectations of each place, `calls` the calls made; `broken` says that a disallowed call was
-    made, `unlisted` which calls would be unexpected if no expectation took them.
+    `positions` holds the ordered expectations of each position, `calls` the actual calls. `broken` says that a disallowed call
+    was made, `unlisted` which calls are unexpected unless they meet an expectation.
 
     >>> compute_metrics([[0]], [], [0, 1], lambda expected, call: call == 0, unlisted=[0, 1])
     Metrics(all_pass=False, met=1, total=2)
     """
-    taken = _scan_forward(positions, calls, fits)
+    pairs = _scan_forward(positions, calls, fits)
     for expected in unordered:
-        found = next((call for call in calls if fits(expected, call)), None)
-        if found is not None:
-            taken[expected] = found
+        first = next((call for call in calls if fits(expected, call)), None)
+        if first is not None:
+            pairs[expected] = first
     positives = sum(map(len, positions)) + len(unordered)
-    extra = len(set(unlisted) - set(taken.values()))
-    return Metrics(len(taken) == positives and not broken and not extra, len(taken), positives + extra)
+    extra = len(set(unlisted) - set(pairs.values()))
+    return Metrics(len(pairs) == positives and not broken and not extra, len(pairs), positives + extra)
 
 
 def _scan_forward(positions: Sequence[Sequence[int]], calls: Sequence[int], fits: Fits) -> dict[int, int]:
-    """Ordered expectation -> call: each takes the first call after the last position that fits."""
-    taken: dict[int, int] = {}
-    left = list(calls)
+    """Return ordered expectation -> call: each takes the first call that fits, after the calls of the position before."""
+    pairs: dict[int, int] = {}
+    rest = list(calls)
     for position in positions:
-        placed: dict[int, int] = {}
+        here: dict[int, int] = {}
         for expected in position:
-            first = next((call for call in left if call not in placed.values() and fits(expected, call)), None)
+            first = next((call for call in rest if call not in here.values() and fits(expected, call)), None)
             if first is not None:
-                placed[expected] = first
-        taken |= placed
-        left = [call for call in left if not placed or call > max(placed.values())]
-    return taken
+                here[expected] = first
+        pairs |= here
+        rest = [call for call in rest if not here or call > max(here.values())]
+    return pairs

@@ -1,6 +1,6 @@
-"""Arcade's way of scoring a case: tool selection and critics in one weighted number.
+"""Score a case by Arcade's method: tool selection and critics in one weighted number.
 
-Their own number is that of `service.core.methods.arcade_number`.
+`service.core.methods.arcade_number` computes Arcade's own number.
 """
 
 from __future__ import annotations
@@ -50,60 +50,61 @@ from service.errors import InputError
 
 
 class ArcadeGate(Check):
-    """Tool selection and critics over the optimal alignment: (selection + weighted critics) / (their weights), for each pair.
+    """Score tool selection and critics over the optimal alignment: (selection + weighted critics) / (their weights), by pair.
 
-    A missing call and an unexpected one are 0. Where no critic names an argument of the expected call, all its arguments
-    are compared exactly, sharing a weight of 1. A critic that passes keeps its score. With `compat` in the rubric the number
-    is Arcade's own, bugs included, with its rows, and a finding says where it differs from ours. Source:
-    ArcadeAI/arcade-mcp, `libs/arcade-evals`.
+    A missing call and an unexpected one score 0. If no critic names an argument of the expected call, all its arguments are
+    compared exactly and share a weight of 1. A critic that passes keeps its score. With `compat` in the rubric, the number is
+    Arcade's own, bugs included, with its rows, and a finding says where it differs from ours. Source: ArcadeAI/arcade-mcp,
+    `libs/arcade-evals`.
     """
 
     kind: Literal["arcade"] = "arcade"
     has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     critics: dict[str, Annotated[Critic, TaggedUnion()]] = Field(default={})
-    """Critics by argument name; matchers in the expectation go before them."""
+    """Critics by argument name; matchers in the expectation take precedence."""
     weights: dict[str, Weight] = {}
-    """Weights of critics by argument name, 1 where none is given; as soon as one is a name, all are divided by their sum."""
+    """Weights of critics by argument name, 1 where none is given; if any weight is a name, all are divided by their sum."""
     tool_selection_weight: float = Field(default=1.0, ge=0)
     fail_on_tool_selection: bool = True
     """Whether a wrong tool makes the whole score 0."""
     fail_on_tool_call_quantity: bool = True
     """Whether a wrong number of calls makes the whole score 0."""
     today: Annotated[date, Field(strict=False)] | None = None
-    """With `compat`, the day from which Arcade's datetime critic fills what a text leaves out; without it there is no number."""
+    """The day from which, with `compat`, Arcade's datetime critic fills in what a text leaves out; without it, such a text has no
+    number."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each pair, each missing call and each extra one; one for the trace where a gate closes."""
+        """Return one outcome for each pair, missing call and extra call; where one of its two gates fails, one for the trace."""
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
             return [(WHOLE, self._score_upstream(case))]
-        closed = self._check_gates(case)
-        if closed is not None:
-            return [(WHOLE, closed)]
+        failure = self._check_gates(case)
+        if failure is not None:
+            return [(WHOLE, failure)]
         return [*self._score_pairs(case), *score_unmatched(case)] or [(WHOLE, PERFECT)]
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
-        """The score this pair would get."""
+        """Return the score that this pair would get."""
         outcome = self._score_call(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
-        """Whether no matcher compares."""
+        """Whether every argument is compared by equality, with no matcher."""
         return all(bound.critic is None for bound in self._get_bound(case, pattern, right_tool=True))
 
     def _check_gates(self, case: Case) -> Outcome | None:
-        """The outcome where a gate closes."""
+        """Return the failure of the gate on the number of calls or on tool selection; None where both let the case through."""
         if self.fail_on_tool_call_quantity:
             for _, outcome in QuantityGate().look(case):
                 if isinstance(outcome, Scored) and not outcome.passed:
                     return outcome
         if not self.fail_on_tool_selection:
             return None
-        chosen = [score_name(case, pair) for pair in case.alignment.pairs]
-        wrong = [finding for outcome in chosen for finding in outcome.findings]
-        return build_failure(0.0, *wrong) if wrong else None
+        selections = [score_name(case, pair) for pair in case.alignment.pairs]
+        findings = [finding for outcome in selections for finding in outcome.findings]
+        return build_failure(0.0, *findings) if findings else None
 
     def _score_pairs(self, case: Case) -> Iterable[SubjectOutcome]:
         for pair in case.alignment.pairs:
@@ -129,8 +130,8 @@ class ArcadeGate(Check):
 
     def _bind(self, pattern: CallPattern, right_tool: bool) -> list[BoundArgument]:  # noqa: FBT001
         args = dict(sorted((pattern.args or {}).items()))
-        named_critics = {name for name, value in args.items() if has_matcher(value)} | self.critics.keys()
-        criticised = [name for name in args if name in named_critics]
+        with_critic = {name for name, value in args.items() if has_matcher(value)} | self.critics.keys()
+        criticised = [name for name in args if name in with_critic]
         if not criticised:
             return (
                 [BoundArgument(n, cast("JsonValue", v), None, 1.0 / len(args)) for n, v in args.items()]
@@ -141,8 +142,8 @@ class ArcadeGate(Check):
         return [bind(name, args[name], critics=self.critics, weight=weights[name]) for name in criticised]
 
     def _compute_shares(self, pattern: CallPattern, names: Iterable[str]) -> dict[str, float]:
-        given: dict[str, Weight] = {**self.weights, **pattern.weights}
-        return compute_shares({name: given.get(name, 1.0) for name in names})
+        weights: dict[str, Weight] = {**self.weights, **pattern.weights}
+        return compute_shares({name: weights.get(name, 1.0) for name in names})
 
     def _weigh(
         self, selection: Scored, results: list[tuple[BoundArgument, Match | OpenComparison]], step: Step
@@ -169,7 +170,7 @@ class ArcadeGate(Check):
         return Scored(value, passed, (*selection.findings, *findings))
 
     def _score_upstream(self, case: Case) -> Outcome:
-        """Arcade's own number, clamped, with the raw one beside it."""
+        """Return Arcade's own number, clamped to [0, 1], with the raw one beside it."""
         if hidden := explain_hidden_arguments(case):
             return hidden
         if any(step.call.arguments is None for step in case.trace.steps):
@@ -201,12 +202,12 @@ class ArcadeGate(Check):
         return MethodScore(value=value, passed=result.passed, findings=findings, raw=result.score, rows=rows)
 
     def _build_specs(self, case: Case) -> list[CriticSpec]:
-        """Arcade's critics for ours: rubric and expectation together, one for a field."""
+        """Translate the critics of rubric and expectation into Arcade's, one for each field."""
         critics = {name: (f"/rubric/critics/{escape_token(name)}", critic) for name, critic in self.critics.items()}
         weights = dict(self.weights)
         for path, pattern in _list_patterns(case):
-            given = {name: value for name, value in (pattern.args or {}).items() if isinstance(value, Critic)}
-            critics |= {name: (f"{path}/args/{escape_token(name)}", critic) for name, critic in given.items()}
+            matchers = {name: value for name, value in (pattern.args or {}).items() if isinstance(value, Critic)}
+            critics |= {name: (f"{path}/args/{escape_token(name)}", critic) for name, critic in matchers.items()}
             weights |= pattern.weights
         specs = [_build_spec(name, *critic, weights.get(name, 1.0)) for name, critic in critics.items()]
         return [replace(spec, today=self.today) for spec in specs]
@@ -226,8 +227,8 @@ class ArcadeGate(Check):
 
 
 def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
-    """The expected calls with their places."""
-    return [wanted.options[0] for wanted in case.expected_calls]
+    """Return the pointer and the pattern of every expected call."""
+    return [expected_call.options[0] for expected_call in case.expected_calls]
 
 
 def _score_absent(bound: BoundArgument) -> Match:
@@ -235,13 +236,15 @@ def _score_absent(bound: BoundArgument) -> Match:
 
 
 def _spend_on_texts(case: Case, expected: Sequence[Call], actual: Sequence[Call]) -> None:
-    """Counts the characters that are read where every pair is compared."""
-    asked, given = count_text_chars([args for _, args in expected]), count_text_chars([args for _, args in actual])
-    case.meter.spend("characters", MAX_CHARACTER_COST * (asked * len(actual) + given * len(expected)))
+    """Charge the budget for the characters read when every pair is compared."""
+    expected_chars = count_text_chars([args for _, args in expected])
+    actual_chars = count_text_chars([args for _, args in actual])
+    chars = expected_chars * len(actual) + actual_chars * len(expected)
+    case.meter.spend("characters", MAX_CHARACTER_COST * chars)
 
 
 def _read_plain_args(path: str, pattern: CallPattern) -> dict[str, JsonValue]:
-    """The expected arguments with each matcher's own value in its place. InputError for a matcher inside a value."""
+    """Return the expected arguments, with each matcher's value in its place. Raise InputError for a matcher inside a value."""
     args = pattern.args or {}
     return {
         name: getattr(v, "value", None)
@@ -251,7 +254,7 @@ def _read_plain_args(path: str, pattern: CallPattern) -> dict[str, JsonValue]:
     }
 
 
-_KINDS: Mapping[str, CriticKind] = {
+_CRITIC_KINDS: Mapping[str, CriticKind] = {
     "exact": "binary",
     "numeric": "numeric",
     "similar": "similarity",
@@ -260,41 +263,41 @@ _KINDS: Mapping[str, CriticKind] = {
 
 
 def _build_spec(name: str, path: str, critic: Critic, weight: Weight) -> CriticSpec:
-    name_of_kind = find_kind(type(critic)) or ""
-    kind = _KINDS.get(name_of_kind)
+    own_kind = find_kind(type(critic)) or ""
+    kind = _CRITIC_KINDS.get(own_kind)
     if kind is None:
-        raise InputError.at(path, f"Arcade has no critic like {name_of_kind}; it has {', '.join(_KINDS)}")
-    spans = getattr(critic, "value_range", None)
-    if kind == "numeric" and spans is None:
+        raise InputError.at(path, f"Arcade has no critic like {own_kind}; it has {', '.join(_CRITIC_KINDS)}")
+    value_range = getattr(critic, "value_range", None)
+    if kind == "numeric" and value_range is None:
         raise InputError.at(path, "Arcade's numeric critic needs a value_range")
-    low, high = spans or (0.0, 1.0)
-    extra = {
+    low, high = value_range or (0.0, 1.0)
+    settings = {
         "threshold": getattr(critic, "threshold", None),
         "tolerance": getattr(critic, "tolerance", None)
         if kind == "datetime" and "tolerance" in critic.model_fields_set
         else None,
         "max_difference": getattr(critic, "cutoff", None) if kind == "datetime" else None,
     }
-    given = {key: value for key, value in extra.items() if value is not None}
+    given = {key: value for key, value in settings.items() if value is not None}
     return CriticSpec(
         name, kind, read_weight(weight) if not isinstance(weight, str) else weight, low=low, high=high, **given
     )
 
 
-def _is_same(row: Row) -> bool:
-    """Whether a row that casts compares values that are the same without, or does not cast."""
+def _is_same_without_cast(row: Row) -> bool:
+    """Whether a row's values are equal as they are, or its critic does not cast."""
     return row.kind != "binary" or equals(row.expected, row.actual)
 
 
 def _explain_difference(result: CaseResult, expected: int) -> str:
-    """Which of Arcade's ways made the difference."""
+    """Name the quirk of Arcade's that made the difference."""
     if any(not row.counted for row in result.rows):
         return "a critic that raises drops its weight there, here it scores 0"
     if not 0.0 <= result.score <= 1.0 or any(row.score < 0 for row in result.rows):
         return "a value outside the range is not clamped there"
     if len({row.pair[0] for row in result.rows}) < expected:
         return "an expected call without a counterpart is left out there, here it scores 0"
-    cast_row = next((row for row in result.rows if row.match and not _is_same(row)), None)
+    cast_row = next((row for row in result.rows if row.match and not _is_same_without_cast(row)), None)
     if cast_row is not None:
         values = f"{format_value(cast_row.actual)} to the type of {format_value(cast_row.expected)}"
         return f"its critic of {cast_row.field} casts {values}, here values keep their types"

@@ -1,7 +1,7 @@
-"""Arcade's critics, each comparing one expected with one actual argument.
+"""Arcade's critics: each compares one expected with one actual argument.
 
-Source: ArcadeAI/arcade-mcp, `libs/arcade-evals/arcade_evals/critic.py`. A score here is a share in (-inf, 1] before it is
-multiplied by the critic's weight. What a critic raises, its case swallows: see `service.core.methods.arcade`.
+Source: ArcadeAI/arcade-mcp, `libs/arcade-evals/arcade_evals/critic.py`. A score here is a share in (-inf, 1], before it is
+multiplied by the critic's weight. The case swallows what a critic raises: see `service.core.methods.arcade_number`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class CriticSpec:
     tolerance: float = 500.0
     max_difference: float = 7200.0
     today: date | None = None
-    """The day from which a datetime critic fills what a text leaves out."""
+    """The day from which a datetime critic fills in what a text leaves out."""
 
     def __post_init__(self) -> None:
         if read_weight(self.weight) < 0:
@@ -48,7 +48,7 @@ class CriticSpec:
 
 @dataclass(frozen=True, slots=True)
 class CriticResult:
-    """What a critic says: whether the two match (None: it does not look), and how well, before weighting."""
+    """The result of a critic: whether the two match (None: it does not compare), and how well, before weighting."""
 
     match: bool | None
     share: float
@@ -58,22 +58,28 @@ Compare = Callable[[CriticSpec, JsonValue, JsonValue], CriticResult]
 
 
 def compare(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """Arcade's `evaluate`. Raises what its critics raise, and UndefinedUpstreamError where its number depends on the day."""
+    """Compare as Arcade's `evaluate` does.
+
+    Raises what its critics raise, and UndefinedUpstreamError where its number depends on the day.
+    """
     return _COMPARE[critic.kind](critic, expected, actual)
 
 
-def _none(_critic: CriticSpec, _expected: JsonValue, _actual: JsonValue) -> CriticResult:
+def _compare_nothing(_critic: CriticSpec, _expected: JsonValue, _actual: JsonValue) -> CriticResult:
     return CriticResult(None, 0.0)
 
 
-def _binary(_critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """Equality after passing the actual value to the constructor of the expected one's type: bool("False") is True."""
+def _compare_binary(_critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
+    """Compare by equality after the constructor of the expected value's type has converted the actual one.
+
+    bool("False") is True, as upstream.
+    """
     match = expected == _cast(expected, actual)
     return CriticResult(match, float(match))
 
 
 def _cast(expected: JsonValue, actual: JsonValue) -> JsonValue:
-    """The text "None" counts as null while casting, but the comparison that follows still sees the expected text."""
+    """Cast the actual value. The text "None" counts as null here, but the comparison afterwards still sees the expected text."""
     if actual is None or actual == "None":
         return None
     if expected is None or expected == "None":
@@ -85,33 +91,33 @@ def _cast(expected: JsonValue, actual: JsonValue) -> JsonValue:
         return actual
 
 
-def _numeric(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """One minus the distance as a share of the range; below 0 where the two lie further apart than the range is wide."""
-    wide = critic.high - critic.low
-    share = 1 - abs((_number(expected) - critic.low) / wide - (_number(actual) - critic.low) / wide)
+def _compare_numeric(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
+    """Return 1 minus the distance as a share of the range; below 0 where the distance is larger than the range."""
+    width = critic.high - critic.low
+    share = 1 - abs((_to_number(expected) - critic.low) / width - (_to_number(actual) - critic.low) / width)
     return CriticResult(share >= critic.threshold, share)
 
 
-def _number(value: JsonValue) -> float:
-    return float(cast("str | float", value))  # what is neither raises, as upstream
+def _to_number(value: JsonValue) -> float:
+    return float(cast("str | float", value))  # any other type raises, as upstream
 
 
-def _similarity(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    share = arcade_cosine(_text(expected), _text(actual))
+def _compare_similarity(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
+    share = arcade_cosine(_to_text(expected), _to_text(actual))
     return CriticResult(share >= critic.threshold, min(share, 1.0))
 
 
-def _text(value: JsonValue) -> str:
+def _to_text(value: JsonValue) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _datetime(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """Full within the tolerance, nothing from the greatest difference on, between them linear in the *whole* difference."""
+def _compare_datetime(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
+    """Return 1 within the tolerance, 0 from the maximum difference on, and in between 1 minus the *whole* difference's share."""
     try:
         moments = read_moments(_require_text(expected), _require_text(actual), critic.today)
     except (ValueError, TypeError):
         return CriticResult(False, 0.0)
-    seconds = _seconds_between(*moments)
+    seconds = _count_seconds_between(*moments)
     if seconds <= critic.tolerance:
         return CriticResult(True, 1.0)
     return CriticResult(False, 1 - seconds / critic.max_difference if seconds < critic.max_difference else 0.0)
@@ -123,17 +129,17 @@ def _require_text(value: JsonValue) -> str:
     return value
 
 
-def _seconds_between(one: datetime, other: datetime) -> float:
-    """In UTC if both have a zone; if only one has, it is dropped."""
+def _count_seconds_between(one: datetime, other: datetime) -> float:
+    """Count the seconds between two moments: in UTC if both have a zone; if only one has, its zone is dropped."""
     if one.tzinfo is not None and other.tzinfo is not None:
         return abs((one.astimezone(UTC) - other.astimezone(UTC)).total_seconds())
     return abs((one.replace(tzinfo=None) - other.replace(tzinfo=None)).total_seconds())
 
 
 _COMPARE: Mapping[CriticKind, Compare] = {
-    "none": _none,
-    "binary": _binary,
-    "numeric": _numeric,
-    "similarity": _similarity,
-    "datetime": _datetime,
+    "none": _compare_nothing,
+    "binary": _compare_binary,
+    "numeric": _compare_numeric,
+    "similarity": _compare_similarity,
+    "datetime": _compare_datetime,
 }

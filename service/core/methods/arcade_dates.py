@@ -1,8 +1,8 @@
-"""Texts read as moments the way Arcade reads them, which is dateutil's.
+"""Read texts as moments the way Arcade does, with dateutil.
 
-It takes many ways of writing a date, the American order where both are possible, and fills what a text leaves out from today.
-The core knows no today: a rubric may name it, and without one a text that leaves something out has no reading. Names of zones
-are those of UTC alone, as on a machine that is set to UTC.
+dateutil accepts many ways of writing a date, prefers the American order where both are possible, and fills in what a text
+leaves out from today. The core has no clock: a rubric may name the day, and without one a text that leaves something out
+cannot be read. Only UTC's zone names are known, as on a machine that is set to UTC.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ MAX_CHARS = 1_000
 """The longest text that is read."""
 
 _SOME_DAY, _ANOTHER_DAY = datetime(2000, 1, 1), datetime(2003, 12, 31)
+"""Two days that differ in all parts: a text that reads alike on both does not depend on the day."""
 
 
 class UndefinedUpstreamError(Exception):
-    """What Arcade makes of a text depends on the day, or on more than is looked at here."""
+    """Arcade's reading of a text depends on the day, or the text is too long to read here."""
 
 
 def read_moments(expected: str, actual: str, today: date | None) -> tuple[datetime, datetime]:
-    """Both texts as dateutil reads them on a day.
+    """Read both texts as dateutil reads them on a given day.
 
-    Raises what dateutil raises (ValueError and its kin), and UndefinedUpstreamError where no day is given and it matters.
+    Raises what dateutil raises (ValueError and its subclasses), and UndefinedUpstreamError where no day is given and it matters.
 
     >>> [str(moment) for moment in read_moments("5/6/2024 3pm", "2024-05-06T15:00Z", None)]
     ['2024-05-06 15:00:00', '2024-05-06 15:00:00+00:00']
@@ -54,5 +55,5 @@ def _parse(text: str, today: datetime) -> datetime:
 
 
 def _find_zone(_name: str | None, offset: int | None) -> tzinfo | None:
-    """The zone of an offset in seconds; a name without one says nothing."""
+    """Return the zone of an offset in seconds; a name without an offset has none."""
     return None if offset is None else tz.tzoffset(None, offset)

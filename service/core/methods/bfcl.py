@@ -1,6 +1,6 @@
-"""BFCL's verdict on the calls of a trace.
+"""Check the calls of a trace by BFCL's AST method.
 
-Their own number is that of `service.core.methods.bfcl_number`.
+`service.core.methods.bfcl_number` gives BFCL's own verdict.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from service.errors import InputError
 
 
 class BfclAstGate(Check):
-    """The AST check of the Berkeley Function-Calling Leaderboard: 1.0 or 0.0 for the trace, as the leaderboard has it.
+    """Run the AST check of the Berkeley Function-Calling Leaderboard: 1.0 or 0.0 for the trace, as on the leaderboard.
 
-    Takes BFCL gold (`{"format": "bfcl"}`) or plain expected calls, whose arguments must then be values, `exact`, or
-    `any_of` exact ones; another matcher is an InputError, since the method knows accepted values alone, and so is a category
-    of Java or JavaScript, whose values it would have to convert. Findings carry the reason: `wrong_count`, `wrong_name`,
+    Takes BFCL gold (`{"format": "bfcl"}`) or plain expected calls. The arguments of the latter must be values, `exact`, or
+    `any_of` exact ones; another matcher is an InputError, since the method knows accepted values alone. So is a category of
+    Java or JavaScript, whose values would need conversion. Findings carry the reason: `wrong_count`, `wrong_name`,
     `missing_required`, `unexpected_argument`, `type_error`, `value_error`, `missing_optional`, `no_match`, `over_call`.
     Source: ShishirPatil/gorilla, `ast_checker.py`.
     """
@@ -35,10 +35,10 @@ class BfclAstGate(Check):
     has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     category: str | None = None
-    """BFCL's category, which picks the rule. Absent: the gold's, else the number of expected calls decides."""
+    """BFCL's category, which picks the rule. Absent: the gold's category, else the number of expected calls decides."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Yield one outcome for the trace."""
         yield WHOLE, self._check(case)
 
     def _check(self, case: Case) -> Outcome:
@@ -62,7 +62,7 @@ def _read_gold_answers(gold: Mapping[str, JsonValue]) -> list[Answer] | None:
 
 
 def _build_answers(case: Case) -> list[Answer] | None:
-    options = [wanted.options[0] for wanted in case.expected_calls]
+    options = [expected_call.options[0] for expected_call in case.expected_calls]
     return [{pattern.tool: _list_accepted(path, pattern.args or {})} for path, pattern in options] or None
 
 
@@ -71,7 +71,7 @@ def _list_accepted(path: str, args: Mapping[str, object]) -> dict[str, JsonValue
 
 
 def _list_accepted_values(path: str, value: object) -> list[JsonValue]:
-    """The values that pass, with "" last where the argument is optional, as BFCL writes it."""
+    """List the values that pass, with "" last where the argument is optional, as BFCL writes it."""
     if not isinstance(value, Critic):
         return [cast("JsonValue", value)]
     options = value.of if isinstance(value, AnyOf) else (value,)
@@ -82,9 +82,9 @@ def _list_accepted_values(path: str, value: object) -> list[JsonValue]:
 
 
 def _list_calls(steps: Iterable[Step]) -> list[Call] | None:
-    """The calls, or None where one did not decode."""
-    made = [(step.call.name, step.call.arguments) for step in steps]
-    return [(name, args) for name, args in made if args is not None] if all(a is not None for _, a in made) else None
+    """List the calls; None where one did not decode."""
+    calls = [(step.call.name, step.call.arguments) for step in steps]
+    return [(name, args) for name, args in calls if args is not None] if all(a is not None for _, a in calls) else None
 
 
 def _list_docs(case: Case) -> list[Doc]:

@@ -1,4 +1,4 @@
-"""BFCL's check of agentic answers (web search, memory): one of the accepted answers is in the last text."""
+"""BFCL's check of agentic answers (web search, memory): is one of the accepted answers in the last text?"""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ STRIPPED_BEFORE = "it takes punctuation out of numbers too, so that 3.14 is 314,
 
 
 class BfclAgenticGate(Check):
-    """1.0 if the answer has one of the accepted ones in it as a word or number of its own, else 0.0.
+    """Look for an accepted answer in the final text, as a word or number of its own: 1.0 if there is one, else 0.0.
 
-    Takes BFCL's gold, whose `possible_answer` is then a list of texts, or any expected `answer`. With `compat` in the rubric
-    the leaderboard's own verdict, from gold alone. It knows no negation: "not Paris but Rome" has Paris in it, here as there.
+    Takes BFCL's gold, with a list of texts as `possible_answer`, or any expected `answer`. With `compat` in the rubric, the
+    score is the leaderboard's own verdict, from gold alone. Neither knows negation: "not Paris but Rome" contains Paris.
     Finding: `wrong_answer`. Source: ShishirPatil/gorilla, `agentic_checker.py`.
     """
 
@@ -33,7 +33,7 @@ class BfclAgenticGate(Check):
     reads: ClassVar[frozenset[Aspect]] = frozenset({"answer"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         return [(WHOLE, self._score_upstream(case))] if case.matching.compat else AnswerGate().look(case)
 
     def _score_upstream(self, case: Case) -> Outcome:

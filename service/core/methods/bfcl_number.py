@@ -1,7 +1,7 @@
-"""BFCL's verdict on calls as their code has it, and their gold as expected calls.
+"""Give BFCL's verdict on calls as their code does, and convert their gold to expected calls.
 
-Source: ShishirPatil/gorilla, `bfcl_eval/eval_checker/ast_eval/ast_checker.py` (v4), whose verdicts `check` gives, leniencies
-and greedy matching included. Where a malformed answer key stops that code with an exception, this one goes on.
+Source: ShishirPatil/gorilla, `bfcl_eval/eval_checker/ast_eval/ast_checker.py` (v4). `check` gives its verdicts, leniencies and
+greedy matching included. Where a malformed answer key makes that code raise, this one goes on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Call = tuple[str, Arguments]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`valid` as BFCL has it. When invalid: a code, the reason, and a JSON pointer into the trace or below `/expected`."""
+    """BFCL's verdict. When invalid, it has a code, the reason, and a JSON pointer into the trace or below `/expected`."""
 
     valid: bool
     code: Code = ""
@@ -57,13 +57,13 @@ def check(
     category: str | None = None,
     underscore_to_dot: bool = False,
 ) -> Verdict:
-    """BFCL's verdict on the calls of one single-turn question.
+    """Give BFCL's verdict on the calls of one single-turn question.
 
-    `answers`: the expected calls; None for a question that no function fits, which is answered well by no call at all (and,
-    as upstream, by output that cannot be read). `calls`: None when the output did not decode. `functions`: the docs as BFCL
-    stores them. `category` picks the rule by its name as upstream does (parallel, else multiple, else simple;
-    `live_relevance` wants any call, the others of that name want none); without it the numbers of answers and functions
-    decide. `underscore_to_dot`: the model cannot write "." in names, so `a.b` is called as `a_b`.
+    `answers`: the expected calls; None for a question that no function fits, where making no call is right (and, as upstream,
+    so is output that cannot be read). `calls`: None if the output did not decode. `functions`: the docs as BFCL stores them.
+    `category` picks the rule by its name, as upstream (parallel, else multiple, else simple; `live_relevance` expects any call,
+    the other relevance categories expect none); without it, the numbers of answers and functions decide.
+    `underscore_to_dot`: the model cannot write "." in names, so `a.b` is called as `a_b`.
     Raises InputError for a parameter type that BFCL does not know.
     """
     if category == "live_relevance":
@@ -73,10 +73,10 @@ def check(
     if calls is None:
         return Verdict(False, "wrong_count", f"{len(answers)} calls expected, the output does not decode", "/steps")
     rule = _choose_rule(category, answers, functions)
-    wanted = 1 if rule == "simple" else len(answers)
-    if len(calls) != wanted:
-        code = "wrong_count" if wanted else "over_call"
-        return Verdict(False, code, f"{wanted} calls expected, {len(calls)} made", "/steps")
+    count = 1 if rule == "simple" else len(answers)
+    if len(calls) != count:
+        code = "wrong_count" if count else "over_call"
+        return Verdict(False, code, f"{count} calls expected, {len(calls)} made", "/steps")
     if not answers:
         return VALID
     if rule == "parallel":
@@ -100,13 +100,13 @@ def _choose_rule(category: str | None, answers: Sequence[Answer], functions: Seq
 
 
 MAX_REASONS = 20
-"""So many calls are named that do not fit an answer."""
+"""At most this many calls that do not fit an answer are named."""
 
 
 def _check_any_order(
     answers: Sequence[Answer], calls: Sequence[Call], functions: Sequence[Doc], *, dotless: bool
 ) -> Verdict:
-    """Each answer takes the first free call that fits, and keeps it: an earlier answer may take a later one's only call."""
+    """Give each answer the first free call that fits, for good: an earlier answer may take a later one's only call."""
     free = list(range(len(calls)))
     for n, answer in enumerate(answers):
         doc = _find_doc(functions, _get_name(answer))
@@ -129,46 +129,46 @@ def _find_doc(functions: Sequence[Doc], name: str) -> Doc | None:
 
 
 def _check_call(doc: Doc | None, answer: Answer, call: Call, step: int, *, dotless: bool) -> Verdict:
-    """One call against one answer. The name wanted is the doc's, not the answer key's."""
+    """Compare one call with one answer. The expected name is the doc's, not the answer key's."""
     accepted = answer.get(_get_name(answer))
     if doc is None or not isinstance(accepted, Mapping):
         return Verdict(
             False, "wrong_name", f"the answer names {_get_name(answer)!r}, which is not on offer", "/expected/calls"
         )
-    wanted = str(doc["name"]).replace(".", "_") if dotless else str(doc["name"])
-    if call[0] != wanted:
-        return Verdict(False, "wrong_name", f"{wanted} expected, {call[0]} called", f"/steps/{step}/call/name")
+    name = str(doc["name"]).replace(".", "_") if dotless else str(doc["name"])
+    if call[0] != name:
+        return Verdict(False, "wrong_name", f"{name} expected, {call[0]} called", f"/steps/{step}/call/name")
     return _check_arguments(doc, accepted, call[1], step)
 
 
-def _check_arguments(doc: Doc, accepted: Mapping[str, JsonValue], given: Arguments, step: int) -> Verdict:
-    at = ("steps", step, "call", "arguments")
+def _check_arguments(doc: Doc, accepted: Mapping[str, JsonValue], arguments: Arguments, step: int) -> Verdict:
+    path = ("steps", step, "call", "arguments")
     parameters = get_mapping(doc.get("parameters"))
-    missing = next((name for name in get_list(parameters.get("required")) if name not in given), None)
+    missing = next((name for name in get_list(parameters.get("required")) if name not in arguments), None)
     if missing is not None:
-        return Verdict(False, "missing_required", f"{missing} is required", build_pointer(*at))
+        return Verdict(False, "missing_required", f"{missing} is required", build_pointer(*path))
     properties = get_mapping(parameters.get("properties"))
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name not in properties or name not in accepted:
-            return Verdict(False, "unexpected_argument", f"{name} is not expected", build_pointer(*at, name))
+            return Verdict(False, "unexpected_argument", f"{name} is not expected", build_pointer(*path, name))
         problem = find_problem(value, get_list(accepted[name]), get_mapping(properties[name]))
         if problem:
             return Verdict(
-                False, problem, f"{name} is {value!r}, accepted: {accepted[name]!r}", build_pointer(*at, name)
+                False, problem, f"{name} is {value!r}, accepted: {accepted[name]!r}", build_pointer(*path, name)
             )
-    absent = next((name for name in accepted if name not in given and "" not in get_list(accepted[name])), None)
+    absent = next((name for name in accepted if name not in arguments and "" not in get_list(accepted[name])), None)
     if absent is not None:
-        return Verdict(False, "missing_optional", f"{absent} must be given for this question", build_pointer(*at))
+        return Verdict(False, "missing_optional", f"{absent} must be given for this question", build_pointer(*path))
     return VALID
 
 
 def convert(answers: Sequence[Answer], functions: Sequence[Doc]) -> list[dict[str, JsonValue]]:
-    """BFCL's gold as callgrade writes expected calls: `[{"tool": name, "args": {parameter: matcher}}]`.
+    """Convert BFCL's gold to expected calls: `[{"tool": name, "args": {parameter: matcher}}]`.
 
-    One accepted value is an exact matcher, several are `any_of`; the optional marker becomes `"optional": true`. Accepted
-    objects of the form `{key: [accepted values]}`, and arrays of them, become patterns of matchers, key by key. The values
-    stay as they are: callgrade compares them by typed equality where BFCL strips punctuation.
-    An entry of a broken key that maps its function to no parameters becomes a pattern without `args`.
+    One accepted value becomes an exact matcher, several become `any_of`; the optional marker becomes `"optional": true`.
+    Accepted objects of the form `{key: [accepted values]}`, and arrays of them, become patterns of matchers, key by key. The
+    values stay as they are: callgrade compares them by typed equality where BFCL strips punctuation.
+    An entry of a broken answer key that maps its function to no parameters becomes a pattern without `args`.
     """
     return [_build_pattern(answer, functions) for answer in answers]
 
@@ -190,15 +190,15 @@ def _build_pattern(answer: Answer, functions: Sequence[Doc]) -> dict[str, JsonVa
 
 
 def _build_matcher(accepted: Sequence[JsonValue], *, is_array: bool = False) -> JsonValue:
-    """A matcher for the accepted values. Where only the optional marker is given, the empty text or array is."""
+    """Build a matcher for the accepted values. The optional marker alone accepts the empty text or array."""
     values = [value for value in accepted if value != ""]
     optional = len(values) < len(accepted)
     if not values:
         return {"kind": "exact", "value": [] if is_array else "", "optional": True}
     if len(values) == 1 and _is_nested(values[0]) and not optional:
         return _build_nested(values[0])
-    one: list[JsonValue] = [_build_alternative(value) for value in values]
-    matcher = get_mapping(one[0]) if len(one) == 1 else {"kind": "any_of", "of": one}
+    matchers: list[JsonValue] = [_build_alternative(value) for value in values]
+    matcher = get_mapping(matchers[0]) if len(matchers) == 1 else {"kind": "any_of", "of": matchers}
     return {**matcher, "optional": True} if optional else dict(matcher)
 
 

@@ -1,4 +1,4 @@
-"""One argument against the values that BFCL's answer key accepts for it."""
+"""Compare one argument with the values that BFCL's answer key accepts for it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ TYPES: Mapping[str, type] = {
     "object": dict,
     "any": str,
 }
-"""BFCL's type names, with JSON Schema's names for two of them. "any" means a string there."""
+"""BFCL's type names, with JSON Schema's names for two of them. To BFCL, "any" means a string."""
 
 
 def find_problem(
     value: JsonValue, accepted: Accepted, schema: Mapping[str, JsonValue]
 ) -> Literal["", "type_error", "value_error"]:
-    """What is wrong with one argument: its type (by identity: True is no integer), or its value."""
+    """Return what is wrong with one argument: its type (by identity: True is not an integer), its value, or "" for nothing."""
     declared = _get_type(schema)
     inner = (
         _get_type(get_mapping(schema["items"]))
@@ -57,7 +57,7 @@ def _get_type(schema: Mapping[str, JsonValue]) -> type:
 
 
 def _widen(value: JsonValue, declared: str) -> JsonValue:
-    """The one conversion Python makes by itself, int to float; and a tuple, where one is declared, as a list."""
+    """Convert int to float where a float is declared, as Python does by itself, and a tuple to a list where one is declared."""
     if declared == "tuple" and isinstance(value, tuple):
         return list(value)  # pyright: ignore[reportUnknownArgumentType]
     if TYPES[declared] is not float or type(value) is not int:
@@ -73,7 +73,7 @@ def _find_type(accepted: Accepted) -> type | None:
 
 
 def _accepts_nested(value: JsonValue, option: JsonValue, inner: type) -> bool:
-    """One level: every item has the declared type or that of the option's first item. Anything but a list lets all pass."""
+    """Check one level: each item has the declared type or that of the option's first item. An option that is no list accepts."""
     if not isinstance(option, list):
         return True
     return all(type(item) in (inner, _find_type(option)) for item in get_list(value))
@@ -90,7 +90,7 @@ def _is_member(value: JsonValue, accepted: Accepted) -> bool:
 
 
 def standardise(text: str) -> str:
-    """Text as BFCL compares it: without spaces and `,./-_*^`, in lower case, with one kind of quote.
+    """Return a text as BFCL compares it: without spaces and `,./-_*^`, in lower case, with one kind of quote.
 
     >>> standardise("2024-1-11") == standardise("2024-11-1"), standardise("A ,./-_*^'b'")
     (True, 'a"b"')
@@ -107,7 +107,7 @@ def _is_same_text(value: JsonValue, accepted: Accepted) -> bool:
 
 
 def _is_same_list(value: JsonValue, accepted: Accepted) -> bool:
-    """Whole lists in order. A text counts as the list of its characters, so the optional marker accepts []."""
+    """Compare whole lists in order. A text counts as the list of its characters, so the optional marker accepts []."""
     options = [
         [_standardise_value(item) for item in option] for option in accepted if isinstance(option, list | str | dict)
     ]
@@ -115,10 +115,10 @@ def _is_same_list(value: JsonValue, accepted: Accepted) -> bool:
 
 
 def _are_same_records(value: JsonValue, accepted: Accepted) -> bool:
-    """Lists of dicts, of one length and in order; the optional marker accepts []."""
-    given = get_list(value)
+    """Compare lists of dicts, by length and in order; the optional marker accepts []."""
+    records = get_list(value)
     return any(
-        len(given) == len(option) and all(map(_fits, given, option))
+        len(records) == len(option) and all(map(_fits, records, option))
         for option in accepted
         if isinstance(option, list | str | dict)
     )
@@ -129,7 +129,7 @@ def _is_same_record(value: JsonValue, accepted: Accepted) -> bool:
 
 
 def _fits(value: JsonValue, option: JsonValue) -> bool:
-    """One dict against `{key: [accepted values]}`; a nested dict must be equal as it stands."""
+    """Compare one dict with `{key: [accepted values]}`; a nested dict must be equal as it stands."""
     if not isinstance(value, Mapping) or not isinstance(option, Mapping):
         return False
     accepted = {key: [_standardise_value(item) for item in get_list(items)] for key, items in option.items()}
@@ -139,10 +139,10 @@ def _fits(value: JsonValue, option: JsonValue) -> bool:
 
 
 def get_mapping(value: JsonValue) -> Mapping[str, JsonValue]:
-    """The object; an empty one where it is none."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, Mapping) else {}
 
 
 def get_list(value: JsonValue) -> list[JsonValue]:
-    """The array; an empty one where it is none."""
+    """Return the value if it is an array, else an empty array."""
     return value if isinstance(value, list) else []

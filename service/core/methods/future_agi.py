@@ -1,6 +1,6 @@
-"""Future AGI's function-calling metrics.
+"""Score calls by Future AGI's function-calling metrics.
 
-Their own number is that of `service.core.methods.future_agi_number`.
+`service.core.methods.future_agi_number` computes Future AGI's own numbers.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ Metric = Literal["function_name_match", "parameter_validation", "function_call_a
 
 
 class FutureAgiGate(Check):
-    """One of Future AGI's function-calling metrics, over calls paired one to one.
+    """Score calls, paired one to one, by one of Future AGI's function-calling metrics.
 
-    `function_name_match`: the tool is the expected one. `parameter_validation`: the share of a call's parameters, declared or
-    given, that the tool's JSON Schema has nothing against; needs no expectation. `function_call_accuracy`: 0.4 for the name,
-    0.3 for the share of arguments, expected or given, that both have, 0.3 for the share that is right; of several calls one of
-    a wrong tool is 0.
-    `function_call_exact_match`: 1.0 if all calls are the expected ones, else 0.0. No call expected and none made is 1.0; a
-    missing call and an unexpected one are 0. With `compat` in the rubric Future AGI's own number. Findings: `wrong_tool`,
-    `missing_call`, `extra_call`, `missing_argument`, `wrong_argument`, `extra_argument`, `unparsable_arguments`,
-    `unknown_tool`, `schema_<keyword>`. Source: future-agi/ai-evaluation, `metrics/function_calling`.
+    `function_name_match`: whether the tool is the expected one. `parameter_validation`: the share of a call's parameters,
+    declared or given, to which the tool's JSON Schema does not object; needs no expectation. `function_call_accuracy`: 0.4 for
+    the name, 0.3 for the share of arguments (expected or given) that both sides have, 0.3 for the share that is right; among
+    several calls, a call of a wrong tool scores 0. `function_call_exact_match`: 1.0 if all calls are the expected ones, else
+    0.0. No call expected and none made is 1.0; a missing call and an unexpected one score 0. With `compat` in the rubric, the
+    score is Future AGI's own number. Findings: `wrong_tool`, `missing_call`, `extra_call`, `missing_argument`,
+    `wrong_argument`, `extra_argument`, `unparsable_arguments`, `unknown_tool`, `schema_<keyword>`. Source:
+    future-agi/ai-evaluation, `metrics/function_calling`.
     """
 
     kind: Literal["future_agi"] = "future_agi"
@@ -68,44 +68,44 @@ class FutureAgiGate(Check):
     strict_type_check: bool = False
     """Whether 1 and 1.0 differ."""
     ignore_extra_params: bool = False
-    """Whether arguments beyond the expected or declared ones are fine."""
+    """Whether arguments beyond the expected or declared ones are allowed."""
     order_matters: bool = False
-    """Whether the first call is held against the first expected one, and so on."""
+    """Whether the first call is compared with the first expected one, and so on."""
 
     def aspects(self) -> frozenset[Aspect]:
-        """The tools alone by name match, none by validation."""
+        """Return the aspects that the metric reads: all, without arguments for name match, none for validation."""
         if self.metric == "parameter_validation":
             return frozenset()
         return self.reads - {"args"} if self.metric == "function_name_match" else self.reads
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each pair, each missing and each extra call; for exact match, and with `compat`, one for the trace."""
+        """Return one outcome for each pair, missing call and extra call; one for the trace for exact match and with `compat`."""
         validating = self.metric == "parameter_validation"
         if not validating and not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
             return [(WHOLE, self._score_upstream(case))]
         if validating:
-            checked = ((case.subjects[step.index], self._validate(case, step)) for step in case.trace.steps)
-            return checked if case.trace.steps else [(WHOLE, Skipped("not_applicable", "no call was made"))]
-        seen = add_idle_outcomes(self._score_calls(case), case)
-        return fold_all_or_nothing(seen) if self.metric == "function_call_exact_match" else seen
+            validations = ((case.subjects[step.index], self._validate(case, step)) for step in case.trace.steps)
+            return validations if case.trace.steps else [(WHOLE, Skipped("not_applicable", "no call was made"))]
+        outcomes = add_idle_outcomes(self._score_calls(case), case)
+        return fold_all_or_nothing(outcomes) if self.metric == "function_call_exact_match" else outcomes
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
-        """The accuracy of this pair."""
+        """Return the accuracy of this pair."""
         outcome = self._score_accuracy(case, pattern, step, PERFECT)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
-        """Without a matcher, where types are no matter beyond equality."""
+        """Whether arguments are compared by equality alone, with no matcher and no strict types."""
         return pattern.args is None or not (self.strict_type_check or has_matcher(pattern.args))
 
     def _score_calls(self, case: Case) -> Iterable[SubjectOutcome]:
         steps = case.trace.steps
         alignment = _pair_in_sequence(case) if self.order_matters else case.alignment
         for pair in alignment.pairs:
-            scored = self._score_pair(case, pair)
-            yield case.subjects[pair.step], scored if self.order_matters else settle_pair(case, pair, scored)
+            score = self._score_pair(case, pair)
+            yield case.subjects[pair.step], score if self.order_matters else settle_pair(case, pair, score)
         for i in alignment.missing:
             yield score_missing(case, i)
         for j in alignment.extra:
@@ -117,44 +117,46 @@ class FutureAgiGate(Check):
         name = score_name(case, pair)
         alone = len(case.expected_calls) == len(case.trace.steps) == 1
         if self.metric == "function_name_match" or not (name.passed or alone):
-            return name  # among several calls, one of a wrong tool earns nothing, or any call would be better than none
+            return (
+                name  # among several calls, one of a wrong tool earns nothing: else any call would be better than none
+            )
         return self._score_accuracy(case, pair.pattern, case.trace.steps[pair.step], name)
 
     def _score_accuracy(self, case: Case, pattern: CallPattern, step: Step, name: Scored) -> Outcome:
-        """0.4 for the name, 0.3 for the arguments both sides have, 0.3 for those that are right."""
+        """Score a call: 0.4 for the name, 0.3 for the arguments that both sides have, 0.3 for those that are right."""
         if pattern.args is None:
             return self._weigh(name, 1.0, 1.0, [])
-        given = step.call.arguments
-        if given is None and not step.call.captured and name.passed:
+        actual = step.call.arguments
+        if actual is None and not step.call.captured and name.passed:
             return ARGUMENTS_NOT_CAPTURED
-        if given is None:
+        if actual is None:
             return self._weigh(name, 0.0, 0.0, [build_unparsable(step)])
         bound = bind_arguments(case, pattern)
-        due = [one for one in bound if not one.optional or one.name in given]
-        there = {one.name: self._match(one, given[one.name]) for one in due if one.name in given}
-        for found in there.values():
-            if isinstance(found, OpenComparison):
-                return Skipped(found.cause, found.reason)
-        matches = {key: found for key, found in there.items() if isinstance(found, Match)}
-        extra = [] if self._ignores_extra(pattern) else [key for key in given if key not in pattern.args]
+        due = [one for one in bound if not one.optional or one.name in actual]
+        comparisons = {one.name: self._match(one, actual[one.name]) for one in due if one.name in actual}
+        for match in comparisons.values():
+            if isinstance(match, OpenComparison):
+                return Skipped(match.cause, match.reason)
+        matches = {key: match for key, match in comparisons.items() if isinstance(match, Match)}
+        extra = [] if self._ignores_extra(pattern) else [key for key in actual if key not in pattern.args]
         total = len(due) + len(extra)
         presence = len(matches) / total if total else 1.0
-        right = fsum(found.value for found in matches.values()) / total if total else 1.0
-        absent = [one.name for one in due if one.name not in given]
-        return self._weigh(name, presence, right, list(_argument_findings(step, matches, absent, extra)))
+        right = fsum(match.value for match in matches.values()) / total if total else 1.0
+        absent = [one.name for one in due if one.name not in actual]
+        return self._weigh(name, presence, right, list(_build_argument_findings(step, matches, absent, extra)))
 
     def _ignores_extra(self, pattern: CallPattern) -> bool:
         return self.ignore_extra_params if pattern.extra_args is None else pattern.extra_args == "allow"
 
     def _match(self, bound: BoundArgument, value: JsonValue) -> Match | OpenComparison:
-        found = bound.match(value)
-        typed = self._has_type(bound, value)
-        if isinstance(found, Match) and found.passed and not typed:
-            return Match(0.0, False, "the type is another")
-        return found
+        match = bound.match(value)
+        has_type = self._has_type(bound, value)
+        if isinstance(match, Match) and match.passed and not has_type:
+            return Match(0.0, False, "the type differs")
+        return match
 
     def _has_type(self, bound: BoundArgument, value: JsonValue) -> bool:
-        """Whether types, where they matter, are those of the expected value; gold gives its values as `exact`."""
+        """Whether the value has the types of the expected value, where types matter; gold gives its values as `exact`."""
         if not self.strict_type_check or (bound.critic is not None and not isinstance(bound.critic, Exact)):
             return True
         expected = bound.critic.value if isinstance(bound.critic, Exact) else bound.expected
@@ -167,64 +169,65 @@ class FutureAgiGate(Check):
         return build_failure(min(1.0, fsum(parts)), *name.findings, *findings)
 
     def _validate(self, case: Case, step: Step) -> Outcome:
-        """The share of parameters that the schema of the tool has nothing against."""
+        """Score the share of parameters to which the tool's schema does not object."""
         if case.trace.tools is None:
             return Skipped("not_captured", "the trace does not say which tools were on offer")
-        tool, given = case.find_offered_tool(step), step.call.arguments
+        tool, arguments = case.find_offered_tool(step), step.call.arguments
         if tool is None:
             return build_failure(0.0, build_unknown_tool(case, step))
-        if given is None:
+        if arguments is None:
             return score_unread(step)
         if tool.parameters is None:
             return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
         try:
-            return self._validate_parameters(case, tool, step, given)
+            return self._validate_parameters(case, tool, step, arguments)
         except SchemaProblem as problem:
             return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
 
-    def _validate_parameters(self, case: Case, tool: ToolDef, step: Step, given: Mapping[str, JsonValue]) -> Outcome:
+    def _validate_parameters(
+        self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]
+    ) -> Outcome:
         schema = case.compile_schema(tool)
         path = f"{build_call_path(step)}/arguments"
         wrong: dict[str, Finding] = {}
-        violations = schema.list_violations(given, case.meter)
+        violations = schema.list_violations(arguments, case.meter)
         for violation in violations:
-            name = next(
-                iter(split_pointer(violation.path)), violation.message
-            )  # one of the whole is a check of its own
-            if self.ignore_extra_params and violation.keyword in CLOSED and violation.path.count("/") == 1:
+            # A violation of the whole object counts as a parameter of its own, under its message.
+            name = next(iter(split_pointer(violation.path)), violation.message)
+            if self.ignore_extra_params and violation.keyword in CLOSING_KEYWORDS and violation.path.count("/") == 1:
                 continue
             wrong.setdefault(name, Finding(f"schema_{violation.keyword}", violation.message, path + violation.path))
-        for name in () if self.ignore_extra_params else schema.find_undeclared(given):
+        for name in () if self.ignore_extra_params else schema.find_undeclared(arguments):
             message = f"{name} is no parameter of {tool.name}"
             wrong.setdefault(name, Finding("extra_argument", message, f"{path}/{escape_token(name)}"))
         if not wrong:
             return PERFECT
         declared = _list_declared(tool)
-        counted = declared | set(wrong) if self.ignore_extra_params else declared | set(wrong) | set(given)
+        counted = declared | set(wrong) if self.ignore_extra_params else declared | set(wrong) | set(arguments)
         total = len(counted)
         return build_failure((total - len(wrong)) / total, *wrong.values())
 
     def _score_upstream(self, case: Case) -> Outcome:
         options = Options(self.strict_type_check, self.ignore_extra_params, self.order_matters)
-        made = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
+        calls = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
         if self.metric == "parameter_validation":
             declared = {t.name: read_parameters(_get_schema(t)) for t in case.trace.tools or ()}
-            raw = validate_parameters(made, declared, options)
+            raw = validate_parameters(calls, declared, options)
             return build_method_score(self, case, raw, system="Future AGI", why=SIMPLE_TYPES, places=4)
-        options_of = [wanted.options[0] for wanted in case.expected_calls]
-        expected = [(pattern.tool, read_plain_args(path, pattern, "Future AGI")) for path, pattern in options_of]
+        patterns = [expected_call.options[0] for expected_call in case.expected_calls]
+        expected = [(pattern.tool, read_plain_args(path, pattern, "Future AGI")) for path, pattern in patterns]
         if self.metric == "function_name_match":
-            raw = match_name(made, expected)
+            raw = match_name(calls, expected)
         elif self.metric == "function_call_accuracy":
             spend_on_pairs(case, each=12)
-            raw = compute_accuracy(made, expected, options)
+            raw = compute_accuracy(calls, expected, options)
         else:
-            raw = match_exactly(made, expected, options)
+            raw = match_exactly(calls, expected, options)
         return build_method_score(self, case, raw, system="Future AGI", why=ONE_CALL, places=4)
 
 
-CLOSED = frozenset({"additionalProperties", "unevaluatedProperties"})
-"""What a schema says to allow no further parameters."""
+CLOSING_KEYWORDS = frozenset({"additionalProperties", "unevaluatedProperties"})
+"""The schema keywords that forbid further parameters."""
 
 SIMPLE_TYPES = "it validates one call, knows only plain types and enums, and reads broken arguments as {}"
 ONE_CALL = (
@@ -233,27 +236,27 @@ ONE_CALL = (
 )
 
 
-def _argument_findings(
+def _build_argument_findings(
     step: Step, matches: Mapping[str, Match], absent: Iterable[str], extra: Iterable[str]
 ) -> Iterable[Finding]:
     path = f"{build_call_path(step)}/arguments"
     for name in absent:
         yield Finding("missing_argument", f"{name}: missing", f"{path}/{escape_token(name)}")
-    for name, found in matches.items():
-        if not found.passed:
-            yield Finding("wrong_argument", f"{name}: {found.note}", f"{path}/{escape_token(name)}")
+    for name, match in matches.items():
+        if not match.passed:
+            yield Finding("wrong_argument", f"{name}: {match.note}", f"{path}/{escape_token(name)}")
     for name in extra:
         yield Finding("extra_argument", f"{name}: not expected", f"{path}/{escape_token(name)}")
 
 
 def _pair_in_sequence(case: Case) -> Alignment:
-    """The first expected call with the first call made, and so on."""
-    wanted, steps = case.expected_calls, case.trace.steps
-    both = range(min(len(wanted), len(steps)))
+    """Pair the first expected call with the first actual call, and so on."""
+    expected_calls, steps = case.expected_calls, case.trace.steps
+    both = range(min(len(expected_calls), len(steps)))
     return Alignment(
-        pairs=tuple([Pair(n, n, *wanted[n].options[0]) for n in both]),
-        missing=tuple([n for n in range(len(steps), len(wanted)) if wanted[n].required]),
-        extra=tuple(range(len(wanted), len(steps))),
+        pairs=tuple([Pair(n, n, *expected_calls[n].options[0]) for n in both]),
+        missing=tuple([n for n in range(len(steps), len(expected_calls)) if expected_calls[n].required]),
+        extra=tuple(range(len(expected_calls), len(steps))),
     )
 
 

@@ -1,9 +1,9 @@
-"""Future AGI's four numbers, as their code has them.
+"""Compute Future AGI's four numbers as their code does.
 
-Source: future-agi/ai-evaluation, `python/fi/evals/metrics/function_calling/metrics.py` (1.1.0). Arguments that are no JSON
+Source: future-agi/ai-evaluation, `python/fi/evals/metrics/function_calling/metrics.py` (1.1.0). Arguments that are not a JSON
 object count as {}, so two broken calls match exactly; no call expected and none made scores 0; one call may stand for several
-expected ones; three of the four metrics know a single call only and score a list of calls 0. Scores lie in [0, 1], rounded
-to four places.
+expected ones; three of the four metrics know only a single call and score a list of calls 0. Scores lie in [0, 1], rounded to
+four places.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Call = tuple[str, Mapping[str, JsonValue]]
 """A function's name and its arguments."""
 
 NAME, PRESENCE, VALUE = 0.4, 0.3, 0.3
-"""What the name, the presence and the values of the arguments weigh in a call's accuracy."""
+"""The weights of the name, and of the presence and the values of the arguments, in a call's accuracy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Options:
     """The switches of a FunctionCallInput, with its defaults."""
 
     strict_type_check: bool = False
-    """Whether 1 and 1.0 differ, and an integer is a whole number."""
+    """Whether 1 and 1.0 differ, and only an int is an integer."""
     ignore_extra_params: bool = False
     order_matters: bool = False
-    """Whether the first call is held against the first expected one, and so on."""
+    """Whether the first call is compared with the first expected one, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ DEFAULTS = Options()
 
 
 def match_name(made: Sequence[Call], expected: Sequence[Call]) -> float:
-    """1.0 if one call was made, one expected, and the names are the same, else 0.0."""
+    """Return 1.0 if one call was made and one expected, of the same name, else 0.0."""
     return float(len(made) == len(expected) == 1 and made[0][0] == expected[0][0])
 
 
 def validate_parameters(
     made: Sequence[Call], functions: Mapping[str, Sequence[Parameter]], options: Options = DEFAULTS
 ) -> float:
-    """The share of the declared parameters, and of those given beside them, that are right; left-out optional ones are.
+    """Return the share of the parameters, declared or given, that are right; an absent optional one is right.
 
     >>> declared = {"f": [Parameter("a"), Parameter("b", required=False), Parameter("c", required=False)]}
     >>> validate_parameters([("f", {})], declared), validate_parameters([("f", {"a": "x", "z": 1})], declared)
@@ -60,17 +60,17 @@ def validate_parameters(
     """
     if len(made) != 1 or made[0][0] not in functions:
         return 0.0
-    declared, given = functions[made[0][0]], made[0][1]
-    extra = 0 if options.ignore_extra_params else len(given.keys() - {parameter.name for parameter in declared})
-    passed = sum(_is_valid(parameter, given, options) for parameter in declared)
+    declared, arguments = functions[made[0][0]], made[0][1]
+    extra = 0 if options.ignore_extra_params else len(arguments.keys() - {parameter.name for parameter in declared})
+    passed = sum(_is_valid(parameter, arguments, options) for parameter in declared)
     total = len(declared) + extra
     return round(passed / total, 4) if total else 1.0
 
 
-def _is_valid(parameter: Parameter, given: Mapping[str, JsonValue], options: Options) -> bool:
-    if parameter.name not in given:
+def _is_valid(parameter: Parameter, arguments: Mapping[str, JsonValue], options: Options) -> bool:
+    if parameter.name not in arguments:
         return not parameter.required
-    value = given[parameter.name]
+    value = arguments[parameter.name]
     if not _has_type(value, parameter.type.lower(), strict=options.strict_type_check):
         return False
     return not parameter.enum or value in parameter.enum
@@ -95,7 +95,7 @@ def _has_type(value: JsonValue, declared: str, *, strict: bool) -> bool:
 
 
 def compute_accuracy(made: Sequence[Call], expected: Sequence[Call], options: Options = DEFAULTS) -> float:
-    """Name 0.4, expected arguments there 0.3, their values 0.3; of several expected calls each takes its best call made.
+    """Weigh name 0.4, presence of the expected arguments 0.3, their values 0.3; of several, each expected call takes its best.
 
     >>> (
     ...     compute_accuracy([("g", {"a": 1})], [("f", {"a": 1})]),
@@ -113,36 +113,37 @@ def compute_accuracy(made: Sequence[Call], expected: Sequence[Call], options: Op
             return 0.0
         scores = [compute_call_accuracy(*pair, options) for pair in zip(made, expected, strict=True)]
         return round(sum(scores) / len(scores), 4)
-    best = [max(compute_call_accuracy(call, wanted, options) for call in made) for wanted in expected]
-    met = [score for score in best if score > 0]
-    return round(len(met) / len(expected) * (sum(met) / len(met)), 4) if met else 0.0
+    best = [max(compute_call_accuracy(call, expected_call, options) for call in made) for expected_call in expected]
+    above_zero = [score for score in best if score > 0]
+    coverage = len(above_zero) / len(expected)
+    return round(coverage * (sum(above_zero) / len(above_zero)), 4) if above_zero else 0.0
 
 
 def compute_call_accuracy(made: Call, expected: Call, options: Options = DEFAULTS) -> float:
-    """The accuracy of one call."""
-    given, wanted = made[1], expected[1]
-    there = [name for name in wanted if name in given]
-    right = [name for name in there if is_same_value(given[name], wanted[name], strict=options.strict_type_check)]
-    free = not given or options.ignore_extra_params
-    presence = len(there) / len(wanted) if wanted else float(free)
-    value = len(right) / len(wanted) if wanted else 1.0
+    """Compute the accuracy of one call."""
+    actual, due = made[1], expected[1]
+    present = [name for name in due if name in actual]
+    right = [name for name in present if is_same_value(actual[name], due[name], strict=options.strict_type_check)]
+    free = not actual or options.ignore_extra_params
+    presence = len(present) / len(due) if due else float(free)
+    value = len(right) / len(due) if due else 1.0
     return round((made[0] == expected[0]) * NAME + presence * PRESENCE + value * VALUE, 4)
 
 
 def match_exactly(made: Sequence[Call], expected: Sequence[Call], options: Options = DEFAULTS) -> float:
-    """1.0 if one call was made, one expected, and name, arguments and values are the same, else 0.0."""
+    """Return 1.0 if one call was made and one expected, with the same name, arguments and values, else 0.0."""
     if not match_name(made, expected):
         return 0.0
-    given, wanted = made[0][1], expected[0][1]
-    same_names = wanted.keys() <= given.keys() if options.ignore_extra_params else wanted.keys() == given.keys()
+    actual, due = made[0][1], expected[0][1]
+    same_names = due.keys() <= actual.keys() if options.ignore_extra_params else due.keys() == actual.keys()
     return float(
         same_names
-        and all(is_same_value(given[name], value, strict=options.strict_type_check) for name, value in wanted.items())
+        and all(is_same_value(actual[name], value, strict=options.strict_type_check) for name, value in due.items())
     )
 
 
 def is_same_value(made: JsonValue, expected: JsonValue, *, strict: bool = False) -> bool:
-    """Equality as Future AGI has it: numbers as floats, a boolean no number, strict types on request; safe at any depth.
+    """Compare as Future AGI does: numbers as floats, a boolean is not a number, types strict on request; safe at any depth.
 
     >>> is_same_value(2**53 + 1, 2.0**53), is_same_value(True, 1), is_same_value([1], [1.0], strict=True)
     (True, False, False)
@@ -165,7 +166,7 @@ _Pairs = list[tuple[JsonValue, JsonValue]]
 
 
 def _pair_members(one: JsonValue, other: JsonValue) -> _Pairs | None:
-    """The members to compare of two containers of one form; None for anything else."""
+    """Pair the members of two lists of one length, or of two objects with the same keys; None for anything else."""
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         return list(zip(one, other, strict=True))
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
@@ -185,19 +186,19 @@ def _convert_to_float(number: float) -> float:
     try:
         return float(number)
     except OverflowError:
-        return number  # where upstream stops with an error, the number is itself
+        return number  # upstream raises here; we compare the number as it is
 
 
 Spec = Mapping[str, JsonValue]
 
 
 def read_parameters(schema: Spec) -> tuple[Parameter, ...]:
-    """The parameters that a JSON Schema declares, as far as Future AGI can say them: no nesting, ranges or patterns."""
+    """Read the parameters that a JSON Schema declares, as far as Future AGI knows them: no nesting, ranges or patterns."""
     properties, required = schema.get("properties"), schema.get("required")
-    needed = required if isinstance(required, list) else []
+    names = required if isinstance(required, list) else []
     if not isinstance(properties, dict):
         return ()
-    return tuple([_read_parameter(name, declared, required=name in needed) for name, declared in properties.items()])
+    return tuple([_read_parameter(name, declared, required=name in names) for name, declared in properties.items()])
 
 
 def _read_parameter(name: str, declared: JsonValue, *, required: bool) -> Parameter:

@@ -1,4 +1,4 @@
-"""tau-bench's reward: the database is as it should be, and the user was told what had to be told."""
+"""Score tau-bench's reward: is the database as expected, and did the agent say everything it had to say?"""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ OTHERWISE = (
 
 
 class TauRewardGate(Check):
-    """1.0 if the final state is the wanted one and every text of `said` was said, else 0.0: the product of the two.
+    """Check state and texts: 1.0 if the final state is the expected one and every text of `said` was said, else 0.0.
 
-    A trace without the final state, or, where a text is wanted, without texts is not captured, unless the other part has
-    failed already; neither is a state that gold actions were to lead to, where nobody says which it is. `not_ended` notes a
-    tau-bench run in which neither the user's mark nor a call that ends it occurs; with `compat` in the rubric such a run
-    earns 0, as there, and outputs are looked for as there. Beside it, `null_agent`, what doing nothing would score on the
-    state. Source: sierra-research/tau-bench, `Env.calculate_reward`.
+    A trace without the final state, or without texts where one is expected, is not captured, unless the other part has already
+    failed. The same holds for gold actions whose resulting state nobody gives. `not_ended` notes a tau-bench run that neither
+    the user's end mark nor an ending call closes; with `compat` in the rubric, such a run earns 0 and outputs are searched as
+    tau-bench does. `null_agent` gives what doing nothing would score on the state. Source: sierra-research/tau-bench,
+    `Env.calculate_reward`.
     """
 
     kind: Literal["tau_reward"] = "tau_reward"
@@ -40,11 +40,11 @@ class TauRewardGate(Check):
     end_mark: str = "###STOP###"
     """What the simulated user says to end a run."""
     end_tools: Several[str] = ("transfer_to_human_agents",)
-    """The tools whose call ends a run."""
+    """The tools that end a run when called."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
-        parts = [*_look_at_state(case), *SaidGate().look(case)]
+        """Return one outcome for the trace."""
+        parts = [*_score_state(case), *SaidGate().look(case)]
         if not case.matching.compat:
             return [(WHOLE, self._note_end(case.trace, decide_without_judge(fold_all_or_nothing(parts)[0][1])))]
         state = parts[0][1]
@@ -60,14 +60,14 @@ class TauRewardGate(Check):
         return Scored(outcome.value, outcome.passed, (*outcome.findings, finding))
 
     def _has_ended(self, trace: Trace) -> bool:
-        """Whether a tau-bench run ended; what comes from elsewhere is taken to have."""
+        """Whether a tau-bench run ended; a trace from elsewhere counts as ended."""
         if trace.format != "tau":
             return True
-        marked = any(message.role == "user" and self.end_mark in message.text for message in trace.messages)
-        return marked or any(step.call.name in self.end_tools for step in trace.steps)
+        has_mark = any(message.role == "user" and self.end_mark in message.text for message in trace.messages)
+        return has_mark or any(step.call.name in self.end_tools for step in trace.steps)
 
 
-def _look_at_state(case: Case) -> Iterable[SubjectOutcome]:
+def _score_state(case: Case) -> Iterable[SubjectOutcome]:
     says_state = case.expectation is not None and case.expectation.state is not None
     if isinstance(_get_gold(case).get("actions"), list) and not says_state:
         return [(WHOLE, Skipped("not_captured", "the gold has actions, and does not say what state they lead to"))]
@@ -75,23 +75,23 @@ def _look_at_state(case: Case) -> Iterable[SubjectOutcome]:
 
 
 def _get_gold(case: Case) -> Mapping[str, JsonValue]:
-    """The gold, where it is tau-bench's."""
+    """Return the gold if it is tau-bench's, else an empty object."""
     gold = cast("Mapping[str, JsonValue]", (case.expectation.gold if case.expectation else None) or {})
     return gold if gold.get("format") == "tau" else {}
 
 
 def _has_same_state(case: Case, *, passed: bool) -> bool:
-    """tau-bench's own comparison of the whole states; where parts do not matter, or changes are wanted, ours."""
-    wanted = case.expectation.state if case.expectation else None
-    if wanted is None or case.trace.state is None or wanted.changes is not None or wanted.ignore or wanted.keys:
+    """Compare whole states as tau-bench does; where parts are ignored, or changes are expected, our own comparison counts."""
+    expected = case.expectation.state if case.expectation else None
+    if expected is None or case.trace.state is None or expected.changes is not None or expected.ignore or expected.keys:
         return passed
-    return is_same_state(case.trace.state.final, wanted.final)
+    return is_same_state(case.trace.state.final, expected.final)
 
 
 def _was_said(case: Case) -> bool:
-    """tau-bench's own test of the gold's outputs: each is part of some message, without case and the message's commas."""
+    """Search the gold's outputs as tau-bench does: each in some message, ignoring case and the message's commas."""
     outputs = _get_gold(case).get("outputs")
     texts = [m.text.lower().replace(",", "") for m in case.trace.messages if m.role == "assistant"]
-    wanted = [output for output in outputs or () if isinstance(output, str)] if isinstance(outputs, list) else []
-    case.meter.spend("characters", len(wanted) * sum(map(len, texts)))
-    return all(any(output.lower() in text for text in texts) for output in wanted)
+    expected = [output for output in outputs or () if isinstance(output, str)] if isinstance(outputs, list) else []
+    case.meter.spend("characters", len(expected) * sum(map(len, texts)))
+    return all(any(output.lower() in text for text in texts) for output in expected)

@@ -1,6 +1,6 @@
-"""tau2-bench's action match: every gold action was made.
+"""Score tau2-bench's action match: was every gold action made?
 
-Their own number is that of `service.core.methods.tau_number`.
+`service.core.methods.tau_number` compares actions as tau2-bench does.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ LOOSE = (
 
 
 class Tau2ActionsGate(Check):
-    """1.0 if every expected call was made with its arguments and no others, else 0.0; calls beyond them are free.
+    """Check the calls: 1.0 if every expected call was made with its arguments and no others, else 0.0; extra calls are free.
 
-    Each call stands for one expected one. With `compat` in the rubric tau2-bench's own number, which looks at the
+    Each call stands for one expected call. With `compat` in the rubric, the score is tau2-bench's own number, which reads the
     `compare_args` of an action in gold. Findings: `missing_call`, `wrong_argument`, `missing_argument`, `extra_argument`.
     Source: sierra-research/tau2-bench, the ACTION part of the reward.
     """
@@ -48,38 +48,38 @@ class Tau2ActionsGate(Check):
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "tools"})
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         if not case.expected_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
             return [(WHOLE, self._score_upstream(case))]
-        seen: list[SubjectOutcome] = [
+        outcomes: list[SubjectOutcome] = [
             (case.subjects[pair.step], settle_pair(case, pair, _score_pair(case, pair)))
             for pair in case.alignment.pairs
         ]
-        return fold_all_or_nothing([*seen, *[score_missing(case, i) for i in case.alignment.missing]])
+        return fold_all_or_nothing([*outcomes, *[score_missing(case, i) for i in case.alignment.missing]])
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
-        """1.0 if the call has the pattern's arguments, else 0.0."""
+        """Return 1.0 if the call has the pattern's arguments, else 0.0."""
         return float(fits(case, pattern, step, extra=pattern.extra_args == "allow"))
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
-        """Whether no matcher compares."""
+        """Whether every argument is compared by equality, with no matcher."""
         return all(bound.critic is None for bound in bind_arguments(case, pattern))
 
     def _score_upstream(self, case: Case) -> Outcome:
         if hidden := explain_hidden_arguments(case):
             return hidden
         spend_on_pairs(case, each=8)
-        gold = [wanted.options[0] for wanted in case.expected_calls]
-        compared = _list_compared(case)
+        gold = [expected_call.options[0] for expected_call in case.expected_calls]
+        compare_args = _list_compare_args(case)
         raw = all(
             any(
                 step.call.name == pattern.tool
                 and is_same_action(
                     step.call.arguments or {},
                     read_plain_args(path, pattern, "tau2-bench"),
-                    compared[n] if n < len(compared) else None,
+                    compare_args[n] if n < len(compare_args) else None,
                 )
                 for step in case.trace.steps
             )
@@ -93,12 +93,12 @@ def _score_pair(case: Case, pair: Pair) -> Outcome:
     if not right_tool.passed:
         return right_tool
     step = case.trace.steps[pair.step]
-    found = fit_pattern(case, pair.pattern, step, extra=pair.pattern.extra_args == "allow")
-    return found.open or (build_failure(0.0, *found.findings) if found.findings else PERFECT)
+    fit = fit_pattern(case, pair.pattern, step, extra=pair.pattern.extra_args == "allow")
+    return fit.open or (build_failure(0.0, *fit.findings) if fit.findings else PERFECT)
 
 
-def _list_compared(case: Case) -> list[list[str] | None]:
-    """The arguments that each action of gold in tau's form says to compare."""
+def _list_compare_args(case: Case) -> list[list[str] | None]:
+    """List the `compare_args` of each action, if the gold has tau's form."""
     gold = cast("Mapping[str, JsonValue]", (case.expectation.gold if case.expectation else None) or {})
     actions = gold.get("actions") if gold.get("format") == "tau" else None
     return [

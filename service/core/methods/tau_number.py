@@ -1,10 +1,9 @@
-"""tau-bench's comparison of databases and tau2-bench's of calls, as their code has them.
+"""Compare databases as tau-bench's code does, and calls as tau2-bench's does.
 
-Source: sierra-research/tau-bench, `tau_bench/envs/base.py`: two states are the same where Python writes the same text for them,
-their objects as sorted pairs and their arrays as tuples. So 1 is not 1.0 and true is not 1, an object equals the array of its
-sorted pairs, and a text that is the whole state equals the number it spells. sierra-research/tau2-bench,
-`data_model/tasks.py`: where a gold action names no arguments to compare, those that the call made are compared, so that leaving
-all of them out is right.
+Source: sierra-research/tau-bench, `tau_bench/envs/base.py`: two states are the same if Python writes the same text for them,
+objects as sorted pairs and arrays as tuples. So 1 is not 1.0 and true is not 1, an object equals the array of its sorted pairs,
+and a text that is the whole state equals the number it spells. sierra-research/tau2-bench, `data_model/tasks.py`: if a gold
+action names no arguments to compare, those of the actual call are compared, so that leaving all of them out is right.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _freeze(value: JsonValue) -> object:
 def is_same_action(
     made: Mapping[str, JsonValue], gold: Mapping[str, JsonValue], compared: Collection[str] | None = None
 ) -> bool:
-    """Whether tau2-bench takes a call's arguments for those of a gold action of the same name.
+    """Whether tau2-bench accepts a call's arguments as those of a gold action of the same name.
 
     >>> is_same_action({}, {"a": 1}), is_same_action({"a": 1, "b": 2}, {"a": 1}), is_same_action({"a": 2}, {"a": 1}, [])
     (True, False, True)

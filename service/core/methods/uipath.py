@@ -1,6 +1,6 @@
-"""UiPath's four tool-call evaluators: how often, in what order, with which arguments, with which results.
+"""Score calls by UiPath's four tool-call evaluators: their number, order, arguments and results.
 
-Their own number is that of `service.core.methods.uipath_number`.
+`service.core.methods.uipath_number` computes UiPath's own numbers.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
 
 
 class UipathCountGate(Check):
-    """The limits of `counts`: the share that holds, or with `strict` 1.0 only if all do.
+    """Check the limits of `counts`: the share of them that holds, or with `strict` 1.0 only if all hold.
 
-    Each has UiPath's line of justification: findings `count` where it is broken, `count_kept` where it holds. With `compat` in
-    the rubric UiPath's own number, which knows no turns. Source: UiPath's tool call count evaluator.
+    Each limit has UiPath's line of justification, as a finding: `count` where it is broken, `count_kept` where it holds. With
+    `compat` in the rubric, the score is UiPath's own number, which knows no turns. Source: UiPath's tool call count evaluator.
     """
 
     kind: Literal["uipath_tool_call_count"] = "uipath_tool_call_count"
@@ -62,7 +62,7 @@ class UipathCountGate(Check):
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each scope that names limits; with `compat` one for the trace."""
+        """Return one outcome for each scope that names limits; with `compat`, one for the trace."""
         case = _name_by_id(case)
         counts = case.expectation.counts if case.expectation else {}
         if not case.matching.compat or not counts:
@@ -74,11 +74,11 @@ class UipathCountGate(Check):
 
 
 class UipathOrderGate(Check):
-    """The longest common subsequence of tool names over the names in `ordered`; `strict`: 1.0 only if both are the same.
+    """Score the order: the longest common subsequence of tool names over the names in `ordered`.
 
-    Calls beyond it cost nothing unless `strict`. The calls of an `any_order` group may come in any order among themselves.
-    Findings: `out_of_order` for a call that was made, but not in its place, `missing_call` for one that was not.
-    Source: UiPath's tool call order evaluator.
+    With `strict`, 1.0 only if both sequences are the same; without it, extra calls cost nothing. The calls of an `any_order`
+    group may come in any order among themselves. Findings: `out_of_order` for a call that was made, but not in its place,
+    `missing_call` for one that was not made. Source: UiPath's tool call order evaluator.
     """
 
     kind: Literal["uipath_tool_call_order"] = "uipath_tool_call_order"
@@ -87,9 +87,9 @@ class UipathOrderGate(Check):
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         case = _name_by_id(case)
-        placed = [n for n, wanted in enumerate(case.expected_calls) if wanted.position is not None]
+        placed = [n for n, one in enumerate(case.expected_calls) if one.position is not None]
         idle = add_idle_outcomes([], case)
         if not placed and not isinstance(idle[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no order was expected"))]
@@ -104,25 +104,25 @@ class UipathOrderGate(Check):
         required = [n for n in placed if case.expected_calls[n].required]
         steps, fits = range(len(case.trace.steps)), _build_fits(case)
         chain = find_longest_chain(list_positions(case.expected_calls, required), steps, fits, meter=case.meter)
-        kept = len(chain) / len(required) if required else 1.0
+        share = len(chain) / len(required) if required else 1.0
         whole = find_longest_chain(list_positions(case.expected_calls, placed), steps, fits, meter=case.meter)
-        exact = kept == 1.0 and len(whole) == len(case.trace.steps)
-        if exact or (kept == 1.0 and not self.strict):
+        exact = share == 1.0 and len(whole) == len(case.trace.steps)
+        if exact or (share == 1.0 and not self.strict):
             names = " then ".join(
                 [case.trace.steps[chain[n]].call.name for n in required if n in chain][:MAX_NAMES_SHOWN]
             )
             return _justify(f"in order: {names}", "/steps")
         findings = [_explain_out_of_place(case, n, chain) for n in required if n not in chain]
         findings += [] if findings else _build_extra_findings(case, whole)
-        return build_failure(0.0 if self.strict else kept, *findings)
+        return build_failure(0.0 if self.strict else share, *findings)
 
 
 MAX_NAMES_SHOWN = 20
-"""So many tools are named of those that were called in order."""
+"""At most this many of the tools called in order are named."""
 
 
 def _justify(text: str, path: str) -> Outcome:
-    """A pass with what speaks for it."""
+    """Build a pass with its justification."""
     return PERFECT.add_findings(Finding("justification", text, path))
 
 
@@ -132,11 +132,11 @@ OTHERWISE_NAMED = (
 
 
 class UipathArgsGate(Check):
-    """The share of expected calls that were made with their arguments; `strict`: 1.0 only if all were.
+    """Score the share of expected calls that were made with their arguments; with `strict`, 1.0 only if all were.
 
-    Calls are paired optimally, values compared by typed equality or matchers. An argument that is not expected spoils the
-    call unless `subset` (or the pattern's `extra_args: allow`) makes it free. With `compat` in the rubric UiPath's own number.
-    Findings: `wrong_argument`, `missing_argument`, `extra_argument`, `unparsable_arguments`, `missing_call`.
+    Calls are paired optimally; values are compared by typed equality or matchers. An unexpected argument fails the call,
+    unless `subset` (or the pattern's `extra_args: allow`) allows it. With `compat` in the rubric, the score is UiPath's own
+    number. Findings: `wrong_argument`, `missing_argument`, `extra_argument`, `unparsable_arguments`, `missing_call`.
     Source: UiPath's tool call args evaluator.
     """
 
@@ -145,10 +145,10 @@ class UipathArgsGate(Check):
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
     strict: bool = False
     subset: bool = False
-    """Whether arguments beyond the expected ones are fine."""
+    """Whether arguments beyond the expected ones are allowed."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each pair and each missing call, or one for the trace."""
+        """Return one outcome for each pair, missing call and extra call; with `strict` or `compat`, one for the trace."""
         case = _name_by_id(case)
         if not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
@@ -158,15 +158,15 @@ class UipathArgsGate(Check):
             (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
             for pair in case.alignment.pairs
         ]
-        seen = add_idle_outcomes([*pairs, *score_unmatched(case)], case)
-        return fold_all_or_nothing(seen) if self.strict else seen
+        outcomes = add_idle_outcomes([*pairs, *score_unmatched(case)], case)
+        return fold_all_or_nothing(outcomes) if self.strict else outcomes
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
-        """1.0 if the call has the pattern's arguments, else 0.0."""
+        """Return 1.0 if the call has the pattern's arguments, else 0.0."""
         return float(fits(case, pattern, step, extra=self._allows_extra(pattern)))
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:
-        """Whether no matcher compares."""
+        """Whether every argument is compared by equality, with no matcher."""
         return all(bound.critic is None for bound in bind_arguments(case, pattern))
 
     def _allows_extra(self, pattern: CallPattern) -> bool:
@@ -176,22 +176,22 @@ class UipathArgsGate(Check):
         right_tool = score_name(case, pair)
         if not right_tool.passed:
             return right_tool
-        found = fit_pattern(case, pair.pattern, case.trace.steps[pair.step], extra=self._allows_extra(pair.pattern))
-        if found.open:
-            return found.open
-        if found.findings:
-            return build_failure(0.0, *found.findings)
+        fit = fit_pattern(case, pair.pattern, case.trace.steps[pair.step], extra=self._allows_extra(pair.pattern))
+        if fit.open:
+            return fit.open
+        if fit.findings:
+            return build_failure(0.0, *fit.findings)
         step = case.trace.steps[pair.step]
-        given = f"{step.call.name}: the expected arguments were given: {format_value(step.call.arguments)}"
-        return _justify(given, f"{build_call_path(step)}/arguments")
+        text = f"{step.call.name}: the expected arguments were given: {format_value(step.call.arguments)}"
+        return _justify(text, f"{build_call_path(step)}/arguments")
 
     def _score_upstream(self, case: Case) -> Outcome:
         if hidden := explain_hidden_arguments(case):
             return hidden
         spend_on_pairs(case, each=8)
         expected = [(pattern.tool, read_plain_args(path, pattern, "UiPath")) for path, pattern in _list_patterns(case)]
-        made = [(_name_call(step), step.call.arguments or {}) for step in case.trace.steps]
-        raw = score_args(made, expected, strict=self.strict)
+        calls = [(_get_call_name(step), step.call.arguments or {}) for step in case.trace.steps]
+        raw = score_args(calls, expected, strict=self.strict)
         why = (
             "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
         )
@@ -199,11 +199,11 @@ class UipathArgsGate(Check):
 
 
 class UipathOutputGate(Check):
-    """The share of expected calls that returned their `result`; `strict`: each tool's calls in order, and all must.
+    """Score the share of expected calls that returned their `result`; with `strict`, all must, each tool's calls in order.
 
-    A result matches by typed equality, or as its matcher says; a text is also held against the `content` of an object. With
-    `compat` in the rubric UiPath's own number, from texts. Findings: `wrong_result`, `missing_call`, `wrong_tool`.
-    Source: UiPath's tool call output evaluator.
+    A result matches by typed equality, or as its matcher says; an expected text is also compared with the `content` of an
+    object. With `compat` in the rubric, the score is UiPath's own number, from texts. Findings: `wrong_result`,
+    `missing_call`, `wrong_tool`. Source: UiPath's tool call output evaluator.
     """
 
     kind: Literal["uipath_tool_call_output"] = "uipath_tool_call_output"
@@ -213,7 +213,7 @@ class UipathOutputGate(Check):
     strict: bool = False
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for each expected result, or one for the trace."""
+        """Return one outcome for each expected result; with `strict` or `compat`, one for the trace."""
         case = _name_by_id(case)
         due = [(path, pattern) for path, pattern in _list_patterns(case) if pattern.result is not None]
         fault = case.trace.state.fault if case.trace.state else None
@@ -224,11 +224,11 @@ class UipathOutputGate(Check):
             return [(WHOLE, Skipped("not_applicable", "no result was expected"))]
         if case.matching.compat:
             return [(WHOLE, self._score_upstream(case, due))]
-        seen = add_idle_outcomes(_score_in_turn(case) if self.strict else _score_aligned(case), case)
-        return fold_all_or_nothing(seen) if self.strict else seen
+        outcomes = add_idle_outcomes(_score_in_sequence(case) if self.strict else _score_aligned(case), case)
+        return fold_all_or_nothing(outcomes) if self.strict else outcomes
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
-        """What the result scores against the pattern's, so that calls of one tool are paired by what they returned."""
+        """Return the score of the result, so that calls of one tool are paired by what they returned."""
         if pattern.result is None:
             return 0.0
         outcome = _score_result(pattern, step)
@@ -237,11 +237,11 @@ class UipathOutputGate(Check):
     def _score_upstream(self, case: Case, due: list[tuple[str, CallPattern]]) -> Outcome:
         spend_on_pairs(case, each=8)
         expected = [(p.tool, _convert_to_text(read_plain(f"{path}/result", p.result, "UiPath"))) for path, p in due]
-        made = [
-            (_name_call(step), read_output_text(step.result.content, step.result.text) if step.result else "")
+        outputs = [
+            (_get_call_name(step), read_output_text(step.result.content, step.result.text) if step.result else "")
             for step in case.trace.steps
         ]
-        raw = score_outputs(made, expected, strict=self.strict)
+        raw = score_outputs(outputs, expected, strict=self.strict)
         why = (
             ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
         )
@@ -257,49 +257,53 @@ def _build_method_score(check: Check, case: Case, raw: float, why: str) -> Metho
 
 
 def _explain_names(case: Case) -> str | None:
-    """How UiPath takes a tool for another than we do, if it does."""
-    named = {pattern.tool for wanted in case.expected_calls for _, pattern in wanted.options}
-    named |= {tool for _, scope, _ in case.scopes for tool in scope.counts}
-    made = {step.call.name for step in case.trace.steps}
-    if any(step.call.tool_id is not None and step.call.name in named for step in case.trace.steps):
+    """Explain how UiPath identifies a tool differently from us; None if it does not."""
+    expected = _find_expected_names(case)
+    actual = {step.call.name for step in case.trace.steps}
+    if any(step.call.tool_id is not None and step.call.name in expected for step in case.trace.steps):
         return "it compares the id of a call's tool, and not its name, where there is one"
-    plain = {sanitise(name) for name in named - made} & {sanitise(name) for name in made - named}
+    plain = {sanitise(name) for name in expected - actual} & {sanitise(name) for name in actual - expected}
     return f"it strips names of odd characters, so that {min(plain)} is the same tool" if plain else None
 
 
+def _find_expected_names(case: Case) -> set[str]:
+    """Return the names of all tools that the expectation lists or counts."""
+    listed = {pattern.tool for expected_call in case.expected_calls for _, pattern in expected_call.options}
+    return listed | {tool for _, scope, _ in case.scopes for tool in scope.counts}
+
+
 def _list_names(case: Case) -> list[str]:
-    return [_name_call(step) for step in case.trace.steps]
+    return [_get_call_name(step) for step in case.trace.steps]
 
 
-def _name_call(step: Step) -> str:
+def _get_call_name(step: Step) -> str:
     return step.call.name if step.call.tool_id is None else ToolId(step.call.tool_id)
 
 
 def _name_by_id(case: Case) -> Case:
-    """The case with calls named by the id of their tool where the expectation names tools so."""
+    """Return the case with calls named by the id of their tool, where the expectation names tools by id."""
     if all(step.call.tool_id is None for step in case.trace.steps):
         return case
     return case.once("named by id", lambda: _rename_calls(case))
 
 
 def _rename_calls(case: Case) -> Case:
-    named = {pattern.tool for wanted in case.expected_calls for _, pattern in wanted.options}
-    named |= {tool for _, scope, _ in case.scopes for tool in scope.counts}
+    expected = _find_expected_names(case)
     steps = [
-        replace(step, call=replace(step.call, name=step.call.tool_id)) if step.call.tool_id in named else step
+        replace(step, call=replace(step.call, name=step.call.tool_id)) if step.call.tool_id in expected else step
         for step in case.trace.steps
     ]
     return Case(replace(case.trace, steps=tuple(steps)), case.expectation, case.matching)
 
 
 def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
-    return [wanted.options[0] for wanted in case.expected_calls]
+    return [expected_call.options[0] for expected_call in case.expected_calls]
 
 
-def is_call_for(case: Case, wanted: ExpectedCall, step: Step) -> bool:
-    """Whether a call is of a tool and in a turn in which this call is expected."""
-    in_turn = wanted.turn is None or wanted.turn == step.turn
-    return in_turn and any(case.is_same_name(pattern.tool, step.call.name) for _, pattern in wanted.options)
+def is_call_for(case: Case, expected_call: ExpectedCall, step: Step) -> bool:
+    """Whether a step calls a tool of the expected call, in its turn."""
+    in_turn = expected_call.turn is None or expected_call.turn == step.turn
+    return in_turn and any(case.is_same_name(pattern.tool, step.call.name) for _, pattern in expected_call.options)
 
 
 def _build_fits(case: Case) -> Fits:
@@ -308,59 +312,59 @@ def _build_fits(case: Case) -> Fits:
     )
 
 
-def _find_calls_for(case: Case, wanted: ExpectedCall) -> frozenset[int]:
-    """The calls of a tool and in a turn in which this call is expected."""
-    keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in wanted.options])
-    made = [case.trace.steps[j] for key in keys for j in case.worths.find_steps(key)]
-    return frozenset([step.index for step in made if wanted.turn in (None, step.turn)])
+def _find_calls_for(case: Case, expected_call: ExpectedCall) -> frozenset[int]:
+    """Return the steps that call a tool of the expected call, in its turn."""
+    keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in expected_call.options])
+    steps = [case.trace.steps[j] for key in keys for j in case.worths.find_steps(key)]
+    return frozenset([step.index for step in steps if expected_call.turn in (None, step.turn)])
 
 
 def _explain_out_of_place(case: Case, n: int, chain: Mapping[int, int]) -> Finding:
-    """Why an expected call has no place in the chain."""
-    wanted, taken = case.expected_calls[n], set(chain.values())
+    """Explain why an expected call has no place in the chain."""
+    expected_call, used = case.expected_calls[n], set(chain.values())
     case.meter.spend("comparisons", len(case.trace.steps))
-    made = [case.trace.steps[j] for j in sorted(_find_calls_for(case, wanted) - taken)]
-    if not made:
-        return Finding("missing_call", f"{wanted.tools} was expected and not called", wanted.path)
-    return Finding("out_of_order", f"{wanted.tools} came out of order", build_call_path(made[0]))
+    steps = [case.trace.steps[j] for j in sorted(_find_calls_for(case, expected_call) - used)]
+    if not steps:
+        return Finding("missing_call", f"{expected_call.tools} was expected and not called", expected_call.path)
+    return Finding("out_of_order", f"{expected_call.tools} came out of order", build_call_path(steps[0]))
 
 
 def _build_extra_findings(case: Case, chain: Mapping[int, int]) -> list[Finding]:
-    taken = set(chain.values())
-    extra = [step for step in case.trace.steps if step.index not in taken]
+    used = set(chain.values())
+    extra = [step for step in case.trace.steps if step.index not in used]
     return [Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step)) for step in extra]
 
 
 def _score_aligned(case: Case) -> Iterable[SubjectOutcome]:
-    """Every expected result against the call that stands for it."""
+    """Score every expected result by the call aligned with it."""
     for pair in case.alignment.pairs:
         if pair.pattern.result is not None:
             right_tool, step = score_name(case, pair), case.trace.steps[pair.step]
-            found = _score_result(pair.pattern, step) if right_tool.passed else right_tool
-            yield case.subjects[step.index], settle_pair(case, pair, found)
+            outcome = _score_result(pair.pattern, step) if right_tool.passed else right_tool
+            yield case.subjects[step.index], settle_pair(case, pair, outcome)
     for i in case.alignment.missing:
         if case.expected_calls[i].options[0][1].result is not None:
             yield score_missing(case, i)
 
 
-def _score_in_turn(case: Case) -> Iterable[SubjectOutcome]:
-    """Every expected result against the first call of its tool that is left."""
-    left = list(case.trace.steps)
-    for i, wanted in enumerate(case.expected_calls):
-        pattern = wanted.options[0][1]
-        case.meter.spend("comparisons", 4 * len(left))
-        step = next((step for step in left if is_call_for(case, wanted, step)), None)
-        if pattern.result is None or (step is None and not wanted.required):
+def _score_in_sequence(case: Case) -> Iterable[SubjectOutcome]:
+    """Score every expected result by the first call of its tool that is still unused."""
+    unused = list(case.trace.steps)
+    for i, expected_call in enumerate(case.expected_calls):
+        pattern = expected_call.options[0][1]
+        case.meter.spend("comparisons", 4 * len(unused))
+        step = next((step for step in unused if is_call_for(case, expected_call, step)), None)
+        if pattern.result is None or (step is None and not expected_call.required):
             continue
         if step is None:
             yield score_missing(case, i)
             continue
-        left = [other for other in left if other is not step]
+        unused = [other for other in unused if other is not step]
         yield case.subjects[step.index], _score_result(pattern, step)
 
 
 def _score_result(pattern: CallPattern, step: Step) -> Outcome:
-    """The result of a call against the pattern's."""
+    """Score the result of a call against the pattern's."""
     if step.result is None:
         return Skipped("not_captured", "the trace does not say what the call returned")
     content = step.result.content
@@ -371,7 +375,7 @@ def _score_result(pattern: CallPattern, step: Step) -> Outcome:
     match = match_template(pattern.result, content)
     if isinstance(match, OpenComparison):
         return Skipped(match.cause, match.reason)
-    code, said = ("justification", f"{step.call.name}: the expected result came: {format_value(content)}")
+    code, message = "justification", f"{step.call.name}: the expected result came: {format_value(content)}"
     if not match.passed:
-        code, said = "wrong_result", match.note
-    return Scored(match.value, match.passed, (Finding(code, said, f"/steps/{step.index}/result/content"),))
+        code, message = "wrong_result", match.note
+    return Scored(match.value, match.passed, (Finding(code, message, f"/steps/{step.index}/result/content"),))

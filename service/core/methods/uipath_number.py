@@ -1,9 +1,9 @@
-"""UiPath's four numbers, as their code has them.
+"""Compute UiPath's four numbers for calls as their code does.
 
-Source: UiPath/uipath-python, `packages/uipath/src/uipath/eval/_helpers/evaluators_helpers.py`. If only one side names any call
-the score is 0, so a tool that must not be called and was not scores 0 too; `subset` changes nothing, since arguments that
-nobody expects are never looked at; expected calls take the first call that fits, so their order can cost points; and values
-are compared as Python does, true being 1. Every score lies in [0, 1].
+Source: UiPath/uipath-python, `packages/uipath/src/uipath/eval/_helpers/evaluators_helpers.py`. If only one side names any call,
+the score is 0, so a tool that must not be called and was not also scores 0; `subset` changes nothing, since unexpected
+arguments are never compared; an expected call takes the first call that fits, so the order can cost points; and values are
+compared as Python does, where true is 1. Every score lies in [0, 1].
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pydantic import JsonValue
 from service.core.expectations.count_limits import Limit
 
 Call = tuple[str, Mapping[str, JsonValue]]
-"""A tool's name and the arguments; UiPath reads arguments that are no object as {}."""
+"""A tool's name and the arguments; UiPath reads arguments that are not an object as {}."""
 Output = tuple[str, str]
 """A tool's name and the text it returned."""
 
 
 class ToolId(str):
-    """A tool that a call names by its id: only an expected tool of this very id, or name, is the same."""
+    """A tool that a call names by its id: only an expected tool with exactly this id, or name, is the same."""
 
     __slots__ = ()
 
@@ -38,20 +38,20 @@ def is_same_tool(made: str, expected: str) -> bool:
     return made == expected if isinstance(made, ToolId) else sanitise(made) == sanitise(expected)
 
 
-_STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
+_ODD_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def sanitise(name: str) -> str:
-    """A tool name as UiPath compares it: without odd characters, 64 at most, capitals kept.
+    """Return a tool name as UiPath compares it: without odd characters, at most 64 characters, case kept.
 
     >>> sanitise("Web  Search!"), sanitise("web.search")
     ('Web_Search', 'websearch')
     """
-    return _STRANGE.sub("", "_".join(name.split()))[:64]
+    return _ODD_CHARACTER.sub("", "_".join(name.split()))[:64]
 
 
 def score_count(made: Sequence[str], limits: Mapping[str, Limit], *, strict: bool = False) -> float:
-    """The share of limits that hold; strict: 1.0 only if all do.
+    """Return the share of limits that hold; strict: 1.0 only if all do.
 
     >>> score_count([], {"x": Limit("=", 0)}), score_count(["y"], {"x": Limit("=", 0)})
     (0.0, 1.0)
@@ -59,12 +59,12 @@ def score_count(made: Sequence[str], limits: Mapping[str, Limit], *, strict: boo
     if not limits or not made:
         return float(not limits and not made)
     calls = Counter(made)
-    kept = [limit.holds(calls[tool] if tool in calls else calls[sanitise(tool)]) for tool, limit in limits.items()]
-    return float(all(kept)) if strict else sum(kept) / len(kept)
+    holds = [limit.holds(calls[tool] if tool in calls else calls[sanitise(tool)]) for tool, limit in limits.items()]
+    return float(all(holds)) if strict else sum(holds) / len(holds)
 
 
 def score_order(made: Sequence[str], expected: Sequence[str], *, strict: bool = False) -> float:
-    """The longest common subsequence of names over the number expected; strict: 1.0 only if both are the same.
+    """Return the longest common subsequence of names over the number expected; strict: 1.0 only if both are the same.
 
     >>> score_order(["a", "c", "b"], ["a", "b", "c"]), score_order(["x", "x", "a"], ["a"])
     (0.6666666666666666, 1.0)
@@ -77,41 +77,41 @@ def score_order(made: Sequence[str], expected: Sequence[str], *, strict: bool = 
 
 
 def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
-    """The length of the longest common subsequence."""
+    """Return the length of the longest common subsequence."""
     row = [0] * (len(other) + 1)
     for name in one:
         before = row
         row = [0]
-        for n, wanted in enumerate(other):
-            row.append(before[n] + 1 if is_same_tool(name, wanted) else max(before[n + 1], row[n]))
+        for n, expected in enumerate(other):
+            row.append(before[n] + 1 if is_same_tool(name, expected) else max(before[n + 1], row[n]))
     return row[-1]
 
 
 def score_args(made: Sequence[Call], expected: Sequence[Call], *, strict: bool = False) -> float:
-    """The share of expected calls that found one with their arguments; strict: 1.0 only if all did.
+    """Return the share of expected calls for which a call with their arguments was found; strict: 1.0 only if all were.
 
     >>> score_args([("f", {"x": 1, "y": 2}), ("f", {"x": 1})], [("f", {"x": 1}), ("f", {"x": 1, "y": 2})])
     0.5
     """
     if not expected or not made:
         return float(not expected and not made)
-    taken: set[int] = set()
-    for wanted in expected:
-        found = next((n for n, call in enumerate(made) if n not in taken and _has_args(call, wanted)), None)
-        if found is not None:
-            taken.add(found)
-    return float(len(taken) == len(expected)) if strict else len(taken) / len(expected)
+    used: set[int] = set()
+    for expected_call in expected:
+        first = next((n for n, call in enumerate(made) if n not in used and _has_args(call, expected_call)), None)
+        if first is not None:
+            used.add(first)
+    return float(len(used) == len(expected)) if strict else len(used) / len(expected)
 
 
-def _has_args(call: Call, wanted: Call) -> bool:
-    given = call[1]
-    return is_same_tool(call[0], wanted[0]) and all(
-        name in given and given[name] == value for name, value in wanted[1].items()
+def _has_args(call: Call, expected_call: Call) -> bool:
+    args = call[1]
+    return is_same_tool(call[0], expected_call[0]) and all(
+        name in args and args[name] == value for name, value in expected_call[1].items()
     )
 
 
 def score_outputs(made: Sequence[Output], expected: Sequence[Output], *, strict: bool = False) -> float:
-    """The share of expected results that some call returned; strict: each tool's calls are taken in order, all must match.
+    """Return the share of expected results that some call returned; strict: all must match, each tool's calls in order.
 
     >>> swapped = [("f", "2"), ("f", "1")]
     >>> score_outputs(swapped, [("f", "1"), ("f", "2")]), score_outputs(swapped, [("f", "1"), ("f", "2")], strict=True)
@@ -119,21 +119,21 @@ def score_outputs(made: Sequence[Output], expected: Sequence[Output], *, strict:
     """
     if not expected or not made:
         return float(not expected and not made)
-    taken: set[int] = set()
+    used: set[int] = set()
     for tool, text in expected:
-        same = [n for n, call in enumerate(made) if n not in taken and is_same_tool(call[0], tool)]
-        found = next((n for n in same[: 1 if strict else None] if made[n][1] == text), None)
-        if found is not None:
-            taken.add(found)
+        same_tool = [n for n, call in enumerate(made) if n not in used and is_same_tool(call[0], tool)]
+        first = next((n for n in same_tool[: 1 if strict else None] if made[n][1] == text), None)
+        if first is not None:
+            used.add(first)
         elif strict:
             return 0.0
-    return len(taken) / len(expected)
+    return len(used) / len(expected)
 
 
 def read_output_text(content: JsonValue, text: str | None = None) -> str:
-    """A result as UiPath reads it from a span: of an object its `content` ("" if that is empty or false), else the text.
+    """Return a result as UiPath reads it from a span: an object's `content` ("" if that is empty or false), else the text.
 
-    `text` is what the span told, where that was a text: what is in it is read again only for an object.
+    `text` is the span's own text, if it had one; UiPath reads it as JSON only for an object.
 
     >>> (
     ...     read_output_text({"content": {"a": 1}}),

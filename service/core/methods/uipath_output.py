@@ -1,6 +1,6 @@
-"""UiPath's evaluators of what a run gave back: exact match, JSON similarity, contains.
+"""Score a run's output by UiPath's evaluators: exact match, JSON similarity, contains.
 
-Their own number is that of `service.core.methods.uipath_output_number`.
+`service.core.methods.uipath_output_number` computes UiPath's own numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from service.errors import InputError
 OutputPath = Annotated[str, Field(max_length=1_000)]
 
 MAX_LEAVES_NAMED = 20
-"""So many leaves are named that are not the expected ones."""
+"""At most this many wrong leaves are named."""
 
 AS_TEXT = (
     "there whole numbers read with .0 and lose digits beyond 15, true is 1, a text makes texts of both sides, "
@@ -52,21 +52,21 @@ class _OutputGate(Check):
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"output"})
     target_output_key: OutputPath | Several[OutputPath] = ALL
-    """Which part is compared: `*` for all of it, a path such as `a.b[0]`, or several paths."""
+    """The part that is compared: `*` for all of it, a path such as `a.b[0]`, or several paths."""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """One outcome for the trace."""
+        """Return one outcome for the trace."""
         if case.expectation is None or not case.expectation.says_output:
             return [(WHOLE, Skipped("not_applicable", "no output was expected"))]
         if case.output is None:
             return [(WHOLE, score_silence(case, None))]
-        wanted = case.expectation.output
-        case.meter.spend("characters", 10 * count_text_chars([case.output.value, _dump(wanted)]))
-        compared = self._score_upstream if case.matching.compat else self._score
-        return [(WHOLE, compared(case, case.output.value, wanted))]
+        template = case.expectation.output
+        case.meter.spend("characters", 10 * count_text_chars([case.output.value, _dump(template)]))
+        score = self._score_upstream if case.matching.compat else self._score
+        return [(WHOLE, score(case, case.output.value, template))]
 
-    def _score_upstream(self, case: Case, output: JsonValue, wanted: Template) -> Outcome:
-        expected = self._read_plain(wanted)
+    def _score_upstream(self, case: Case, output: JsonValue, template: Template) -> Outcome:
+        expected = self._read_plain(template)
         try:
             actual = read_actual(output, self.target_output_key)
             if any(isinstance(one, str) and ATTACHMENT.fullmatch(one) for one in _list_parts(actual)):
@@ -76,51 +76,51 @@ class _OutputGate(Check):
             raw = 0.0
         return build_method_score(self, case, raw, system="UiPath", why=AS_TEXT)
 
-    def _read_plain(self, wanted: Template) -> JsonValue:
-        return read_plain("/expected/output", wanted, "UiPath")
+    def _read_plain(self, template: Template) -> JsonValue:
+        return read_plain("/expected/output", template, "UiPath")
 
-    def _read_expected(self, wanted: JsonValue) -> JsonValue:
+    def _read_expected(self, output: JsonValue) -> JsonValue:
         try:
-            return read_expected(wanted, self.target_output_key)
+            return read_expected(output, self.target_output_key)
         except OutputPathError as error:
             raise InputError.at("/expected/output", str(error)) from None
 
-    def _score(self, case: Case, output: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
+    def _score(self, case: Case, output: JsonValue, template: Template) -> Outcome | PartialOutcome:
         try:
             actual = read_actual(output, self.target_output_key)
         except OutputPathError as error:
             return build_failure(0.0, Finding("missing_output", str(error), _get_path(case)))
-        return self._compare(case, actual, wanted)
+        return self._compare(case, actual, template)
 
     @abstractmethod
     def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float: ...
 
     @abstractmethod
-    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome: ...
+    def _compare(self, case: Case, actual: JsonValue, template: Template) -> Outcome | PartialOutcome: ...
 
 
 class UipathExactMatchGate(_OutputGate):
-    """1.0 if what the run gave back is the `output` that was expected, else 0.0.
+    """Compare the run's output with the expected `output`: 1.0 if they are equal, else 0.0.
 
-    Values are typed: 1 is 1.0, true is not 1, and a text is no number. Texts are compared without case unless
-    `case_sensitive`, those inside of objects and arrays with it, as there. A part that the output lacks fails, `negated` or
-    not. With `compat` in the rubric UiPath's own number. Findings: `wrong_output`, `missing_output`. Source: UiPath's exact
-    match evaluator.
+    Values are typed: 1 is 1.0, true is not 1, and a text is not a number. Texts are compared ignoring case unless
+    `case_sensitive`; texts inside objects and arrays are always compared with case, as upstream. A part that the output lacks
+    fails, `negated` or not. With `compat` in the rubric, the score is UiPath's own number. Findings: `wrong_output`,
+    `missing_output`. Source: UiPath's exact match evaluator.
     """
 
     kind: Literal["uipath_exact_match"] = "uipath_exact_match"
     case_sensitive: bool = False
     negated: bool = False
-    """Whether it must not be the same."""
+    """Whether the output must differ from the expected one."""
 
     def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
         expected = read_expected(expected, self.target_output_key)
         return _negate(score_exact_match(actual, expected, case_sensitive=self.case_sensitive), self.negated)
 
-    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
-        if isinstance(wanted, Critic) or has_matcher(wanted):
-            return _turn(case, compare_with(case, wanted, actual, _get_path(case)), negated=self.negated)
-        expected = self._read_expected(wanted)  # pyright: ignore[reportArgumentType] (no matcher is inside)
+    def _compare(self, case: Case, actual: JsonValue, template: Template) -> Outcome | PartialOutcome:
+        if isinstance(template, Critic) or has_matcher(template):
+            return _invert(case, compare_with(case, template, actual, _get_path(case)), negated=self.negated)
+        expected = self._read_expected(template)  # pyright: ignore[reportArgumentType] (no matcher is inside)
         if isinstance(actual, str) and isinstance(expected, str) and not self.case_sensitive:
             same = actual.lower() == expected.lower()
         else:
@@ -129,13 +129,13 @@ class UipathExactMatchGate(_OutputGate):
 
 
 class UipathJsonSimilarityGate(_OutputGate):
-    """How like the expected `output` what the run gave back is: the mean over the expected leaves, in [0, 1].
+    """Score how similar the run's output is to the expected `output`: the mean over the expected leaves, in [0, 1].
 
-    Numbers by their distance as a share of the expected one, texts by edit distance, all else by equality; a value of another
-    type is 0 for every leaf it should have had. Arrays go by position; members and items beyond the expected are free. An
-    output without leaves expects nothing: 1.0, with the finding `vacuous`. It passes with 1.0 alone: a threshold is for the
-    rubric. With `compat` in the rubric UiPath's own number. Findings: `wrong_output`, `missing_output`. Source: UiPath's
-    JSON similarity evaluator.
+    Numbers are compared by their distance as a share of the expected number, texts by edit distance, all else by equality; a
+    value of another type scores 0 for every leaf it should have had. Arrays are compared by position; extra members and items
+    are free. An expected output without leaves expects nothing: 1.0, with the finding `vacuous`. Only 1.0 passes: set a
+    threshold in the rubric. With `compat` in the rubric, the score is UiPath's own number. Findings: `wrong_output`,
+    `missing_output`. Source: UiPath's JSON similarity evaluator.
     """
 
     kind: Literal["uipath_json_similarity"] = "uipath_json_similarity"
@@ -143,54 +143,54 @@ class UipathJsonSimilarityGate(_OutputGate):
     def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
         return score_json_similarity(actual, read_expected(expected, self.target_output_key))
 
-    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
-        leaves = list_leaves(actual, self._read_expected(self._read_plain(wanted)))
+    def _compare(self, case: Case, actual: JsonValue, template: Template) -> Outcome | PartialOutcome:
+        leaves = list_leaves(actual, self._read_expected(self._read_plain(template)))
         if not leaves:
             return PERFECT.add_findings(Finding("vacuous", "the expected output has no leaf to compare", "/expected"))
         wrong = [leaf for leaf in leaves if leaf.value < 1.0]
         findings = [
             Finding(
-                "wrong_output", f"{leaf.path or 'value'}: similarity {leaf.value:.3f}", self._place(case, leaf.path)
+                "wrong_output", f"{leaf.path or 'value'}: similarity {leaf.value:.3f}", self._locate(case, leaf.path)
             )
             for leaf in wrong[:MAX_LEAVES_NAMED]
         ]
         return build_failure(fold_leaves(leaves), *findings) if wrong else PERFECT
 
-    def _place(self, case: Case, path: str) -> str:
-        """The pointer of a leaf, as far as it is known."""
+    def _locate(self, case: Case, path: str) -> str:
+        """Return the pointer of a leaf, as far as it is known."""
         base = _get_path(case)
         return base + path if self.target_output_key == ALL and base == "/output" else base
 
 
 class UipathContainsGate(_OutputGate):
-    """1.0 if the text of what the run gave back has the text of `output` in it, else 0.0.
+    """Look for the text of `output` in the run's output: 1.0 if it is there, else 0.0.
 
-    `output` is a text or a `contains` matcher. What is no text is looked through as JSON, a number as it is written. With
-    `compat` in the rubric UiPath's own number. Findings: `wrong_output`, `missing_output`. Source: UiPath's contains
-    evaluator.
+    `output` is a text or a `contains` matcher. A run's output that is not a text is searched as JSON, with numbers as they are
+    written. With `compat` in the rubric, the score is UiPath's own number. Findings: `wrong_output`, `missing_output`. Source:
+    UiPath's contains evaluator.
     """
 
     kind: Literal["uipath_contains"] = "uipath_contains"
     case_sensitive: bool = False
     negated: bool = False
-    """Whether it must not be there."""
+    """Whether the text must not be there."""
 
-    def _read_plain(self, wanted: Template) -> JsonValue:
-        search = wanted.value if isinstance(wanted, Contains) else super()._read_plain(wanted)
+    def _read_plain(self, template: Template) -> JsonValue:
+        search = template.value if isinstance(template, Contains) else super()._read_plain(template)
         if not isinstance(search, str):
             raise InputError.at("/expected/output", "what should be in the output is a text, or contains one")
         return search
 
     def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
-        found = score_contains(actual, str(expected), case_sensitive=self.case_sensitive)
-        return _negate(found, self.negated)
+        value = score_contains(actual, str(expected), case_sensitive=self.case_sensitive)
+        return _negate(value, self.negated)
 
-    def _compare(self, case: Case, actual: JsonValue, wanted: Template) -> Outcome | PartialOutcome:
-        search = str(self._read_plain(wanted))
+    def _compare(self, case: Case, actual: JsonValue, template: Template) -> Outcome | PartialOutcome:
+        search = str(self._read_plain(template))
         text = actual if isinstance(actual, str) else json.dumps(actual, ensure_ascii=False)
         found = search in text if self.case_sensitive else search.lower() in text.lower()
-        there = "is not" if not found else "is"
-        return _decide(case, found != self.negated, f"{format_value(search)} {there} in {format_value(actual)}")
+        verb = "is not" if not found else "is"
+        return _decide(case, found != self.negated, f"{format_value(search)} {verb} in {format_value(actual)}")
 
 
 def _decide(case: Case, passed: bool, message: str) -> Outcome:  # noqa: FBT001
@@ -205,12 +205,12 @@ def _negate(value: float, negated: bool) -> float:  # noqa: FBT001
     return 1.0 - value if negated else value
 
 
-def _turn(case: Case, outcome: Outcome | PartialOutcome, *, negated: bool) -> Outcome | PartialOutcome:
-    """The outcome of a matcher turned round: what matches is wrong."""
+def _invert(case: Case, outcome: Outcome | PartialOutcome, *, negated: bool) -> Outcome | PartialOutcome:
+    """Invert the outcome of a matcher if `negated`: what matches is wrong."""
     if not negated or isinstance(outcome, Skipped | Errored):
         return outcome
     if isinstance(outcome, Scored):
-        return _decide(case, not outcome.passed, "it matches what it must not be")
+        return _decide(case, not outcome.passed, "it matches what it must not match")
     return Skipped("not_asked", "no judge is asked whether an output is not what words describe")
 
 
@@ -218,5 +218,5 @@ def _list_parts(actual: JsonValue) -> Sequence[JsonValue]:
     return [actual, *actual.values()] if isinstance(actual, dict) else [actual]
 
 
-def _dump(wanted: Template) -> object:
-    return wanted.model_dump(mode="json") if isinstance(wanted, Critic) else wanted
+def _dump(template: Template) -> object:
+    return template.model_dump(mode="json") if isinstance(template, Critic) else template

@@ -1,9 +1,9 @@
-"""UiPath's numbers for what a run gave back, as their code has them.
+"""Compute UiPath's numbers for a run's output as their code does.
 
 Source: UiPath/uipath-python, `packages/uipath/src/uipath/eval/evaluators` (exact match, JSON similarity and contains). Every
-number becomes a float before anything is compared, so that 42 reads "42.0" and long whole numbers lose digits; a text on one
-side makes texts of both; values are compared as Python does, true being 1; of what JSON similarity compares only the expected
-leaves count, and no leaf at all is 1.0. Where their code raises, its result is an error that counts 0.0. Scores lie in [0, 1].
+number becomes a float before the comparison, so that 42 reads "42.0" and long whole numbers lose digits; a text on one side
+turns both sides into texts; values are compared as Python does, where true is 1; JSON similarity counts only the expected
+leaves, and no leaf at all is 1.0. Where their code raises, its result is an error that counts 0.0. Scores lie in [0, 1].
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pydantic import JsonValue
 from rapidfuzz.distance import Levenshtein
 
 OutputKey = str | tuple[str, ...]
-"""Which part of an output is compared: `*` for all of it, a path such as `a.b[0]`, or several paths."""
+"""The part of an output that is compared: `*` for all of it, a path such as `a.b[0]`, or several paths."""
 
 ALL = "*"
 NEXT_TO_ZERO = 1e-12
 ATTACHMENT = re.compile(r"urn:uipath:cas:file:orchestrator:[a-f0-9-]+\n?", re.IGNORECASE)
-"""A text that UiPath replaces by the file it names."""
+"""A text that UiPath replaces by the content of the file it names."""
 _TOKEN = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -32,7 +32,7 @@ class OutputPathError(ValueError):
 
 
 def score_exact_match(actual: JsonValue, expected: JsonValue, *, case_sensitive: bool = False) -> float:
-    """1.0 where both are the same.
+    """Return 1.0 if both are the same, else 0.0.
 
     >>> (
     ...     score_exact_match("Yes", "yes"),
@@ -48,7 +48,7 @@ def score_exact_match(actual: JsonValue, expected: JsonValue, *, case_sensitive:
 
 
 def score_contains(actual: JsonValue, search: str, *, case_sensitive: bool = False) -> float:
-    """1.0 where the text of the output has `search` in it.
+    """Return 1.0 if the text of the output contains `search`, else 0.0.
 
     >>> score_contains({"n": 42}, "42.0"), score_contains("142", "42"), score_contains("", "")
     (1.0, 1.0, 1.0)
@@ -61,7 +61,7 @@ def _fold(text: str, case_sensitive: bool) -> str:  # noqa: FBT001
 
 
 def score_json_similarity(actual: JsonValue, expected: JsonValue) -> float:
-    """The mean similarity of the expected leaves.
+    """Return the mean similarity of the expected leaves.
 
     >>> [score_json_similarity(*pair) for pair in ((9, 10), ([1], [1, 2]), (["b", "a"], ["a", "b"]), ({"b": 1}, {}))]
     [0.9, 0.5, 0.0, 1.0]
@@ -70,7 +70,7 @@ def score_json_similarity(actual: JsonValue, expected: JsonValue) -> float:
 
 
 class ComparedLeaf(NamedTuple):
-    """One expected leaf: its pointer, what it is worth, and how many leaves it stands for."""
+    """One expected leaf: its pointer, its similarity, and how many leaves it stands for."""
 
     path: str
     value: float
@@ -78,13 +78,13 @@ class ComparedLeaf(NamedTuple):
 
 
 def fold_leaves(leaves: Sequence[ComparedLeaf]) -> float:
-    """The mean of the leaves; 1.0 where there is none."""
+    """Return the mean of the leaves; 1.0 where there is none."""
     count = sum([leaf.leaves for leaf in leaves])
     return min(1.0, max(0.0, fsum([leaf.value for leaf in leaves]) / count)) if count else 1.0
 
 
 def list_leaves(actual: JsonValue, expected: JsonValue) -> list[ComparedLeaf]:
-    """Every expected leaf against what stands in its place."""
+    """Compare every expected leaf with the actual value in its place."""
     return [*_iter_leaves(actual, expected, "")]
 
 
@@ -116,7 +116,7 @@ def _iter_leaves(actual: JsonValue, expected: JsonValue, path: str) -> Iterator[
 
 
 def is_number(value: JsonValue) -> bool:
-    """Whether it is a number, which true and false are not."""
+    """Whether the value is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -136,7 +136,7 @@ def _count_leaves(value: JsonValue) -> int:
 
 
 def convert_numbers(value: JsonValue) -> JsonValue:
-    """The value with every whole number as a float.
+    """Return the value with every whole number as a float.
 
     >>> convert_numbers({"a": [1, True, "1"]})
     {'a': [1.0, True, '1']}
@@ -149,7 +149,7 @@ def convert_numbers(value: JsonValue) -> JsonValue:
 
 
 def read_actual(output: JsonValue, key: OutputKey) -> JsonValue:
-    """The part of an output that is compared. Raises OutputPathError where it has none."""
+    """Return the part of an output that is compared. Raises OutputPathError where it has none."""
     if isinstance(key, str):
         return find_part(output, key)
     if not isinstance(output, dict):
@@ -158,7 +158,7 @@ def read_actual(output: JsonValue, key: OutputKey) -> JsonValue:
 
 
 def read_expected(output: JsonValue, key: OutputKey) -> JsonValue:
-    """The same of an expected output, which may be the JSON text of an object. Raises OutputPathError."""
+    """Return the same part of an expected output, which may be the JSON text of an object. Raises OutputPathError."""
     if key != ALL and isinstance(output, str):
         try:
             output = json.loads(output)
@@ -168,7 +168,7 @@ def read_expected(output: JsonValue, key: OutputKey) -> JsonValue:
 
 
 def find_part(output: JsonValue, path: str) -> JsonValue:
-    """What stands at a path of names and `[n]`; what of the path is neither is passed over. Raises OutputPathError.
+    """Return the value at a path of names and `[n]`; other parts of the path are ignored. Raises OutputPathError.
 
     >>> find_part({"items": [{"a.b": 1, "n": 2}]}, "items[0].n")
     2
@@ -176,12 +176,12 @@ def find_part(output: JsonValue, path: str) -> JsonValue:
     tokens = [] if path == ALL else _TOKEN.findall(path)
     if not tokens and path != ALL:
         raise OutputPathError(f"{path!r} names nothing")
-    for name, place in tokens:
-        output = _take(output, int(place)) if place else _take(output, name)
+    for name, index in tokens:
+        output = _get_member(output, int(index)) if index else _get_member(output, name)
     return output
 
 
-def _take(output: JsonValue, token: str | int) -> JsonValue:
+def _get_member(output: JsonValue, token: str | int) -> JsonValue:
     if isinstance(token, str) and isinstance(output, Mapping) and token in output:
         return output[token]
     if isinstance(token, int) and isinstance(output, list) and token < len(output):

@@ -1,1 +1,1 @@
-"""What tools returned: the structure in it, and whether it says that the call failed."""
+"""Read what tools returned: find the structure in a result, and whether it reports that the call failed."""

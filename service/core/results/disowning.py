@@ -1,18 +1,18 @@
-"""Words around JSON that say, or may say, that it is not what the tool returned."""
+"""Find words around JSON that say, or may say, that it is not what the tool returned."""
 
 from __future__ import annotations
 
 import re
 
 MAX_WORDS = 40
-"""Words beside the JSON of a text, as a label or a courtesy has them; one with more is a document that shows some."""
+"""The most words around the JSON of a text that pass for a label or a courtesy; a text with more is a document with examples."""
 MAX_LABEL_WORDS = 12
-"""Words for each further passage."""
+"""The words allowed for each further passage."""
 
 _WORD = re.compile(r"\w+")
-_FOREIGN = re.compile(r"[^\W\d_A-Za-z\u00c0-\u024f]")
-"""A letter of a script whose words are not known here."""
-_DISOWNS = re.compile(
+_FOREIGN_LETTER = re.compile(r"[^\W\d_A-Za-z\u00c0-\u024f]")
+"""A letter of a script whose words this module does not know."""
+_DISOWNING_WORDS = re.compile(
     r"\b(?:ex[ae]mpl\w*|e\.? ?g\b|for instance|such as|like this|samples?|specimen|illustrat\w+|typical\w*|hypothetical\w*"
     r"|(?<!\bin )(?<!\bjson )formats?|schemas?|templates?|placeholders?|syntax|structure|shape|dummy|mock\w*|fake"
     r"|should|would|expect\w*|intended|not|never|no longer|instead|rather than|unlike"
@@ -25,15 +25,15 @@ _DISOWNS = re.compile(
 
 
 def disowns(prose: str, passages: int) -> bool:
-    """Whether what stands beside so many passages of JSON leaves it open that they are what the tool returned.
+    """Whether the prose around a number of JSON passages casts doubt on their being what the tool returned.
 
-    The words known here are few, so a mark too many is cheap (what is suspected is still looked at) and long prose is one.
+    This module knows few words, so it errs on the side of doubt, which is cheap (a suspicion is still looked into), and long
+    prose alone is enough.
 
     >>> disowns("Here is the result:", 1), disowns("Example of the format:", 1)
     (False, True)
     """
     if not prose.strip():
         return False
-    words = len(_WORD.findall(prose))
-    many = words > MAX_WORDS + MAX_LABEL_WORDS * (passages - 1)
-    return many or bool(_FOREIGN.search(prose) or _DISOWNS.search(prose))
+    is_long = len(_WORD.findall(prose)) > MAX_WORDS + MAX_LABEL_WORDS * (passages - 1)
+    return is_long or bool(_FOREIGN_LETTER.search(prose) or _DISOWNING_WORDS.search(prose))

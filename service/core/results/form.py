@@ -1,4 +1,4 @@
-"""What a form of results is: everything that the reader knows of its module."""
+"""The description of a form of results: everything that the reader knows about its module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 
 class Stretch(NamedTuple):
-    """A stretch of a text, from `start` up to `end` (characters, from 0), and what it spells."""
+    """A stretch of a text, from `start` up to `end` (characters, from 0), and the value that it spells."""
 
     start: int
     end: int
@@ -19,14 +19,15 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form in which a text has structure."""
+    """A form that structure takes in a text, such as a table."""
 
     name: str
     exact: bool
-    """Whether it is JSON found whole, so that what it says can prove; else it is inferred and can only make suspect."""
+    """Whether it is JSON found whole, which can prove; other structure is inferred and can only raise a suspicion."""
     rank: int
-    """Forms of low rank look first; later ones see what these left."""
+    """Forms of low rank search first; later ones search only the rest."""
     find: Callable[[str], Iterable[Stretch]]
-    """The stretches of a text that have this form, in order and apart. In time linear in the text; nothing raises."""
+    """Returns the stretches of a text that have this form, in order, not overlapping. Takes time linear in the text; never
+    raises."""
     anywhere: bool = False
-    """Whether it is looked for in any text of a JSON result, not only in those that are its body."""
+    """Whether to search for it in any text of a JSON result, not only in the texts that are its body."""

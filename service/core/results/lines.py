@@ -1,4 +1,4 @@
-"""Lines of a text with their places."""
+"""Split a text into lines with their positions."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """A line without its end, and the place where it starts."""
+    """A line without its line break, and the position where it starts."""
 
     start: int
     text: str
 
     @property
     def end(self) -> int:
-        """The place behind its last character."""
+        """The position after its last character."""
         return self.start + len(self.text)
 
 
 def iter_lines(text: str) -> Iterator[Line]:
-    r"""The lines of a text, as `\n` or `\r\n` end them.
+    r"""Yield the lines of a text, which end in `\n` or `\r\n`.
 
     >>> [line for line in iter_lines("a\r\nb")]
     [Line(start=0, text='a'), Line(start=3, text='b')]
     """
-    at = 0
+    start = 0
     for line in text.split("\n"):
-        yield Line(at, line.removesuffix("\r"))
-        at += len(line) + 1
+        yield Line(start, line.removesuffix("\r"))
+        start += len(line) + 1
 
 
 def group_filled(lines: Iterable[Line]) -> Iterator[Sequence[Line]]:
-    """Runs of lines that are not blank."""
+    """Yield the runs of lines that are not blank."""
     run: list[Line] = []
     for line in lines:
         if line.text.strip():

@@ -1,4 +1,4 @@
-"""Parts of results that are neither JSON nor text."""
+"""Recognise parts of results that are neither JSON nor text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic import JsonValue
 MEDIA = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document", "resource"}
 )
-"""The types of parts of a result in which code finds no field."""
+"""The types of the parts of a result that code cannot read."""
 
 
 def has_media(content: JsonValue) -> bool:

@@ -1,4 +1,4 @@
-"""The structure in what a tool returned: JSON in whatever wrapping, and what can be inferred from lines, tables and XML."""
+"""Find the structure in what a tool returned: JSON in any wrapping, and what can be inferred from lines, tables and XML."""
 
 from __future__ import annotations
 
@@ -17,49 +17,50 @@ from service.core.results.disowning import disowns
 from service.core.results.form import Form, Stretch
 
 MAX_TEXT_CHARS = 200_000
-"""Characters of a text in which structure is looked for; a longer one is text."""
+"""The longest text in which structure is searched for; a longer one is plain text."""
 MAX_QUOTES = 3
-"""So often JSON may be quoted within JSON."""
+"""How many times JSON may be quoted within JSON."""
 
 FORMS: tuple[Form, ...] = tuple(
     sorted([get_entry(module, "FORM") for module in import_all(forms)], key=lambda form: form.rank)
 )
-"""The forms, in the order in which they are looked for."""
+"""The forms, in the order of the search."""
 _ANYWHERE = tuple([form for form in FORMS if form.anywhere])
 
 TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 """The types of the parts of a result that are text."""
 BODIES = ("result", "results", "output", "content", "text", "data", "response", "body")
-"""Names of the member in which a wrapper has what the tool returned."""
+"""The names under which a wrapper holds what the tool returned."""
 _BODIES = frozenset(BODIES)
-MAX_BESIDE = 4
-"""Members of a wrapper besides."""
-_DEPTH = 4
+MAX_OTHER_MEMBERS = 4
+"""The most members that a wrapper may have besides."""
+_MAX_DEPTH = 4
 
 
 class Passage(NamedTuple):
-    """A stretch of a text that has structure: characters `start` up to `end`, and what they spell."""
+    """A stretch of a text that has structure: characters `start` up to `end`, and the value that they spell."""
 
     form: str
     exact: bool
-    """Whether it is JSON found whole, and no word beside it says that it is an example or the like: what it says can prove.
+    """Whether it is JSON found whole, with no words around it that call it an example or the like: only then can it prove.
 
-    What is inferred or disowned can only make suspect."""
+    An inferred or doubtful passage can only raise a suspicion."""
     start: int
     end: int
     value: JsonValue
 
 
 class Reading(NamedTuple):
-    """What was found in a text: passages in order, and the text that is left beside them."""
+    """The structure found in a text: its passages in order, and the text around them."""
 
     passages: tuple[Passage, ...]
     rest: str
+    """The text outside all passages."""
     beside_exact: str
-    """The text that is left beside the exact ones, so that what is inferred stands there as the text it is."""
+    """The text outside the exact passages; inferred ones are part of it, as text."""
 
 
-class ParsedBody(NamedTuple):
+class ResultBody(NamedTuple):
     """A text that is what the tool returned, or a part of it, with its pointer in the result."""
 
     pointer: str
@@ -67,9 +68,9 @@ class ParsedBody(NamedTuple):
 
 
 def read_text(text: str) -> Reading:
-    """The structure of a text that a tool returned.
+    """Read the structure of a text that a tool returned.
 
-    In time linear in the text; of more than 200,000 characters nothing is read. Two objects are two passages.
+    Takes time linear in the text; a text of more than 200,000 characters is not read. Two objects are two passages.
 
     >>> [(p.form, p.start, p.end, p.value) for p in read_text('It is {"balance": 120}.').passages]
     [('json_in_text', 6, 22, {'balance': 120})]
@@ -80,21 +81,21 @@ def read_text(text: str) -> Reading:
 
 
 def read_leaf(text: str) -> Reading:
-    """The structure of any text within a JSON result: only what cannot well be anything else is looked for."""
+    """Read the structure of any text within a JSON result, in the forms alone that are hard to mistake for anything else."""
     if not text[:1].isspace() and text[:1] not in '{["' and text.count("\n") < 3:
         return Reading((), text, text)
     return _read(text, _ANYWHERE)
 
 
 @lru_cache(maxsize=64)
-def _read(text: str, known: tuple[Form, ...], quotes: int = 0) -> Reading:
+def _read(text: str, known_forms: tuple[Form, ...], quotes: int = 0) -> Reading:
     if len(text) > MAX_TEXT_CHARS:
         return Reading((), text, text)
     inner = _unquote(text) if quotes < MAX_QUOTES else None
     if inner is not None:
-        return _widen(_read(inner, known, quotes + 1), len(text))
+        return _widen(_read(inner, known_forms, quotes + 1), len(text))
     pieces = list(_split_fences(text))
-    passages = [one for start, end, fenced in pieces for one in _find(text, start, end, known, fenced)]
+    passages = [one for start, end, fenced in pieces for one in _find(text, start, end, known_forms, fenced)]
     exact = [passage for passage in passages if passage.exact]
     beside = _cut(text, pieces, exact)
     if exact and disowns(beside, len(exact)):
@@ -103,43 +104,45 @@ def _read(text: str, known: tuple[Form, ...], quotes: int = 0) -> Reading:
 
 
 def _unquote(text: str) -> str | None:
-    r"""What a text says that is a JSON string, such as `"{\"balance\": 120}"`; None where it is none."""
+    r"""Return the content of a text that is a JSON string, such as `"{\"balance\": 120}"`; None where it is none."""
     bare = text.strip()
     value = parse_or_none(bare) if bare[:1] == bare[-1:] == '"' else None
     return value if isinstance(value, str) else None
 
 
 def _widen(inner: Reading, end: int) -> Reading:
-    """The reading of a quoted text, in the place of the whole."""
-    places = [Passage("quoted_json" if one.exact else one.form, one.exact, 0, end, one.value) for one in inner.passages]
-    return Reading(tuple(places), inner.rest, inner.beside_exact)
+    """Return the reading of a quoted text with each passage stretched over the whole text."""
+    passages = [
+        Passage("quoted_json" if one.exact else one.form, one.exact, 0, end, one.value) for one in inner.passages
+    ]
+    return Reading(tuple(passages), inner.rest, inner.beside_exact)
 
 
 _FENCE = re.compile(r"(?m)^[ \t]{0,8}```[^`\n]{0,40}$")
 
 Piece = tuple[int, int, bool]
-"""From where to where a piece of a text goes, and whether it stands between fences."""
+"""Where a piece of a text starts and ends, and whether it stands between fences."""
 
 
 def _split_fences(text: str) -> Iterator[Piece]:
-    """What stands before, between and after lines of three backticks; pieces that are blank are left out."""
-    at, inside = 0, False
+    """Yield the pieces before, between and after lines of three backticks, without blank ones."""
+    start, inside = 0, False
     for fence in _FENCE.finditer(text) if "```" in text else ():
-        if not text[at : fence.start()].isspace() and at < fence.start():
-            yield at, fence.start(), inside
-        at, inside = fence.end(), not inside
-    yield at, len(text), inside
+        if not text[start : fence.start()].isspace() and start < fence.start():
+            yield start, fence.start(), inside
+        start, inside = fence.end(), not inside
+    yield start, len(text), inside
 
 
-def _find(text: str, start: int, end: int, known: Sequence[Form], fenced: bool) -> list[Passage]:  # noqa: FBT001
-    """The passages of a piece; each form looks at what the ones before it left."""
-    left: list[Gap] = [(start, end)]
+def _find(text: str, start: int, end: int, known_forms: Sequence[Form], fenced: bool) -> list[Passage]:  # noqa: FBT001
+    """Find the passages of a piece; each form searches only what the forms before it left."""
+    gaps: list[Gap] = [(start, end)]
     found: list[Passage] = []
-    for form in known:
-        more = [_place(form, one, a, fenced=fenced) for a, b in left for one in form.find(text[a:b])]
+    for form in known_forms:
+        more = [_build_passage(form, one, a, fenced=fenced) for a, b in gaps for one in form.find(text[a:b])]
         if more:
             found = sorted([*found, *more], key=_get_start)
-            left = [(a, b) for a, b in _list_gaps(start, end, found) if not text[a:b].isspace()]
+            gaps = [(a, b) for a, b in _list_gaps(start, end, found) if not text[a:b].isspace()]
     return found
 
 
@@ -150,9 +153,9 @@ def _get_start(passage: Passage) -> int:
     return passage.start
 
 
-def _place(form: Form, one: Stretch, at: int, *, fenced: bool) -> Passage:
+def _build_passage(form: Form, stretch: Stretch, offset: int, *, fenced: bool) -> Passage:
     name = "fenced_json" if fenced and form.exact else form.name
-    return Passage(name, form.exact, at + one.start, at + one.end, one.value)
+    return Passage(name, form.exact, offset + stretch.start, offset + stretch.end, stretch.value)
 
 
 def _list_gaps(start: int, end: int, found: Sequence[Passage]) -> list[Gap]:
@@ -161,7 +164,7 @@ def _list_gaps(start: int, end: int, found: Sequence[Passage]) -> list[Gap]:
 
 
 def _cut(text: str, pieces: Sequence[Piece], passages: Sequence[Passage]) -> str:
-    """What is left of a text without these passages and without fences."""
+    """Return the text without these passages and without fences."""
     edges = [edge for start, end, _ in pieces for edge in (start, end)]
     places = [place for passage in passages for place in (passage.start, passage.end)]
     bounds = sorted([*edges, *places])
@@ -169,39 +172,39 @@ def _cut(text: str, pieces: Sequence[Piece], passages: Sequence[Passage]) -> str
 
 
 def build_passage_pointer(pointer: str, passage: Passage) -> str:
-    """The pointer of a passage of the text at `pointer`: `/steps/0/result/content@6-22`, characters from 0.
+    """Build the pointer of a passage of the text at `pointer`: `/steps/0/result/content@6-22`, characters from 0.
 
-    What follows leads into what the passage spells: `/steps/0/result/content@6-22/balance`.
+    Tokens after it lead into the value that the passage spells: `/steps/0/result/content@6-22/balance`.
     """
     return f"{pointer}@{passage.start}-{passage.end}"
 
 
 def drop_passage(pointer: str) -> str:
-    """The pointer of the text in which a pointer finds a passage; itself, if it finds none.
+    """Return the pointer of the text that holds a pointer's passage; the pointer itself, if it has none.
 
     >>> drop_passage("/steps/0/result/content@6-22/balance"), drop_passage("/a@b/c")
     ('/steps/0/result/content', '/a@b/c')
     """
-    place = _PASSAGE.search(pointer)
-    return pointer[: place.start()] if place else pointer
+    passage = _PASSAGE.search(pointer)
+    return pointer[: passage.start()] if passage else pointer
 
 
 _PASSAGE = re.compile(r"@[0-9]{1,9}-[0-9]{1,9}(?=/|$)")
 
 
-def iter_bodies(content: JsonValue, pointer: str = "", depth: int = 0) -> Iterator[ParsedBody]:
-    """The texts that are what the tool returned: the result itself, its parts that are text, the members of a wrapper.
+def iter_bodies(content: JsonValue, pointer: str = "", depth: int = 0) -> Iterator[ResultBody]:
+    """Yield the texts that the tool returned: the result itself, its text parts, the members of a wrapper.
 
-    And those that are so in the JSON that such a text holds.
+    JSON inside such a text is searched for bodies in the same way.
     """
     if isinstance(content, str):
-        yield ParsedBody(pointer, content)
-    for inner, place in _iter_inner(content, pointer) if depth < _DEPTH else ():
-        yield from iter_bodies(inner, place, depth + 1)
+        yield ResultBody(pointer, content)
+    for inner, inner_pointer in _iter_inner(content, pointer) if depth < _MAX_DEPTH else ():
+        yield from iter_bodies(inner, inner_pointer, depth + 1)
 
 
 def _iter_inner(content: JsonValue, pointer: str) -> Iterator[tuple[JsonValue, str]]:
-    """What may be the body, or hold it, one level further in."""
+    """Yield what may be the body, or hold it, one level deeper, each with its pointer."""
     if isinstance(content, str):
         for passage in read_text(content).passages:
             yield passage.value, build_passage_pointer(pointer, passage)
@@ -216,56 +219,56 @@ def _iter_inner(content: JsonValue, pointer: str) -> Iterator[tuple[JsonValue, s
 
 
 def _is_wrapper(content: dict[str, JsonValue]) -> bool:
-    """Whether an object only wraps what a tool returned: little stands beside it, and nothing of any depth."""
+    """Whether an object only wraps what a tool returned: it has few other members, and none of them is nested."""
     if _BODIES.isdisjoint(content):
         return False
-    beside = [value for name, value in content.items() if name not in _BODIES]
-    return len(beside) <= MAX_BESIDE and not any(map(_is_filled, beside))
+    others = [value for name, value in content.items() if name not in _BODIES]
+    return len(others) <= MAX_OTHER_MEMBERS and not any(map(_is_filled, others))
 
 
 def _is_filled(value: JsonValue) -> bool:
     return isinstance(value, dict | list) and bool(value)
 
 
-class Structured(NamedTuple):
-    """A result that is text, as the value that it spells: of several passages, an array of their values."""
+class StructuredText(NamedTuple):
+    """A result that is text, as the value that it spells: an array of the values if it has several passages."""
 
     value: JsonValue
     exact: bool
     forms: tuple[str, ...]
 
 
-def read_value(content: JsonValue) -> Structured | None:
-    """What a text, or the text in a wrapper, spells; None where it spells nothing of structure."""
+def read_value(content: JsonValue) -> StructuredText | None:
+    """Read the value that a text, or the text in a wrapper, spells; None where it has no structure."""
     passages = [passage for body in iter_bodies(content) for passage in read_text(body.text).passages]
     if not passages:
         return None
     values = [passage.value for passage in passages]
     forms = tuple(dict.fromkeys(passage.form for passage in passages))
-    return Structured(values if values[1:] else values[0], all(passage.exact for passage in passages), forms)
+    return StructuredText(values if values[1:] else values[0], all(passage.exact for passage in passages), forms)
 
 
 def has_inferred(content: JsonValue) -> bool:
-    """Whether a result has structure that is inferred, in its bodies or in any of its texts."""
+    """Whether a result has inferred structure, in its bodies or in any of its texts."""
     if any(not passage.exact for body in iter_bodies(content) for passage in read_text(body.text).passages):
         return True
     return any(not passage.exact for text in _iter_tables(content) for passage in read_leaf(text).passages)
 
 
 def _iter_tables(content: JsonValue) -> Iterator[str]:
-    """The texts in a JSON value that have lines enough for a table."""
+    """Yield the texts in a JSON value that have enough lines for a table."""
     stack = [content]
     while stack:
-        here = stack.pop()
-        if isinstance(here, str):
-            if here.count("\n") > 2:
-                yield here
-        elif isinstance(here, dict | list):
-            stack += here.values() if isinstance(here, dict) else here
+        value = stack.pop()
+        if isinstance(value, str):
+            if value.count("\n") > 2:
+                yield value
+        elif isinstance(value, dict | list):
+            stack += value.values() if isinstance(value, dict) else value
 
 
 def list_forms(content: JsonValue) -> tuple[str, ...]:
-    """In which forms a result was read, each once: `json`, the names of forms, `text`, `empty`, `other` (media and the like).
+    """List the forms in which a result was read: `json`, the names of forms, `text`, `empty`, `other` (such as media).
 
     >>> list_forms({"balance": 120}), list_forms('{"balance": 120}'), list_forms("It is 120."), list_forms(None)
     (('json',), ('json',), ('text',), ('empty',))
@@ -279,7 +282,7 @@ def list_forms(content: JsonValue) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*outer, *inner])) or ("other",)
 
 
-def _list_body_forms(body: ParsedBody) -> Iterator[str]:
+def _list_body_forms(body: ResultBody) -> Iterator[str]:
     reading = read_text(body.text)
     yield from [passage.form for passage in reading.passages]
     if reading.rest.strip():

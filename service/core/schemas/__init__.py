@@ -1,8 +1,7 @@
-"""Arguments against the JSON Schema of their tool, safe for schemas and arguments of any origin.
+"""Validate arguments against the JSON Schema of their tool, safely for schemas and arguments of any origin.
 
-Nothing is fetched, patterns run in linear time, and the work is bounded before it is begun. The schemas of tools are
-taken as providers take them: JSON Schema of any draft since 4, OpenAPI 3.0, and the type names of Gemini, BFCL, Python,
-Java and JavaScript.
+Nothing is fetched, patterns run in linear time, and the work is bounded before it begins. Tool schemas are read as providers
+read them: JSON Schema of any draft since 4, OpenAPI 3.0, and the type names of Gemini, BFCL, Python, Java and JavaScript.
 """
 
 from __future__ import annotations
@@ -37,76 +36,77 @@ MAX_BYTES = 64_000
 """The largest schema, as compact JSON."""
 MAX_SCHEMA_DEPTH = 32
 MAX_DEPTH = 64
-"""Levels of arrays and objects in a value. jsonschema-rs overflows the stack somewhere above 20,000."""
+"""Levels of arrays and objects in a value. jsonschema-rs overflows the stack somewhere beyond 20,000."""
 MAX_VIOLATIONS = 100
 MAX_PATTERNS = 64
 
-# Linear in the text is still slow where a counted repetition makes many states, so what a pattern may compile to is
-# limited, and the patterns of a schema share the limit: (bytes for all, bytes for one at least, units for a character).
+# Time linear in the text is still slow where a counted repetition makes many states. So the compiled size of patterns is
+# limited, and the patterns of a schema share the limit: (bytes for all, least bytes for one, units for each character).
 # The worst pattern found took 1.5 µs a character at the first size, which nearly all schemas fit, and 110 at the second.
 _PATTERN_SIZES = ((64 << 10, 8 << 10, 75), (512 << 10, 32 << 10, 5_500))
 _PATTERN_CACHES = 4 << 20
-_LARGEST_KEY = 8 * MAX_BYTES
+_MAX_KEY_BYTES = 8 * MAX_BYTES
 
 
-_OBJECTS = (dict, Mapping)  # a dict is told by its type, without asking the abstract class
+_OBJECTS = (dict, Mapping)  # dict first: its check is fast, that of the abstract class slow
 
 
-def _count_violations(found: Sequence[Violation], meter: Meter) -> tuple[Violation, ...]:
-    """The first of them, and how many more there are; each has its price."""
-    meter.spend("comparisons", COST_OF_A_VIOLATION * len(found))
-    if len(found) <= MAX_VIOLATIONS:
-        return tuple(found)
-    rest = len(found) - MAX_VIOLATIONS
-    return (*found[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", ""))
+def _limit_violations(violations: Sequence[Violation], meter: Meter) -> tuple[Violation, ...]:
+    """Charge the budget for each violation; return the first MAX_VIOLATIONS, and one that counts the rest."""
+    meter.spend("comparisons", COST_OF_A_VIOLATION * len(violations))
+    if len(violations) <= MAX_VIOLATIONS:
+        return tuple(violations)
+    rest = len(violations) - MAX_VIOLATIONS
+    return (*violations[:MAX_VIOLATIONS], Violation("schema", f"and {rest} more", ""))
 
 
 class Validator:
-    """A compiled schema. Get one from `validator`."""
+    """A compiled schema. Get one from `build_validator`."""
 
     def __init__(self, compiled: rs.Validator, *, cost: Cost | None, surface: Surface) -> None:
         self._compiled = compiled
         self._cost = cost
         self._surface = surface
-        self._named = _build_matcher(surface.patterns)
+        self._name_matcher = _build_name_matcher(surface.patterns)
         self.properties = surface.properties
-        """The names declared at the top level, in any branch; None where none are or where they cannot all be known."""
+        """The names declared at the top level, in any branch; None where there are none or they cannot all be known."""
         self.required = surface.required
         """The names that every value must have."""
         self.defaults = surface.defaults
         """The default of each top-level property that has one."""
 
     def find_undeclared(self, instance: JsonValue | Mapping[str, JsonValue]) -> tuple[str, ...]:
-        """The names at the top of `instance` that the schema does not know, sorted.
+        """Return the top-level names of `instance` that the schema does not declare, sorted.
 
-        Only for a schema that is silent about further properties: one that sets `additionalProperties` or
-        `unevaluatedProperties` has spoken, and a breach of it is a violation.
+        It finds some only for a schema that says nothing about further properties. One that sets `additionalProperties` or
+        `unevaluatedProperties` does, and a breach of these is a violation.
         """
         declared = self._surface.properties
         if declared is None or not self._surface.silent or not isinstance(instance, _OBJECTS):
             return ()
         if declared.issuperset(instance):
             return ()
-        unknown = [name for name in instance if name not in declared and not self._is_patterned(name)]
+        unknown = [name for name in instance if name not in declared and not self._matches_pattern(name)]
         return tuple(sorted(unknown))
 
     def list_violations(
         self, instance: JsonValue | Mapping[str, JsonValue], meter: Meter | None = None
     ) -> tuple[Violation, ...]:
-        """Every way in which `instance` does not fit, sorted by place; () if it fits.
+        """List every way in which `instance` does not fit, sorted by place; () if it fits.
 
-        At most 100, and then one more that counts the rest. Where finding them all would cost too much there is one for
-        the whole. A value nested in more than 64 levels violates "depth", a lone surrogate that the schema has to read
-        "encoding". Raises SchemaProblem where schema and value together ask for too much work to tell: that takes a
-        schema made for it, or a very large value.
+        Lists at most 100, and then one more that counts the rest; where listing them all would cost too much, one for the
+        whole. A value nested in more than 64 levels violates "depth", a lone surrogate that the schema must read violates
+        "encoding". Raises SchemaProblem where schema and value together ask for too much work: that takes a schema made for
+        it, or a very large value.
 
-        `meter`: what the work may take, in comparisons; OverBudgetError beyond. Absent: what one schema and value may.
+        `meter` limits the work, in comparisons; OverBudgetError beyond. Without it, only the limits of one schema and value
+        apply.
         """
         meter = meter or Meter(UNBOUNDED)
         value = instance if isinstance(instance, dict) else _convert_mapping(instance)
         size = measure_size(value)
         if size > MAX_DEPTH * BYTES_OF_A_LEVEL and is_deeper_than(value, MAX_DEPTH):
-            return _count_violations([Violation("depth", f"nested in more than {MAX_DEPTH} levels", "")], meter)
+            return _limit_violations([Violation("depth", f"nested in more than {MAX_DEPTH} levels", "")], meter)
         if self._cost is not None:
             comparisons, allowed = self._cost.measure(value, size)
             meter.spend("comparisons", comparisons)
@@ -114,22 +114,22 @@ class Validator:
                 raise SchemaProblem("its references, lists or patterns ask for too much work on this value")
         try:
             fits = self._compiled.is_valid(value)
-            return () if fits else _count_violations(self._list_entries(value, size, meter), meter)
+            return () if fits else _limit_violations(self._list_all(value, size, meter), meter)
         except UnicodeEncodeError:
-            place = find_surrogate(value)
-            return _count_violations([Violation("encoding", "not Unicode text: a lone surrogate", place)], meter)
+            path = find_surrogate(value)
+            return _limit_violations([Violation("encoding", "not Unicode text: a lone surrogate", path)], meter)
 
-    def _list_entries(self, value: JsonValue, size: float, meter: Meter) -> list[Violation]:
-        price = 0 if self._cost is None else self._cost.measure_listing(value, size)
-        if price is None or not meter.can_afford("comparisons", price):
+    def _list_all(self, value: JsonValue, size: float, meter: Meter) -> list[Violation]:
+        comparisons = 0 if self._cost is None else self._cost.measure_listing(value, size)
+        if comparisons is None or not meter.can_afford("comparisons", comparisons):
             return [Violation("schema", "does not fit the schema; too large to list every place", "")]
-        meter.spend("comparisons", price)
+        meter.spend("comparisons", comparisons)
         distinct = {each for error in self._compiled.iter_errors(value) for each in read_violations(error)}
         return sorted(distinct, key=make_sort_key)
 
-    def _is_patterned(self, name: str) -> bool:
+    def _matches_pattern(self, name: str) -> bool:
         try:
-            return self._named is not None and not self._named.is_valid({name: None})
+            return self._name_matcher is not None and not self._name_matcher.is_valid({name: None})
         except UnicodeEncodeError:
             return False
 
@@ -140,11 +140,11 @@ def build_validator(
     dialect: Dialect = "auto",
     formats: bool = True,
 ) -> Validator:
-    """The compiled form of a schema; None, like {} and true, accepts anything. Kept for the 512 last used.
+    """Compile a schema; None, like {} and true, accepts anything. The 512 last used are cached.
 
-    `formats`: whether `format` is asserted; an unknown format never is. Raises SchemaProblem for a schema that cannot
-    be used: one that breaks its own draft, has a type nobody knows, a reference that leads outside or in circles, a
-    pattern that the linear-time engine does not take, over 64,000 bytes or 32 levels.
+    `formats`: whether `format` is asserted; an unknown format never is. Raises SchemaProblem for a schema that cannot be used:
+    one that breaks its own draft, has an unknown type, a reference that leads outside or in circles, a pattern that the
+    linear-time engine does not accept, or more than 64,000 bytes or 32 levels.
 
     >>> check = build_validator({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
     >>> check.list_violations({"n": 1}), check.find_undeclared({"n": 1, "m": 2})
@@ -152,10 +152,10 @@ def build_validator(
     >>> [f"{each.path} {each.message}" for each in (*check.list_violations({"n": "1"}), *check.list_violations({}))]
     ['/n expected integer, found "1"', '/n required, and missing']
     """
-    found = _compile_key(_make_key(schema), dialect=dialect, formats=formats)
-    if isinstance(found, Validator):
-        return found
-    raise SchemaProblem(found.message, found.path)
+    result = _compile_key(_make_key(schema), dialect=dialect, formats=formats)
+    if isinstance(result, Validator):
+        return result
+    raise SchemaProblem(result.message, result.path)
 
 
 def _convert_mapping(instance: JsonValue | Mapping[str, JsonValue]) -> JsonValue:
@@ -163,14 +163,14 @@ def _convert_mapping(instance: JsonValue | Mapping[str, JsonValue]) -> JsonValue
 
 
 def _make_key(schema: JsonValue | Mapping[str, JsonValue]) -> bytes:
-    """The schema in bytes, the same for the same JSON in the same order. By far the fastest way to such bytes."""
+    """Return the schema as bytes, the same for the same JSON in the same order; marshal is by far the fastest way to them."""
     if not isinstance(schema, dict):
         schema = _read_schema(schema)
     try:
         key = marshal.dumps(schema, 2)
     except ValueError:
         raise SchemaProblem(f"not made of JSON values, or nested in more than {MAX_SCHEMA_DEPTH} levels") from None
-    if len(key) > _LARGEST_KEY:
+    if len(key) > _MAX_KEY_BYTES:
         raise SchemaProblem(f"larger than {MAX_BYTES} bytes")
     return key
 
@@ -192,12 +192,12 @@ def _compile_key(key: bytes, *, dialect: Dialect, formats: bool) -> Validator | 
 
 
 def _copy_document(key: bytes) -> JsonValue:
-    """A copy of the schema that is ours to rewrite."""
-    given: JsonValue = marshal.loads(key)  # noqa: S302 (the bytes were made by _key)
-    if is_deeper_than(given, MAX_SCHEMA_DEPTH):
+    """Return a copy of the schema that may be rewritten."""
+    schema: JsonValue = marshal.loads(key)  # noqa: S302 (the bytes come from _make_key)
+    if is_deeper_than(schema, MAX_SCHEMA_DEPTH):
         raise SchemaProblem(f"nested in more than {MAX_SCHEMA_DEPTH} levels")
     try:
-        text = json.dumps(given, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+        text = json.dumps(schema, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
     except (TypeError, ValueError):
         raise SchemaProblem("not made of JSON values") from None
     if len(text) > MAX_BYTES:
@@ -208,18 +208,18 @@ def _copy_document(key: bytes) -> JsonValue:
 def _compile(document: JsonValue, *, dialect: Dialect, formats: bool) -> Validator:
     if not is_node(document):
         return Validator(rs.Draft202012Validator(document is True), cost=None, surface=OPAQUE)
-    chosen = choose_dialect(document, dialect)
-    references = References(document, dialect=chosen)
+    dialect = choose_dialect(document, dialect)
+    references = References(document, dialect=dialect)
     patterns = sum(count_patterns(node) for node in references)
     if patterns > MAX_PATTERNS:
         raise SchemaProblem(f"{patterns} patterns; at most {MAX_PATTERNS} are taken")
-    compiled, per_character = _fit_schema(document, chosen, patterns=patterns, formats=formats)
+    compiled, per_character = _compile_smallest(document, dialect, patterns=patterns, formats=formats)
     cost = Cost(references, per_character=per_character)
-    return Validator(compiled, cost=cost, surface=find_surface(references, chosen))
+    return Validator(compiled, cost=cost, surface=find_surface(references, dialect))
 
 
-def _fit_schema(schema: Node, dialect: Dialect, *, patterns: int, formats: bool) -> tuple[rs.Validator, int]:
-    """The schema in the smallest form its patterns fit, and the cost of a character in it."""
+def _compile_smallest(schema: Node, dialect: Dialect, *, patterns: int, formats: bool) -> tuple[rs.Validator, int]:
+    """Compile with the smallest size limit that its patterns fit; return also the cost of a character at that size."""
     problem = SchemaProblem("cannot be compiled")
     for total, least, per_character in _PATTERN_SIZES:
         options = _build_pattern_options(max(least, total // max(1, patterns)), patterns=patterns)
@@ -246,10 +246,10 @@ def _refuse_fetch(uri: str) -> Node:
     raise ValueError(f"{uri} is not fetched")
 
 
-def _build_matcher(patterns: tuple[str, ...]) -> rs.Validator | None:
-    """A schema that objects fail if a name of theirs matches one of the patterns, which have compiled before."""
+def _build_name_matcher(patterns: tuple[str, ...]) -> rs.Validator | None:
+    """Build a schema that an object fails if one of its names matches one of the patterns, which have compiled before."""
     if not patterns:
         return None
-    refusing: Node = {"patternProperties": dict.fromkeys(patterns, False)}
+    schema: Node = {"patternProperties": dict.fromkeys(patterns, False)}
     options = _build_pattern_options(_PATTERN_SIZES[-1][0], patterns=len(patterns))
-    return rs.Draft202012Validator(refusing, pattern_options=options)
+    return rs.Draft202012Validator(schema, pattern_options=options)

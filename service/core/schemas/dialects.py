@@ -1,4 +1,4 @@
-"""One form for the schemas that tools are declared with: drafts told apart, OpenAPI 3.0 and provider type names rewritten."""
+"""Bring tool schemas to one form: recognise their draft, and rewrite OpenAPI 3.0 and the type names of providers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pydantic import JsonValue
 from service.core.schemas.tree import Node, SchemaProblem, walk
 
 Dialect = Literal["auto", "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12", "openapi3.0"]
-"""auto: what `$schema` says; without one OpenAPI 3.0 if its `nullable` or boolean bounds are used, Draft 2019-09 if
-`items` is a list (later drafts have no such form), else Draft 2020-12."""
+"""auto: what `$schema` says; without it, OpenAPI 3.0 if the schema uses `nullable` or boolean bounds, Draft 2019-09 if `items`
+is a list (later drafts do not have this form), else Draft 2020-12."""
 
 DRAFTS: dict[Dialect, type[rs.Validator]] = {
     "draft4": rs.Draft4Validator,
@@ -22,8 +22,8 @@ DRAFTS: dict[Dialect, type[rs.Validator]] = {
     "draft2020-12": rs.Draft202012Validator,
     "openapi3.0": rs.Draft202012Validator,
 }
-OLD: frozenset[Dialect] = frozenset({"draft4", "draft6", "draft7"})
-"""Drafts in which whatever stands beside a `$ref` is ignored."""
+REF_ALONE_DRAFTS: frozenset[Dialect] = frozenset({"draft4", "draft6", "draft7"})
+"""Drafts that ignore everything beside a `$ref`."""
 
 METASCHEMAS: dict[str, Dialect] = {
     "json-schema.org/draft-04/schema": "draft4",
@@ -44,14 +44,14 @@ _TYPES = {
     "": "any type_unspecified",
 }
 TYPES = {alias: name for name, aliases in _TYPES.items() for alias in aliases.split()}
-"""Names in use for the JSON types, in lower case: JSON Schema, Python, Java, JavaScript, Gemini. "" stands for any type."""
+"""The JSON type of each name in use, in lower case, from JSON Schema, Python, Java, JavaScript and Gemini; "" is any type."""
 
 _BOUNDS = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
 _COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf", "not", "if"})
 
 
 def find_dialect(uri: JsonValue) -> Dialect | None:
-    """The draft a `$schema` value names, None if we know none of that name.
+    """Return the draft that a `$schema` value names; None if the name is unknown.
 
     >>> find_dialect("http://json-schema.org/draft-07/schema#")
     'draft7'
@@ -61,7 +61,7 @@ def find_dialect(uri: JsonValue) -> Dialect | None:
 
 
 def choose_dialect(root: Node, dialect: Dialect) -> Dialect:
-    """The dialect to read `root` in, never "auto". Raises SchemaProblem for a name or a `$schema` that we do not know."""
+    """Choose the dialect to read `root` in, never "auto". Raises SchemaProblem for an unknown name or `$schema`."""
     if dialect not in get_args(Dialect):
         raise SchemaProblem(f"no dialect is named {dialect!r}; known: {', '.join(get_args(Dialect))}")
     if dialect != "auto":
@@ -75,7 +75,7 @@ def choose_dialect(root: Node, dialect: Dialect) -> Dialect:
 
 
 def rewrite(node: Node, *, at: str, dialect: Dialect) -> None:
-    """Bring one schema object, which the caller owns, to the form its draft knows. Raises SchemaProblem."""
+    """Rewrite one schema object, which the caller owns, to the form that its draft knows. Raises SchemaProblem."""
     if at and "$schema" in node:
         _require_dialect(node["$schema"], f"{at}/$schema")
     _rename_types(node, at)
@@ -85,11 +85,11 @@ def rewrite(node: Node, *, at: str, dialect: Dialect) -> None:
 
 
 def _require_dialect(uri: JsonValue, at: str) -> Dialect:
-    found = find_dialect(uri)
-    if found is None:
+    dialect = find_dialect(uri)
+    if dialect is None:
         known = ", ".join(f"https://{uri}" for uri in METASCHEMAS)
         raise SchemaProblem(f"{str(uri)[:100]!r} is not a known $schema; known: {known}", at)
-    return found
+    return dialect
 
 
 def _is_openapi(node: Node) -> bool:
@@ -97,13 +97,13 @@ def _is_openapi(node: Node) -> bool:
 
 
 def _rename_types(node: Node, at: str) -> None:
-    given = node.get("type")
-    if isinstance(given, str):
-        names = [_find_json_type(given, f"{at}/type")]
+    declared = node.get("type")
+    if isinstance(declared, str):
+        names = [_find_json_type(declared, f"{at}/type")]
         node["type"] = names[0]
-    elif isinstance(given, list) and all(isinstance(name, str) for name in given):
-        names = [_find_json_type(str(name), f"{at}/type/{i}") for i, name in enumerate(given)]
-        node["type"] = _drop_repeats(names) if given else []
+    elif isinstance(declared, list) and all(isinstance(name, str) for name in declared):
+        names = [_find_json_type(str(name), f"{at}/type/{i}") for i, name in enumerate(declared)]
+        node["type"] = _drop_repeats(names) if declared else []
     else:
         return
     if "" in names:
@@ -111,10 +111,10 @@ def _rename_types(node: Node, at: str) -> None:
 
 
 def _find_json_type(name: str, at: str) -> str:
-    found = TYPES.get(name.lower())
-    if found is None:
+    json_type = TYPES.get(name.lower())
+    if json_type is None:
         raise SchemaProblem(f"{name[:60]!r} is not a type; known: {', '.join(sorted(TYPES))}", at)
-    return found
+    return json_type
 
 
 def _drop_repeats(names: Iterable[str]) -> list[JsonValue]:
@@ -133,18 +133,18 @@ def _rewrite_bounds(node: Node) -> None:
 
 
 def _rewrite_nullable(node: Node) -> None:
-    """`nullable: true` admits null whatever stands beside it, an `enum` too: that is how providers read it.
+    """Rewrite `nullable: true` so that it admits null whatever else the schema has, even an `enum`: providers read it so.
 
-    OpenAPI 3.0.3 alone would still refuse null where `enum` does not list it or where `type` is absent.
+    OpenAPI 3.0.3, read strictly, still refuses null where `enum` does not list it or where `type` is absent.
     """
     if node.pop("nullable", None) is not True:
         return
     if not _COMBINED.isdisjoint(node) or "const" in node:
-        moved = {key: node.pop(key) for key in list(node) if key not in ("$defs", "definitions", "$schema", "$id")}
-        node["anyOf"] = [moved, {"type": "null"}]
+        inner = {key: node.pop(key) for key in list(node) if key not in ("$defs", "definitions", "$schema", "$id")}
+        node["anyOf"] = [inner, {"type": "null"}]
         return
-    given, listed = node.get("type"), node.get("enum")
-    if isinstance(given, str | list):
-        node["type"] = _drop_repeats([*([given] if isinstance(given, str) else map(str, given)), "null"])
-    if isinstance(listed, list) and None not in listed:
-        node["enum"] = [*listed, None]
+    declared, options = node.get("type"), node.get("enum")
+    if isinstance(declared, str | list):
+        node["type"] = _drop_repeats([*([declared] if isinstance(declared, str) else map(str, declared)), "null"])
+    if isinstance(options, list) and None not in options:
+        node["enum"] = [*options, None]

@@ -1,4 +1,4 @@
-"""Where a schema's references lead. They are followed inside the document only."""
+"""Resolve a schema's references, which are followed inside the document only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 @dataclass(frozen=True, slots=True)
 class SchemaPlace:
-    """A schema object, its pointer in the document, and the base URI its references are read against."""
+    """A schema object, its pointer in the document, and the base URI of its references."""
 
     node: Node
     at: str
@@ -28,8 +28,8 @@ class SchemaPlace:
 class References:
     """The reference graph of one document, which the caller owns: building it rewrites the document to its draft.
 
-    Raises SchemaProblem for a reference that leads outside the document or nowhere, and for one that leads back to
-    where it stands without going into the value, which no value can satisfy or fail.
+    Raises SchemaProblem for a reference that leads outside the document or nowhere, and for one that leads back to itself
+    without going into the value: no value can satisfy or fail it.
     """
 
     def __init__(self, root: Node, *, dialect: Dialect) -> None:
@@ -45,14 +45,14 @@ class References:
         self._refuse_loops()
 
     def find_targets(self, node: Node) -> tuple[Node, ...]:
-        """The schema objects that the references in `node` may lead to; all of them where that depends on the value."""
+        """Return the schema objects that the references in `node` may lead to; all of them if the value decides."""
         return self._targets.get(id(node), ())
 
     def __iter__(self) -> Iterator[Node]:
         return (place.node for place in self._places.values())
 
     def _adopt(self, node: Node, *, at: str, base: str) -> None:
-        """Take in `node` and all below it: rewrite it, then note the names it can be referred to by."""
+        """Add `node` and everything below it: rewrite it, then record the names by which references can reach it."""
         if id(node) in self._places:
             return
         rewrite(node, at=at, dialect=self._dialect)
@@ -68,9 +68,9 @@ class References:
             self._adopt(child, at=at + suffix, base=base)
 
     def _find_base(self, node: Node, *, at: str, base: str) -> str:
-        """The base URI inside `node`, which its own identifier may change."""
-        for given in _list_strings(node, "id" if self._dialect == "draft4" else "$id"):
-            uri, anchor = urldefrag(_join_uri(base, given, at))
+        """Return the base URI inside `node`, which its own identifier may change."""
+        for identifier in _list_strings(node, "id" if self._dialect == "draft4" else "$id"):
+            uri, anchor = urldefrag(_join_uri(base, identifier, at))
             if anchor:  # until Draft 7 an identifier could also be a mere anchor
                 self._anchors[uri, anchor] = node
                 continue
@@ -80,8 +80,8 @@ class References:
 
     def _resolve(self) -> None:
         done = 0
-        # A pointer may lead to a place that is no schema by its keyword, such as "#/components/schemas/X": adopting it
-        # makes the list of places grow.
+        # A pointer may lead to a place that no keyword marks as a schema, such as "#/components/schemas/X". Adopting it makes
+        # the list of places grow.
         while done < len(self._places):
             for place in list(self._places.values())[done:]:
                 self._targets[id(place.node)] = tuple(self._find_nodes(place))
@@ -89,39 +89,40 @@ class References:
 
     def _find_nodes(self, place: SchemaPlace) -> Iterator[Node]:
         for key in _REFERENCES:
-            for given in _list_strings(place.node, key):
-                found = self._find_target(place, given, f"{place.at}/{key}")
-                if is_node(found):
-                    yield found
+            for reference in _list_strings(place.node, key):
+                target = self._find_target(place, reference, f"{place.at}/{key}")
+                if is_node(target):
+                    yield target
                 if key != "$ref":
-                    yield from self._dynamic.get(given.rpartition("#")[2], ())
+                    yield from self._dynamic.get(reference.rpartition("#")[2], ())
 
-    def _find_target(self, place: SchemaPlace, given: str, at: str) -> JsonValue:
-        uri, fragment = urldefrag(_join_uri(place.base, given, at))
+    def _find_target(self, place: SchemaPlace, reference: str, at: str) -> JsonValue:
+        uri, fragment = urldefrag(_join_uri(place.base, reference, at))
         fragment = unquote(fragment)
         if uri not in self._resources:
-            # The metaschemas are built in. Dynamic anchors would let them lead back here, unseen by the cost.
+            # The metaschemas are built in. Dynamic anchors would let them lead back here, and the cost would not see it.
             if find_dialect(uri) and not self._dynamic:
                 return True
-            raise SchemaProblem(f"{given[:100]!r} leads outside the schema; nothing is ever fetched", at)
+            raise SchemaProblem(f"{reference[:100]!r} leads outside the schema; nothing is ever fetched", at)
         if not fragment:
             return self._resources[uri]
-        found = self._follow_pointer(uri, fragment) if fragment.startswith("/") else self._anchors.get((uri, fragment))
-        if found is None:
-            raise SchemaProblem(f"{given[:100]!r} leads nowhere", at)
-        return found
+        is_pointer = fragment.startswith("/")
+        target = self._follow_pointer(uri, fragment) if is_pointer else self._anchors.get((uri, fragment))
+        if target is None:
+            raise SchemaProblem(f"{reference[:100]!r} leads nowhere", at)
+        return target
 
     def _follow_pointer(self, uri: str, fragment: str) -> JsonValue:
-        found: JsonValue = self._resources[uri]
-        place = self._places[id(found)]
+        target: JsonValue = self._resources[uri]
+        place = self._places[id(target)]
         base = place.base
         for part in split_pointer(fragment):
-            found = _step_into(found, part)
-            inner = self._places.get(id(found))
+            target = _step_into(target, part)
+            inner = self._places.get(id(target))
             base = inner.base if inner else base
-        if is_node(found):
-            self._adopt(found, at=place.at + fragment, base=base)
-        return found
+        if is_node(target):
+            self._adopt(target, at=place.at + fragment, base=base)
+        return target
 
     def _refuse_loops(self) -> None:
         graph = {id(node): [id(each) for each in (*iter_in_place(node), *self.find_targets(node))] for node in self}
@@ -136,12 +137,12 @@ def _list_strings(node: Node, *keys: str) -> Iterable[str]:
     return [value for value in map(node.get, keys) if isinstance(value, str)]
 
 
-def _join_uri(base: str, given: str, at: str) -> str:
+def _join_uri(base: str, reference: str, at: str) -> str:
     try:
         # A bare fragment belongs to the base; urljoin would lose a base without hierarchy, such as a URN.
-        return base + given if given.startswith("#") else urljoin(base, given)
+        return base + reference if reference.startswith("#") else urljoin(base, reference)
     except ValueError:
-        raise SchemaProblem(f"{given[:100]!r} is not a URI reference", at) from None
+        raise SchemaProblem(f"{reference[:100]!r} is not a URI reference", at) from None
 
 
 def _step_into(value: JsonValue, name: str) -> JsonValue:

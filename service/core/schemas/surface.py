@@ -1,4 +1,4 @@
-"""What a schema says of the properties at its top level: the arguments of a tool."""
+"""Collect what a schema says about its top-level properties: the arguments of a tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from pydantic import JsonValue
 
-from service.core.schemas.dialects import OLD, Dialect
+from service.core.schemas.dialects import REF_ALONE_DRAFTS, Dialect
 from service.core.schemas.references import References
 from service.core.schemas.tree import Node, is_node, iter_in_place
 
@@ -18,12 +18,12 @@ _UNFOLLOWED = ("$dynamicRef", "$recursiveRef")
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """The properties a schema names, seen through local references and combinators.
+    """The top-level properties of a schema, with local references and combinators followed.
 
-    `properties`: every name declared in any of them, None where the schema declares none or may declare more elsewhere.
-    `required`: names that every value must have. `defaults`: the `default` of each property that surely applies.
-    `patterns`: the expressions of `patternProperties`. `silent`: the schema declares properties and says nothing of
-    further ones.
+    `properties`: every name declared in any branch; None where the schema declares none or may declare more elsewhere.
+    `required`: the names that every value must have. `defaults`: the `default` of each property that certainly applies.
+    `patterns`: the expressions of `patternProperties`. `silent`: the schema declares properties and says nothing about further
+    ones.
     """
 
     properties: frozenset[str] | None = None
@@ -37,22 +37,22 @@ OPAQUE = Surface()
 
 
 def find_surface(references: References, dialect: Dialect) -> Surface:
-    """The surface of a whole schema."""
-    anyhow = list(_iter_reached(references, dialect, certain=False))
-    surely = list(_iter_reached(references, dialect, certain=True))
-    declaring = [node["properties"] for node in anyhow if isinstance(node.get("properties"), dict)]
-    known = bool(declaring) and not any(key in node for node in anyhow for key in _UNFOLLOWED)
+    """Collect the surface of a whole schema."""
+    possible = list(_iter_reached(references, dialect, certain=False))
+    certain = list(_iter_reached(references, dialect, certain=True))
+    declaring = [node["properties"] for node in possible if isinstance(node.get("properties"), dict)]
+    known = bool(declaring) and not any(key in node for node in possible for key in _UNFOLLOWED)
     return Surface(
         properties=frozenset(name for each in declaring if isinstance(each, dict) for name in each) if known else None,
-        required=frozenset(name for node in surely for name in _list_names(node.get("required"))),
-        defaults=MappingProxyType({name: value for node in reversed(surely) for name, value in _iter_defaults(node)}),
-        patterns=tuple(name for node in anyhow for name in _list_names(node.get("patternProperties"))),
-        silent=known and not any(key in node for node in anyhow for key in _OPEN),
+        required=frozenset(name for node in certain for name in _list_names(node.get("required"))),
+        defaults=MappingProxyType({name: value for node in reversed(certain) for name, value in _iter_defaults(node)}),
+        patterns=tuple(name for node in possible for name in _list_names(node.get("patternProperties"))),
+        silent=known and not any(key in node for node in possible for key in _OPEN),
     )
 
 
 def _iter_reached(references: References, dialect: Dialect, *, certain: bool) -> Iterator[Node]:
-    """The schema objects that look at the whole value; `certain`: only those that every value must satisfy."""
+    """Yield the schema objects that look at the whole value; `certain`: only those that every value must satisfy."""
     waiting, seen = [references.root], set[int]()
     while waiting:
         node = waiting.pop()
@@ -60,7 +60,7 @@ def _iter_reached(references: References, dialect: Dialect, *, certain: bool) ->
             continue
         seen.add(id(node))
         targets = references.find_targets(node)
-        if dialect in OLD and targets:
+        if dialect in REF_ALONE_DRAFTS and targets:
             waiting.extend(targets)
             continue
         yield node
@@ -72,8 +72,8 @@ def _list_all_of(node: Node) -> list[Node]:
     return [part for part in parts if is_node(part)] if isinstance(parts, list) else []
 
 
-def _list_names(given: JsonValue) -> list[str]:
-    return [name for name in given if isinstance(name, str)] if isinstance(given, list | dict) else []
+def _list_names(value: JsonValue) -> list[str]:
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list | dict) else []
 
 
 def _iter_defaults(node: Node) -> Iterator[tuple[str, JsonValue]]:

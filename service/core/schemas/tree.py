@@ -1,7 +1,7 @@
-"""Where schemas stand inside a schema: which keywords hold others, and which of those look at the same value.
+"""Find the schemas inside a schema: which keywords hold schemas, and which of these apply to the same value.
 
-Only these places are read as schemas. A property that happens to be called "type", or an `enum` that lists an object
-with a "type", is data.
+Nothing else is read as a schema: a property that happens to be called "type", or an `enum` that lists an object with a "type",
+is data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _INTO_PARTS = frozenset({*_ITEMS, *_OTHERS, "prefixItems", "properties", "patter
 
 
 class SchemaProblem(ValueError):  # noqa: N818 (what is wrong with an input is a problem, as in errors.py)
-    """A schema that cannot be used. `path` is a JSON pointer into the schema, "" where the place is not known."""
+    """A schema cannot be used. `path` is a JSON pointer into the schema, "" where the place is unknown."""
 
     def __init__(self, message: str, path: str = "") -> None:
         self.message = message
@@ -39,22 +39,22 @@ class SchemaProblem(ValueError):  # noqa: N818 (what is wrong with an input is a
 
 
 def is_node(value: JsonValue) -> TypeGuard[Node]:
-    """An object, which in a schema's place is a schema with keywords."""
+    """Whether a value in a schema's place is a schema with keywords, and not a boolean."""
     return isinstance(value, dict)
 
 
 def iter_subschemas(node: Node) -> Iterator[tuple[str, Node]]:
-    """Every object schema directly inside `node`, with its pointer from there."""
-    yield from _iter_held(node, one=_ONE, many=_MANY, named=_NAMED)
+    """Yield every object schema directly inside `node`, with its pointer from there."""
+    yield from _iter_children(node, one=_ONE, many=_MANY, named=_NAMED)
 
 
 def iter_in_place(node: Node) -> Iterator[Node]:
-    """The object schemas inside `node` that look at the very value `node` looks at; references are not followed."""
-    return (child for _, child in _iter_held(node, one=_IN_PLACE_ONE, many=_IN_PLACE_MANY, named=_IN_PLACE_NAMED))
+    """Yield the object schemas inside `node` that apply to the same value as `node`; references are not followed."""
+    return (child for _, child in _iter_children(node, one=_IN_PLACE_ONE, many=_IN_PLACE_MANY, named=_IN_PLACE_NAMED))
 
 
 def iter_applied(node: Node, value: JsonValue) -> Iterator[tuple[Node, JsonValue]]:
-    """The object schemas inside `node` that look at parts of `value`, each with its part; never fewer than really do."""
+    """Yield the object schemas inside `node` that apply to parts of `value`, each with its part; never too few."""
     if isinstance(value, dict):
         yield from _iter_members(node, value)
     elif isinstance(value, list):
@@ -62,19 +62,19 @@ def iter_applied(node: Node, value: JsonValue) -> Iterator[tuple[Node, JsonValue
 
 
 def looks_at_parts(node: Node) -> bool:
-    """Whether `node` itself has a keyword that may look at parts of a value."""
+    """Whether `node` itself has a keyword that may apply to parts of a value."""
     return not _INTO_PARTS.isdisjoint(node)
 
 
 def walk(node: Node, at: str = "") -> Iterator[tuple[str, Node]]:
-    """`node` and every schema below it, outer before inner, with their pointers. Bounded by the depth limit on schemas."""
+    """Yield `node` and every schema below it, outer before inner, with their pointers. The depth limit of schemas bounds it."""
     yield at, node
     for suffix, child in iter_subschemas(node):
         yield from walk(child, at + suffix)
 
 
 def is_deeper_than(value: JsonValue, limit: int) -> bool:
-    """Whether arrays and objects nest in more than `limit` levels; a scalar has none. Not recursive, stops at the limit.
+    """Whether arrays and objects nest in more than `limit` levels; a scalar has none. Not recursive; stops at the limit.
 
     >>> is_deeper_than([[1]], 2), is_deeper_than([[1]], 1), is_deeper_than(5, 0)
     (False, True, False)
@@ -87,12 +87,12 @@ def is_deeper_than(value: JsonValue, limit: int) -> bool:
         for outer in level:
             for inner in outer.values() if isinstance(outer, dict) else outer:
                 if type(inner) not in SCALARS and isinstance(inner, _CONTAINERS):
-                    deeper.append(inner)  # noqa: PERF401 (a comprehension costs more where there is nothing)
+                    deeper.append(inner)  # noqa: PERF401 (a comprehension costs more where nothing is deeper)
         level = deeper
     return bool(level)
 
 
-def _iter_held(
+def _iter_children(
     node: Node, *, one: frozenset[str], many: frozenset[str], named: frozenset[str]
 ) -> Iterator[tuple[str, Node]]:
     for key, value in node.items():
@@ -107,8 +107,8 @@ def _iter_held(
 def _iter_members(node: Node, value: dict[str, JsonValue]) -> Iterator[tuple[Node, JsonValue]]:
     declared = _get_members(node, "properties")
     yield from ((each, value[name]) for name, each in declared.items() if name in value and is_node(each))
-    patterned = _get_members(node, "patternProperties")
-    yield from ((each, part) for each in patterned.values() if is_node(each) for part in value.values())
+    by_pattern = _get_members(node, "patternProperties")
+    yield from ((each, part) for each in by_pattern.values() if is_node(each) for part in value.values())
     for each in map(node.get, _OTHERS):
         if is_node(each):
             yield from ((each, part) for name, part in value.items() if name not in declared)
@@ -128,5 +128,5 @@ def _iter_items(node: Node, value: list[JsonValue]) -> Iterator[tuple[Node, Json
 
 
 def _get_members(node: Node, key: str) -> dict[str, JsonValue]:
-    found = node.get(key)
-    return found if isinstance(found, dict) else {}
+    members = node.get(key)
+    return members if isinstance(members, dict) else {}

@@ -1,4 +1,4 @@
-"""Violations in our own words: what was expected and what was found, short whatever the value."""
+"""Describe violations in our own words: what was expected and what was found, short whatever the value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from service.core.json.pointers import build_pointer, escape_token
 from service.core.json.values import format_value
 
-MAX_MESSAGE = 300
+MAX_MESSAGE_CHARS = 300
 
 Kind = rs.ValidationErrorKind
 
@@ -20,8 +20,8 @@ Kind = rs.ValidationErrorKind
 class Violation:
     """One way in which a value does not fit its schema.
 
-    `keyword` is the JSON Schema keyword that failed ("false" for the schema `false`), `path` a JSON pointer into the
-    value: "" is all of it, and for a missing or an unexpected property it is that property. `message` has at most 300
+    `keyword` is the JSON Schema keyword that failed ("false" for the schema `false`). `path` is a JSON pointer into the value:
+    "" for all of it; for a missing or an unexpected property, the pointer of that property. `message` has at most 300
     characters.
     """
 
@@ -31,12 +31,12 @@ class Violation:
 
 
 def make_sort_key(violation: Violation) -> tuple[str, str, str]:
-    """The sort key: by place, whatever the order of keys in the value."""
+    """Return the sort key: by place, whatever the order of keys in the value."""
     return violation.path, violation.keyword, violation.message
 
 
 def read_violations(error: rs.ValidationError) -> Iterator[Violation]:
-    """What one error of jsonschema-rs says; several where it names several properties."""
+    """Yield the violations that one error of jsonschema-rs reports: several if it names several properties."""
     at = build_pointer(*error.instance_path)
     match error.kind:
         case Kind.Required(name):
@@ -46,19 +46,19 @@ def read_violations(error: rs.ValidationError) -> Iterator[Violation]:
                 Violation(_find_keyword(error), "not allowed here", f"{at}/{escape_token(name)}") for name in names
             )
         case Kind.FalseSchema() if error.schema_path and error.schema_path[-1] in _CLOSED:
-            # Where no property is declared at all, the one that is too many is not named.
+            # If the schema declares no property at all, jsonschema-rs does not name the extra one.
             yield Violation(str(error.schema_path[-1]), "no property is allowed here", at)
         case _:
             yield Violation(_find_keyword(error), cut_message(_describe_error(error)), at)
 
 
 def cut_message(message: str) -> str:
-    """The message, cut to 300 characters.
+    """Cut a message to 300 characters.
 
     >>> len(cut_message("x" * 1000))
     300
     """
-    return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
+    return message if len(message) <= MAX_MESSAGE_CHARS else message[: MAX_MESSAGE_CHARS - 1] + "…"
 
 
 _CLOSED = ("additionalProperties", "unevaluatedProperties")
@@ -115,7 +115,7 @@ def _describe_error(error: rs.ValidationError) -> str:
 def _describe_plainly(error: rs.ValidationError, found: str) -> str:
     plain = {
         "falseSchema": f"nothing is allowed here, found {found}",
-        "not": f"{found} is what must not be",
+        "not": f"{found} is not allowed here",
         "uniqueItems": f"expected no item twice, found {found}",
         "contains": f"expected another number of items that match `contains`, found {found}",
         "unevaluatedItems": f"expected no further items, found {found}",
@@ -133,7 +133,7 @@ def _iter_violations(errors: Iterable[rs.ValidationError]) -> Iterator[Violation
 
 
 def explain_unusable(error: rs.ValidationError) -> tuple[str, str]:
-    """Why jsonschema-rs did not take a schema, and the pointer into the schema."""
+    """Explain why jsonschema-rs rejected a schema; return the explanation and the pointer into the schema."""
     at = build_pointer(*error.instance_path)
     if isinstance(error.kind, Kind.Format) and error.kind.format == "regex":
         why = "is no regular expression of the linear-time engine (no look-around, no back-references), or too large a one"
@@ -144,22 +144,22 @@ def explain_unusable(error: rs.ValidationError) -> tuple[str, str]:
 
 
 def find_surrogate(value: JsonValue) -> str:
-    """The pointer of a string, or of the object with a key, that UTF-8 cannot carry; "" if there is none."""
-    waiting: list[tuple[JsonValue, str]] = [(value, "")]
-    while waiting:
-        here, path = waiting.pop()
-        if isinstance(here, str) and not _is_text(here):
+    """Return the pointer of a string, or of the object with a key, that UTF-8 cannot encode; "" if there is none."""
+    stack: list[tuple[JsonValue, str]] = [(value, "")]
+    while stack:
+        node, path = stack.pop()
+        if isinstance(node, str) and not _is_encodable(node):
             return path
-        if isinstance(here, dict):
-            if not all(map(_is_text, here)):
+        if isinstance(node, dict):
+            if not all(map(_is_encodable, node)):
                 return path
-            waiting.extend((inner, f"{path}/{escape_token(name)}") for name, inner in here.items())
-        elif isinstance(here, list):
-            waiting.extend((inner, f"{path}/{i}") for i, inner in enumerate(here))
+            stack.extend((inner, f"{path}/{escape_token(name)}") for name, inner in node.items())
+        elif isinstance(node, list):
+            stack.extend((inner, f"{path}/{i}") for i, inner in enumerate(node))
     return ""
 
 
-def _is_text(text: str) -> bool:
+def _is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

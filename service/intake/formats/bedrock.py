@@ -64,26 +64,26 @@ OUTPUT = define_members("the output", "message")
 
 def read(record: BedrockTrace) -> Trace:
     """Read a validated record. Raises InputError: no messages and no reply, a call without a name, unusable tools."""
-    given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
-    output = find_object(given, "output")
+    raw = cast("dict[str, JsonValue]", record)  # a validated record is JSON
+    output = find_object(raw, "output")
     reply = find_object(output, "message")
-    if "messages" not in given and not reply:
+    if "messages" not in raw and not reply:
         raise InputError.at("", "expected messages, the message of an output, or both")
     transcript = Transcript()
-    system = [text for part in list_objects(given.get("system")) if (text := find_text(part, "text"))]
+    system = [text for part in list_objects(raw.get("system")) if (text := find_text(part, "text"))]
     if system:
         transcript.say("system", "\n".join(system))
-    for index, message in enumerate(list_objects(given.get("messages"))):
+    for index, message in enumerate(list_objects(raw.get("messages"))):
         _read_message(transcript, message, f"/messages/{index}")
     if reply:
         _read_message(transcript, {**reply, "role": "assistant"}, "/output/message")
-    note_reply_ending(transcript, given, "")
+    note_reply_ending(transcript, raw, "")
     note_unread_members(transcript, output, OUTPUT, "/output")
-    note_unread_members(transcript, given, RECORD, "")
+    note_unread_members(transcript, raw, RECORD, "")
     return transcript.build_trace(
         record,
         trace_id=record.get("id"),
-        tools=_read_tools(given),
+        tools=_read_tools(raw),
         state=read_state(record.get("state")),
     )
 
@@ -168,10 +168,10 @@ def _read_call(transcript: Transcript, use: JsonObject, path: str) -> ToolCall:
     return build_tool_call(find_text(use, "toolUseId"), name, use.get("input"))
 
 
-def _read_result(transcript: Transcript, given: JsonObject, path: str) -> None:
-    result = ToolResult(_read_blocks(given.get("content")), given.get("status") == "error")
-    transcript.add_result(find_text(given, "toolUseId"), result, path=path)
-    note_unread_members(transcript, given, RESULT, path)
+def _read_result(transcript: Transcript, raw: JsonObject, path: str) -> None:
+    result = ToolResult(_read_blocks(raw.get("content")), raw.get("status") == "error")
+    transcript.add_result(find_text(raw, "toolUseId"), result, path=path)
+    note_unread_members(transcript, raw, RESULT, path)
 
 
 def _read_blocks(content: JsonValue) -> JsonValue:
@@ -185,10 +185,10 @@ def _read_blocks(content: JsonValue) -> JsonValue:
 
 
 def _read_tools(record: JsonObject) -> tuple[ToolDef, ...] | None:
-    given = find_object(record, "toolConfig").get("tools")
-    if given is None:
+    raw = find_object(record, "toolConfig").get("tools")
+    if raw is None:
         return None
-    specs: list[JsonValue] = [spec for item in list_objects(given) if (spec := _read_spec(item)) is not None]
+    specs: list[JsonValue] = [spec for item in list_objects(raw) if (spec := _read_spec(item)) is not None]
     return read_tools(specs, path="/toolConfig/tools")
 
 

@@ -113,16 +113,16 @@ def _read_output(transcript: Transcript, calls: Calls | None, result: str | Call
 
 
 def _list_calls(output: str | Calls | None) -> list[ToolCall]:
-    given = output if isinstance(output, list) else ()
-    return [build_tool_call(None, name, arguments) for call in given for name, arguments in call.items()]
+    raw = output if isinstance(output, list) else ()
+    return [build_tool_call(None, name, arguments) for call in raw for name, arguments in call.items()]
 
 
 def _read_tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
     key = "functions" if "functions" in record else "function"
-    given = record.get(key)
+    raw = record.get(key)
     # Early question files store a lone function bare.
-    lone = isinstance(given, dict) and "name" in given
-    tools = read_tools([given] if lone else given, path=f"/{key}")  # pyright: ignore[reportUnknownArgumentType]
+    lone = isinstance(raw, dict) and "name" in raw
+    tools = read_tools([raw] if lone else raw, path=f"/{key}")  # pyright: ignore[reportUnknownArgumentType]
     if tools is None:
         return None
     return tuple(

@@ -59,20 +59,20 @@ RESPONSE_PATHS = (("response", "body"), ("response",), ("result", "message"), ("
 
 def read(record: ExchangeTrace) -> WrapperContents:
     """Read the one exchange of a validated record. Raises InputError: no response."""
-    given = cast("dict[str, JsonValue]", record)  # a validated record is JSON
-    reply, reply_path = _find(given, RESPONSE_PATHS)
+    raw = cast("dict[str, JsonValue]", record)  # a validated record is JSON
+    reply, reply_path = _find(raw, RESPONSE_PATHS)
     if not reply:
         raise InputError.at("", 'expected {"request": {...}, "response": {...}}, or a line of a batch\'s results')
     notes = Transcript()
-    request, request_path = _find(given, REQUEST_PATHS)
-    if not request and _is_request(given):  # whatever stands beside the messages belongs to them
-        request = {name: value for name, value in given.items() if name not in RECORD.read}
+    request, request_path = _find(raw, REQUEST_PATHS)
+    if not request and _is_request(raw):  # then everything beside the messages is part of the request
+        request = {name: value for name, value in raw.items() if name not in RECORD.read}
     else:
         note_unread_members(notes, record, RECORD, "")
     for path in (request_path, reply_path):
-        _note_holder(notes, given, *path.split("/")[1:])
-    _note_beside(notes, given, ("request", "input"), request_path)
-    _note_beside(notes, given, ("response", "result", "output"), reply_path)
+        _note_holder(notes, raw, *path.split("/")[1:])
+    _note_beside(notes, raw, ("request", "input"), request_path)
+    _note_beside(notes, raw, ("response", "result", "output"), reply_path)
     return WrapperContents(
         [Exchange(request, request_path, reply, reply_path, sample=record.get("sample"))],
         id=record.get("id"),
@@ -80,19 +80,19 @@ def read(record: ExchangeTrace) -> WrapperContents:
     )
 
 
-def _note_holder(notes: Transcript, given: JsonObject, name: str = "", inner: str = "") -> None:
+def _note_holder(notes: Transcript, raw: JsonObject, name: str = "", inner: str = "") -> None:
     """Report what stands beside a body in the object that holds it."""
     if inner:
-        note_unread_members(notes, find_object(given, name), replace(HOLDER, read=frozenset([inner])), f"/{name}")
+        note_unread_members(notes, find_object(raw, name), replace(HOLDER, read=frozenset([inner])), f"/{name}")
 
 
-def _note_beside(notes: Transcript, given: JsonObject, names: tuple[str, ...], chosen: str) -> None:
+def _note_beside(notes: Transcript, raw: JsonObject, names: tuple[str, ...], chosen: str) -> None:
     """Report what stands beside the body that is read; another reply may hold what the model said."""
     for name in names:
-        value = given.get(name)
+        value = raw.get(name)
         if value and not chosen.startswith(f"/{name}"):
             what = f"the member {name!r} of the trace, beside {chosen[1:] or 'nothing'!r},"
-            reply = any(way[0] == name and _find(given, (way,))[0] for way in RESPONSE_PATHS)
+            reply = any(way[0] == name and _find(raw, (way,))[0] for way in RESPONSE_PATHS)
             note_unread_value(notes, value, f"/{name}", what, holds="text" if reply else "other", by_id=False)
 
 

@@ -58,7 +58,7 @@ class GeminiTrace(TypedDict):
 
 def _define_members(of: str, read: str, idle: str = "") -> Members:
     """Build `Members` with both spellings of each name: `safety_ratings` is `safetyRatings` on the wire."""
-    names = [" ".join([given, _CAMEL.sub(lambda at: at[1].upper(), given)]) for given in (read, idle)]
+    names = [" ".join([raw, _CAMEL.sub(lambda at: at[1].upper(), raw)]) for raw in (read, idle)]
     return define_members(of, *names)
 
 
@@ -90,28 +90,28 @@ CANDIDATE = _define_members(
 
 def read(record: GeminiTrace) -> Trace:
     """Read a validated record. Raises InputError: no contents and no reply, a call without a name, unusable tools."""
-    given = _to_snake_case(record)
-    if "contents" not in given and not given.get("candidates"):
+    raw = _to_snake_case(record)
+    if "contents" not in raw and not raw.get("candidates"):
         raise InputError.at("", "expected contents, candidates or both")
     transcript = Transcript()
-    _read_system(transcript, given)
-    chosen = _choose_contents(given)
-    _read_contents(transcript, given.get(chosen), f"/{_spell(record, chosen)}")
-    _read_candidates(transcript, given.get("candidates"), record.get("sample"))
+    _read_system(transcript, raw)
+    chosen = _choose_contents(raw)
+    _read_contents(transcript, raw.get(chosen), f"/{_spell(record, chosen)}")
+    _read_candidates(transcript, raw.get("candidates"), record.get("sample"))
     if not transcript.has_replied():
-        note_reply_ending(transcript, {"error": given.get("error")}, "")
-    if find_text(find_object(given, "prompt_feedback"), "blockReason", "block_reason"):
+        note_reply_ending(transcript, {"error": raw.get("error")}, "")
+    if find_text(find_object(raw, "prompt_feedback"), "blockReason", "block_reason"):
         note_missing_reply(
             transcript, f"/{_spell(record, 'prompt_feedback')}", "the reply to a prompt that was blocked"
         )
     note_unread_members(transcript, record, RECORD, "")
     names = [_spell(record, name) for name in ("contents", HISTORY)]
     note_unread_alternatives(transcript, record, names, _spell(record, chosen), "the trace")
-    note_unread_members(transcript, find_object(given, "config"), CONFIG, "/config")
+    note_unread_members(transcript, find_object(raw, "config"), CONFIG, "/config")
     return transcript.build_trace(
         record,
         trace_id=record.get("id"),
-        tools=_read_tools(given),
+        tools=_read_tools(raw),
         state=read_state(record.get("state")),
     )
 
@@ -124,50 +124,48 @@ def _to_snake(name: str) -> str:
     return _WORD.sub(lambda at: f"_{at[0]}", name).lower()
 
 
-def _to_snake_case(given: Mapping[str, object]) -> dict[str, JsonValue]:
+def _to_snake_case(raw: Mapping[str, object]) -> dict[str, JsonValue]:
     """Return the members under the names that the Python client gives them."""
-    return {_to_snake(name): value for name, value in given.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
+    return {_to_snake(name): value for name, value in raw.items()}  # pyright: ignore[reportReturnType] (a validated record is JSON)
 
 
 def _read_system(transcript: Transcript, request: JsonObject) -> None:
-    given = request.get("system_instruction") or find_object(request, "config").get("system_instruction")
-    texts = [given] if isinstance(given, str) else _list_texts(given)
+    raw = request.get("system_instruction") or find_object(request, "config").get("system_instruction")
+    texts = [raw] if isinstance(raw, str) else _list_texts(raw)
     if texts:
         transcript.say("system", "\n".join(texts))
 
 
-def _list_texts(given: JsonValue) -> list[str]:
-    parts = given.get("parts") if isinstance(given, dict) else given
+def _list_texts(raw: JsonValue) -> list[str]:
+    parts = raw.get("parts") if isinstance(raw, dict) else raw
     return [text for part in list_objects(parts) if (text := find_text(part, "text"))]
 
 
 HISTORY = "automatic_function_calling_history"
 
 
-def _choose_contents(given: JsonObject) -> str:
+def _choose_contents(raw: JsonObject) -> str:
     """Return the member with what was said before the reply: the history, if the client made calls automatically."""
-    return (
-        HISTORY if len(list_items(given.get(HISTORY))) >= len(list_items(given.get("contents")) or "-") else "contents"
-    )
+    return HISTORY if len(list_items(raw.get(HISTORY))) >= len(list_items(raw.get("contents")) or "-") else "contents"
 
 
 def _spell(record: Mapping[str, object], name: str) -> str:
     """Return a member's name as the record spells it."""
-    return next((given for given in record if _to_snake(given) == name), name)
+    return next((raw for raw in record if _to_snake(raw) == name), name)
 
 
-def _read_contents(transcript: Transcript, given: JsonValue, path: str) -> None:
-    if isinstance(given, str):
-        transcript.say("user", given)
-    for index, content in enumerate(list_items(given)):
+def _read_contents(transcript: Transcript, raw: JsonValue, path: str) -> None:
+    if isinstance(raw, str):
+        transcript.say("user", raw)
+    for index, content in enumerate(list_items(raw)):
         if isinstance(content, dict) and "parts" in content:
             _read_content(transcript, content, f"{path}/{index}")
         else:
             note_unread_value(transcript, content, f"{path}/{index}", "a content without parts", holds="text")
 
 
-def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | None) -> None:
-    candidates = list(list_objects(given))
+def _read_candidates(transcript: Transcript, raw: JsonValue, sample: int | None) -> None:
+    candidates = list(list_objects(raw))
     if candidates:
         index = pick_sample(sample, len(candidates), "candidates")
         path = f"/candidates/{index}"
@@ -182,8 +180,8 @@ def _read_candidates(transcript: Transcript, given: JsonValue, sample: int | Non
 
 
 def _read_content(transcript: Transcript, content: JsonObject, path: str) -> None:
-    given = list_content(transcript, content.get("parts"), f"{path}/parts")
-    parts = [part if isinstance(part, dict) else {"?": part} for part in given]
+    raw = list_content(transcript, content.get("parts"), f"{path}/parts")
+    parts = [part if isinstance(part, dict) else {"?": part} for part in raw]
     if content.get("role") == "model":
         _read_reply(transcript, parts, f"{path}/parts")
     else:
@@ -250,25 +248,25 @@ def _read_member(transcript: Transcript, speech: ReplyBuilder, name: str, value:
         note_unread_part(transcript, value, name, path)
 
 
-def _read_call(given: JsonObject, path: str) -> ToolCall:
-    name = find_text(given, "name")
+def _read_call(raw: JsonObject, path: str) -> ToolCall:
+    name = find_text(raw, "name")
     if name is None:
         raise InputError.at(path, "a function call needs a name")
-    return build_tool_call(find_text(given, "id"), name, given.get("args"))
+    return build_tool_call(find_text(raw, "id"), name, raw.get("args"))
 
 
-def _pick(given: JsonObject, *names: str) -> dict[str, JsonValue]:
-    return {name: given[name] for name in names if name in given}
+def _pick(raw: JsonObject, *names: str) -> dict[str, JsonValue]:
+    return {name: raw[name] for name in names if name in raw}
 
 
-def _read_code_result(given: JsonObject) -> ToolResult:
-    return ToolResult(given.get("output"), given.get("outcome") not in ("OUTCOME_OK", None))
+def _read_code_result(raw: JsonObject) -> ToolResult:
+    return ToolResult(raw.get("output"), raw.get("outcome") not in ("OUTCOME_OK", None))
 
 
-def _read_result(given: JsonObject) -> ToolResult | None:
-    if "response" not in given:
+def _read_result(raw: JsonObject) -> ToolResult | None:
+    if "response" not in raw:
         return None
-    response = given["response"]
+    response = raw["response"]
     if not isinstance(response, dict):
         return ToolResult(read_result_content(response))
     if response.get("error") is not None:
@@ -280,25 +278,25 @@ def _read_result(given: JsonObject) -> ToolResult | None:
 def _read_tools(request: JsonObject) -> tuple[ToolDef, ...] | None:
     """Return the declared functions, and the provider's own tools by their names in `tools` (`codeExecution`)."""
     config = find_object(request, "config")
-    given, at = (request["tools"], "/tools") if "tools" in request else (config.get("tools"), "/config/tools")
-    if given is None:
+    raw, at = (request["tools"], "/tools") if "tools" in request else (config.get("tools"), "/config/tools")
+    if raw is None:
         return None
-    tools = [tool for index, item in enumerate(list_objects(given)) for tool in _read_declared(item, f"{at}/{index}")]
+    tools = [tool for index, item in enumerate(list_objects(raw)) for tool in _read_declared(item, f"{at}/{index}")]
     return tuple({tool.name: tool for tool in tools}.values())
 
 
-def _read_declared(given: JsonObject, path: str) -> list[ToolDef]:
-    own = _to_snake_case(given)
+def _read_declared(raw: JsonObject, path: str) -> list[ToolDef]:
+    own = _to_snake_case(raw)
     declared = own.pop("function_declarations", None)
     schemas: list[JsonValue] = [_build_declaration(_to_snake_case(item)) for item in list_objects(declared)]
     functions = read_tools(schemas, path=f"{path}/functionDeclarations") or ()
     return [*functions, *[ToolDef(name) for name, value in own.items() if value is not None]]
 
 
-def _build_declaration(given: JsonObject) -> dict[str, JsonValue]:
-    schema = given.get("parameters_json_schema", given.get("parameters"))
-    returned = given.get("response_json_schema", given.get("response"))
-    tool: dict[str, JsonValue] = {"name": given.get("name"), "description": given.get("description")}
+def _build_declaration(raw: JsonObject) -> dict[str, JsonValue]:
+    schema = raw.get("parameters_json_schema", raw.get("parameters"))
+    returned = raw.get("response_json_schema", raw.get("response"))
+    tool: dict[str, JsonValue] = {"name": raw.get("name"), "description": raw.get("description")}
     return tool | {"parameters": _lower(schema), "outputSchema": _lower(returned)}
 
 

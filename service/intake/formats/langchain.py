@@ -101,7 +101,7 @@ class LangChainMessage(NamedTuple):
     """A message without its wrapping: its role (None if unknown), its members and their pointer."""
 
     role: str | None
-    given: JsonObject
+    raw: JsonObject
     path: str
 
 
@@ -112,7 +112,7 @@ def read(record: LangChainTrace) -> Trace:
     for index, message in enumerate(messages):
         unwrapped = unwrap_message(message, f"{path}/{index}")
         _read_message(transcript, unwrapped)
-        if unwrapped.given is not message:
+        if unwrapped.raw is not message:
             note_unread_members(transcript, message, WRAPPING, f"{path}/{index}")
     note_unread_members(transcript, record.get("values") or {}, VALUES, "/values")
     note_unread_members(transcript, record, RECORD, "")
@@ -137,7 +137,7 @@ def unwrap_message(message: JsonObject, path: str) -> LangChainMessage:
     """Unwrap a message from any of the forms in which LangChain writes one.
 
     >>> unwrap_message({"type": "human", "data": {"content": "Hi"}}, "/0")
-    LangChainMessage(role='user', given={'content': 'Hi'}, path='/0/data')
+    LangChainMessage(role='user', raw={'content': 'Hi'}, path='/0/data')
     >>> unwrap_message({"lc": 1, "id": ["langchain", "AIMessageChunk"], "kwargs": {}}, "/0").role
     'assistant'
     """
@@ -155,12 +155,12 @@ def unwrap_message(message: JsonObject, path: str) -> LangChainMessage:
     return LangChainMessage(role, message, path)
 
 
-def _note_unread_message(transcript: Transcript, given: JsonObject, path: str) -> None:
+def _note_unread_message(transcript: Transcript, raw: JsonObject, path: str) -> None:
     """Report a message of an unknown type. One that stands for a removal says nothing."""
-    if given.get("type") in ("remove", "RemoveMessage"):
-        note_unread_calls(transcript, given, path, "a removal")
+    if raw.get("type") in ("remove", "RemoveMessage"):
+        note_unread_calls(transcript, raw, path, "a removal")
     else:
-        note_unread_value(transcript, given, path, "a message of an unknown type", holds="text")
+        note_unread_value(transcript, raw, path, "a message of an unknown type", holds="text")
 
 
 def _find_role(kind: JsonValue) -> str | None:
@@ -169,22 +169,20 @@ def _find_role(kind: JsonValue) -> str | None:
 
 
 def _read_message(transcript: Transcript, message: LangChainMessage) -> None:
-    role, given, path = message
+    role, raw, path = message
     if role == "assistant":
-        _read_reply(transcript, given, path)
+        _read_reply(transcript, raw, path)
     elif role == "tool":
-        _read_result(transcript, given, path)
+        _read_result(transcript, raw, path)
     elif role is None:
-        _note_unread_message(transcript, given, path)
+        _note_unread_message(transcript, raw, path)
     else:
-        _read_input_message(transcript, given, path, role="user" if role == "user" else "system")
+        _read_input_message(transcript, raw, path, role="user" if role == "user" else "system")
 
 
-def _read_input_message(
-    transcript: Transcript, given: JsonObject, path: str, *, role: Literal["user", "system"]
-) -> None:
+def _read_input_message(transcript: Transcript, raw: JsonObject, path: str, *, role: Literal["user", "system"]) -> None:
     texts: list[str] = []
-    for index, part in enumerate(list_content(transcript, given.get("content"), f"{path}/content")):
+    for index, part in enumerate(list_content(transcript, raw.get("content"), f"{path}/content")):
         text = find_text(part, "text") if isinstance(part, dict) else str(part)
         if text is not None:
             texts.append(text)
@@ -192,17 +190,13 @@ def _read_input_message(
         elif isinstance(part, dict) and "text" not in part:
             note_unread_part(transcript, part, str(part.get("type")), f"{path}/content/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
-    note_unread_members(transcript, given, MESSAGE, path)
+    note_unread_members(transcript, raw, MESSAGE, path)
 
 
-def _read_result(transcript: Transcript, given: JsonObject, path: str) -> None:
-    result = (
-        ToolResult(read_result_content(given["content"]), given.get("status") == "error")
-        if "content" in given
-        else None
-    )
-    transcript.add_result(find_text(given, "tool_call_id"), result, path=path, tool=find_text(given, "name"))
-    note_unread_members(transcript, given, RESULT, path)
+def _read_result(transcript: Transcript, raw: JsonObject, path: str) -> None:
+    result = ToolResult(read_result_content(raw["content"]), raw.get("status") == "error") if "content" in raw else None
+    transcript.add_result(find_text(raw, "tool_call_id"), result, path=path, tool=find_text(raw, "name"))
+    note_unread_members(transcript, raw, RESULT, path)
 
 
 class MessageCalls(TraceCalls):
@@ -219,33 +213,33 @@ class MessageCalls(TraceCalls):
         )
 
 
-def _read_reply(transcript: Transcript, given: JsonObject, path: str) -> None:
+def _read_reply(transcript: Transcript, raw: JsonObject, path: str) -> None:
     speech = ReplyBuilder(transcript)
-    extra = find_object(given, "additional_kwargs")
-    found = _list_calls(transcript, given, path)
+    extra = find_object(raw, "additional_kwargs")
+    found = _list_calls(transcript, raw, path)
     beside = _list_calls(transcript, extra, f"{path}/additional_kwargs")
     known = MessageCalls([one.call for one in (found or beside)])
     calls = [one.call for one in (found or beside)]
     for one in known.drop_repeated(beside) if found else ():
         transcript.note_unread("call", one.path, "a call beside the tool_calls of a message")
-    for index, part in enumerate(list_content(transcript, given.get("content"), f"{path}/content")):
+    for index, part in enumerate(list_content(transcript, raw.get("content"), f"{path}/content")):
         _read_part(transcript, speech, part, f"{path}/content/{index}", known)
-    if not given.get("content"):
+    if not raw.get("content"):
         speech.say(find_text(extra, "refusal") or "")
     for call in calls:
         speech.call(call)
     speech.end()
-    note_reply_ending(transcript, find_object(given, "response_metadata"), f"{path}/response_metadata")
-    note_unread_members(transcript, given, REPLY, path)
+    note_reply_ending(transcript, find_object(raw, "response_metadata"), f"{path}/response_metadata")
+    note_unread_members(transcript, raw, REPLY, path)
     note_unread_members(transcript, extra, KWARGS, f"{path}/additional_kwargs")
 
 
-def _list_calls(transcript: Transcript, given: JsonObject, path: str) -> list[PossibleCall]:
+def _list_calls(transcript: Transcript, raw: JsonObject, path: str) -> list[PossibleCall]:
     places: list[tuple[JsonObject, str]] = []
     for name in ("tool_calls", "invalid_tool_calls"):
-        for index, call in enumerate(list_content(transcript, given.get(name), f"{path}/{name}")):
+        for index, call in enumerate(list_content(transcript, raw.get(name), f"{path}/{name}")):
             places.append((call if isinstance(call, dict) else {}, f"{path}/{name}/{index}"))
-    legacy = find_object(given, "function_call")
+    legacy = find_object(raw, "function_call")
     if legacy:
         places.append((legacy, f"{path}/function_call"))
     for call, place in places:
@@ -253,14 +247,14 @@ def _list_calls(transcript: Transcript, given: JsonObject, path: str) -> list[Po
     return [PossibleCall(_build_call(call, place), place) for call, place in places]
 
 
-def _build_call(given: JsonObject, path: str) -> ToolCall:
+def _build_call(raw: JsonObject, path: str) -> ToolCall:
     """Read a call in LangChain's form (`name`, `args`, `id`), or one as the provider sent it."""
-    function = find_object(given, "function") or given
+    function = find_object(raw, "function") or raw
     name = find_text(function, "name")
     if name is None:
         raise InputError.at(path, "a call needs a name")
     arguments = next((function[key] for key in ("args", "arguments", "input") if key in function), None)
-    return build_tool_call(find_text(given, "call_id", "tool_call_id", "id"), name, arguments)
+    return build_tool_call(find_text(raw, "call_id", "tool_call_id", "id"), name, arguments)
 
 
 def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, path: str, known: MessageCalls) -> None:
@@ -319,13 +313,13 @@ def _recognise(record: JsonObject) -> bool:
     return any(is_message(message) for holder in holders for message in list_objects(holder.get("messages")))
 
 
-def is_message(given: JsonObject) -> bool:
+def is_message(raw: JsonObject) -> bool:
     """Whether an object is a message in a form that only LangChain writes."""
-    if given.get("lc") == 1 and "kwargs" in given:
+    if raw.get("lc") == 1 and "kwargs" in raw:
         return True
-    if given.get("type") in _KINDS:
-        return "content" in given or isinstance(given.get("data"), dict)
-    return given.get("type") in ("tool", "system") and "content" in given and "role" not in given
+    if raw.get("type") in _KINDS:
+        return "content" in raw or isinstance(raw.get("data"), dict)
+    return raw.get("type") in ("tool", "system") and "content" in raw and "role" not in raw
 
 
 FORMAT = Format(

@@ -64,8 +64,8 @@ def read(record: LangfuseTrace) -> WrapperContents:
             note_unread_value(notes, entry, path, "an observation of an unknown type")
     generations = [_build_exchange(entry, path) for entry, path in entries if _read_type(entry) == "GENERATION"]
     runs = [ToolRun(find_text(entry, "name") or "", path) for entry, path in entries if _read_type(entry) == "TOOL"]
-    given: JsonObject = record  # pyright: ignore[reportAssignmentType] (a validated record is JSON)
-    places = [(given, ""), *entries]
+    raw: JsonObject = record  # pyright: ignore[reportAssignmentType] (a validated record is JSON)
+    places = [(raw, ""), *entries]
     extra_values = [
         (parse_text(entry.get(name)), f"{path}/{name}")
         for entry, path in places
@@ -74,7 +74,7 @@ def read(record: LangfuseTrace) -> WrapperContents:
     ]
     packed_values = [one for entry, path in places for one in list_other_members(entry, ENTRY, path, *PARSED_MEMBERS)]
     return WrapperContents(
-        generations or [_build_exchange(given, "")],
+        generations or [_build_exchange(raw, "")],
         runs,
         record.get("id") or _find_trace(record),
         notes,
@@ -103,9 +103,9 @@ def _read_type(entry: JsonObject) -> str:
 
 def _build_exchange(entry: JsonObject, path: str) -> Exchange:
     """Build the exchange of an entry. File exports write input and output as JSON text."""
-    given: JsonValue = parse_text(entry.get("input"))
+    raw: JsonValue = parse_text(entry.get("input"))
     error_path = f"{path}/level" if entry.get("level") == "ERROR" else ""
-    return Exchange(given, f"{path}/input", parse_text(entry.get("output")), f"{path}/output", error_path=error_path)
+    return Exchange(raw, f"{path}/input", parse_text(entry.get("output")), f"{path}/output", error_path=error_path)
 
 
 def _recognise(record: JsonObject) -> bool:
@@ -113,9 +113,9 @@ def _recognise(record: JsonObject) -> bool:
     return isinstance(record.get("observations"), list) or any(map(_is_observation, [record, *list_objects(page)]))
 
 
-def _is_observation(given: JsonObject) -> bool:
+def _is_observation(raw: JsonObject) -> bool:
     """Whether an object has an observation's trace and input, and is not a span."""
-    return "traceId" in given and "input" in given and not given.keys() & {"spanId", "span_id", "attributes"}
+    return "traceId" in raw and "input" in raw and not raw.keys() & {"spanId", "span_id", "attributes"}
 
 
 FORMAT = Format(LangfuseTrace, read, _recognise, rank=17, hint="observations, or a traceId beside input", place=22)

@@ -54,7 +54,7 @@ TYPES = frozenset({"chain", "llm", "tool", "retriever", "embedding", "prompt", "
 class LangSmithRun(NamedTuple):
     """A run and its pointer."""
 
-    given: JsonObject
+    raw: JsonObject
     path: str
 
 
@@ -63,28 +63,26 @@ def read(record: LangSmithTrace) -> WrapperContents:
     listed = record.get("runs")
     root = LangSmithRun(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
     starts = [root] if listed is None else [LangSmithRun(run, f"/runs/{index}") for index, run in enumerate(listed)]
-    if len({str(run.given.get("trace_id")) for run in starts}) > 1:
+    if len({str(run.raw.get("trace_id")) for run in starts}) > 1:
         raise InputError.at("/runs", "expected the runs of one trace, not of several")
     runs = sorted((run for start in starts for run in _walk(start)), key=_read_start)
     notes = Transcript()
     note_unread_members(notes, record, RUN, "")
     for run in runs:
-        note_unread_members(notes, run.given, RUN, run.path)
-        if run.given.get("run_type") not in TYPES:
-            note_unread_value(notes, run.given, run.path, "a run of an unknown type")
-    models = [_build_exchange(run) for run in runs if run.given.get("run_type") == "llm"]
-    tools = [
-        ToolRun(find_text(run.given, "name") or "", run.path) for run in runs if run.given.get("run_type") == "tool"
-    ]
+        note_unread_members(notes, run.raw, RUN, run.path)
+        if run.raw.get("run_type") not in TYPES:
+            note_unread_value(notes, run.raw, run.path, "a run of an unknown type")
+    models = [_build_exchange(run) for run in runs if run.raw.get("run_type") == "llm"]
+    tools = [ToolRun(find_text(run.raw, "name") or "", run.path) for run in runs if run.raw.get("run_type") == "tool"]
     extra_values = [
-        (run.given.get(name), f"{run.path}/{name}")
+        (run.raw.get(name), f"{run.path}/{name}")
         for run in runs
-        if run.given.get("run_type") != "llm"
+        if run.raw.get("run_type") != "llm"
         for name in ("inputs", "outputs")
     ]
     entries = runs if listed is None else [root, *runs]
-    packed_values = [one for run in entries for one in list_other_members(run.given, RUN, run.path, *PARSED_MEMBERS)]
-    named = record.get("id") or next((find_text(run.given, "trace_id") for run in runs), None)
+    packed_values = [one for run in entries for one in list_other_members(run.raw, RUN, run.path, *PARSED_MEMBERS)]
+    named = record.get("id") or next((find_text(run.raw, "trace_id") for run in runs), None)
     return WrapperContents(
         models or [_build_exchange(run) for run in _find_outermost(runs)],
         tools,
@@ -103,33 +101,33 @@ def _walk(run: LangSmithRun) -> Iterator[LangSmithRun]:
         yield here
         below = [
             LangSmithRun(child, f"{here.path}/child_runs/{n}")
-            for n, child in enumerate(list_objects(here.given.get("child_runs")))
+            for n, child in enumerate(list_objects(here.raw.get("child_runs")))
         ]
         pending += reversed(below)
 
 
 def _read_start(run: LangSmithRun) -> str:
-    return find_text(run.given, "start_time", "dotted_order") or ""
+    return find_text(run.raw, "start_time", "dotted_order") or ""
 
 
 def _find_outermost(runs: Sequence[LangSmithRun]) -> Sequence[LangSmithRun]:
-    ids = {named for run in runs if (named := find_text(run.given, "id"))}
-    return [run for run in runs if find_text(run.given, "parent_run_id") not in ids][:1]
+    ids = {named for run in runs if (named := find_text(run.raw, "id"))}
+    return [run for run in runs if find_text(run.raw, "parent_run_id") not in ids][:1]
 
 
 def _build_exchange(run: LangSmithRun) -> Exchange:
-    given, path = run
-    inputs: JsonValue = given.get("inputs")
-    parameters = find_object(find_object(given, "extra"), "invocation_params")
+    raw, path = run
+    inputs: JsonValue = raw.get("inputs")
+    parameters = find_object(find_object(raw, "extra"), "invocation_params")
     at = f"{path}/extra/invocation_params/tools"
     return Exchange(
         inputs,
         f"{path}/inputs",
-        given.get("outputs"),
+        raw.get("outputs"),
         f"{path}/outputs",
         parameters.get("tools"),
         at,
-        error_path=f"{path}/error" if given.get("error") else "",
+        error_path=f"{path}/error" if raw.get("error") else "",
     )
 
 

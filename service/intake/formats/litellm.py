@@ -65,7 +65,7 @@ def read(record: LiteLLMTrace) -> WrapperContents:
     if not record.get("response"):
         _note_missing_reply(notes, record)
     inputs = {name: parse_text(record.get(name)) for name in ("messages", "proxy_server_request")}
-    chosen = next((name for name, given in inputs.items() if given), "messages")
+    chosen = next((name for name, raw in inputs.items() if raw), "messages")
     note_unread_alternatives(notes, inputs, inputs, chosen, "the trace")
     exchange = Exchange(
         inputs[chosen],

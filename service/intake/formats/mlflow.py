@@ -55,16 +55,16 @@ OUTPUTS = ("mlflow.spanOutputs", "outputs")
 class MlflowSpan(NamedTuple):
     """A span and its pointer."""
 
-    given: JsonObject
+    raw: JsonObject
     path: str
 
     def find(self, attribute: str, *members: str) -> tuple[JsonValue, str]:
         """Return the value of MLflow's attribute, else of the first of these members; null if absent. Adds its pointer."""
-        attributes = find_object(self.given, "attributes")
+        attributes = find_object(self.raw, "attributes")
         if attribute in attributes:
             return parse_text(attributes[attribute]), f"{self.path}/attributes/{escape_token(attribute)}"
-        name = next((name for name in members if name in self.given), "")
-        return parse_text(self.given.get(name)), f"{self.path}/{name}"
+        name = next((name for name in members if name in self.raw), "")
+        return parse_text(self.raw.get(name)), f"{self.path}/{name}"
 
 
 def read(record: MlflowTrace) -> WrapperContents:
@@ -74,11 +74,11 @@ def read(record: MlflowTrace) -> WrapperContents:
     note_unread_members(notes, record["data"], DATA, "/data")
     spans = [MlflowSpan(span, f"/data/spans/{index}") for index, span in enumerate(record["data"]["spans"])]
     for span in spans:
-        note_unread_members(notes, span.given, SPAN, span.path)
-        if looks_like_call(span.given):
+        note_unread_members(notes, span.raw, SPAN, span.path)
+        if looks_like_call(span.raw):
             notes.note_unread("call", span.path, "a span that is a call")
     spans.sort(key=_read_start)
-    tools = [ToolRun(find_text(span.given, "name") or "", span.path) for span in spans if _read_type(span) == "TOOL"]
+    tools = [ToolRun(find_text(span.raw, "name") or "", span.path) for span in spans if _read_type(span) == "TOOL"]
     models = [span for span in spans if _read_type(span) in ("CHAT_MODEL", "LLM")] or _find_outermost(spans)
     exchanges = [_build_exchange(span) for span in models]
     read = {place for one in exchanges for place in (one.input_path, one.reply_path)}
@@ -97,8 +97,8 @@ def read(record: MlflowTrace) -> WrapperContents:
 
 def _list_other_values(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonValue, str]]:
     """Iterate over a span's members and attributes, except those at pointers that are read."""
-    yield from (one for one in list_other_members(span.given, SPAN, span.path, "attributes") if one[1] not in read)
-    attributes, path = find_object(span.given, "attributes"), f"{span.path}/attributes"
+    yield from (one for one in list_other_members(span.raw, SPAN, span.path, "attributes") if one[1] not in read)
+    attributes, path = find_object(span.raw, "attributes"), f"{span.path}/attributes"
     yield {name: value for name, value in attributes.items() if f"{path}/{escape_token(name)}" not in read}, path
 
 
@@ -107,8 +107,8 @@ def _read_id(info: JsonObject) -> str | None:
 
 
 def _read_start(span: MlflowSpan) -> float:
-    given = next((span.given[name] for name in ("start_time_unix_nano", "start_time") if name in span.given), 0)
-    return float(given) if isinstance(given, (int, float, str)) and str(given).isdigit() else 0.0
+    raw = next((span.raw[name] for name in ("start_time_unix_nano", "start_time") if name in span.raw), 0)
+    return float(raw) if isinstance(raw, (int, float, str)) and str(raw).isdigit() else 0.0
 
 
 def _read_type(span: MlflowSpan) -> str:
@@ -116,20 +116,20 @@ def _read_type(span: MlflowSpan) -> str:
 
 
 def _find_outermost(spans: Sequence[MlflowSpan]) -> Sequence[MlflowSpan]:
-    return [span for span in spans if not find_text(span.given, "parent_span_id", "parent_id")][:1]
+    return [span for span in spans if not find_text(span.raw, "parent_span_id", "parent_id")][:1]
 
 
 def _build_exchange(span: MlflowSpan) -> Exchange:
-    given, reply = span.find(*INPUTS), span.find(*OUTPUTS)
-    if given[0] is None and reply[0] is None:
-        given = span.find("mlflow.chat.messages")
-    return Exchange(*given, *reply, *span.find("mlflow.chat.tools"), error_path=_find_failure(span))
+    raw, reply = span.find(*INPUTS), span.find(*OUTPUTS)
+    if raw[0] is None and reply[0] is None:
+        raw = span.find("mlflow.chat.messages")
+    return Exchange(*raw, *reply, *span.find("mlflow.chat.tools"), error_path=_find_failure(span))
 
 
 def _find_failure(span: MlflowSpan) -> str:
     """Return the pointer of what says that a span failed; "" if it did not."""
-    status = find_text(span.given, "status_code") or find_text(find_object(span.given, "status"), "code") or ""
-    name = "status_code" if "status_code" in span.given else "status"
+    status = find_text(span.raw, "status_code") or find_text(find_object(span.raw, "status"), "code") or ""
+    name = "status_code" if "status_code" in span.raw else "status"
     return f"{span.path}/{name}" if status.rpartition("_")[2].upper() == "ERROR" else ""
 
 

@@ -90,14 +90,14 @@ def read(record: OpenAITrace) -> Trace:
 
 def _note_ending(transcript: Transcript, record: OpenAITrace) -> None:
     """Report a reply that failed. In a stream, the last chunks say how it ended."""
-    given = cast("JsonObject", record)
-    sample, choices = record.get("sample") or 0, list(list_objects(given.get("choices")))
-    if given.get("error") and not choices and not transcript.has_replied():
-        note_reply_ending(transcript, {"error": given["error"]}, "")
+    raw = cast("JsonObject", record)
+    sample, choices = record.get("sample") or 0, list(list_objects(raw.get("choices")))
+    if raw.get("error") and not choices and not transcript.has_replied():
+        note_reply_ending(transcript, {"error": raw["error"]}, "")
     if choices:
         note_reply_ending(transcript, choices[sample], f"/choices/{sample}")
         return
-    for index, chunk in enumerate(list_objects(given.get("chunks"))):
+    for index, chunk in enumerate(list_objects(raw.get("chunks"))):
         for place, choice in enumerate(list_objects(chunk.get("choices"))):
             if choice.get("index", 0) == sample:
                 note_reply_ending(transcript, choice, f"/chunks/{index}/choices/{place}")

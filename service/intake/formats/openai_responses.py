@@ -93,23 +93,23 @@ def read(record: ResponsesTrace) -> Trace:
     )
 
 
-def _note_ending(transcript: Transcript, given: Mapping[str, JsonValue]) -> None:
+def _note_ending(transcript: Transcript, raw: Mapping[str, JsonValue]) -> None:
     """Report a response that failed or that its provider withheld."""
-    if given.get("error"):
-        note_reply_ending(transcript, {"error": given["error"]}, "")
-    elif given.get("status") in ("failed", "cancelled"):
+    if raw.get("error"):
+        note_reply_ending(transcript, {"error": raw["error"]}, "")
+    elif raw.get("status") in ("failed", "cancelled"):
         note_missing_reply(transcript, "/status", "a response that failed")
     else:
-        reason = find_text(find_object(given, "incomplete_details"), "reason") or ""
-        replied = bool(given.get("output"))
+        reason = find_text(find_object(raw, "incomplete_details"), "reason") or ""
+        replied = bool(raw.get("output"))
         note_ending(transcript, Ending(reason, "/incomplete_details/reason"), said=replied, called=replied)
 
 
-def _list_items(given: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
+def _list_items(raw: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
     """Return the items; a bare text stands for one message."""
-    if isinstance(given, str):
-        return (Item(role=role, content=given),)
-    return given or ()
+    if isinstance(raw, str):
+        return (Item(role=role, content=raw),)
+    return raw or ()
 
 
 def _read_items(transcript: Transcript, items: Sequence[Item], path: str, hosted: Sequence[str]) -> None:

@@ -80,10 +80,10 @@ def read(record: PythonCallsTrace) -> Trace:
 
 def _list_messages(record: PythonCallsTrace) -> Iterator[tuple[JsonObject, str]]:
     for name in _INPUT_MEMBERS:
-        given: JsonValue = record.get(name)  # pyright: ignore[reportAssignmentType] (a validated record is JSON)
-        if isinstance(given, str):
-            yield {"role": "user", "content": given}, f"/{name}"
-        for index, item in enumerate(list_items(given)):
+        raw: JsonValue = record.get(name)  # pyright: ignore[reportAssignmentType] (a validated record is JSON)
+        if isinstance(raw, str):
+            yield {"role": "user", "content": raw}, f"/{name}"
+        for index, item in enumerate(list_items(raw)):
             for place, message in enumerate(item if isinstance(item, list) else [item]):  # BFCL's questions have turns
                 path = f"/{name}/{index}/{place}" if isinstance(item, list) else f"/{name}/{index}"
                 yield (message if isinstance(message, dict) else {"role": "user", "content": message}), path
@@ -117,9 +117,9 @@ def _note_replies(transcript: Transcript, record: PythonCallsTrace, chosen: str)
             transcript.note_unread("call" if holds_calls(text) else "text", f"/{name}", what)
 
 
-def read_reply(transcript: Transcript, given: str, path: str) -> None:
+def read_reply(transcript: Transcript, raw: str, path: str) -> None:
     """Add what a model wrote: as calls if it consists of them, otherwise as text."""
-    text, thought = drop_thoughts(given), find_unclosed_thought(given)
+    text, thought = drop_thoughts(raw), find_unclosed_thought(raw)
     calls = parse_calls(text)
     transcript.say("assistant", text if calls is None else "")
     if thought:

@@ -73,7 +73,7 @@ def read(record: ShareGPTTrace) -> Trace:
         before, after = roles[index - 1] if index else None, roles[index + 1] if index + 1 < len(roles) else None
         if roles[index] == "result":
             _read_results(transcript, turn.get(key), f"{path}/{key}", call_count, alone="result" not in (before, after))
-        elif roles[index] == "call" == before:  # made at once with those of the turn before
+        elif roles[index] == "call" == before:  # parallel to the calls of the turn before
             call_count += _read_calls(transcript, turn.get(key), f"{path}/{key}")
         else:
             call_count = _read_turn(transcript, turn, f"{path}/{key}", roles[index])
@@ -132,8 +132,8 @@ def _note_thought(transcript: Transcript, text: str, path: str) -> None:
 
 def _read_calls(transcript: Transcript, value: JsonValue, path: str) -> int:
     """Add the calls in JSON, or JSON text; return how many there are. What is not a call is reported as unread."""
-    given = _parse(value)
-    calls = [_read_call(item) for item in (given if isinstance(given, list) else [given])]
+    raw = _parse(value)
+    calls = [_read_call(item) for item in (raw if isinstance(raw, list) else [raw])]
     for call in calls:
         if call is None:
             transcript.note_unread("call", path, "a call that is no JSON object with a name")
@@ -185,12 +185,12 @@ def _list_results(transcript: Transcript, value: JsonValue, call_count: int) -> 
     if pieces:
         return [_observe(read_result_content(piece.strip())) for piece in pieces]
     content = read_result_content(value)
-    given = content if isinstance(content, list) and 1 < call_count == len(content) else [content]
-    named = [_observe(item) for item in given]
+    raw = content if isinstance(content, list) and 1 < call_count == len(content) else [content]
+    named = [_observe(item) for item in raw]
     # Without tags, an object with a name and a content is a wrapping only if the name is that of a tool that was called.
     return [
         one if one.tool is None or transcript.has_called_tool(one.tool) else Observation(item)
-        for one, item in zip(named, given, strict=True)
+        for one, item in zip(named, raw, strict=True)
     ]
 
 
@@ -202,10 +202,10 @@ def _observe(content: JsonValue) -> Observation:
 
 
 def _list_tools(record: ShareGPTTrace) -> tuple[ToolDef, ...] | None:
-    given = record.get("tools")
-    if given is None or given == "":
+    raw = record.get("tools")
+    if raw is None or raw == "":
         return _find_tools_in_text(record)
-    parsed = _parse(given)
+    parsed = _parse(raw)
     if parsed is None:
         raise InputError.at("/tools", "expected a list of tools, or one as JSON text")
     return read_tools(parsed)
@@ -229,9 +229,9 @@ def _parse_lines(text: str) -> list[JsonValue]:
     return [_parse(line) for line in text.splitlines() if line.strip()]
 
 
-def _read_tools(given: list[JsonValue]) -> tuple[ToolDef, ...] | None:
+def _read_tools(raw: list[JsonValue]) -> tuple[ToolDef, ...] | None:
     try:
-        return read_tools(given)
+        return read_tools(raw)
     except InputError:
         return None
 

@@ -179,13 +179,13 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str, messa
         _read_part(transcript, speech, part, f"{path}/{index}")
     place = path.rpartition("/")[0] + "/toolInvocations"
     beside: list[PossibleCall] = []
-    for index, given in enumerate(list_objects(message.get("toolInvocations"))):
-        call = _read_call(transcript, given, f"{place}/{index}")
-        note_unread_members(transcript, given, PART, f"{place}/{index}")
+    for index, raw in enumerate(list_objects(message.get("toolInvocations"))):
+        call = _read_call(transcript, raw, f"{place}/{index}")
+        note_unread_members(transcript, raw, PART, f"{place}/{index}")
         if "parts" in message:
             beside.append(PossibleCall(call, f"{place}/{index}"))
         else:
-            speech.call(call, _read_ui_result(given))
+            speech.call(call, _read_ui_result(raw))
     speech.end()
     transcript.note_possible_calls(beside, "the toolInvocations beside the parts of a message", place, by_id=True)
 
@@ -203,9 +203,9 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, pa
     elif _is_result(part):
         _read_result(speech, part, path)
     elif kind == "tool-invocation":
-        given = find_object(part, "toolInvocation")
-        speech.call(_read_call(transcript, given, f"{path}/toolInvocation"), _read_ui_result(given))
-        note_unread_members(transcript, given, PART, f"{path}/toolInvocation")
+        raw = find_object(part, "toolInvocation")
+        speech.call(_read_call(transcript, raw, f"{path}/toolInvocation"), _read_ui_result(raw))
+        note_unread_members(transcript, raw, PART, f"{path}/toolInvocation")
     elif not _is_idle(part):
         speech.call(_read_call(transcript, part, path), _read_ui_result(part))
 
@@ -232,8 +232,8 @@ def _read_call(transcript: Transcript, part: JsonObject, path: str) -> ToolCall:
         raise InputError.at(path, "a call needs a toolName")
     if part.get("providerExecuted") is True:
         transcript.offer(ToolDef(name))
-    given = next((part[key] for key in ("input", "rawInput", "args") if part.get(key) is not None), None)
-    return build_tool_call(find_text(part, "toolCallId"), name, given)
+    raw = next((part[key] for key in ("input", "rawInput", "args") if part.get(key) is not None), None)
+    return build_tool_call(find_text(part, "toolCallId"), name, raw)
 
 
 def _read_ui_result(part: JsonObject) -> ToolResult | None:

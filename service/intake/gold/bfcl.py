@@ -29,11 +29,11 @@ class BfclGold(GoldForm):
 
         Functions are named as the tools are, with "_" for "." if need be.
         """
-        given, docs = self.possible_answer, [cast("Doc", {"name": t.name, "parameters": t.parameters}) for t in tools]
+        raw, docs = self.possible_answer, [cast("Doc", {"name": t.name, "parameters": t.parameters}) for t in tools]
         shown = {cast("str", doc["name"]) for doc in docs}
-        answers = [one if isinstance(one, str) else _name_as_shown(one, shown) for one in given or ()]
-        plain = {"format": "bfcl", "category": self.category, "possible_answer": None if given is None else answers}
-        if given is None:
+        answers = [one if isinstance(one, str) else _name_as_shown(one, shown) for one in raw or ()]
+        plain = {"format": "bfcl", "category": self.category, "possible_answer": None if raw is None else answers}
+        if raw is None:
             return Expectation.model_validate({"calls": "none", "gold": plain})
         texts = [one for one in answers if isinstance(one, str)]
         if texts:

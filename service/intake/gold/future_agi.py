@@ -34,13 +34,13 @@ class FutureAgiGold(GoldForm):
         if {"expected", "expected_response"} <= self.model_fields_set:
             raise InputError.at("/expected/expected", "means the same as expected_response: give only one")
         field = "expected_response" if self.expected is None else "expected"
-        given: JsonValue = getattr(self, field)
-        if isinstance(given, str):
-            given = _read_text(given, f"/expected/{field}")
-        if isinstance(given, list):
-            calls = [_read_call(call, f"/expected/{field}/{n}") for n, call in enumerate(given)]
+        raw: JsonValue = getattr(self, field)
+        if isinstance(raw, str):
+            raw = _read_text(raw, f"/expected/{field}")
+        if isinstance(raw, list):
+            calls = [_read_call(call, f"/expected/{field}/{n}") for n, call in enumerate(raw)]
         else:
-            calls = [_read_call(given, f"/expected/{field}")]
+            calls = [_read_call(raw, f"/expected/{field}")]
         return Expectation.model_validate({"calls": calls})
 
 
@@ -55,17 +55,17 @@ def _read_text(text: str, path: str) -> JsonValue:
     return [{"name": call.name, "arguments": call.arguments} for call in calls]
 
 
-def _read_call(given: JsonValue, path: str) -> dict[str, JsonValue]:
+def _read_call(raw: JsonValue, path: str) -> dict[str, JsonValue]:
     """Build a call pattern from a call in any of the shapes."""
-    if isinstance(given, dict) and isinstance(given.get("function"), dict):
-        return _read_call(given["function"], f"{path}/function")
-    if not isinstance(given, dict):
+    if isinstance(raw, dict) and isinstance(raw.get("function"), dict):
+        return _read_call(raw["function"], f"{path}/function")
+    if not isinstance(raw, dict):
         raise InputError.at(path, "an expected call is an object with a name and arguments")
-    name = next((given[key] for key in ("name", "function_name", "function") if key in given), None)
+    name = next((raw[key] for key in ("name", "function_name", "function") if key in raw), None)
     if not isinstance(name, str) or not name:
         raise InputError.at(path, "an expected call needs a name, function_name or function")
-    key = next((key for key in ("arguments", "parameters", "input") if key in given), "")
-    call = build_tool_call(None, name, given.get(key))
+    key = next((key for key in ("arguments", "parameters", "input") if key in raw), "")
+    call = build_tool_call(None, name, raw.get(key))
     if call.arguments is None:
         raise InputError.at(f"{path}/{key}", f"the arguments are no JSON object: {call.problem}")
     return {"tool": name, "args": match_exactly(call.arguments)}

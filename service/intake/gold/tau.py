@@ -33,7 +33,7 @@ class TauGoldAction(FrozenModel):
         return self
 
     @property
-    def given(self) -> Mapping[str, JsonValue]:
+    def call_arguments(self) -> Mapping[str, JsonValue]:
         """The arguments, from whichever field has them."""
         return self.kwargs if self.kwargs is not None else self.arguments or {}
 
@@ -49,7 +49,7 @@ class TauGold(GoldForm):
 
     def expect(self, tools: Iterable[ToolDef]) -> Expectation:  # noqa: ARG002
         """Expect the calls, others beside them, the final state, and the outputs in what was said."""
-        calls = [{"tool": action.name, "args": match_exactly(action.given)} for action in self.actions or ()]
+        calls = [{"tool": action.name, "args": match_exactly(action.call_arguments)} for action in self.actions or ()]
         expected: dict[str, object] = {
             "calls"
             if calls

@@ -146,10 +146,10 @@ class _Memory:
         self.aliases[call_id] = original_id
         return True
 
-    def _is_new_result(self, given: CallResult, here: Counter[str]) -> bool:
-        call_id, result = given
+    def _is_new_result(self, raw: CallResult, here: Counter[str]) -> bool:
+        call_id, result = raw
         content = result and [result.content, result.is_error]
         return self._is_new(["result", call_id, content], here)
 
-    def _rename(self, given: CallResult) -> CallResult:
-        return (self.aliases.get(given[0] or "", given[0]), given[1])
+    def _rename(self, raw: CallResult) -> CallResult:
+        return (self.aliases.get(raw[0] or "", raw[0]), raw[1])

@@ -67,8 +67,8 @@ class SpanMessage(NamedTuple):
 
 def read_input(span: Span, messages: Iterable[JsonObject]) -> list[SpanMessage]:
     """Read the messages sent to a model, instructions first. Raises InputError: a call without a name."""
-    given = get_instructions(span)
-    instructions = _join_texts(read_items(given), "\n") or (given if isinstance(given, str) else "")
+    raw = get_instructions(span)
+    instructions = _join_texts(read_items(raw), "\n") or (raw if isinstance(raw, str) else "")
     system = [SpanMessage("system", instructions)] if instructions else []
     return [*system, *_read_messages(messages, "user", span.path)]
 
@@ -78,8 +78,8 @@ def read_output(span: Span, messages: Iterable[JsonObject]) -> list[SpanMessage]
     return list(_read_messages(messages, "assistant", span.path))
 
 
-def _read_messages(given: Iterable[JsonObject], usual: Role, path: str) -> Iterator[SpanMessage]:
-    for item in given:
+def _read_messages(raw: Iterable[JsonObject], usual: Role, path: str) -> Iterator[SpanMessage]:
+    for item in raw:
         message = _unwrap(item)
         role = _read_role(item, message, usual)
         if role != _REPEATED:
@@ -194,7 +194,7 @@ def _list_calls(message: JsonObject, parts: Sequence[JsonObject], path: str) -> 
     for part in parts:
         key = _CALLS.get(str(part.get("type")))
         if key is not None:
-            key = "partial_json" if "partial_json" in part else key  # of a stream, whose input is empty
+            key = "partial_json" if "partial_json" in part else key  # from a stream: its input is empty
             yield build_call(part.get("id") or part.get("toolUseId"), part.get("name"), part, key, path)
     listed = [*read_items(message.get("tool_calls")), *read_items(message.get("invalid_tool_calls"))]
     for item in listed or read_items(look_up(message, "additional_kwargs.tool_calls")):
@@ -244,16 +244,16 @@ def _read_result(content: JsonValue, holder: JsonObject) -> ToolResult | None:
     return None if content == HIDDEN else ToolResult(read_content(content), failed)
 
 
-def read_content(given: JsonValue) -> JsonValue:
+def read_content(raw: JsonValue) -> JsonValue:
     """Read what a tool returned.
 
     An empty list is a result here, not a message without parts; Bedrock's blocks are parts.
     """
-    if not isinstance(given, list) or not given:
-        return given if given == [] else read_result_content(given)
-    blocks = [part for part in given if isinstance(part, dict) and part.keys() in ({"text"}, {"json"})]
-    if len(blocks) < len(given):
-        return read_result_content(given)
+    if not isinstance(raw, list) or not raw:
+        return raw if raw == [] else read_result_content(raw)
+    blocks = [part for part in raw if isinstance(part, dict) and part.keys() in ({"text"}, {"json"})]
+    if len(blocks) < len(raw):
+        return read_result_content(raw)
     if len(blocks) == 1 and "json" in blocks[0]:
         return blocks[0]["json"]
     return read_result_content([{"type": "text", **block} for block in blocks])
@@ -267,9 +267,9 @@ def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
     definitions: list[JsonObject] = []
     stated = False
     for span in spans:
-        for given, read in _list_catalogues(span):
-            listed = read_items(given)
-            if not listed and given not in ([], "[]"):
+        for raw, read in _list_catalogues(span):
+            listed = read_items(raw)
+            if not listed and raw not in ([], "[]"):
                 return None
             stated = True
             definitions += [read(item) for item in listed]
@@ -282,7 +282,7 @@ def read_tools_on_offer(spans: Sequence[Span]) -> tuple[ToolDef, ...] | None:
 
 def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[JsonObject], JsonObject]]]:
     """Iterate over a span's lists of tools on offer, each with the function that normalises one entry."""
-    for given, read in (
+    for raw, read in (
         (get_definitions(span), _keep),
         (span.get("llm.tools"), _read_definition),
         (span.get("llm.request.functions"), _parse_parameters),
@@ -290,32 +290,32 @@ def _list_catalogues(span: Span) -> Iterator[tuple[JsonValue, Callable[[JsonObje
         (look_up(_parse_object(span.get("request_data")), "tools"), _keep),
         (look_up(_parse_object(get_leaf(span, "response")), "tools"), _keep),
     ):
-        if given is not None:
-            yield given, read
+        if raw is not None:
+            yield raw, read
 
 
-def _parse_object(given: JsonValue) -> JsonObject:
-    value = parse_json(given) if isinstance(given, str) else given
+def _parse_object(raw: JsonValue) -> JsonObject:
+    value = parse_json(raw) if isinstance(raw, str) else raw
     return value if isinstance(value, dict) else {}
 
 
-def _keep(given: JsonObject) -> JsonObject:
-    return given
+def _keep(raw: JsonObject) -> JsonObject:
+    return raw
 
 
-def _parse_parameters(given: JsonObject) -> JsonObject:
+def _parse_parameters(raw: JsonObject) -> JsonObject:
     """Parse the parameters' schema, which OpenLLMetry writes as JSON text."""
-    return {**given, "parameters": dict(_parse_object(given.get("parameters")))}
+    return {**raw, "parameters": dict(_parse_object(raw.get("parameters")))}
 
 
-def _rename_parameters(given: JsonObject) -> JsonObject:
+def _rename_parameters(raw: JsonObject) -> JsonObject:
     """Rename the schema of Pydantic AI's tool."""
-    return {**given, "parameters": given.get("parameters_json_schema")}
+    return {**raw, "parameters": raw.get("parameters_json_schema")}
 
 
-def _read_tool(given: JsonObject) -> ToolDef | None:
+def _read_tool(raw: JsonObject) -> ToolDef | None:
     try:
-        tools = read_tools([given])
+        tools = read_tools([raw])
     except InputError:
         return None
     return tools[0] if tools else None

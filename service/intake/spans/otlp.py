@@ -80,16 +80,16 @@ MAX_DEPTH = 64
 """Parts of a dotted key that become levels of a tree; the rest of a longer key stays one key."""
 
 
-def unflatten(given: JsonObject) -> JsonObject:
+def unflatten(raw: JsonObject) -> JsonObject:
     """Build the tree that dotted keys spell. Values stay as they are: the keys of an argument may contain dots too.
 
     >>> unflatten({"tool.name": "f", "input.value": {"a.b": 1}})
     {'tool': {'name': 'f'}, 'input': {'value': {'a.b': 1}}}
     """
-    if not any("." in key for key in given):
-        return given
+    if not any("." in key for key in raw):
+        return raw
     tree = Tree()
-    for key, value in given.items():
+    for key, value in raw.items():
         *parents, last = key.split(".", MAX_DEPTH)
         here: JsonValue = tree
         for part in parents:
@@ -125,8 +125,8 @@ def read_spans(spans: Sequence[JsonObject] | None, resource_spans: JsonValue) ->
     """
     places = [*_list_objects(cast("JsonValue", spans), "/spans"), *list_exported(resource_spans)]
     unordered: list[Span] = []
-    for path, given in places:
-        unordered.append(_read_span(path, given, unordered[-1].start if unordered else 0))
+    for path, raw in places:
+        unordered.append(_read_span(path, raw, unordered[-1].start if unordered else 0))
     unordered.sort(key=lambda span: (span.start, span.end))
     return [span._replace(order=order) for order, span in enumerate(_drop_copies(unordered))]
 
@@ -142,83 +142,83 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
             kept[span.trace, span.id] = span
 
 
-def read_trace_id(given: JsonObject) -> str | None:
+def read_trace_id(raw: JsonObject) -> str | None:
     """Return the id of a span's trace, without the 0x that some exporters prefix; None if it has none."""
-    found = _read_text(_pick_first(_with_context(given), *_TRACE_NAMES))
+    found = _read_text(_pick_first(_with_context(raw), *_TRACE_NAMES))
     return found and found.removeprefix("0x")
 
 
-def is_span(given: JsonObject) -> bool:
+def is_span(raw: JsonObject) -> bool:
     """Whether an object on its own looks like a span: it has a span's ids and a name.
 
     >>> is_span({"name": "f", "context": {"trace_id": "0x1", "span_id": "0x2"}}), is_span({"name": "f", "id": "1"})
     (True, False)
     """
-    ids = _with_context(given)
-    return "name" in given and read_trace_id(given) is not None and _pick_first(ids, *_ID_NAMES) is not None
+    ids = _with_context(raw)
+    return "name" in raw and read_trace_id(raw) is not None and _pick_first(ids, *_ID_NAMES) is not None
 
 
-def _with_context(given: JsonObject) -> JsonObject:
+def _with_context(raw: JsonObject) -> JsonObject:
     """Merge a span with its context: SDKs write the ids there."""
-    context = given.get("context")
-    return {**context, **given} if isinstance(context, dict) else given
+    context = raw.get("context")
+    return {**context, **raw} if isinstance(context, dict) else raw
 
 
-def list_exported(given: JsonValue) -> Iterator[tuple[str, JsonObject]]:
+def list_exported(raw: JsonValue) -> Iterator[tuple[str, JsonObject]]:
     """Iterate over the spans of OTLP's `resourceSpans` with their pointers.
 
     Raises InputError: a part that is not an object or list.
     """
-    for path, resource in _list_objects(given, "/resourceSpans"):
+    for path, resource in _list_objects(raw, "/resourceSpans"):
         for below, scope in _list_objects(resource.get("scopeSpans"), f"{path}/scopeSpans"):
             yield from _list_objects(scope.get("spans"), f"{below}/spans")
 
 
-def _list_objects(given: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]:
+def _list_objects(raw: JsonValue, path: str) -> Iterator[tuple[str, JsonObject]]:
     """Iterate over the objects of a list with their pointers; nothing if there is no list."""
-    if given is None:
+    if raw is None:
         return
-    if not isinstance(given, list):
+    if not isinstance(raw, list):
         raise InputError.at(path, "expected a list")
-    for index, item in enumerate(given):
+    for index, item in enumerate(raw):
         if not isinstance(item, dict):
             raise InputError.at(f"{path}/{index}", "expected an object")
         yield f"{path}/{index}", item
 
 
-def _read_span(path: str, given: JsonObject, before: int) -> Span:
-    ids = _with_context(given)
-    tree = unflatten(_read_attributes(given.get("attributes")))
-    status = given.get("status")
+def _read_span(path: str, raw: JsonObject, before: int) -> Span:
+    ids = _with_context(raw)
+    tree = unflatten(_read_attributes(raw.get("attributes")))
+    status = raw.get("status")
     outcome: JsonObject = status if isinstance(status, dict) else {"code": status}
-    code = _pick_first(outcome, "code", "status_code") or given.get("status_code")
-    started = _read_ns(_pick_first(given, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
+    code = _pick_first(outcome, "code", "status_code") or raw.get("status_code")
+    started = _read_ns(_pick_first(raw, "startTimeUnixNano", "start_time", "startTime", "start_time_unix_nano"))
     start = before if started is None else started
-    ended = _read_ns(_pick_first(given, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
+    ended = _read_ns(_pick_first(raw, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
     return Span(
         path=path,
-        name=_read_text(given.get("name")) or "",
+        name=_read_text(raw.get("name")) or "",
         id=_read_text(_pick_first(ids, *_ID_NAMES)),
         parent=_read_text(_pick_first(ids, *_PARENT_NAMES)),
-        trace=read_trace_id(given),
+        trace=read_trace_id(raw),
         start=start,
         end=max(start, ended or start),
         failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
-        message=_read_text(_pick_first(outcome, "message", "description") or given.get("status_message")),
+        message=_read_text(_pick_first(outcome, "message", "description") or raw.get("status_message")),
         attributes=tree,
-        events=tuple(_list_events(given.get("events"))),
+        events=tuple(_list_events(raw.get("events"))),
         timed=started is not None and ended is not None,
     )
 
 
-def _list_events(given: JsonValue) -> Iterator[SpanEvent]:
-    for event in given if isinstance(given, list) else ():
+def _list_events(raw: JsonValue) -> Iterator[SpanEvent]:
+    for event in raw if isinstance(raw, list) else ():
         if isinstance(event, dict):
             yield SpanEvent(_read_text(event.get("name")) or "", _read_attributes(event.get("attributes")))
 
 
-def _pick_first(given: JsonObject, *keys: str) -> JsonValue:
-    return next((given[key] for key in keys if given.get(key) is not None), None)
+def _pick_first(raw: JsonObject, *keys: str) -> JsonValue:
+    return next((raw[key] for key in keys if raw.get(key) is not None), None)
 
 
 def _read_text(value: JsonValue) -> str | None:
@@ -266,23 +266,23 @@ def _parse_moment(text: str) -> int | None:
     return (since.days * 86_400 + since.seconds) * 10**9 + since.microseconds * 1_000
 
 
-def _read_attributes(given: JsonValue) -> JsonObject:
-    if isinstance(given, list):
-        return _read_members(given)
-    return given if isinstance(given, dict) else {}
+def _read_attributes(raw: JsonValue) -> JsonObject:
+    if isinstance(raw, list):
+        return _read_members(raw)
+    return raw if isinstance(raw, dict) else {}
 
 
-def _read_members(given: JsonValue) -> dict[str, JsonValue]:
+def _read_members(raw: JsonValue) -> dict[str, JsonValue]:
     """Read OTLP's `[{key, value: {stringValue | ...}}]`."""
-    pairs = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
+    pairs = [item for item in raw if isinstance(item, dict)] if isinstance(raw, list) else []
     return {pair["key"]: _read_value(pair.get("value")) for pair in pairs if isinstance(pair.get("key"), str)}  # pyright: ignore[reportReturnType] (keys are texts)
 
 
-def _read_value(given: JsonValue) -> JsonValue:
+def _read_value(raw: JsonValue) -> JsonValue:
     """Unwrap OTLP's typed value; 64-bit integers come as text."""
-    if not isinstance(given, dict) or len(given) != 1:
+    if not isinstance(raw, dict) or len(raw) != 1:
         return None
-    ((kind, value),) = given.items()
+    ((kind, value),) = raw.items()
     inner = value.get("values") if isinstance(value, dict) else None
     if kind == "arrayValue":
         return [_read_value(item) for item in inner] if isinstance(inner, list) else []

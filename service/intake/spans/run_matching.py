@@ -54,7 +54,7 @@ def _contradicts(call: ToolCall, run: ToolCall) -> bool:
     """Whether call and run have different plain values for an argument.
 
     >>> made = ToolCall("1", "f", {"n": "5", "q": "a"})
-    >>> [_contradicts(made, ToolCall("1", "f", given)) for given in ({"n": 5, "limit": 9}, {"n": 6}, None)]
+    >>> [_contradicts(made, ToolCall("1", "f", raw)) for raw in ({"n": 5, "limit": 9}, {"n": 6}, None)]
     [False, True, False]
     """
     ours, theirs = call.arguments or {}, run.arguments or {}

@@ -127,17 +127,17 @@ def _merge(outer: Run, inner: Run) -> Run:
 def _read_run(span: Span) -> Run:
     name = read_tool_name(span) or span.name
     output, call_id = _read_output(span)
-    given = span.get("gen_ai.tool.call.id") or span.get("tool.id") or span.get("tool_call.id")
-    given = given or span.get("ai.toolCall.id") or call_id
-    call, tool_id = _read_call(span, given if isinstance(given, str) else None, name), span.get("tool.id")
+    raw = span.get("gen_ai.tool.call.id") or span.get("tool.id") or span.get("tool_call.id")
+    raw = raw or span.get("ai.toolCall.id") or call_id
+    call, tool_id = _read_call(span, raw if isinstance(raw, str) else None, name), span.get("tool.id")
     return Run(span, call if tool_id is None else replace(call, tool_id=str(tool_id)), output)
 
 
 def _read_call(span: Span, call_id: str | None, name: str) -> ToolCall:
     for key in _ARGUMENTS:
-        given = span.get(key)
-        if given is not None:
-            call = build_call(call_id, name, {"arguments": given}, "arguments", span.path)
+        raw = span.get(key)
+        if raw is not None:
+            call = build_call(call_id, name, {"arguments": raw}, "arguments", span.path)
             unwrapped = _unwrap_input(call.arguments)
             return call if unwrapped is call.arguments else replace(call, arguments=unwrapped)
     return next(_list_inputs(span, call_id, name), ToolCall(call_id, name, None, captured=False))
@@ -147,47 +147,45 @@ def _list_inputs(span: Span, call_id: str | None, name: str) -> Iterator[ToolCal
     """Iterate over the calls that the framework's record of its input gives; the first is used."""
     values = [get_leaf(span, key) for key in _INPUTS]
     values += [event.attributes.get("content") for event in span.events if event.name == "gen_ai.tool.message"]
-    for given in values:
-        if given is None or given == HIDDEN:
+    for raw in values:
+        if raw is None or raw == HIDDEN:
             continue
-        call = build_tool_call(call_id, name, given)
-        found = call.arguments if call.arguments is not None else _read_literal(given)
+        call = build_tool_call(call_id, name, raw)
+        found = call.arguments if call.arguments is not None else _read_literal(raw)
         if found is not None:
             yield replace(call, arguments=_unwrap_input(found), problem=None)
-        elif not isinstance(given, str) or given.lstrip().startswith(("{", "[")):
+        elif not isinstance(raw, str) or raw.lstrip().startswith(("{", "[")):
             yield call
 
 
-def _unwrap_input(given: JsonObject | None) -> JsonObject | None:
+def _unwrap_input(raw: JsonObject | None) -> JsonObject | None:
     """Return the arguments inside a framework's wrapping.
 
     >>> _unwrap_input({"args": [], "kwargs": {"a": 1}}), _unwrap_input({"input_str": "{'a': 1}", "inputs": {"a": 1}})
     ({'a': 1}, {'a': 1})
     """
-    if given is None:
+    if raw is None:
         return None
-    inner, text = given.get("kwargs"), given.get("input_str")
-    if isinstance(inner, dict) and given.keys() <= _BOUND and not given.get("args"):
+    inner, text = raw.get("kwargs"), raw.get("input_str")
+    if isinstance(inner, dict) and raw.keys() <= _BOUND and not raw.get("args"):
         return inner
-    if isinstance(text, str) and "inputs" in given:
-        inputs = given["inputs"]
-        return inputs if isinstance(inputs, dict) else _read_literal(text) or given
-    return given
+    if isinstance(text, str) and "inputs" in raw:
+        inputs = raw["inputs"]
+        return inputs if isinstance(inputs, dict) else _read_literal(text) or raw
+    return raw
 
 
-def _read_literal(given: JsonValue) -> dict[str, JsonValue] | None:
+def _read_literal(raw: JsonValue) -> dict[str, JsonValue] | None:
     """Return the object that a Python literal spells.
 
     >>> _read_literal("{'a': [1, None], 'b': (True,)}"), _read_literal("{'a': b}"), _read_literal("{1}")
     ({'a': [1, None], 'b': [True]}, None, None)
     >>> _read_literal("[" * 999)
     """
-    if (
-        not isinstance(given, str) or len(given) > _MAX_LITERAL_CHARS or "\\" in given
-    ):  # an unknown escape makes Python warn
+    if not isinstance(raw, str) or len(raw) > _MAX_LITERAL_CHARS or "\\" in raw:  # an unknown escape makes Python warn
         return None
     try:
-        value = parse(json.dumps(ast.literal_eval(given.strip()), allow_nan=False))
+        value = parse(json.dumps(ast.literal_eval(raw.strip()), allow_nan=False))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -200,11 +198,11 @@ def _read_output(span: Span) -> tuple[ToolResult | None, JsonValue]:
     ]
     values += [(get_leaf(span, "gen_ai.completion"), "application/json")]
     values += [(event.attributes.get("message"), "blocks") for event in span.events if event.name == "gen_ai.choice"]
-    for given, media in values:
-        if given is None or given == HIDDEN or (span.failed and given in ("{}", "")):
+    for raw, media in values:
+        if raw is None or raw == HIDDEN or (span.failed and raw in ("{}", "")):
             continue
-        content, failed, call_id = _unwrap_output(_read_content(given, media))
-        text = given if isinstance(given, str) and content != given else None
+        content, failed, call_id = _unwrap_output(_read_content(raw, media))
+        text = raw if isinstance(raw, str) and content != raw else None
         return ToolResult(content, failed or span.failed, text=text), call_id
     return None, None
 
@@ -225,16 +223,16 @@ def _unwrap_output(content: JsonValue) -> tuple[JsonValue, bool, JsonValue]:
     return content, False, None
 
 
-def _read_content(given: JsonValue, media: JsonValue) -> JsonValue:
+def _read_content(raw: JsonValue, media: JsonValue) -> JsonValue:
     """Parse text declared as JSON, even a bare `0` or `false`; an event's text may spell blocks."""
-    if not isinstance(given, str) or media is None:
-        return read_content(given)
+    if not isinstance(raw, str) or media is None:
+        return read_content(raw)
     if media == "blocks":
-        blocks = parse_json(given)
-        return read_content(given if blocks is None else blocks)
+        blocks = parse_json(raw)
+        return read_content(raw if blocks is None else blocks)
     if media != "application/json":
-        return read_content(given)
+        return read_content(raw)
     try:
-        return parse(given)
+        return parse(raw)
     except UnreadableError:
-        return given
+        return raw

@@ -60,7 +60,7 @@ def select_spans(spans: Sequence[Span], run_starts: Sequence[int]) -> SpanSelect
     }
     containers = _find_above([carrier.span for carrier in candidates], parents)
     inner = [carrier for carrier in candidates if carrier.span.id not in containers]
-    # All candidates contain one another only where parents form a circle.
+    # If parents form a circle, every candidate contains another: then all are read.
     carriers = [carrier for carrier in inner if classes[carrier.span.order] == "model"] or inner or candidates
     models = [span for span in spans if classes.get(span.order) == "model"]
     outer = _find_above(models, parents)

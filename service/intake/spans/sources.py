@@ -1,6 +1,6 @@
-"""Where instrumentations put the messages of a model's span: attributes of several names, and events.
+"""Find the messages of a model span where instrumentations put them: in various attributes and events.
 
-| convention | what the model was given | what it gave |
+| convention | model input | model output |
 |---|---|---|
 | OTel GenAI 1.37 and later | `gen_ai.input.messages` | `gen_ai.output.messages` |
 | the same as an event | `gen_ai.client.inference.operation.details` | the same event |
@@ -82,13 +82,13 @@ def get_definitions(span: Span) -> JsonValue:
     return span.get("gen_ai.tool.definitions") or _get(span, _DETAILS, "gen_ai.tool.definitions")
 
 
-def find_messages(given: JsonValue, depth: int = 0) -> list[JsonObject]:
+def find_messages(raw: JsonValue, depth: int = 0) -> list[JsonObject]:
     """Find the messages in a framework's recorded input or output: JSON text, nested lists, objects around them.
 
     >>> find_messages('{"messages": [[{"role": "user", "content": "Hi"}]]}')
     [{'role': 'user', 'content': 'Hi'}]
     """
-    value = parse_json(given) if isinstance(given, str) and not depth else given
+    value = parse_json(raw) if isinstance(raw, str) and not depth else raw
     if depth > _MAX_DEPTH or not isinstance(value, (dict, list)):
         return []
     if isinstance(value, list):
@@ -101,21 +101,21 @@ def find_messages(given: JsonValue, depth: int = 0) -> list[JsonObject]:
     return next((found for key in _ENCLOSING if (found := find_messages(tree.get(key), depth + 1))), _NONE)
 
 
-def is_message(given: JsonObject) -> bool:
+def is_message(raw: JsonObject) -> bool:
     """Whether an object is a message: it names its speaker, or has a message's parts."""
-    inner = given.get("message")
+    inner = raw.get("message")
     if isinstance(inner, dict):
         return is_message(inner) or not inner.keys().isdisjoint(_CONTENTS)
-    if isinstance(given.get("role"), str) or get_event_name(given) or isinstance(given.get("parts"), list):
+    if isinstance(raw.get("role"), str) or get_event_name(raw) or isinstance(raw.get("parts"), list):
         return True
-    if "lc" in given:
-        return isinstance(given.get("kwargs"), dict)
-    return given.get("type") in _SPEAKERS and ("content" in given or isinstance(given.get("data"), dict))
+    if "lc" in raw:
+        return isinstance(raw.get("kwargs"), dict)
+    return raw.get("type") in _SPEAKERS and ("content" in raw or isinstance(raw.get("data"), dict))
 
 
-def get_event_name(given: JsonObject) -> str:
+def get_event_name(raw: JsonObject) -> str:
     """Return the name of the event that a message was; "" if it was none."""
-    name = look_up(given, "event.name")
+    name = look_up(raw, "event.name")
     return name if isinstance(name, str) else ""
 
 

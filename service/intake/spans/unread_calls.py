@@ -60,8 +60,8 @@ def _list_values(span: Span) -> Iterator[JsonValue]:
         yield {**of_tool, **event.attributes}
 
 
-def _list_attributes(given: JsonObject, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
-    for name, value in given.items():
+def _list_attributes(raw: JsonObject, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
+    for name, value in raw.items():
         path = f"{above}{name}"
         inner = value if isinstance(value, dict) and level < _MAX_LEVELS and path not in PAYLOADS else None
         if inner and not looks_like_call(inner) and not any(map(str.isdecimal, inner)):

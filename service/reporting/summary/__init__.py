@@ -1,4 +1,4 @@
-"""Many reports to rates: each stage and criterion, call or no call, each tool, pass^k, slices, and the set's make-up."""
+"""Summarize many reports as rates: stages and criteria, call or no call, tools, pass^k, slices, and the set's composition."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ from service.core.scores import Verdict
 from service.errors import InputError
 from service.reporting.summary.calls import CallRates, summarize_calls
 from service.reporting.summary.classes import Decisions, summarize_decisions
-from service.reporting.summary.gate import Gate
-from service.reporting.summary.labelled import CorrectedRate
-from service.reporting.summary.layers import Layer, summarize_layers
-from service.reporting.summary.makeup import (
-    MOST_VALUES,
+from service.reporting.summary.composition import (
+    MAX_TAG_VALUES,
     Composition,
     SetWarning,
     Targets,
@@ -28,17 +25,20 @@ from service.reporting.summary.makeup import (
     warn_unread_calls,
     warn_unsliced,
 )
+from service.reporting.summary.gate import Gate
+from service.reporting.summary.labelled import CorrectedRate
+from service.reporting.summary.layers import Layer, summarize_layers
 from service.reporting.summary.repeats import Repeats, summarize_repeats
 from service.reporting.summary.samples import CRITERION, STAGE, Sample, read_sample
 from service.reporting.summary.tools import Families, Tools, summarize_tools
 from service.reporting.summary.usage import ToolUsage, summarize_usage
 from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds
 
-BY = ("step", "tool", "difficulty", "model")
-"""Tags by which a summary is sliced unasked, where cases have them."""
+DEFAULT_TAGS = ("step", "tool", "difficulty", "model")
+"""Tags by which a summary is sliced by default, where cases have them."""
 
-LONGEST = 1e9
-"""No weight of a criterion in a report is larger."""
+MAX_WEIGHT = 1e9
+"""The largest weight that a criterion in a report may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +47,20 @@ class Rates:
 
     name: str
     passed: Estimate
-    """The share that passed of those that were decided, and between which ends it lies with those that are open."""
+    """The share that passed among the decided cases, and its bounds with the open ones included."""
     score: Estimate
-    """The mean over the cases that were measured, and between which ends it lies."""
+    """The mean over the measured cases, and its bounds with the open ones included."""
     cases: int
-    """How many cases it applies to; those left out (nothing was measured, and nothing asked for) are in no rate."""
+    """How many cases it applies to; a case where nothing was measured and nothing is open is in no rate."""
     coverage: float | None
     """The share of them that were measured; None where it applies to none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is told of the whole set and of each slice.
+    """The figures of the whole set, or of a slice.
 
-    `passed` has the verdicts pass and warn above those and fail; a case whose verdict is abstain is open.
+    `passed` is the share of the verdicts pass and warn among those and fail; a case whose verdict is abstain is open.
     """
 
     cases: int
@@ -88,7 +88,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Many reports in one."""
+    """A summary of many reports."""
 
     rubrics: tuple[RubricRef, ...]
     rates: Group
@@ -101,53 +101,53 @@ class Summary:
     corrected: tuple[CorrectedRate, ...] = ()
     """Where labels were given: the pass rates of their criteria, corrected by them."""
     usage: tuple[ToolUsage, ...] = ()
-    """What calls took, by tool; none where no trace says."""
+    """What calls took, by tool; empty where no trace says."""
     calls: CallRates | None = None
-    """How many calls their runtime refuses, and what came of the others."""
+    """How many calls their runtime refuses, and how the others did."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
-    """How a summary is made, beyond its reports."""
+    """How to summarize, besides the reports themselves."""
 
     families: Families = field(default_factory=dict[str, Sequence[str]])
     targets: Targets = field(default_factory=Targets)
     by: Sequence[str] | None = None
     """Tags to slice by; None: `step`, `tool`, `difficulty` and `model` where cases have them."""
     pass_k: Sequence[int] = ()
-    """The k of pass^k; none: all up to the fewest trials of a task."""
+    """The k of pass^k; empty: all up to the fewest trials of a task."""
 
 
 def read_samples(reports: Iterable[Report]) -> tuple[Sample, ...]:
-    """The samples of at least one report; InputError for none, and for numbers that no report holds."""
-    found = tuple(read_sample(check_report(report, f"/reports/{n}")) for n, report in enumerate(reports))
-    if not found:
+    """Read the samples of one or more reports; InputError for none, and for numbers that no report can hold."""
+    samples = tuple(read_sample(check_report(report, f"/reports/{n}")) for n, report in enumerate(reports))
+    if not samples:
         raise InputError.at("/reports", "no report; a summary of nothing says nothing")
-    return found
+    return samples
 
 
-def summarize(samples: Sequence[Sample], wishes: SummaryOptions | None = None, *, interval: IntervalMethod) -> Summary:
-    """The summary of at least one sample, without a gate. Pure; the order of samples does not matter.
+def summarize(samples: Sequence[Sample], options: SummaryOptions | None = None, *, interval: IntervalMethod) -> Summary:
+    """Summarize one or more samples, without a gate. Pure; the order of samples does not matter.
 
-    InputError for a k of pass^k that a task has fewer trials than.
+    InputError for a k of pass^k above a task's number of trials.
     """
-    wishes = wishes or SummaryOptions()
+    options = options or SummaryOptions()
     refs = {sample.report.rubric for sample in samples}
-    made = build_composition(samples, wishes.targets)
-    mixed = warn_mixed_rubrics(f"{ref.id}@{ref.version} {ref.hash[:8]}" for ref in refs)
+    composition = build_composition(samples, options.targets)
+    rubric_warnings = warn_mixed_rubrics(f"{ref.id}@{ref.version} {ref.hash[:8]}" for ref in refs)
     return Summary(
         rubrics=tuple(sorted(refs, key=lambda ref: (ref.id, ref.version, ref.hash))),
         rates=build_group(samples, interval),
-        tools=summarize_tools(samples, wishes.families, interval),
-        repeats=summarize_repeats(samples, wishes.pass_k, interval),
-        slices=tuple(one for tag in _choose_tags(samples, wishes.by) for one in _build_slices(samples, tag, interval)),
-        make_up=made,
+        tools=summarize_tools(samples, options.families, interval),
+        repeats=summarize_repeats(samples, options.pass_k, interval),
+        slices=tuple(one for tag in _choose_tags(samples, options.by) for one in _build_slices(samples, tag, interval)),
+        make_up=composition,
         warnings=(
-            *mixed,
+            *rubric_warnings,
             *warn_mixed_scopes(samples),
             *warn_unread_calls(samples),
-            *warn_unsliced(samples, _choose_tags(samples, wishes.by)),
-            *find_warnings(made, wishes.targets),
+            *warn_unsliced(samples, _choose_tags(samples, options.by)),
+            *find_warnings(composition, options.targets),
         ),
         gate=None,
         usage=summarize_usage(samples),
@@ -156,14 +156,14 @@ def summarize(samples: Sequence[Sample], wishes: SummaryOptions | None = None, *
 
 
 def build_group(samples: Sequence[Sample], interval: IntervalMethod) -> Group:
-    """The rates of some samples."""
+    """Build the figures of some samples."""
     verdicts: Counter[Verdict] = Counter(sample.report.verdict for sample in samples)
     broke = Counter(stage for sample in samples if (stage := sample.report.first_failing_stage))
     covered = [sample.values["coverage"] for sample in samples if "coverage" in sample.values]
     return Group(
         cases=len(samples),
         verdicts=dict(sorted(verdicts.items())),
-        passed=estimate_with_bounds([_read_passing(s, "score") for s in samples if s.verdict_counts], interval),
+        passed=estimate_with_bounds([_read_passing(s, "score") for s in samples if s.is_applicable], interval),
         score=_compute_mean(samples, "score", interval),
         coverage=fsum(covered) / len(covered) if covered else None,
         broke_at={stage: broke[stage] for stage in STAGES if broke[stage]},
@@ -175,7 +175,7 @@ def build_group(samples: Sequence[Sample], interval: IntervalMethod) -> Group:
 
 
 def check_report(report: Report, place: str) -> Report:
-    """The report, if its numbers are such as reports hold; InputError otherwise."""
+    """Return the report if its numbers are in range; InputError otherwise."""
     shares = [("/score", report.score), ("/coverage", report.coverage)]
     for n, stage in enumerate(report.stages):
         shares += [(f"/stages/{n}/score", stage.score), (f"/stages/{n}/coverage", stage.coverage)]
@@ -184,13 +184,13 @@ def check_report(report: Report, place: str) -> Report:
         if value is not None and not 0 <= value <= 1:
             raise InputError.at(place + path, f"a number from 0 to 1 is expected, not {value:g}")
     for n, one in enumerate(report.criteria):
-        if not 0 <= one.weight <= LONGEST:
-            raise InputError.at(f"{place}/criteria/{n}/weight", f"a weight is a number from 0 to {LONGEST:g}")
+        if not 0 <= one.weight <= MAX_WEIGHT:
+            raise InputError.at(f"{place}/criteria/{n}/weight", f"a weight is a number from 0 to {MAX_WEIGHT:g}")
     return report
 
 
 def _list_criteria(samples: Sequence[Sample]) -> list[str]:
-    """The criteria of all reports, by stage and name."""
+    """List the criteria of all reports, by stage and name."""
     found = {(STAGES.index(one.stage), one.id) for sample in samples for one in sample.report.criteria}
     return list(dict.fromkeys(name for _, name in sorted(found)))
 
@@ -218,22 +218,22 @@ def _read_passing(sample: Sample, metric: str) -> CaseBounds:
 
 
 def _compute_mean(samples: Iterable[Sample], metric: str, interval: IntervalMethod) -> Estimate:
-    ends = [(s.group, *s.spans[metric], s.values.get(metric)) for s in samples if metric in s.spans]
-    return estimate_with_bounds([CaseBounds(group, low, high, value) for group, low, high, value in ends], interval)
+    bounds = [(s.group, *s.bounds[metric], s.values.get(metric)) for s in samples if metric in s.bounds]
+    return estimate_with_bounds([CaseBounds(group, low, high, value) for group, low, high, value in bounds], interval)
 
 
 def _choose_tags(samples: Sequence[Sample], by: Sequence[str] | None) -> Sequence[str]:
     if by is not None:
         return tuple(dict.fromkeys(by))
-    return tuple(tag for tag in BY if any(tag in sample.report.tags for sample in samples))
+    return tuple(tag for tag in DEFAULT_TAGS if any(tag in sample.report.tags for sample in samples))
 
 
 def _build_slices(samples: Sequence[Sample], tag: str, interval: IntervalMethod) -> Iterable[Slice]:
-    found: dict[str, list[Sample]] = defaultdict(list)
+    by_value: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         if tag in sample.report.tags:
-            found[sample.report.tags[tag]].append(sample)
-    if len(found) > MOST_VALUES:
+            by_value[sample.report.tags[tag]].append(sample)
+    if len(by_value) > MAX_TAG_VALUES:
         return
-    for value, ones in sorted(found.items()):
-        yield Slice(tag, value, build_group(ones, interval))
+    for value, members in sorted(by_value.items()):
+        yield Slice(tag, value, build_group(members, interval))

@@ -1,7 +1,7 @@
-"""Calls that their runtime refuses, and those that it makes: what the second came to does not blame the model for the first.
+"""Calls that their runtime refuses, and calls that it executes, so that a refusal does not blur how the executed calls did.
 
-A call whose arguments break the schema of its tool never reaches the tool. Its rate stands by itself; beside it stands how many
-of the calls that were made are right, and how many of all that were attempted.
+A call whose arguments break its tool's schema never reaches the tool. The refusal rate stands by itself, followed by the
+share of executed calls that pass, and the share of all attempted calls that pass.
 """
 
 from __future__ import annotations
@@ -20,44 +20,44 @@ SCHEMA_CRITERIA = dict(LAYERS)["schema"]
 
 @dataclass(frozen=True, slots=True)
 class CallRates:
-    """All calls of a set."""
+    """The rates over all calls of a set."""
 
     calls: int
     refused: Estimate
-    """The share of calls that break the schema of their tool, of those that were held against one."""
+    """The share of calls that break their tool's schema, among those that were checked against one."""
     executed: Estimate
-    """The share of calls that pass, of those that do not break their schema."""
+    """The share of calls that pass, among those that do not break their schema."""
     attempted: Estimate
     """The share of all calls that pass."""
 
 
 def summarize_calls(samples: Sequence[Sample], interval: IntervalMethod) -> CallRates:
-    """The rates over every call of the samples; those of one case are resampled together."""
+    """Compute the rates over every call of the samples; calls of one case are resampled together."""
     return CallRates(
         sum(len(sample.report.steps) for sample in samples),
         *(
-            estimate_with_bounds(list_call_ends(samples, read), interval)
+            estimate_with_bounds(list_call_bounds(samples, read), interval)
             for read in (read_refused, read_executed, read_pass)
         ),
     )
 
 
 CallReader = Callable[[StepVerdict], tuple[float, float] | None]
-"""What a call adds to a rate, at worst and at best; None: nothing."""
+"""Reads what a call adds to a rate, at worst and at best; None: nothing."""
 
 
-def list_call_ends(samples: Iterable[Sample], read: CallReader) -> Iterator[CaseBounds]:
-    """What each call adds to a rate."""
+def list_call_bounds(samples: Iterable[Sample], read: CallReader) -> Iterator[CaseBounds]:
+    """Yield what each call adds to a rate."""
     for n, sample in enumerate(samples):
         group = sample.group or (f"case {n}" if len(sample.report.steps) > 1 else None)
         for step in sample.report.steps:
-            found = read(step)
-            if found is not None:
-                yield CaseBounds(group, *found, found[0] if found[0] == found[1] else None)
+            bounds = read(step)
+            if bounds is not None:
+                yield CaseBounds(group, *bounds, bounds[0] if bounds[0] == bounds[1] else None)
 
 
 def read_refused(step: StepVerdict) -> tuple[float, float] | None:
-    """Whether a call breaks the schema of its tool."""
+    """Read whether a call breaks the schema of its tool."""
     outcomes = [step.outcomes[name] for name in SCHEMA_CRITERIA if name in step.outcomes]
     scored = [one for one in outcomes if isinstance(one, Scored)]
     if scored:
@@ -67,12 +67,12 @@ def read_refused(step: StepVerdict) -> tuple[float, float] | None:
 
 
 def read_executed(step: StepVerdict) -> tuple[float, float] | None:
-    """Whether a call passes that does not break its schema; one of which that is not known is made, for all one knows."""
+    """Read whether a call passes, unless it breaks its schema; a call about which that is unknown counts as executed."""
     return None if read_refused(step) == (1.0, 1.0) else read_pass(step)
 
 
 def read_pass(step: StepVerdict) -> tuple[float, float] | None:
-    """Whether a call passes."""
+    """Read whether a call passes."""
     if step.verdict == "not_applicable":
         return None
     passed = float(step.verdict in PASSING)

@@ -12,7 +12,7 @@ from service.stats.rates import Estimate, IntervalMethod, RatePart, estimate
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """One class. `support` counts the decisions in which it was due, `chosen` those in which it was made."""
+    """One class. `support` counts the decisions in which it was expected, `chosen` those in which it was made."""
 
     support: int
     chosen: int
@@ -23,7 +23,7 @@ class ClassScore:
     """right / support"""
     f1: Estimate
     accuracy: Estimate
-    """The share of this class's own decisions that were right. With two classes this is its recall."""
+    """The share of this class's own decisions that were right. With two classes this equals its recall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Decisions:
 
 
 class ClassTally:
-    """The decisions of each case about one class: right, chosen, due."""
+    """The decisions of each case about one class: right, chosen, expected."""
 
     def __init__(self, samples: Iterable[Sample], label: CallClass) -> None:
         self.rows = [(sample.group, *_count_decisions(sample, label)) for sample in samples]
 
-    def parts(self, measure: str) -> list[RatePart]:
-        """What each case adds to `precision`, `recall`, `accuracy` or `f1`."""
+    def list_parts(self, measure: str) -> list[RatePart]:
+        """Return what each case adds to `precision`, `recall`, `accuracy` or `f1`."""
         if measure == "precision":
             return [RatePart(group, right, chosen) for group, right, chosen, _ in self.rows]
         if measure == "f1":
@@ -51,7 +51,7 @@ class ClassTally:
 
 
 def summarize_decisions(samples: Sequence[Sample], interval: IntervalMethod) -> Decisions:
-    """The scores of both classes over all decisions, turns included, of the cases whose calls could all be read."""
+    """Score both classes over all decisions, turns included, of the cases whose calls could all be read."""
     samples = [sample for sample in samples if sample.calls_are_known]
     return Decisions(
         call=_score_class(samples, "call", interval),
@@ -61,7 +61,7 @@ def summarize_decisions(samples: Sequence[Sample], interval: IntervalMethod) -> 
 
 
 def list_decision_parts(samples: Iterable[Sample]) -> list[RatePart]:
-    """What each case adds to the share of right decisions."""
+    """List what each case adds to the share of right decisions."""
     return [
         RatePart(sample.group, sum(one.right for one in sample.report.decisions), len(sample.report.decisions))
         for sample in samples
@@ -74,18 +74,18 @@ def _score_class(samples: Sequence[Sample], label: CallClass, interval: Interval
         support=sum(due for *_, due in tally.rows),
         chosen=sum(chosen for _, _, chosen, _ in tally.rows),
         right=sum(right for _, right, _, _ in tally.rows),
-        precision=estimate(tally.parts("precision"), interval),
-        recall=estimate(tally.parts("recall"), interval),
-        f1=estimate(tally.parts("f1"), interval),
-        accuracy=estimate(tally.parts("accuracy"), interval),
+        precision=estimate(tally.list_parts("precision"), interval),
+        recall=estimate(tally.list_parts("recall"), interval),
+        f1=estimate(tally.list_parts("f1"), interval),
+        accuracy=estimate(tally.list_parts("accuracy"), interval),
     )
 
 
 def _count_decisions(sample: Sample, label: CallClass) -> tuple[int, int, int]:
-    made = label == "call"
-    found = sample.report.decisions
+    is_call = label == "call"
+    all_decisions = sample.report.decisions
     return (
-        sum(one.expected == label and one.right for one in found),
-        sum(one.made == made for one in found),
-        sum(one.expected == label for one in found),
+        sum(one.expected == label and one.right for one in all_decisions),
+        sum(one.made == is_call for one in all_decisions),
+        sum(one.expected == label for one in all_decisions),
     )

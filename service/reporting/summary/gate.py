@@ -1,4 +1,4 @@
-"""What came of assertions on a summary."""
+"""The results of assertions on a summary."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Literal
 from service.core.rubric import Stage
 
 Status = Literal["passed", "failed", "undecided", "warned", "error", "skipped"]
-"""passed: it holds whatever comes of what is open. failed: it holds in no case. undecided: that depends on what is open.
-warned: does not hold for certain, and is only to be told. error: no case measured it, which is never a pass. skipped: by
-request."""
+"""passed: it holds however the open cases turn out. failed: it does not hold however they turn out. undecided: that depends
+on the open cases. warned: it does not certainly hold, and is only reported. error: no case measured it, which is never a
+pass. skipped: by request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +21,22 @@ class AssertionResult:
     status: Status
     actual: float | None
     cases: int
-    """Cases that count, those that are open included."""
+    """Cases that count, the open ones included."""
     unmeasured: int
     """Cases of which nothing was measured."""
     broke_at: Stage | None
-    """The step of the contract that broke most often among the cases that do not hold."""
+    """The step of the contract that broke most often among the cases that speak against it."""
     failing: tuple[str, ...]
-    """Ids of cases that do not hold: the first twenty."""
+    """Ids of the cases that speak against it: the first twenty."""
     message: str
     low: float | None = None
-    """The number with all that is open at worst; what must hold for the assertion to pass."""
+    """The number with everything open at worst; this must hold for the assertion to pass."""
     high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """All assertions. It passes when every one does; it fails when one failed or no case measured it; else it is undecided."""
+    """All assertions. It passes when all do, fails when one failed or no case measured it, and is otherwise undecided."""
 
     passed: bool
     broke_at: Stage | None

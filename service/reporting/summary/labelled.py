@@ -1,4 +1,4 @@
-"""Reports beside labels: what humans said of some of what a criterion looked at, and what the reports say of all of it."""
+"""Pair reports with labels: what humans said about some of a criterion's items, and what the reports say about all of them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from service.core.outcome import Scored, is_open
 from service.errors import InputError
 from service.reporting.summary.samples import Sample, list_outcomes
 
-NEXT = 20
-"""How many items are named that could be labelled next."""
+MAX_LABEL_NEXT = 20
+"""How many items to label next are named."""
 
-_WORDS = {"pass": True, "fail": False}
+_VERDICTS = {"pass": True, "fail": False}
 
 
 def _read_verdict(given: object) -> object:
-    return _WORDS.get(given, given) if isinstance(given, str) else given
+    return _VERDICTS.get(given, given) if isinstance(given, str) else given
 
 
 class ReportLabel(FrozenModel):
-    """What a human said of one report under one criterion. Of several labels for the same, most decide, else the first."""
+    """A human's label of one report under one criterion. Of several for the same item the majority counts, on a tie the first."""
 
     trace_id: str = Field(min_length=1)
     criterion: str = Field(min_length=1)
@@ -37,7 +37,7 @@ class ReportLabel(FrozenModel):
 
 
 class LabelPlace(NamedTuple):
-    """What was judged: a report by its trace, or one call of it."""
+    """The item that was judged: a report by its trace, or one call of it."""
 
     trace_id: str | None
     step: int | None
@@ -62,7 +62,7 @@ class RateEstimate:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedRate:
-    """The share of what a criterion looked at that people would pass, three ways."""
+    """The share of a criterion's items that people would pass, estimated three ways."""
 
     criterion: str
     unit: Literal["report", "step"]
@@ -72,33 +72,33 @@ class CorrectedRate:
     unmatched: int
     """Labels of items that no report has, or that were not measured."""
     naive: float | None
-    """The share that passed, taken at its word; null where nothing was measured."""
+    """The share that the reports pass, taken at face value; null where nothing was measured."""
     humans: RateEstimate | None
-    """From the labels alone; null for fewer than two, or where all are of one group."""
+    """From the labels alone; null for fewer than two labels, or where all are of one group."""
     corrected: RateEstimate | None
-    """From both (PPI++); null for fewer than two labels, or none without one, or where one group is all there is of either."""
+    """From both (PPI++); null for fewer than two labels, for no unlabelled item, or where either is all of one group."""
     trust: float | None
-    """The weight in [0, 1] that the judge got in it; 0: labels alone."""
+    """The judge's weight in [0, 1] in it; 0: labels alone."""
     more_labels: int | None
-    """How many more labels would halve its interval; null where no number of them would."""
+    """How many more labels would halve its interval; null where no number would."""
     label_next: tuple[ToLabel, ...]
-    """What to label next, drawn at random: labels chosen any other way would bend the rate."""
+    """Items to label next, drawn at random: labels chosen in any other way would bias the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelPairing:
-    """Labels of one criterion beside what reports say, for the arithmetic: one number for each item."""
+    """Labels of one criterion beside the reports' values, ready for the arithmetic: one number per item."""
 
     criterion: str
     unit: Literal["report", "step"]
     labels: tuple[bool, ...]
-    said: tuple[float, ...]
+    judged: tuple[float, ...]
     """The values of the labelled items, in the same order."""
     groups: tuple[str | None, ...]
-    """Theirs: items of one group are not independent. None: one of its own."""
-    elsewhere: tuple[float, ...] = field(repr=False)
-    """The values of the others."""
-    groups_elsewhere: tuple[str | None, ...] = field(repr=False)
+    """The groups of the labelled items, which are not independent within one. None: a group of its own."""
+    unlabelled: tuple[float, ...] = field(repr=False)
+    """The values of the unlabelled items."""
+    unlabelled_groups: tuple[str | None, ...] = field(repr=False)
     unmatched: int
     naive: float | None
     label_next: tuple[ToLabel, ...]
@@ -112,9 +112,9 @@ class _ReportedItem(NamedTuple):
 
 
 def pair_labels(samples: Sequence[Sample], labels: Iterable[ReportLabel]) -> tuple[LabelPairing, ...]:
-    """Labels beside reports, by criterion and unit. Neither the order of reports nor that of other criteria matters.
+    """Pair labels with reports, by criterion and unit. Neither the order of reports nor that of other criteria matters.
 
-    Labelled items are to be drawn at random from those that were measured. InputError where two reports have the trace that a
+    Labelled items must be drawn at random from those that were measured. InputError where two reports have the trace that a
     label names.
     """
     groups: dict[tuple[str, bool], dict[LabelPlace, list[bool]]] = defaultdict(lambda: defaultdict(list))
@@ -126,39 +126,41 @@ def pair_labels(samples: Sequence[Sample], labels: Iterable[ReportLabel]) -> tup
 
 def _check_names(samples: Iterable[Sample], named: set[str | None]) -> None:
     counts = Counter(sample.report.trace_id for sample in samples)
-    twice = sorted(name for name in named if name is not None and counts[name] > 1)
-    if twice:
-        told = f"{counts[twice[0]]} reports are of the trace {twice[0]!r}, so that nobody knows which one was labelled"
-        raise InputError.at("/labels", told)
+    ambiguous = sorted(name for name in named if name is not None and counts[name] > 1)
+    if ambiguous:
+        message = (
+            f"{counts[ambiguous[0]]} reports are of the trace {ambiguous[0]!r}, so it is unclear which one was labelled"
+        )
+        raise InputError.at("/labels", message)
 
 
 def _pair(
     samples: Sequence[Sample],
     criterion: str,
     by_step: bool,  # noqa: FBT001
-    given: Mapping[LabelPlace, list[bool]],
+    labels_by_place: Mapping[LabelPlace, list[bool]],
 ) -> LabelPairing:
-    look = _iter_calls if by_step else _iter_reports
-    seen = [found for at, sample in enumerate(samples) for found in look(sample, criterion, at)]
-    known = sorted([one for one in seen if one.place in given], key=lambda one: str(one.place))
-    rest = sorted([one for one in seen if one.place not in given], key=lambda one: one.value)
-    free = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
+    iter_items = _iter_calls if by_step else _iter_reports
+    items = [item for at, sample in enumerate(samples) for item in iter_items(sample, criterion, at)]
+    labelled = sorted([one for one in items if one.place in labels_by_place], key=lambda one: str(one.place))
+    unlabelled = sorted([one for one in items if one.place not in labels_by_place], key=lambda one: one.value)
+    candidates = [ToLabel(one.place.trace_id, one.place.step) for one in unlabelled if one.place.trace_id is not None]
     return LabelPairing(
         criterion=criterion,
         unit="step" if by_step else "report",
-        labels=tuple([_decide_majority(given[one.place]) for one in known]),
-        said=tuple([one.value for one in known]),
-        groups=tuple([one.group for one in known]),
-        elsewhere=tuple([one.value for one in rest]),
-        groups_elsewhere=tuple([one.group for one in rest]),
-        unmatched=len(given) - len(known),
-        naive=sum(one.passed for one in seen) / len(seen) if seen else None,
-        label_next=tuple(sorted(free, key=_hash_item)[:NEXT]),
+        labels=tuple([_decide_majority(labels_by_place[one.place]) for one in labelled]),
+        judged=tuple([one.value for one in labelled]),
+        groups=tuple([one.group for one in labelled]),
+        unlabelled=tuple([one.value for one in unlabelled]),
+        unlabelled_groups=tuple([one.group for one in unlabelled]),
+        unmatched=len(labels_by_place) - len(labelled),
+        naive=sum(one.passed for one in items) / len(items) if items else None,
+        label_next=tuple(sorted(candidates, key=_hash_item)[:MAX_LABEL_NEXT]),
     )
 
 
 def _iter_calls(sample: Sample, criterion: str, at: int) -> Iterator[_ReportedItem]:
-    """The calls of a report that were measured: a group, if it is not a part of one."""
+    """Yield the measured calls of a report; together they form a group, unless the report belongs to one."""
     report, group = sample.report, f"report {at}" if sample.group is None else f"group {sample.group}"
     for step in report.steps:
         outcome = step.outcomes.get(criterion)
@@ -167,11 +169,11 @@ def _iter_calls(sample: Sample, criterion: str, at: int) -> Iterator[_ReportedIt
 
 
 def _iter_reports(sample: Sample, criterion: str, _: int) -> Iterator[_ReportedItem]:
-    """The report, if it was measured and decided. Of several outcomes the lowest value stands for it, and all must pass."""
+    """Yield the report if it was measured and decided. Its value is the lowest of its outcomes, and all of them must pass."""
     report = sample.report
-    found = [each for one in report.criteria if one.id == criterion for each in list_outcomes(one, report)]
-    scored = [outcome for outcome in found if isinstance(outcome, Scored)]
-    decided = not any(map(is_open, found)) or any(not outcome.passed for outcome in scored)
+    outcomes = [each for one in report.criteria if one.id == criterion for each in list_outcomes(one, report)]
+    scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
+    decided = not any(map(is_open, outcomes)) or any(not outcome.passed for outcome in scored)
     if scored and decided:
         value, passed = min(one.value for one in scored), all(one.passed for one in scored)
         yield _ReportedItem(LabelPlace(report.trace_id, None), value, passed, sample.group)

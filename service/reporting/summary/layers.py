@@ -1,4 +1,4 @@
-"""The three layers: is a call well formed, is it the right one, and did it have the right effect?"""
+"""The three layers: whether a call is well formed, whether it is the right one, and whether it had the right effect."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ LAYERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 class Layer:
     """One of the three layers: well formed (schema), the right call (ast), the right effect (execution).
 
-    `passed` is over the cases in which the layer was looked at; `unmeasured` counts those in which something before it
-    blocked it, or the content was not there. A layer of which something is open counts against it and for it. Only
-    schema-valid calls are right calls.
+    `passed` is over the cases in which the layer was checked; `unmeasured` counts those in which an earlier failure blocked
+    it, or the content was missing. A layer with anything open counts against it and for it. Only schema-valid calls can be
+    right calls.
     """
 
     name: str
@@ -33,20 +33,20 @@ class Layer:
 
 
 def summarize_layers(samples: Sequence[Sample], interval: IntervalMethod) -> tuple[Layer, ...]:
-    """All three, in their order."""
+    """Summarize all three, in order."""
     return tuple(_build_layer(samples, name, interval) for name, _ in LAYERS)
 
 
 def _build_layer(samples: Sequence[Sample], name: str, interval: IntervalMethod) -> Layer:
-    looked: list[tuple[str | None, LayerState]] = [
+    states: list[tuple[str | None, LayerState]] = [
         (sample.group, _check_layer(sample, name)) for sample in samples if _has_layer(sample, name)
     ]
-    ends = [CaseBounds(group, *_ENDS[held]) for group, held in looked if held != "unmeasured"]
-    return Layer(name, estimate_with_bounds(ends, interval), len(looked) - len(ends))
+    bounds = [CaseBounds(group, *_STATE_BOUNDS[state]) for group, state in states if state != "unmeasured"]
+    return Layer(name, estimate_with_bounds(bounds, interval), len(states) - len(bounds))
 
 
 LayerState = Literal["held", "broken", "open", "unmeasured"]
-_ENDS: dict[LayerState, tuple[float, float, float | None]] = {
+_STATE_BOUNDS: dict[LayerState, tuple[float, float, float | None]] = {
     "held": (1.0, 1.0, 1.0),
     "broken": (0.0, 0.0, 0.0),
     "open": (0.0, 1.0, None),
@@ -58,11 +58,11 @@ def _has_layer(sample: Sample, name: str) -> bool:
 
 
 def _check_layer(sample: Sample, name: str) -> LayerState:
-    """Whether a layer holds of a case."""
+    """Return the state of a layer in a case."""
     if name == "ast":
         return _check_calls(sample)
-    wanted, report = dict(LAYERS)[name], sample.report
-    outcomes = [o for one in report.criteria if one.id in wanted for o in list_outcomes(one, report)]
+    names, report = dict(LAYERS)[name], sample.report
+    outcomes = [o for one in report.criteria if one.id in names for o in list_outcomes(one, report)]
     scored = [outcome for outcome in outcomes if isinstance(outcome, Scored)]
     if any(outcome.value < 1.0 for outcome in scored):
         return "broken"
@@ -72,11 +72,11 @@ def _check_layer(sample: Sample, name: str) -> LayerState:
 
 
 def _check_calls(sample: Sample) -> LayerState:
-    """A call that was blocked (of the wrong tool, or where none was due) is not the right one, nor one that is not valid."""
-    spans = [sample.decided[CRITERION + one] for one in dict(LAYERS)["ast"] if CRITERION + one in sample.decided]
-    if not spans:
+    """Check the `ast` layer: a call that was blocked (wrong tool, or none due) is not the right one, nor is an invalid one."""
+    bounds = [sample.decided[CRITERION + one] for one in dict(LAYERS)["ast"] if CRITERION + one in sample.decided]
+    if not bounds:
         return "unmeasured"
     schema = _check_layer(sample, "schema")
-    if schema == "broken" or min(high for _, high in spans) < 1.0:
+    if schema == "broken" or min(high for _, high in bounds) < 1.0:
         return "broken"
-    return "open" if schema == "open" or min(low for low, _ in spans) < 1.0 else "held"
+    return "open" if schema == "open" or min(low for low, _ in bounds) < 1.0 else "held"

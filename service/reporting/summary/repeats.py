@@ -11,15 +11,15 @@ from service.reporting.summary.samples import Sample
 from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds, pass_hat_k
 
 TASK = "task"
-"""The tag that says which task a case is a trial of."""
+"""The tag that names the task a case is a trial of."""
 
-MOST = 10
-"""The largest k that is worked out unasked."""
+MAX_DEFAULT_K = 10
+"""The largest k that is computed by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`successes` of `trials` passed, and of `open` ones nobody knows."""
+    """A task: `successes` of `trials` passed, and `open` ones are undecided."""
 
     task: str
     trials: int
@@ -29,7 +29,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class PassK:
-    """The mean over tasks of the chance that k trials all pass. The interval draws tasks."""
+    """The mean over tasks of the chance that k trials all pass. The interval resamples tasks."""
 
     k: int
     rate: Estimate
@@ -37,40 +37,40 @@ class PassK:
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """pass^k for each k, and what it rests on."""
+    """pass^k for each k, and the tasks it is based on."""
 
     pass_k: tuple[PassK, ...]
     tasks: tuple[Task, ...]
 
 
 def summarize_repeats(samples: Iterable[Sample], ks: Sequence[int], interval: IntervalMethod) -> Repeats | None:
-    """pass^k over the cases with a tag `task`; None where none has it and no k is asked for.
+    """Compute pass^k over the cases with a tag `task`; None where none has it and no k is asked for.
 
-    A case to which nothing applied is no trial. `ks` empty: every k up to the fewest trials of a task, at most 10.
-    InputError where a k is asked for and a task has fewer trials: leaving it out would be another number.
+    A case to which nothing applied is no trial. `ks` empty: every k up to the fewest trials of a task, at most 10. InputError
+    where a requested k exceeds a task's trials: leaving the task out would give another number.
     """
     tasks = list_tasks(samples)
     if not tasks:
         if ks:
             raise InputError.at("/pass_k", f"no case names its task; set the tag `{TASK}`")
         return None
-    scarce = min(tasks, key=lambda task: task.trials)
+    fewest = min(tasks, key=lambda task: task.trials)
     for k in ks:
-        if k > scarce.trials:
-            raise InputError.at("/pass_k", f"pass^{k}: the task {scarce.task!r} has {scarce.trials} trials")
-    wanted = sorted(set(ks)) or range(1, min(scarce.trials, MOST) + 1)
-    return Repeats(tuple(PassK(k, compute_pass_rate(tasks, k, interval)) for k in wanted), tasks)
+        if k > fewest.trials:
+            raise InputError.at("/pass_k", f"pass^{k}: the task {fewest.task!r} has {fewest.trials} trials")
+    chosen = sorted(set(ks)) or range(1, min(fewest.trials, MAX_DEFAULT_K) + 1)
+    return Repeats(tuple(PassK(k, compute_pass_rate(tasks, k, interval)) for k in chosen), tasks)
 
 
 def compute_pass_rate(tasks: Iterable[Task], k: int, interval: IntervalMethod) -> Estimate:
-    """pass^k over tasks that each have at least k trials; ValueError for one that has fewer.
+    """Compute pass^k over tasks that each have at least k trials; ValueError for one with fewer.
 
-    An open trial is a failure at worst and a success at best; what was measured is over tasks with k trials that are decided.
+    An open trial is a failure at worst and a success at best; the measured rate is over tasks with k decided trials.
     """
-    return estimate_with_bounds([_compute_ends(task, k) for task in tasks], interval)
+    return estimate_with_bounds([_compute_bounds(task, k) for task in tasks], interval)
 
 
-def _compute_ends(task: Task, k: int) -> CaseBounds:
+def _compute_bounds(task: Task, k: int) -> CaseBounds:
     decided = task.trials - task.open
     return CaseBounds(
         task.task,
@@ -81,11 +81,11 @@ def _compute_ends(task: Task, k: int) -> CaseBounds:
 
 
 def list_tasks(samples: Iterable[Sample]) -> tuple[Task, ...]:
-    """The tasks that cases name, each with its trials; a case to which nothing applied is none."""
+    """List the tasks that cases name, each with its trials; a case to which nothing applied is none."""
     trials: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         task = sample.report.tags.get(TASK)
-        if task is not None and sample.verdict_counts:
+        if task is not None and sample.is_applicable:
             trials[task].append(sample)
     return tuple([_build_task(name, found) for name, found in sorted(trials.items())])
 

@@ -1,4 +1,4 @@
-"""One report as a summary sees it: numbers by name, and which calls were right."""
+"""One report as a summary sees it: metrics by name, and which calls were right."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from service.core.scores import Range
 PASSING = ("pass", "warn")
 """Verdicts that pass. `abstain` does not: silence is never a pass."""
 
-HALF = 0.5
-"""From where on a metric without a verdict of its own counts as passed, as in Future AGI's `fi run`."""
+PASS_THRESHOLD = 0.5
+"""The value from which a metric without a verdict of its own passes, as in Future AGI's `fi run`."""
 
 STAGE, CRITERION = "stage.", "criterion."
 
-JUDGED = frozenset({"plausible", "argument_plausibility"})
-"""Criteria of the stage `arguments` that are a judge's, and so no part of argument_validation."""
+JUDGED_CRITERIA = frozenset({"plausible", "argument_plausibility"})
+"""Judged criteria of the stage `arguments`, which therefore do not count in argument_validation."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -49,10 +49,10 @@ DERIVED: Mapping[str, tuple[Stage | None, str]] = MappingProxyType(
         "result_groundedness": ("integrate", "the criterion grounded"),
     }
 )
-"""Metrics of a case beside its stages and criteria: the step of the contract each is about, and what it is."""
+"""Metrics of a case besides its stages and criteria: the step of the contract that each is about, and what it is."""
 
 
-class Naming(NamedTuple):
+class ToolPair(NamedTuple):
     """The tool that was due and the one that was called: None where none was due, or none was called."""
 
     expected: str | None
@@ -64,7 +64,7 @@ class MetricReading(NamedTuple):
 
     value: float | None
     """The estimate over what was measured; None: nothing was."""
-    span: Range | None
+    bounds: Range | None
     """The estimate with what is open at worst and at best; None: nothing was measured and nothing is open."""
     decided: Range | None
     """The same with 1 for what a judge passed and 0 for what it did not."""
@@ -74,25 +74,25 @@ class MetricReading(NamedTuple):
 class Sample:
     """A report with its metrics.
 
-    `values` are those measured; `unmeasured` apply and nothing of them was measured. `spans` and `decided` are between which
-    ends they lie, the latter with 1 for what a judge passed and 0 for what it did not.
+    `values` are the measured ones; `unmeasured` apply, but nothing of them was measured. `bounds` and `decided` hold their
+    worst and best values, the latter with 1 for what a judge passed and 0 for what it did not.
     """
 
     report: Report
     values: Mapping[str, float]
     unmeasured: frozenset[str]
-    spans: Mapping[str, Range]
+    bounds: Mapping[str, Range]
     decided: Mapping[str, Range]
-    namings: tuple[Naming, ...] | None
+    tool_pairs: tuple[ToolPair, ...] | None
     """None where the expectation names no tools."""
 
     @property
     def group(self) -> str | None:
-        """Cases of one group are not independent: resampled together."""
+        """The group; cases of one group are not independent and are resampled together."""
         return self.report.tags.get("group")
 
     @property
-    def verdict_counts(self) -> bool:
+    def is_applicable(self) -> bool:
         """Whether anything applied."""
         return self.report.verdict != "not_applicable"
 
@@ -102,7 +102,7 @@ class Sample:
         return self.report.verdict in PASSING
 
     def applies(self, metric: str) -> bool:
-        """Whether the metric says something of this case, measured or not."""
+        """Whether the metric applies to this case, measured or not."""
         return metric in self.values or metric in self.unmeasured
 
     @property
@@ -112,13 +112,13 @@ class Sample:
 
     @property
     def undecided(self) -> bool:
-        """Whether the verdict is none."""
+        """Whether there is no verdict."""
         return self.report.verdict == "abstain"
 
     def passes(self, metric: str) -> bool | None:
         """Whether the case passes; None where that is open, or where nothing of it was measured.
 
-        A stage by its verdict, a criterion where nothing of it failed or was blocked, any other metric from 0.5 on.
+        A stage passes by its verdict, a criterion where nothing of it failed or was blocked, any other metric from 0.5 on.
         """
         name = metric.partition(".")[2]
         if metric == "score":
@@ -133,14 +133,14 @@ class Sample:
         low, high = self.decided.get(metric, (0.0, 1.0))
         if metric.startswith(CRITERION):
             return True if metric in self.values else None
-        return low >= HALF if (low >= HALF) == (high >= HALF) else None
+        return low >= PASS_THRESHOLD if (low >= PASS_THRESHOLD) == (high >= PASS_THRESHOLD) else None
 
     def is_left_out(self, metric: str) -> bool:
         """Whether the metric applies, nothing of it was measured and no answer could change that."""
-        return metric in self.unmeasured and metric not in self.spans
+        return metric in self.unmeasured and metric not in self.bounds
 
     def find_break(self, metric: str | None = None) -> Stage | None:
-        """The first stage that failed; where none did, the stage that the metric is about."""
+        """Find the first stage that failed; where none did, the stage that the metric is about."""
         return self.report.first_failing_stage or (None if metric is None else self._find_stage(metric))
 
     def _find_stage(self, metric: str) -> Stage | None:
@@ -153,38 +153,38 @@ class Sample:
 
 
 def read_sample(report: Report) -> Sample:
-    """The metrics of one report."""
-    namings = list_namings(report)
-    read = dict(_iter_readings(report, namings))
+    """Read the metrics of one report."""
+    tool_pairs = list_tool_pairs(report)
+    readings = dict(_iter_readings(report, tool_pairs))
     return Sample(
         report=report,
-        values=MappingProxyType({name: one.value for name, one in read.items() if one.value is not None}),
-        unmeasured=frozenset(name for name, one in read.items() if one.value is None),
-        spans=MappingProxyType({name: one.span for name, one in read.items() if one.span is not None}),
-        decided=MappingProxyType({name: one.decided for name, one in read.items() if one.decided is not None}),
-        namings=namings,
+        values=MappingProxyType({name: one.value for name, one in readings.items() if one.value is not None}),
+        unmeasured=frozenset(name for name, one in readings.items() if one.value is None),
+        bounds=MappingProxyType({name: one.bounds for name, one in readings.items() if one.bounds is not None}),
+        decided=MappingProxyType({name: one.decided for name, one in readings.items() if one.decided is not None}),
+        tool_pairs=tool_pairs,
     )
 
 
-def list_namings(report: Report) -> tuple[Naming, ...] | None:
-    """Each expected call with the tool called for it, then calls too many. None where nothing says which are right."""
-    pairs = [Naming(step.expected_tool, step.tool) for step in report.steps if step.expected_tool is not None]
-    missing = [Naming(call.tool, None) for call in report.missing]
-    extra = [Naming(None, step.tool) for step in report.steps if step.unexpected]
+def list_tool_pairs(report: Report) -> tuple[ToolPair, ...] | None:
+    """List each expected call with the tool called for it, then superfluous calls. None where nothing says which are right."""
+    pairs = [ToolPair(step.expected_tool, step.tool) for step in report.steps if step.expected_tool is not None]
+    missing = [ToolPair(call.tool, None) for call in report.missing]
+    extra = [ToolPair(None, step.tool) for step in report.steps if step.unexpected]
     if not (pairs or missing or extra) and all(one.expected == "call" for one in report.decisions):
         return None
     return (*pairs, *missing, *extra)
 
 
-def count_tools(namings: Iterable[Naming]) -> tuple[int, int, int]:
-    """Right calls, calls made that count, calls expected."""
-    all_of = tuple(namings)
-    right = sum(one.expected == one.called for one in all_of)
-    return right, sum(one.called is not None for one in all_of), sum(one.expected is not None for one in all_of)
+def count_tools(tool_pairs: Iterable[ToolPair]) -> tuple[int, int, int]:
+    """Count right calls, counted calls made, and expected calls."""
+    listed = tuple(tool_pairs)
+    right = sum(one.expected == one.called for one in listed)
+    return right, sum(one.called is not None for one in listed), sum(one.expected is not None for one in listed)
 
 
 NamedReading = tuple[str, MetricReading]
-"""A metric's name and what a case has of it."""
+"""A metric's name and a case's reading of it."""
 
 UNKNOWN = MetricReading(None, (0.0, 1.0), (0.0, 1.0))
 
@@ -193,14 +193,14 @@ def _build_exact(value: float) -> MetricReading:
     return MetricReading(value, (value, value), (value, value))
 
 
-def _build_reading(value: float | None, span: Range | None, decided: Range | None) -> MetricReading:
-    """Reports of engines before 3 tell no ranges: what they measured is all that they know."""
-    if span is None and value is not None:
+def _build_reading(value: float | None, bounds: Range | None, decided: Range | None) -> MetricReading:
+    """Build a reading. Reports of engines before 3 have no ranges: what they measured is all they know."""
+    if bounds is None and value is not None:
         return _build_exact(value)
-    return MetricReading(value, span, decided)
+    return MetricReading(value, bounds, decided)
 
 
-def _iter_readings(report: Report, namings: tuple[Naming, ...] | None) -> Iterator[NamedReading]:
+def _iter_readings(report: Report, tool_pairs: tuple[ToolPair, ...] | None) -> Iterator[NamedReading]:
     criteria = {one.id: one for one in report.criteria if _applies(one, report)}
     if report.coverage is not None:
         yield "score", _build_reading(report.score, report.score_range, report.decided_range)
@@ -214,9 +214,12 @@ def _iter_readings(report: Report, namings: tuple[Naming, ...] | None) -> Iterat
     if report.decisions:
         right = sum(d.right for d in report.decisions) / len(report.decisions)
         yield "call_or_no_call_precision", UNKNOWN if unread else _build_exact(right)
-    if namings is not None:
-        right, made, due = count_tools(namings)
-        yield "tool_name_f1", UNKNOWN if unread else _build_exact(2 * right / (made + due) if made + due else 1.0)
+    if tool_pairs is not None:
+        right, called, expected = count_tools(tool_pairs)
+        yield (
+            "tool_name_f1",
+            UNKNOWN if unread else _build_exact(2 * right / (called + expected) if called + expected else 1.0),
+        )
     yield from _read_validation(criteria.values())
     for name, ids in ALIASES.items():
         yield from [(name, _read_criterion(criteria[i])) for i in ids if i in criteria][:1]
@@ -227,21 +230,25 @@ def _read_criterion(criterion: CriterionScore) -> MetricReading:
 
 
 def _read_validation(criteria: Iterable[CriterionScore]) -> Iterator[NamedReading]:
-    own = [(one.weight, _read_criterion(one)) for one in criteria if one.stage == "arguments" and one.id not in JUDGED]
+    own = [
+        (one.weight, _read_criterion(one))
+        for one in criteria
+        if one.stage == "arguments" and one.id not in JUDGED_CRITERIA
+    ]
     if own:
         yield (
             "argument_validation",
             MetricReading(
                 _average([(weight, one.value) for weight, one in own]),
-                _average_ends([(weight, one.span) for weight, one in own]),
-                _average_ends([(weight, one.decided) for weight, one in own]),
+                _average_bounds([(weight, one.bounds) for weight, one in own]),
+                _average_bounds([(weight, one.decided) for weight, one in own]),
             ),
         )
 
 
-def _average_ends(spans: Sequence[tuple[float, Range | None]]) -> Range | None:
-    low = _average([(weight, span and span[0]) for weight, span in spans])
-    high = _average([(weight, span and span[1]) for weight, span in spans])
+def _average_bounds(bounds: Sequence[tuple[float, Range | None]]) -> Range | None:
+    low = _average([(weight, pair and pair[0]) for weight, pair in bounds])
+    high = _average([(weight, pair and pair[1]) for weight, pair in bounds])
     return None if low is None or high is None else (low, high)
 
 
@@ -258,13 +265,13 @@ def _applies(criterion: CriterionScore, report: Report) -> bool:
 
 
 def list_outcomes(criterion: CriterionScore, report: Report) -> list[Outcome]:
-    """All outcomes of a criterion: of the trace, turns and missing calls, then of the steps."""
+    """List all outcomes of a criterion: of the trace, turns and missing calls, then of the steps."""
     of_steps = [step.outcomes[criterion.id] for step in report.steps if criterion.id in step.outcomes]
     return [*(one.outcome for one in criterion.outcomes), *of_steps]
 
 
 def _is_unknown(outcome: Outcome) -> bool:
-    """Whether it applies and could not be told."""
+    """Whether the outcome applies and could not be determined."""
     if isinstance(outcome, Scored):
         return False
     return isinstance(outcome, Errored) or outcome.cause not in ("not_applicable", "blocked")

@@ -1,4 +1,4 @@
-"""What calls and cases took, where their traces say: seconds, tokens, US dollars; by tool."""
+"""What calls and cases took, where their traces say so: seconds, tokens, US dollars; by tool."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = re.compile(
 )
 
 
-_ENDS = {"min": 0.0, "max": 100.0}
+_EXTREME_PERCENTILES = {"min": 0.0, "max": 100.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class ToolUsage:
 
     tool: str
     calls: int
-    """All calls of it."""
+    """How many calls of it were made."""
     timed: int
-    """Those of which the duration is known."""
+    """How many of them have a known duration."""
     p50_duration_s: float | None
     p95_duration_s: float | None
     p99_duration_s: float | None = None
     priced: int = 0
-    """Those of which the cost is known."""
+    """How many of them have a known cost."""
     p50_cost_usd: float | None = None
     p95_cost_usd: float | None = None
     p99_cost_usd: float | None = None
@@ -51,13 +51,15 @@ class UsageMetric(NamedTuple):
     quantity: Quantity
 
     def compute(self, values: Sequence[float]) -> float:
-        """The number over at least one value."""
+        """Compute the number over one or more values."""
         if self.fold in ("avg", "total"):
             return fsum(values) / (len(values) if self.fold == "avg" else 1)
-        return compute_percentile(values, _ENDS[self.fold] if self.fold in _ENDS else float(self.fold[1:]))
+        return compute_percentile(
+            values, _EXTREME_PERCENTILES[self.fold] if self.fold in _EXTREME_PERCENTILES else float(self.fold[1:])
+        )
 
     def list_values(self, samples: Iterable[Sample]) -> list[float | None]:
-        """The quantity of each case, or of each call of the tool; None where its trace does not say."""
+        """List the quantity of each case, or of each call of the tool; None where its trace does not say."""
         return [usage and getattr(usage, self.quantity) for usage in self._list_usages(samples)]
 
     def _list_usages(self, samples: Iterable[Sample]) -> list[ResourceUsage | None]:
@@ -67,7 +69,7 @@ class UsageMetric(NamedTuple):
 
 
 def parse_usage_metric(name: str) -> UsageMetric | None:
-    """The metric of a name; None for any other name.
+    """Parse the name of a usage metric; None for any other name.
 
     >>> parse_usage_metric("tool.get_order.p95_duration_s")
     UsageMetric(tool='get_order', fold='p95', quantity='duration_s')
@@ -79,13 +81,13 @@ def parse_usage_metric(name: str) -> UsageMetric | None:
 
 
 def summarize_usage(samples: Iterable[Sample]) -> tuple[ToolUsage, ...]:
-    """The tools of which any call's duration or cost is known, by name."""
+    """Summarize the tools with any call of known duration or cost, by name."""
     usages: defaultdict[str, list[ResourceUsage | None]] = defaultdict(list)
     for sample in samples:
         for step in sample.report.steps:
             usages[step.tool].append(step.usage)
-    found = [_summarize_tool(tool, known) for tool, known in sorted(usages.items())]
-    return tuple(one for one in found if one.timed or one.priced)
+    summaries = [_summarize_tool(tool, tool_usages) for tool, tool_usages in sorted(usages.items())]
+    return tuple(one for one in summaries if one.timed or one.priced)
 
 
 def _summarize_tool(tool: str, usages: Sequence[ResourceUsage | None]) -> ToolUsage:
@@ -97,7 +99,7 @@ def _summarize_tool(tool: str, usages: Sequence[ResourceUsage | None]) -> ToolUs
 
 
 def _compute_percentiles(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
-    """The 50th, 95th and 99th."""
+    """Return the 50th, 95th and 99th percentile."""
     if not values:
         return None, None, None
     return compute_percentile(values, 50), compute_percentile(values, 95), compute_percentile(values, 99)

@@ -1,4 +1,4 @@
-"""One calibration run: how far it is, what was fitted, and its report."""
+"""The page of one calibration run: its progress, what was fitted, and its report."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from service.web.page import PageSet, page, render
 
 
 class CalibrationRunPages:
-    """The handler over calibrations."""
+    """The handlers over calibrations."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._calibrations = parts.calibrations
 
     async def show_run(self, request: Request) -> Response:
-        """The page of a calibration."""
-        found = await self._calibrations.show_job(request)
-        return render(request, "calibration.html", twin=f"/v1/calibrations/{found.id}", job=found)
+        """Show the page of a calibration."""
+        calibration = await self._calibrations.show_job(request)
+        return render(request, "calibration.html", twin=f"/v1/calibrations/{calibration.id}", job=calibration)
 
 
 def build_calibration_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """The page of a calibration, its report and its fits."""
+    """Build the pages of a calibration, its report and its fits."""
     pages, routes = CalibrationRunPages(parts), parts.calibrations
     return [
         page("/calibrations/{calibration_id}", pages.show_run, needs="calibrate"),

@@ -1,4 +1,4 @@
-"""The stylesheet, the script and the icon."""
+"""The static files: stylesheets, scripts and the icon."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from service.api.parts import ApiParts
 from service.web.page import PageSet, page
 from service.web.rendering import read_static
 
-KEPT = "public, max-age=31536000, immutable"
-"""Their addresses change with them."""
+CACHE_CONTROL = "public, max-age=31536000, immutable"
+"""The URL of a file changes with its content."""
 
 
 def build_file_routes(_: ApiParts) -> Sequence[PageRoute]:
-    """The route of all of them."""
+    """Build the route of all static files."""
     return [page("/static/{name}", show_file, public=True)]
 
 
 async def show_file(request: Request) -> Response:
-    """One file."""
-    kept = read_static(request.path_params["name"])
-    if kept is None:
+    """Return one file."""
+    file = read_static(request.path_params["name"])
+    if file is None:
         raise HTTPException(404, "no such file")
-    return Response(kept[0], headers={"cache-control": KEPT}, media_type=kept[1])
+    return Response(file[0], headers={"cache-control": CACHE_CONTROL}, media_type=file[1])
 
 
 PAGES = PageSet(build_file_routes)

@@ -1,4 +1,4 @@
-"""Judges: what each is asked, the fits that decide, how it stands beside people, and putting a fit in place."""
+"""The pages of judges: what each is asked, its fits, how it compares with people, and installing a fit."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from service.fits.manager import FitState
 from service.judge_standing import list_criteria
 from service.reading.strict_json import parse
 from service.web.held_out import HeldOutView, build_held_out
-from service.web.judge_view import FEWEST, build_plots
+from service.web.judge_view import MIN_ITEMS, build_plots
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
 from service.wiring import build_limits
 
 
 class JudgePages:
-    """The handlers over the judges at hand, the fits in place and the labels of one store."""
+    """The handlers over the known judges, the fits in place and the labels of one store."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._engine = parts.engine
@@ -40,7 +40,7 @@ class JudgePages:
         self._limits = build_limits(parts.settings)
 
     async def list_judges(self, request: Request) -> Response:
-        """Each judge with its fits and its agreement with people."""
+        """List the judges, each with its fits and its agreement with people."""
         states = (await self._fits.list_fits(request)).data
         standings = (await self._standings.list_judges(request)).data
         criteria = list_criteria(self._engine)
@@ -56,22 +56,24 @@ class JudgePages:
         return render(request, "judges.html", twin="/v1/judges", judges=judges, warnings=self._engine.list_warnings())
 
     async def show_judge(self, request: Request) -> Response:
-        """One judge whole."""
+        """Show one judge in full."""
         return await self._render(request, self._find_judge(request))
 
     async def install_fit(self, request: Request) -> Response:
-        """Puts the fits of a calibration, or one that was pasted, in place. For admins."""
+        """Install the fits of a calibration, or one that was pasted. For admins."""
         judge, form = self._find_judge(request), read_form(request)
         try:
-            asked = validate(REQUEST, self._read_wanted(form.get("calibration", ""), form.get("fit", "")))
-            _check_judge(asked.fits, judge)
-            await self._fits.install(request, asked.calibration, asked.fits)
+            install_request = validate(
+                REQUEST, self._read_install_form(form.get("calibration", ""), form.get("fit", ""))
+            )
+            _check_judge(install_request.fits, judge)
+            await self._fits.install(request, install_request.calibration, install_request.fits)
         except InputError as error:
             return await self._render(request, judge, refusal=str(error.problems[0]), status=422)
         return redirect(f"/judges/{judge.id}")
 
     async def roll_back_fit(self, request: Request) -> Response:
-        """Takes a fit out of its place. For admins."""
+        """Take a fit out of its place. For admins."""
         judge = self._find_judge(request)
         await self._fits.roll_back(request, read_form(request).get("fit", ""))
         return redirect(f"/judges/{judge.id}")
@@ -82,8 +84,8 @@ class JudgePages:
         desk, tenant = self._labels.find_desk(), find_caller(request).tenant
         criteria = sorted(list_criteria(self._engine).get(judge.id, ()))
         fits = [one for one in (await self._fits.list_fits(request)).data if one.judge == judge.id]
-        whole = {fit.id: fit for fit in self._engine.fits}
-        beside = await self._standings.read(request, judge.id)
+        fits_by_id = {fit.id: fit for fit in self._engine.fits}
+        standings = await self._standings.read(request, judge.id)
         pages = [
             await self._labels.run(
                 request, lambda one=one: desk.list_disagreements(tenant, criterion=one, between="judge", limit=50)
@@ -91,7 +93,7 @@ class JudgePages:
             for one in criteria
         ]
         summary = await self._labels.run(
-            request, lambda: [desk.summarize(tenant, one.criterion, "").data[0] for one in beside]
+            request, lambda: [desk.summarize(tenant, one.criterion, "").data[0] for one in standings]
         )
         return render(
             request,
@@ -100,10 +102,14 @@ class JudgePages:
             twin=f"/v1/judges?judge={judge.id}",
             judge=judge,
             build_plots=build_plots,
-            fewest=FEWEST,
+            fewest=MIN_ITEMS,
             criteria=criteria,
-            fits=[(one, whole[one.id], await self._find_held_out(request, one)) for one in fits if one.id in whole],
-            beside=beside,
+            fits=[
+                (one, fits_by_id[one.id], await self._find_held_out(request, one))
+                for one in fits
+                if one.id in fits_by_id
+            ],
+            standings=standings,
             humans={one.progress.criterion: one for one in summary},
             disputed=[case for one in pages for case in one.data],
             may_label=find_caller(request).may("label"),
@@ -112,7 +118,7 @@ class JudgePages:
         )
 
     async def _find_held_out(self, request: Request, state: FitState) -> HeldOutView | None:
-        """What the run that made a fit held out; None where no run of this tenant's made it, or it is deleted."""
+        """Find the items held out from a fit; None if no run of this tenant made the fit, or it was deleted."""
         name, tenant = state.calibration, find_caller(request).tenant
         if not name:
             return None
@@ -125,17 +131,17 @@ class JudgePages:
     def _find_judge(self, request: Request) -> Judge:
         judge = self._engine.registry.judges.get(request.path_params["name"])
         if judge is None:
-            raise HTTPException(404, "no judge of that name is packaged or yours")
+            raise HTTPException(404, "there is no judge with that name")
         return judge
 
-    def _read_wanted(self, calibration: str, text: str) -> JsonValue:
+    def _read_install_form(self, calibration: str, text: str) -> JsonValue:
         if calibration.strip():
             return {"calibration": calibration.strip()}
         return {"fits": [parse(text.encode(), self._limits)]} if text.strip() else {}
 
 
 def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:
-    """InputError for a fit of another judge than the page is of."""
+    """Raise InputError for a fit of another judge than the page's."""
     wrong = [Problem(f"/fits/{n}/judge", f"{fit.judge!r} is another judge") for n, fit in enumerate(fits)]
     wrong = [one for one, fit in zip(wrong, fits, strict=True) if fit.judge != judge.id]
     if wrong:
@@ -143,13 +149,13 @@ def _check_judge(fits: Sequence[Fit], judge: Judge) -> None:
 
 
 def build_item_path(item: str) -> str | None:
-    """Where an item is looked at; None for one that has no page."""
+    """Build the path of an item's page; None if it has none."""
     batch, slash, position = item.partition("/")
     return f"/runs/{quote(batch)}/traces/{quote(position)}" if slash and batch.startswith("batch_") else None
 
 
 def build_judge_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """The pages, and what their forms send."""
+    """Build the pages, and the routes of their forms."""
     pages = JudgePages(parts)
     return [
         page("/judges", pages.list_judges, needs="calibrate"),

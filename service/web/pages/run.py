@@ -1,4 +1,4 @@
-"""One batch: how far it is, what came of it, where it broke; its summary, and what can be downloaded."""
+"""The page of one batch: its progress, its outcomes and where it broke; its summary, and its downloads."""
 
 from __future__ import annotations
 
@@ -17,48 +17,48 @@ from service.reporting.summary import Summary
 from service.store.jobs.batches import Batch
 from service.web.page import PageSet, build_twin, page, redirect, render
 
-SUMMED_AT_ONCE = 400
-"""Reports that are summed up while somebody waits for the page of their run; of more there is a page of its own."""
+MAX_INLINE_REPORTS = 400
+"""Most reports that the page of a run summarizes while its reader waits; for more there is a page of its own."""
 
 
 class RunPages:
-    """The handlers over batches; each shows what an operation gives."""
+    """The handlers over batches; each shows what an operation returns."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._batches = parts.batches
 
     async def show_run(self, request: Request) -> Response:
-        """The page of a batch."""
+        """Show the page of a batch."""
         run_id: str = request.path_params["batch_id"]
         if run_id.startswith("calibration_"):
             return redirect(f"/calibrations/{run_id}")
         batch = await self._batches.store.find(request)
-        found = await self._batches.items.break_down_batch(request)
-        small = batch.ended and 0 < batch.request_counts.completed <= SUMMED_AT_ONCE
+        breakdown = await self._batches.items.break_down_batch(request)
+        small = batch.ended and 0 < batch.request_counts.completed <= MAX_INLINE_REPORTS
         return render(
             request,
             "run.html",
             twin=f"/v1/batches/{batch.id}/breakdown",
             job=batch,
             base=f"/runs/{batch.id}",
-            whole=found.whole,
-            failures=found.failures,
-            unlisted=batch.request_counts.completed + batch.request_counts.failed - found.whole.items
+            whole=breakdown.whole,
+            failures=breakdown.failures,
+            unlisted=batch.request_counts.completed + batch.request_counts.failed - breakdown.whole.items
             if batch.ended
             else 0,
-            summary=await self._sum_up(request, batch, ()) if small else None,
+            summary=await self._summarize(request, batch, ()) if small else None,
         )
 
     async def show_summary(self, request: Request) -> Response:
-        """The summary of its reports, with a gate on them where something is asserted."""
+        """Show the summary of its reports, with a gate on them if something is asserted."""
         batch = await self._batches.store.find(request)
         asserted = request.query_params.get("assert", "")
         assertions = [line.strip() for line in asserted.splitlines() if line.strip()]
-        told = {"assertions": json.dumps(assertions)} if assertions else {}
-        twin = build_twin(request, f"/v1/batches/{batch.id}/summary", **told)
+        query = {"assertions": json.dumps(assertions)} if assertions else {}
+        twin = build_twin(request, f"/v1/batches/{batch.id}/summary", **query)
         summary, refusal, status = None, None, 200
         try:
-            summary = await self._sum_up(request, batch, assertions)
+            summary = await self._summarize(request, batch, assertions)
         except (InputError, JobStateError) as error:
             refusal, status = str(error), find_status(error)
         return render(
@@ -72,13 +72,15 @@ class RunPages:
             refusal=refusal,
         )
 
-    async def _sum_up(self, request: Request, batch: Batch, assertions: Sequence[str]) -> Summary:
-        wanted = read_summary_request({"reports": [{}], **({"assertions": list(assertions)} if assertions else {})})
-        return await self._batches.reading.sum_up(request, batch, wanted)
+    async def _summarize(self, request: Request, batch: Batch, assertions: Sequence[str]) -> Summary:
+        summary_request = read_summary_request(
+            {"reports": [{}], **({"assertions": list(assertions)} if assertions else {})}
+        )
+        return await self._batches.reading.summarize(request, batch, summary_request)
 
 
 def build_run_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """The page of a run, and what stands below it."""
+    """Build the page of a run, and what is below it."""
     pages, reading = RunPages(parts), parts.batches.reading
     return [
         page("/runs/{batch_id}", pages.show_run, needs="batch"),

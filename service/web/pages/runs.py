@@ -14,18 +14,18 @@ from service.web.page import NavLink, PageSet, build_twin, page, render
 
 
 class RunLists:
-    """The handlers over the jobs of both kinds: each lists what the operation of the same query lists."""
+    """The handlers over the jobs of both kinds: each lists what its operation lists for the same query."""
 
     def __init__(self, parts: ApiParts) -> None:
         self._batches = parts.batches
         self._calibrations = parts.calibrations
 
     async def list_batches(self, request: Request) -> Response:
-        """Batches, newest first."""
+        """List batches, newest first."""
         return self._render(request, await self._batches.list_jobs(request), "/runs", "Batches")
 
     async def list_calibrations(self, request: Request) -> Response:
-        """Calibration runs, newest first."""
+        """List calibration runs, newest first."""
         return self._render(request, await self._calibrations.list_jobs(request), "/calibrations", "Calibration runs")
 
     def _render(self, request: Request, jobs: object, base: str, title: str) -> Response:
@@ -44,7 +44,7 @@ class RunLists:
 
 
 def build_run_lists(parts: ApiParts) -> Sequence[PageRoute]:
-    """Both lists."""
+    """Build both lists."""
     lists = RunLists(parts)
     return [
         page("/runs", lists.list_batches, needs="batch"),

@@ -1,4 +1,4 @@
-"""Signing in by API key, or by the local token while there is no key; signing out."""
+"""Sign in with an API key, or with the local token while there is no key; sign out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRONG_TOKEN = "the token is not the one that `callgrade serve` printed when it s
 
 
 def build_sign_in_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """The form, what it sends, and the way out."""
+    """Build the sign-in form, its target, and sign-out."""
     desk = SignInDesk(parts)
     return [
         page("/sign-in", desk.show_form, public=True),
@@ -39,37 +39,37 @@ class SignInDesk:
     """The handlers over the keys and sessions of one database."""
 
     def __init__(self, parts: ApiParts) -> None:
-        if parts.database is None or parts.callers is None or parts.sessions is None:
+        if parts.database is None or parts.keys is None or parts.sessions is None:
             raise ValueError("pages need a database")
-        self._callers = parts.callers
+        self._keys = parts.keys
         self._cache = parts.sessions
         self._sessions = Sessions(parts.database)
         self._hours = parts.settings.session_hours
         self._threads = Threads(2, name="sessions")
 
     async def show_form(self, request: Request) -> Response:
-        """The form; with `?token=` of the address that was printed, straight on to the start page."""
+        """Show the form; with the `?token=` of the printed address, go straight on to the start page."""
         if token := request.query_params.get("token"):
             return await self._enter(request, await self._check_token(request, token))
         return await self._render(request)
 
     async def sign_in(self, request: Request) -> Response:
-        """A session for the key or token that was entered."""
+        """Start a session for the key or token that was entered."""
         entered = read_form(request).get("key", "").strip()
         try:
-            check = self._check_key if await self._callers.any_key() else self._check_token
+            check = self._check_key if await self._keys.any_key() else self._check_token
             key_id = await check(request, entered)
         except HTTPException as error:
             return await self._render(request, problem=str(error.detail), status=error.status_code)
         return await self._enter(request, key_id)
 
     async def show_session(self, request: Request) -> Response:
-        """What our own page of the API sends in place of a key: the token of the session, null where nobody is signed in."""
+        """Return the session's CSRF token, which our API page sends in place of a key; null if nobody is signed in."""
         token = None if find_caller(request) == UNKNOWN else make_csrf(read_cookie(request.scope))
         return JSONResponse({"header": CSRF_HEADER, "token": token}, headers={"cache-control": "no-store"})
 
     async def sign_out(self, request: Request) -> Response:
-        """The end of the session, here and wherever else its cookie was copied to."""
+        """End the session, here and wherever else its cookie was copied to."""
         session = read_cookie(request.scope)
         await self._threads.run(find_peer(request.scope), partial(self._sessions.end, session, by=find_actor(request)))
         self._cache.forget(session)
@@ -78,25 +78,25 @@ class SignInDesk:
         return response
 
     async def _render(self, request: Request, *, problem: str | None = None, status: int = 200) -> Response:
-        by_key = await self._callers.any_key()
+        by_key = await self._keys.any_key()
         onwards = _read_next(request)
         return render(
             request, "sign_in.html", status=status, by_key=by_key, onwards=onwards, refusal=problem, hours=self._hours
         )
 
     async def _check_key(self, request: Request, key: str) -> str:
-        found = await self._callers.of(key, find_peer(request.scope))
-        if isinstance(found, KeyThrottle):
-            raise HTTPException(429, f"too many wrong keys from this address; wait {found.seconds:.0f} seconds")
-        if found is None:
+        caller = await self._keys.authenticate(key, find_peer(request.scope))
+        if isinstance(caller, KeyThrottle):
+            raise HTTPException(429, f"too many wrong keys from this address; wait {caller.seconds:.0f} seconds")
+        if caller is None:
             raise HTTPException(401, WRONG_KEY)
-        return found.key_id
+        return caller.key_id
 
     async def _check_token(self, request: Request, token: str) -> str:
-        held = request.app.state.local_token
-        if await self._callers.any_key():
+        local_token = request.app.state.local_token
+        if await self._keys.any_key():
             raise HTTPException(401, "there are keys now, so the token opens nothing; enter a key")
-        if not held or not hmac.compare_digest(token.encode(), held.encode()):
+        if not local_token or not hmac.compare_digest(token.encode(), local_token.encode()):
             raise HTTPException(401, WRONG_TOKEN)
         return ""
 
@@ -111,11 +111,11 @@ class SignInDesk:
 
 
 def _read_next(request: Request) -> str:
-    """Where somebody wanted to go; one of our own paths, for what else an address may say leads elsewhere."""
+    """Read where to go after sign-in: only a path of ours, because other values could lead to another site."""
     form = getattr(request.state, "form", {})
-    wanted = form.get("next") or request.query_params.get("next") or "/"
-    plain = wanted.startswith("/") and not wanted.startswith(("//", "/\\")) and wanted.isprintable()
-    return wanted if plain and "\\" not in wanted else "/"
+    path = form.get("next") or request.query_params.get("next") or "/"
+    is_local = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if is_local and "\\" not in path else "/"
 
 
 PAGES = PageSet(build_sign_in_pages)

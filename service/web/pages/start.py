@@ -1,4 +1,4 @@
-"""The start page: what runs, what ran last, how judges stand; and the form that scores a pasted log."""
+"""The start page: what is running, what ran last, the state of the judge, and a form that scores a pasted log."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class StartPages:
         self._limits = build_limits(parts.settings)
 
     async def show_start(self, request: Request) -> Response:
-        """What there is."""
+        """Show the start page."""
         return await self._render(request)
 
     async def score_pasted(self, request: Request) -> Response:
-        """Scores what was pasted as POST /v1/score would, and shows what came of it; kept only where that is ticked."""
+        """Score what was pasted as POST /v1/score does, and show the result; keep it only if that is ticked."""
         form = read_form(request)
         text, keep = form.get("text", ""), "keep" in form
         try:
@@ -51,13 +51,13 @@ class StartPages:
     async def _render(
         self, request: Request, *, text: str = "", keep: bool = False, refusal: ProblemDetails | None = None
     ) -> Response:
-        found = await self._overview.show_overview(request)
+        overview = await self._overview.show_overview(request)
         return render(
             request,
             "start.html",
             status=200 if refusal is None else refusal.status,
             twin="/v1/overview",
-            overview=found,
+            overview=overview,
             example=_build_example(),
             text=text,
             keep=keep,
@@ -71,12 +71,12 @@ def _build_view(sent: bytes, report: bytes) -> TraceView:
 
 @cache
 def _build_example() -> str:
-    """A log that can be pasted: the one that the contract gives as an example."""
+    """Return a log to paste: the example of the HTTP contract."""
     return json.dumps(EXAMPLE, indent=1)
 
 
 def build_start_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """The page itself, and where its form leads."""
+    """Build the page, and the target of its form."""
     pages = StartPages(parts)
     return [
         page("/", pages.show_start),

@@ -1,4 +1,4 @@
-"""The traces of a run: their list, and each of them."""
+"""The traces of a run: their list, and the page of each."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class TracePages:
         self._batches = parts.batches
 
     async def list_traces(self, request: Request) -> Response:
-        """The traces of a run, by what came of them."""
+        """List the traces of a run, by outcome."""
         batch = await self._batches.store.find(request)
         items = await self._batches.items.list_batch_items(request)
         choice = build_choice(read_query(request.query_params, ItemPageQuery))
         database = self._batches.store.jobs.database
         count = await self._batches.store.run_insisting(request, lambda: count_items(database, batch.id, choice))
-        chosen = list_chosen(request)
+        chosen = read_item_choice(request)
         return render(
             request,
             "traces.html",
@@ -46,10 +46,10 @@ class TracePages:
         )
 
     async def show_trace(self, request: Request) -> Response:
-        """One trace of a run, with its neighbours in the list that it was opened from."""
+        """Show one trace of a run, with links to its neighbours in the list that it was opened from."""
         batch = await self._batches.store.find(request)
         item = await self._batches.items.show_batch_item(request)
-        base, query = f"/runs/{batch.id}/traces", urlencode(list_chosen(request))
+        base, query = f"/runs/{batch.id}/traces", urlencode(read_item_choice(request))
         view = None
         if item.report is not None:
             view = await asyncio.to_thread(build_stored_view, item.request, item.report, item.custom_id)
@@ -66,23 +66,23 @@ class TracePages:
         )
 
     async def download_payload(self, request: Request) -> Response:
-        """The whole of a text or value of a trace that its page shows cut: `at` is its pointer."""
+        """Download the whole of a text or value that the page shows cut; `at` is its pointer."""
         item = await self._batches.items.find_item(request)
         at = request.query_params.get("at", "")
-        found = await asyncio.to_thread(find_payload, item.request, at)
-        if found is None:
+        payload = await asyncio.to_thread(find_payload, item.request, at)
+        if payload is None:
             raise HTTPException(404, "no such part of the trace")
         headers = {"content-disposition": f'attachment; filename="item-{item.index}.txt"', "cache-control": "no-store"}
-        return Response(found.encode(errors="backslashreplace"), 200, headers, "text/plain")
+        return Response(payload.encode(errors="backslashreplace"), 200, headers, "text/plain")
 
 
-def list_chosen(request: Request) -> dict[str, str]:
-    """What the query says of the traces that are meant."""
+def read_item_choice(request: Request) -> dict[str, str]:
+    """Read the part of the query that chooses traces."""
     return {name: value for name, value in request.query_params.items() if name in ItemChoiceQuery.model_fields}
 
 
 def build_trace_pages(parts: ApiParts) -> Sequence[PageRoute]:
-    """The pages, and what they cut."""
+    """Build the pages, and the downloads of what they cut."""
     pages = TracePages(parts)
     return [
         page("/runs/{batch_id}/traces", pages.list_traces, needs="batch"),

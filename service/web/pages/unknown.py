@@ -1,4 +1,4 @@
-"""What a browser is told of an address at which there is nothing. Programs are told by the API."""
+"""The answer to a browser for an address without a page. Programs get theirs from the API."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from service.web.page import PageSet, guard
 
 
 class UnknownRoute(PageRoute):
-    """Any path below which there is no operation, for those who ask for a page."""
+    """Any path outside the API, for requests that accept a page."""
 
     def matches(self, scope: AsgiScope) -> tuple[Match, AsgiScope]:
-        """As a route does: for who opens an address as a page, and not below the API."""
+        """Match as a route does, but only if a browser opens the address as a page, and not below the API."""
         accepted = b",".join([value for name, value in scope.get("headers", ()) if name == b"accept"])
         if b"text/html" not in accepted or scope["method"] not in ("GET", "HEAD") or scope["path"].startswith("/v1/"):
             return Match.NONE, {}
@@ -27,12 +27,12 @@ class UnknownRoute(PageRoute):
 
 
 def build_unknown_page(_: ApiParts) -> Sequence[PageRoute]:
-    """The one that answers where no other does."""
+    """Build the route that answers if no other does."""
     return [UnknownRoute("/{path:path}", show_unknown, public=True, wrap=guard)]
 
 
 async def show_unknown(_: Request) -> Response:
-    """That there is no such page."""
+    """Say that there is no such page."""
     raise HTTPException(404, "there is no page at this address")
 
 

@@ -1,1 +1,1 @@
-"""A scored trace as a person reads it: plain frozen values, made without a clock, a file or a request. Templates show them."""
+"""A scored trace as a person reads it: plain frozen values for templates, made without a clock, a file or a request."""

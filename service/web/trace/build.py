@@ -1,4 +1,4 @@
-"""From a scored request to what a person reads of it. Pure, and linear in the size of the trace."""
+"""Turn a scored request into what a person reads. Pure, and linear in the size of the trace."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from service.core.json.values import format_value
 from service.core.outcome import Errored
 from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
 from service.core.trace import State, Step, Trace
-from service.web.trace.compared import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
+from service.web.trace.comparison import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
 from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
 from service.web.trace.links import LinkBuilder, Links
-from service.web.trace.marks import Mark, spell_unseen
+from service.web.trace.marks import Mark, escape_invisible
 from service.web.trace.outcomes import OutcomeView, build_outcome, find_sign, sort_outcomes, split_outcomes
 from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
 from service.web.trace.places import PageParts, find_step, has_final_state
 from service.web.trace.problems import (
     describe_problem,
+    describe_verdict,
     find_first_failing,
     list_open_views,
     list_problems,
-    say_verdict,
 )
 from service.web.trace.provenance import describe_calibration, describe_usage, list_provenance, list_tools
-from service.web.trace.shown import MAX_SHOWN, QUIET, ShownParts, choose_shown
 from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
+from service.web.trace.visible import MAX_SHOWN, QUIET, VisibleParts, choose_visible
 
 MAX_STRIP = 300
-"""Steps in the row of all; of a longer trace those that did not pass."""
+"""Most steps in the row of all; of a longer trace the row has those that did not pass."""
 MAX_PROBLEMS = 12
 MIN_FOLDED = 12
 """Calls in a row without a problem that are folded into one line."""
@@ -41,7 +41,7 @@ MAX_BRIEF_CHARS = 100
 
 
 class ScoredTrace(NamedTuple):
-    """What a page is made of. Without a trace it shows what the report has."""
+    """The source of a page. Without a trace the page shows only the report."""
 
     report: Report
     trace: Trace | None = None
@@ -49,32 +49,32 @@ class ScoredTrace(NamedTuple):
     expected: JsonValue = None
     """The expectation as it was sent."""
     name: str = ""
-    """What the trace is called here; empty: its own id."""
+    """The name of the trace on the page; empty: its own id."""
 
 
 def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadChoices = CUT) -> TraceView:
-    """The page of one scored trace.
+    """Build the page of one scored trace.
 
-    `prefix` goes before every id, so that several traces may share a page; it is to be letters, digits and hyphens.
+    `prefix` precedes every id, so that several traces can share a page; use letters, digits and hyphens.
     """
     items = () if scored.trace is None else tuple(list_evidence(scored.report))
     refuting = frozenset(_list_steps([item.source for item in items if item.sign in WRONG]))
-    shown = choose_shown(scored.report, scored.trace, refuting)
-    links = _build_links(scored.trace, items, prefix, shown)
-    return _Builder(scored, prefix, choices, links, refuting, shown).build()
+    visible = choose_visible(scored.report, scored.trace, refuting)
+    links = _build_links(scored.trace, items, prefix, visible)
+    return _Builder(scored, prefix, choices, links, refuting, visible).build()
 
 
-def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str, shown: ShownParts) -> Links:
+def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str, visible: VisibleParts) -> Links:
     if trace is None:
         return Links({}, {})
-    builder = LinkBuilder(trace, prefix, shown)
+    builder = LinkBuilder(trace, prefix, visible)
     for item in items:
         builder.add(item)
     return builder.build()
 
 
 def _list_steps(paths: Iterable[str]) -> Iterator[int]:
-    """The steps that pointers lead into."""
+    """Yield the steps that pointers lead into."""
     for path in paths:
         if step := find_step(path, MAX_STEPS):
             yield step - 1
@@ -86,8 +86,8 @@ class _Builder(NamedTuple):
     choices: PayloadChoices
     links: Links
     refuting: frozenset[int]
-    """The steps whose results or arguments contradict what was said."""
-    shown: ShownParts
+    """The steps with results or arguments that contradict what was said."""
+    visible: VisibleParts
 
     def build(self) -> TraceView:
         report, trace = self.scored.report, self.scored.trace
@@ -97,12 +97,12 @@ class _Builder(NamedTuple):
         low, high = report.score_range or (report.score, report.score)
         comparer = CallComparer(list_patterns(self.scored.expectation), self.links, self.choices)
         steps = self._build_steps(comparer, first)
-        state, told, strip = tuple(self._list_state()), self._group_loose(parts), self._build_strip()
+        state, loose, strip = tuple(self._list_state()), self._group_loose(parts), self._build_strip()
         return TraceView(
-            name=spell_unseen(self.scored.name or report.trace_id or "trace"),
+            name=escape_invisible(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
             verdict=report.verdict,
-            says=say_verdict(report),
+            verdict_sentence=describe_verdict(report),
             score=report.score,
             score_range=None if low is None or high is None or low == high else (low, high),
             coverage=report.coverage,
@@ -119,17 +119,17 @@ class _Builder(NamedTuple):
             steps=len(report.steps),
             steps_left_out=len(report.steps) - len(steps),
             texts_left_out=self._count_texts_left_out(),
-            turns=self._build_turns(steps, told),
+            turns=self._build_turns(steps, loose),
             missing=tuple([comparer.build_missing(one.expected, one.tool) for one in report.missing[:MAX_SHOWN]]),
             missing_left_out=max(0, len(report.missing) - MAX_SHOWN),
-            elsewhere=tuple(sort_outcomes(_list_loud(told.get(None, ())))),
+            loose_outcomes=tuple(sort_outcomes(_list_loud(loose.get(None, ())))),
             state=state,
-            state_says=_say_state(trace, state),
+            state_note=_describe_state(trace, state),
             expectation=None if self.scored.expected is None else self._show(self.scored.expected, "/expected"),
             output=self._build_output(trace),
             tools=list_tools(trace, report),
-            unread=tuple([(spell_unseen(part.path), spell_unseen(part.reason)) for part in report.unread]),
-            notes=tuple([spell_unseen(f"{note.message} ({note.path})") for note in report.notes]),
+            unread=tuple([(escape_invisible(part.path), escape_invisible(part.reason)) for part in report.unread]),
+            notes=tuple([escape_invisible(f"{note.message} ({note.path})") for note in report.notes]),
             not_asked=tuple(dict.fromkeys([f"{one.criterion} ({one.judge}): {one.why}" for one in report.not_asked])),
             calibration=describe_calibration(report),
             provenance=tuple(list_provenance(report)),
@@ -138,13 +138,13 @@ class _Builder(NamedTuple):
 
     def _list_parts(self) -> PageParts:
         report, trace = self.scored.report, self.scored.trace
-        texts = () if trace is None else [trace.messages[n].turn for n in self.shown.texts]
+        texts = () if trace is None else [trace.messages[n].turn for n in self.visible.texts]
         steps = (report if trace is None else trace).steps
         return PageParts(
             prefix=self.prefix,
             steps=len(report.steps),
-            shown=self.shown,
-            turns=frozenset([*texts, *[step.turn for step in steps if step.index in self.shown.steps]]),
+            visible=self.visible,
+            turns=frozenset([*texts, *[step.turn for step in steps if step.index in self.visible.steps]]),
             missing=frozenset([one.expected for one in report.missing]),
             trace=trace,
             expected=self.scored.expected is not None,
@@ -155,16 +155,16 @@ class _Builder(NamedTuple):
 
     def _count_texts_left_out(self) -> int:
         messages = () if self.scored.trace is None else self.scored.trace.messages
-        return sum([bool(one.text) for one in messages]) - len(self.shown.texts)
+        return sum([bool(one.text) for one in messages]) - len(self.visible.texts)
 
     def _build_steps(self, comparer: CallComparer, first: str) -> Mapping[int, StepView]:
-        """Those that are shown, by their place in the report."""
+        """Build the visible steps, by their position in the report."""
         stages = {criterion.id: criterion.stage for criterion in self.scored.report.criteria}
-        made = () if self.scored.trace is None else self.scored.trace.steps
+        trace_steps = () if self.scored.trace is None else self.scored.trace.steps
         return {
-            n: self._build_step(verdict, made[n] if n < len(made) else None, comparer, stages, first)
+            n: self._build_step(verdict, trace_steps[n] if n < len(trace_steps) else None, comparer, stages, first)
             for n, verdict in enumerate(self.scored.report.steps)
-            if verdict.index in self.shown.steps
+            if verdict.index in self.visible.steps
         }
 
     def _build_step(
@@ -178,16 +178,19 @@ class _Builder(NamedTuple):
         anchor = f"{self.prefix}step-{verdict.index}"
         root = f"/steps/{verdict.index}"
         expected = None if step is None else comparer.compare(step, verdict)
-        seen = BY_CODE if expected is not None and expected.rows else ()
+        already_said = BY_CODE if expected is not None and expected.rows else ()
         loud, passed, silent = split_outcomes(
-            [build_outcome(name, stages.get(name, ""), one, seen=seen) for name, one in verdict.outcomes.items()]
+            [
+                build_outcome(name, stages.get(name, ""), one, already_said=already_said)
+                for name, one in verdict.outcomes.items()
+            ]
         )
         result = None if step is None else step.result
         return StepView(
             kind="step",
             anchor=anchor,
             number=verdict.index + 1,
-            tool=spell_unseen(verdict.tool),
+            tool=escape_invisible(verdict.tool),
             brief="" if step is None else _describe_briefly(step),
             verdict=verdict.verdict,
             score=verdict.score,
@@ -195,7 +198,7 @@ class _Builder(NamedTuple):
             open=anchor == first or verdict.index in self.refuting,
             unexpected=verdict.unexpected,
             arguments=self._build_arguments(step) if expected is None or not expected.rows else None,
-            arguments_mark=self._find_whole(f"{root}/call/arguments"),
+            arguments_mark=self._find_whole_mark(f"{root}/call/arguments"),
             arguments_problem="" if step is None else _describe_arguments(step),
             expected=expected,
             origins=self.links.list_claims(f"{root}/call/arguments"),
@@ -208,7 +211,7 @@ class _Builder(NamedTuple):
             usage=describe_usage(verdict.usage),
         )
 
-    def _find_whole(self, root: str) -> Mark | None:
+    def _find_whole_mark(self, root: str) -> Mark | None:
         marks = self.links.find_marks(root)
         return None if marks is None else marks.leaves.get("")
 
@@ -219,27 +222,27 @@ class _Builder(NamedTuple):
         return self._show(value, f"/steps/{step.index}/call/arguments")
 
     def _build_turns(
-        self, steps: Mapping[int, StepView], told: Mapping[int | None, Sequence[OutcomeView]]
+        self, steps: Mapping[int, StepView], loose: Mapping[int | None, Sequence[OutcomeView]]
     ) -> tuple[TurnView, ...]:
-        """The turns in order, each with its texts and calls as they came."""
+        """Build the turns in order, each with its texts and calls as they came."""
         events: dict[int, list[TextView | StepView]] = {}
-        for turn, event in self._iter_events(steps, told):
+        for turn, event in self._iter_events(steps, loose):
             events.setdefault(turn, []).append(event)
         return tuple([TurnView(turn, tuple(_fold_quiet(events[turn]))) for turn in sorted(events)])
 
     def _iter_events(
-        self, steps: Mapping[int, StepView], told: Mapping[int | None, Sequence[OutcomeView]]
+        self, steps: Mapping[int, StepView], loose: Mapping[int | None, Sequence[OutcomeView]]
     ) -> Iterator[tuple[int, TextView | StepView]]:
         trace = self.scored.trace
         if trace is None:
             yield from [(self.scored.report.steps[n].turn, view) for n, view in steps.items()]
             return
-        made = [(trace.steps[n], view) for n, view in steps.items() if n < len(trace.steps)]
-        waiting = sorted(made, key=lambda pair: (pair[0].message, pair[0].index))
+        visible_steps = [(trace.steps[n], view) for n, view in steps.items() if n < len(trace.steps)]
+        waiting = sorted(visible_steps, key=lambda pair: (pair[0].message, pair[0].index))
         at = 0
         for n, message in enumerate(trace.messages):
-            if n in self.shown.texts:
-                yield message.turn, self._build_text(n, message.role, message.text, told.get(n, ()))
+            if n in self.visible.texts:
+                yield message.turn, self._build_text(n, message.role, message.text, loose.get(n, ()))
             while at < len(waiting) and waiting[at][0].message <= n:
                 yield waiting[at][0].turn, waiting[at][1]
                 at += 1
@@ -262,31 +265,31 @@ class _Builder(NamedTuple):
         )
 
     def _group_loose(self, parts: PageParts) -> Mapping[int | None, list[OutcomeView]]:
-        """What was found of no step: by the message that shows it, None for what belongs to none."""
-        found: dict[int | None, list[OutcomeView]] = {}
+        """Group the outcomes that belong to no step: by the message that shows them, None for those without one."""
+        grouped: dict[int | None, list[OutcomeView]] = {}
         last = self._find_last_texts()
         for criterion, loose in self._iter_loose():
             place = self._find_message(criterion, loose, parts, last)
             where = _describe_where(loose) if place is None else ""
-            found.setdefault(place, []).append(build_outcome(criterion.id, criterion.stage, loose.outcome, where))
-        return found
+            grouped.setdefault(place, []).append(build_outcome(criterion.id, criterion.stage, loose.outcome, where))
+        return grouped
 
     def _find_last_texts(self) -> Mapping[int, int]:
-        """By turn the last message in which the assistant says something."""
+        """Map each turn to the last message with a text of the assistant."""
         messages = () if self.scored.trace is None else self.scored.trace.messages
-        return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and n in self.shown.texts}
+        return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and n in self.visible.texts}
 
     def _find_message(
         self, criterion: CriterionScore, loose: LooseOutcome, parts: PageParts, last: Mapping[int, int]
     ) -> int | None:
-        """The message that an outcome is about: that of its first finding, else what the assistant said last in its turn."""
+        """Find the message that an outcome is about: that of its first finding, else the assistant's last in its turn."""
         outcome = loose.outcome
         if find_sign(outcome) == "skip":
             return None
         path = "" if isinstance(outcome, Errored) or not outcome.findings else outcome.findings[0].path
-        found = parts.find_message(path) if path else None
-        if found is not None:
-            return found
+        number = parts.find_message(path) if path else None
+        if number is not None:
+            return number
         return last.get(loose.turn) if loose.turn is not None and criterion.stage == "integrate" else None
 
     def _iter_loose(self) -> Iterator[tuple[CriterionScore, LooseOutcome]]:
@@ -297,19 +300,19 @@ class _Builder(NamedTuple):
     def _build_strip(self) -> tuple[StripView, ...]:
         steps = self.scored.report.steps
         if len(steps) > MAX_STRIP:
-            steps = [one for one in steps if one.verdict not in QUIET and one.index in self.shown.steps][:MAX_STRIP]
+            steps = [one for one in steps if one.verdict not in QUIET and one.index in self.visible.steps][:MAX_STRIP]
         return tuple(
             [
-                StripView(f"{self.prefix}step-{one.index}", one.index + 1, spell_unseen(one.tool), one.verdict)
+                StripView(f"{self.prefix}step-{one.index}", one.index + 1, escape_invisible(one.tool), one.verdict)
                 for one in steps
             ]
         )
 
     def _list_state(self) -> Iterator[StateRow]:
         trace, expectation = self.scored.trace, self.scored.expectation
-        wanted = None if expectation is None else expectation.state
-        if trace is not None and (trace.state is not None or wanted is not None):
-            yield from StateComparer(trace.state or State(), wanted, self.choices).list_rows()
+        expected_state = None if expectation is None else expectation.state
+        if trace is not None and (trace.state is not None or expected_state is not None):
+            yield from StateComparer(trace.state or State(), expected_state, self.choices).list_rows()
 
     def _build_output(self, trace: Trace | None) -> Payload | None:
         if trace is None or trace.output is None or not trace.output.captured:
@@ -318,14 +321,14 @@ class _Builder(NamedTuple):
 
 
 def _fold_quiet(events: Sequence[TextView | StepView]) -> Iterator[TextView | StepView | QuietSteps]:
-    """The events with long rows of calls folded of which there is nothing to say."""
+    """Fold long rows of calls without a problem."""
     for quiet, row in groupby(events, _is_quiet):
-        found = list(row)
-        steps = [one for one in found if isinstance(one, StepView)]
+        row_events = list(row)
+        steps = [one for one in row_events if isinstance(one, StepView)]
         if quiet and len(steps) >= MIN_FOLDED:
             yield QuietSteps("quiet", tuple(steps))
         else:
-            yield from found
+            yield from row_events
 
 
 def _is_quiet(event: TextView | StepView) -> bool:
@@ -333,7 +336,7 @@ def _is_quiet(event: TextView | StepView) -> bool:
 
 
 def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
-    """Those that failed, are open, or were judged."""
+    """List outcomes that failed, are open, or were judged."""
     return [one for one in outcomes if one.sign in ("fail", "open") or one.judges]
 
 
@@ -350,15 +353,15 @@ def _list_stages(report: Report) -> Iterator[StageView]:
 
 def _describe_briefly(step: Step) -> str:
     if step.call.arguments is None:
-        return "arguments that are no object" if step.call.captured else "arguments not captured"
+        return "arguments that are not an object" if step.call.captured else "arguments not captured"
     text = ", ".join([f"{name}: {format_value(value, 40)}" for name, value in list(step.call.arguments.items())[:6]])
-    return spell_unseen(text if len(text) <= MAX_BRIEF_CHARS else f"{text[:MAX_BRIEF_CHARS]}…").replace("\n", " ")
+    return escape_invisible(text if len(text) <= MAX_BRIEF_CHARS else f"{text[:MAX_BRIEF_CHARS]}…").replace("\n", " ")
 
 
 def _describe_arguments(step: Step) -> str:
     if not step.call.captured:
-        return "the trace does not tell the arguments"
-    return spell_unseen(step.call.problem or "") if step.call.arguments is None else ""
+        return "the trace does not contain the arguments"
+    return escape_invisible(step.call.problem or "") if step.call.arguments is None else ""
 
 
 def _describe_result(step: Step) -> str:
@@ -366,11 +369,13 @@ def _describe_result(step: Step) -> str:
     if result is None:
         return "the trace has no result of this call"
     if result.failure is not None:
-        return f"{'an error' if result.failure.certain else 'perhaps an error'}: {spell_unseen(result.failure.reason)}"
+        return (
+            f"{'an error' if result.failure.certain else 'perhaps an error'}: {escape_invisible(result.failure.reason)}"
+        )
     return "the tool reported an error" if result.is_error else ""
 
 
-def _say_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:
+def _describe_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:
     if trace is None or not has_final_state(trace):
         return ""
     return "" if rows else "nothing differs"

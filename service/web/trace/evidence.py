@@ -1,4 +1,4 @@
-"""What code found of claims and arguments, in one form, whether a check or a judge's evidence tells it."""
+"""What code found about claims and arguments, in one form, whether it comes from a check or a judge's evidence."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class EvidenceItem(NamedTuple):
     text: str = ""
     """The words of a claim; empty for an argument."""
     start: int | None = None
-    """Where they begin in the text; None: not told."""
+    """Where the words start in the text; None: unknown."""
     source: str = ""
-    """The pointer of what bears it out, or speaks against it."""
+    """The pointer of what supports or contradicts it."""
     note: str = ""
     origin: str = ""
-    """Of an argument: where it comes from (`user`, `result`, `derived`, ...)."""
+    """Where an argument comes from (`user`, `result`, `derived`, ...)."""
     transform: str = ""
 
 
 def list_evidence(report: Report) -> Iterator[EvidenceItem]:
-    """All of a report, each claim or argument once: what contradicts goes before what does not."""
+    """Yield the evidence of a report, each claim or argument once; a contradiction takes precedence."""
     found: dict[tuple[str, int | None, str], EvidenceItem] = {}
     for outcome in list_report_outcomes(report):
         for item in _list_items(outcome):
@@ -49,7 +49,7 @@ WRONG = frozenset({"contradicted", "nowhere"})
 
 
 def list_report_outcomes(report: Report) -> Iterator[ReportOutcome]:
-    """Every outcome, those of the trace first."""
+    """Yield every outcome, those of the trace first."""
     for criterion in report.criteria:
         for loose in criterion.outcomes:
             yield loose.outcome
@@ -78,21 +78,23 @@ def _read_origin(one: LeafOrigin) -> EvidenceItem:
 
 
 def _read_shown(evidence: object) -> Iterator[EvidenceItem]:
-    """Evidence as a judge was shown it: the same, without what is null and without places in texts."""
+    """Read evidence as a judge was shown it: the same, without nulls and without positions in texts."""
     if not isinstance(evidence, list):
         return
     for one in cast("Sequence[object]", evidence):
         if isinstance(one, Mapping):
-            told = {name: value for name, value in cast("Mapping[str, object]", one).items() if isinstance(value, str)}
-            sign = told.get("verdict") or told.get("status")
-            if "path" in told and sign:
+            fields = {
+                name: value for name, value in cast("Mapping[str, object]", one).items() if isinstance(value, str)
+            }
+            sign = fields.get("verdict") or fields.get("status")
+            if "path" in fields and sign:
                 yield EvidenceItem(
-                    told["path"],
+                    fields["path"],
                     sign,
-                    told.get("text", ""),
+                    fields.get("text", ""),
                     None,
-                    told.get("source", ""),
-                    told.get("note", ""),
-                    told.get("origin", ""),
-                    told.get("transform", ""),
+                    fields.get("source", ""),
+                    fields.get("note", ""),
+                    fields.get("origin", ""),
+                    fields.get("transform", ""),
                 )

@@ -1,4 +1,4 @@
-"""Stretches of text that speak of one another, and texts made safe to look at."""
+"""Marked spans of text that refer to each other, and texts made safe to display."""
 
 from __future__ import annotations
 
@@ -6,32 +6,34 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_UNSEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-"""What shows nothing, turns the direction of what follows, or is no character: control, direction, tag, lone surrogate."""
+"""Characters that show nothing, change the direction of what follows, or are none: control, direction, tag, lone
+surrogate.
+"""
 
 
 class Mark(NamedTuple):
-    """What a stretch of text has to do with others on the page. Everything here is made by us; nothing comes from a trace."""
+    """How a span of text relates to others on the page. We make everything here; nothing comes from a trace."""
 
     links: str
-    """Numbers with spaces between: stretches that share one light up together. Empty: it has a sign alone."""
+    """Numbers separated by spaces: spans that share one light up together. Empty: the mark only has a sign."""
     anchor: str = ""
-    """Its own id."""
+    """The span's own id."""
     to: str = ""
-    """The id of what it speaks of."""
+    """The id of what it refers to."""
     also: str = ""
-    """A second id, by which the claims that speak of it find it."""
+    """A second id, which the claims that refer to it link to."""
     number: int = 0
-    """What is written beside it; 0: nothing."""
+    """The number shown beside it; 0: none."""
     sign: str = ""
-    """Of a claim, or an argument, its verdict: `supported`, `contradicted`, `located`, `nowhere` and so on."""
+    """The verdict of a claim or argument: `supported`, `contradicted`, `located`, `nowhere` and so on."""
 
 
 class TextPiece(NamedTuple):
-    """A stretch of text, with its mark if it has one."""
+    """A piece of text, with its mark if it has one."""
 
     text: str
     mark: Mark | None = None
@@ -45,22 +47,22 @@ class MarkedSpan(NamedTuple):
     mark: Mark
 
 
-def spell_unseen(text: str) -> str:
-    r"""The text with what cannot be seen, or would change how the rest is seen, written as escapes; tabs and line feeds stay.
+def escape_invisible(text: str) -> str:
+    r"""Escape what cannot be seen, or would change how the rest is seen; tabs and line feeds stay.
 
-    >>> spell_unseen("a\u202eb\x00\n\ud800")
+    >>> escape_invisible("a\u202eb\x00\n\ud800")
     'a\\u202eb\\u0000\n\\ud800'
     """
-    return _UNSEEN.sub(_spell, text)
+    return _INVISIBLE.sub(_escape, text)
 
 
-def _spell(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def cut_pieces(text: str, spans: Iterable[MarkedSpan]) -> tuple[TextPiece, ...]:
-    """The text in pieces. Of spans that overlap the first stands; the mark of another has an empty piece.
+    """Cut the text into pieces. Of overlapping spans the first counts; the mark of another gets an empty piece.
 
     >>> mark = Mark("1")
     >>> [(one.text, one.mark is mark) for one in cut_pieces("a 1 b", [MarkedSpan(2, 3, mark)])]
@@ -74,13 +76,13 @@ def _iter_pieces(text: str, spans: Iterable[MarkedSpan]) -> Iterator[TextPiece]:
     for start, end, mark in sorted(spans, key=_get_start):
         if at <= start < end <= len(text):
             if at < start:
-                yield TextPiece(spell_unseen(text[at:start]))
-            yield TextPiece(spell_unseen(text[start:end]), mark)
+                yield TextPiece(escape_invisible(text[at:start]))
+            yield TextPiece(escape_invisible(text[start:end]), mark)
             at = end
         else:
             yield TextPiece("", mark)
     if at < len(text):
-        yield TextPiece(spell_unseen(text[at:]))
+        yield TextPiece(escape_invisible(text[at:]))
 
 
 def _get_start(span: MarkedSpan) -> int:

@@ -1,4 +1,4 @@
-"""What came of each criterion, in words: findings, why it is open, what a judge said and how far that can be trusted."""
+"""Outcomes in words: findings, why something is open, what a judge said and how far it can be trusted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Errored, MethodScore, PartlyOpenScore, Scored, Skipped
 from service.core.report import ReportOutcome
 from service.reporting.findings import render_finding
-from service.web.trace.marks import spell_unseen
+from service.web.trace.marks import escape_invisible
 
 OutcomeSign = Literal["pass", "fail", "open", "skip"]
 
@@ -35,9 +35,9 @@ class JudgeView:
     calibration: str
     """In a sentence."""
     price: str
-    """What it cost and took, in words."""
+    """What it cost and used, in words."""
     votes: tuple[tuple[str, str, str], ...] = ()
-    """Model, label and value of each, where there were several."""
+    """Model, label and value of each vote, if there were several."""
     spread: float | None = None
     earlier: bool = False
     """Whether another judge was asked after it."""
@@ -45,35 +45,35 @@ class JudgeView:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeView:
-    """One criterion at one step, turn, expected call, or of the whole trace."""
+    """One criterion at one step, turn or expected call, or of the whole trace."""
 
     criterion: str
     stage: str
     sign: OutcomeSign
     where: str
-    """Of what it is, where that is no step: `turn 2`, `the whole trace`; empty for one of a step."""
+    """What it is about, if not a step: `turn 2`, `the whole trace`; empty for a step."""
     value: float | None
     words: tuple[str, ...]
     """What was found, or why nothing was."""
     notes: tuple[str, ...] = ()
-    """What is good to know, where it passed."""
+    """What is worth knowing if it passed."""
     judges: tuple[JudgeView, ...] = ()
 
 
-_BY_WHAT = {
+_CALIBRATION_WORDS = {
     "calibrated": "calibrated",
     "stale": "its calibration is too old, or was made with another snapshot of the model",
-    "mismatched": "it is calibrated for another version of the judge or another model alone",
+    "mismatched": "it is calibrated only for another version of the judge or another model",
     "out_of_domain": "its calibration does not cover such a value or such traces",
-    "uncalibrated": "uncalibrated: nobody has held it against human labels",
+    "uncalibrated": "uncalibrated: it was never compared with human labels",
 }
 
 
 def build_outcome(
-    criterion: str, stage: str, outcome: ReportOutcome, where: str = "", *, seen: Container[str] = ()
+    criterion: str, stage: str, outcome: ReportOutcome, where: str = "", *, already_said: Container[str] = ()
 ) -> OutcomeView:
-    """The outcome in words. `seen`: codes of findings that are told beside it."""
-    told = tuple(dict.fromkeys(map(spell_unseen, _list_words(outcome, seen))))
+    """Describe an outcome in words. `already_said`: codes of findings that the page shows elsewhere."""
+    words = tuple(dict.fromkeys(map(escape_invisible, _list_words(outcome, already_said))))
     passed = isinstance(outcome, Scored) and outcome.passed
     return OutcomeView(
         criterion,
@@ -81,14 +81,14 @@ def build_outcome(
         find_sign(outcome),
         where,
         outcome.value if isinstance(outcome, Scored) else None,
-        () if passed else told,
-        told if passed else (),
+        () if passed else words,
+        words if passed else (),
         tuple(_list_judges(outcome)),
     )
 
 
 def find_sign(outcome: ReportOutcome) -> OutcomeSign:
-    """Whether it passed, failed, is open, or says nothing."""
+    """Return whether it passed, failed, is open, or says nothing."""
     if isinstance(outcome, Scored):
         return "pass" if outcome.passed else "fail"
     if isinstance(outcome, Errored):
@@ -98,11 +98,11 @@ def find_sign(outcome: ReportOutcome) -> OutcomeSign:
     return "open" if outcome.open else "skip"
 
 
-def _list_words(outcome: ReportOutcome, seen: Container[str]) -> Iterator[str]:
+def _list_words(outcome: ReportOutcome, already_said: Container[str]) -> Iterator[str]:
     if isinstance(outcome, Errored):
         yield f"could not be checked ({outcome.cause}): {outcome.reason}"
         return
-    yield from [render_finding(finding) for finding in outcome.findings if finding.code not in seen]
+    yield from [render_finding(finding) for finding in outcome.findings if finding.code not in already_said]
     if isinstance(outcome, Skipped):
         yield f"counts as 0: {outcome.reason}" if outcome.cause == "blocked" else outcome.reason
     if isinstance(outcome, PartlyOpenScore):
@@ -113,8 +113,8 @@ def _list_words(outcome: ReportOutcome, seen: Container[str]) -> Iterator[str]:
 
 
 def _describe_row(name: str, match: bool | None, score: float, weight: float) -> str:  # noqa: FBT001 (of a row)
-    came = {True: "matches", False: "does not match", None: "was not looked at"}[match]
-    return f"{name} {came}: {score:g} of weight {weight:g}"
+    result = {True: "matches", False: "does not match", None: "was not looked at"}[match]
+    return f"{name} {result}: {score:g} of weight {weight:g}"
 
 
 def _list_judges(outcome: ReportOutcome) -> Iterator[JudgeView]:
@@ -126,7 +126,7 @@ def _list_judges(outcome: ReportOutcome) -> Iterator[JudgeView]:
         yield _build_judge(outcome.judge, "it cannot tell, so nothing is decided")
     elif isinstance(outcome, MixedScore):
         for note, status in zip(outcome.judges, outcome.calibrations, strict=False):
-            yield _build_judge(note, _BY_WHAT[status])
+            yield _build_judge(note, _CALIBRATION_WORDS[status])
 
 
 def _build_earlier(one: EarlierJudgement) -> JudgeView:
@@ -138,9 +138,9 @@ def _build_judge(note: JudgeNote, calibration: str, *, earlier: bool = False) ->
     return JudgeView(
         id=note.id,
         model=note.model,
-        label=spell_unseen(note.label),
-        reason=spell_unseen(note.reason),
-        quotes=tuple(map(spell_unseen, note.quotes)),
+        label=escape_invisible(note.label),
+        reason=escape_invisible(note.reason),
+        quotes=tuple(map(escape_invisible, note.quotes)),
         calibration=calibration,
         price=", ".join(_list_prices(note)),
         votes=votes,
@@ -158,24 +158,24 @@ def _list_prices(note: JudgeNote) -> Iterator[str]:
         yield f"{note.latency_ms / 1000:.1f} s"
 
 
-def _describe_calibration(found: JudgeCalibration, raw: float, estimate: float | None) -> str:
-    if found.status != "calibrated":
-        return f"{_BY_WHAT[found.status]}; its own value is {raw:.2f}"
-    parts = ["calibrated" + (f" by {found.fit}" if found.fit else "")]
+def _describe_calibration(calibration: JudgeCalibration, raw: float, estimate: float | None) -> str:
+    if calibration.status != "calibrated":
+        return f"{_CALIBRATION_WORDS[calibration.status]}; its own value is {raw:.2f}"
+    parts = ["calibrated" + (f" by {calibration.fit}" if calibration.fit else "")]
     if estimate is not None:
-        interval = f" [{found.interval[0]:.2f}, {found.interval[1]:.2f}]" if found.interval else ""
+        interval = f" [{calibration.interval[0]:.2f}, {calibration.interval[1]:.2f}]" if calibration.interval else ""
         parts.append(f"a human would pass it with probability {estimate:.2f}{interval}")
-    if found.threshold is not None:
-        parts.append(f"{found.threshold:.2f} passes")
-    if found.ask_a_human:
-        parts.append("so near to that a human has to say")
-    if found.guarantee is not None:
-        parts.append(f"such verdicts agree with humans in at least {found.guarantee.share:.0%} of cases")
+    if calibration.threshold is not None:
+        parts.append(f"{calibration.threshold:.2f} passes")
+    if calibration.ask_a_human:
+        parts.append("so close to it that a human has to decide")
+    if calibration.guarantee is not None:
+        parts.append(f"such verdicts agree with humans in at least {calibration.guarantee.share:.0%} of cases")
     return "; ".join(parts)
 
 
 def split_outcomes(outcomes: Iterable[OutcomeView]) -> tuple[tuple[OutcomeView, ...], tuple[str, ...], tuple[str, ...]]:
-    """Those that have something to say, the names of those that passed in silence, and of those that do not apply."""
+    """Split into outcomes with something to say, names of those that passed silently, and names that do not apply."""
     loud: list[OutcomeView] = []
     passed: list[str] = []
     silent: list[str] = []
@@ -190,7 +190,7 @@ def split_outcomes(outcomes: Iterable[OutcomeView]) -> tuple[tuple[OutcomeView, 
 
 
 def sort_outcomes(outcomes: Iterable[OutcomeView]) -> Sequence[OutcomeView]:
-    """Failures first, then what is open, else in the order of the contract."""
+    """Sort failures first, then what is open, else in the order of the contract."""
     return sorted(outcomes, key=lambda one: _ORDER[one.sign])
 
 

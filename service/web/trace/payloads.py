@@ -12,22 +12,22 @@ from pydantic_core import to_json
 
 from service.core.json.pointers import escape_token
 from service.web.trace.links import RootMarks
-from service.web.trace.marks import Mark, TextPiece, cut_pieces, spell_unseen
+from service.web.trace.marks import Mark, TextPiece, cut_pieces, escape_invisible
 
 FOLD_CHARS = 16_000
-"""Characters from which on a payload is folded."""
+"""Size, in characters, from which a payload is folded."""
 HEAD_CHARS = 2_000
 """Characters of a folded payload that a page shows; the rest is a download."""
 AROUND_CHARS = 160
-"""Characters around a mark that are shown of what is cut."""
+"""Characters shown around a mark in a part that is cut."""
 MAX_QUOTED_CHARS = 200
-"""Characters of a text in a table up to which it stands in quotes."""
+"""Longest text, in characters, that a table shows in quotes."""
 MAX_DEPTH = 200
-"""Levels of a value that are set out one below the other."""
+"""Most levels of a value that are laid out one below the other."""
 LINE_CHARS = 80
-"""Characters of a list or object up to which it stands on one line."""
+"""Longest list or object, in characters, that stays on one line."""
 MAX_JOINED_CHARS = 256 * 2**10
-"""Characters of a value up to which what is short in it is joined to one line."""
+"""Largest value, in characters, with its short parts joined to one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +41,33 @@ class Payload:
     """Characters of the whole."""
     folded: bool = False
     cut: bool = False
-    """Whether only its first characters are in `pieces`."""
+    """Whether `pieces` hold only its first characters."""
     whole: Mark | None = None
-    """The mark of all of it."""
+    """The mark of the whole."""
 
     @property
     def plain(self) -> str | None:
-        """The text, where no part of it has a mark; None: `pieces` have."""
+        """The text, if no part of it has a mark; None: use `pieces`."""
         return self.pieces[0].text if len(self.pieces) == 1 and self.pieces[0].mark is None else None
 
 
 class PayloadChoices(NamedTuple):
-    """How large payloads are treated: cut where the whole can be had elsewhere, else complete."""
+    """How large payloads are shown: cut if the whole is available elsewhere, else complete."""
 
     fold: int = FOLD_CHARS
     head: int | None = HEAD_CHARS
-    """Characters shown of a folded one; None: all."""
+    """Characters shown of a folded payload; None: all."""
 
 
 CUT = PayloadChoices()
 """For a page that can link to the rest."""
 
 COMPLETE = PayloadChoices(head=None)
-"""For a page that has no server behind it."""
+"""For a page without a server."""
 
 
 def build_payload(value: JsonValue, path: str, marks: RootMarks | None, choices: PayloadChoices) -> Payload:
-    """The payload of a value at a pointer, with the marks below it."""
+    """Build the payload of a value at a pointer, with the marks below it."""
     whole = marks.leaves.get("") if marks is not None else None
     if isinstance(value, str):
         pieces = cut_pieces(value, () if marks is None else marks.spans.get("", ())) or (TextPiece(""),)
@@ -82,52 +82,52 @@ def build_payload(value: JsonValue, path: str, marks: RootMarks | None, choices:
 
 
 def build_cell(value: JsonValue, path: str, marks: RootMarks | None, choices: PayloadChoices) -> Payload:
-    """The payload of a value that stands in a table: a short text is in quotes, for "1" is not 1. The mark of all is in it."""
-    found = build_payload(value, path, marks, choices)
-    pieces = found.pieces
+    """Build the payload of a table cell: a short text is in quotes, because "1" is not 1. It contains the whole's mark."""
+    payload = build_payload(value, path, marks, choices)
+    pieces = payload.pieces
     if isinstance(value, str) and len(value) <= MAX_QUOTED_CHARS and "\n" not in value:
         pieces = (TextPiece('"'), *pieces, TextPiece('"'))
-    if found.whole is not None:
-        plain = all(piece.mark is None for piece in pieces)
+    if payload.whole is not None:
+        is_plain = all(piece.mark is None for piece in pieces)
         text = "".join([piece.text for piece in pieces])
-        pieces = (TextPiece(text, found.whole),) if plain else (TextPiece("", found.whole), *pieces)
-    return replace(found, pieces=pieces)
+        pieces = (TextPiece(text, payload.whole),) if is_plain else (TextPiece("", payload.whole), *pieces)
+    return replace(payload, pieces=pieces)
 
 
 def spell_payload(value: JsonValue) -> str:
-    """The whole of a value as it is downloaded: a text as it is, all else as JSON."""
-    return value if isinstance(value, str) else set_out(value)
+    """Spell the whole of a value for download: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else format_json(value)
 
 
-def _take_head(pieces: tuple[TextPiece, ...], most: int) -> Iterator[TextPiece]:
-    """The first characters, and of what follows the marked pieces with a little around them."""
+def _take_head(pieces: tuple[TextPiece, ...], left: int) -> Iterator[TextPiece]:
+    """Yield the first characters, then of what follows only the marked pieces with a little around them."""
     for n, piece in enumerate(pieces):
-        if most > 0:
-            yield TextPiece(piece.text[:most], piece.mark)
+        if left > 0:
+            yield TextPiece(piece.text[:left], piece.mark)
         elif piece.mark is not None:
             yield TextPiece(f"\n…{pieces[n - 1].text[-AROUND_CHARS:] if pieces[n - 1].mark is None else ''}")
             yield TextPiece(piece.text[:HEAD_CHARS], piece.mark)
             yield from [TextPiece(after.text[:AROUND_CHARS]) for after in pieces[n + 1 : n + 2] if after.mark is None]
-        most -= len(piece.text)
+        left -= len(piece.text)
 
 
 def _write(value: JsonValue, marks: RootMarks) -> Iterator[TextPiece]:
-    """A JSON value set out over lines; neighbours without a mark are one piece."""
-    found: dict[str, list[Mark]] = {}
+    """Lay out a JSON value over lines; neighbours without a mark become one piece."""
+    marks_by_path: dict[str, list[Mark]] = {}
     for path, mark in marks.leaves.items():
-        found.setdefault(path, []).append(mark)
-    for path, spans in marks.spans.items():  # in a text inside JSON the whole text stands for a stretch of it
-        found.setdefault(path, []).extend([span.mark for span in spans])
-    found.pop("", None)  # the mark of all of it stands beside it
-    held: list[str] = []
-    for piece in _Writer(found, frozenset(_list_above(found))).write(value, "", 0):
+        marks_by_path.setdefault(path, []).append(mark)
+    for path, spans in marks.spans.items():  # inside JSON, a text is marked as a whole
+        marks_by_path.setdefault(path, []).extend([span.mark for span in spans])
+    marks_by_path.pop("", None)  # the mark of the whole is shown beside it
+    unmarked: list[str] = []
+    for piece in _Writer(marks_by_path, frozenset(_list_above(marks_by_path))).write(value, "", 0):
         if piece.mark is None:
-            held.append(piece.text)
+            unmarked.append(piece.text)
             continue
-        yield TextPiece("".join(held))
+        yield TextPiece("".join(unmarked))
         yield piece
-        held = []
-    yield TextPiece("".join(held))
+        unmarked = []
+    yield TextPiece("".join(unmarked))
 
 
 def _list_above(leaves: Iterable[str]) -> Iterator[str]:
@@ -137,42 +137,42 @@ def _list_above(leaves: Iterable[str]) -> Iterator[str]:
                 yield path[:n]
 
 
-def set_out(value: JsonValue) -> str:
-    r"""JSON over several lines. A lone surrogate, which is no character, is an escape in it.
+def format_json(value: JsonValue) -> str:
+    r"""Format JSON over several lines. A lone surrogate, which is no character, is escaped.
 
-    >>> set_out({"a": [1.0, "\ud800"]})
+    >>> format_json({"a": [1.0, "\ud800"]})
     '{\n  "a": [\n    1.0,\n    "\\ud800"\n  ]\n}'
     """
     try:
         return to_json(value, indent=2, inf_nan_mode="constants").decode()
-    except (ValueError, TypeError):  # a lone surrogate, or deeper than it goes
+    except (ValueError, TypeError):  # a lone surrogate, or too deep for it
         return json.dumps(value, ensure_ascii=True, indent=2)
 
 
-def lay_out(value: JsonValue) -> str:
-    r"""JSON as it is read: over several lines, and what is short in it on one.
+def format_compact(value: JsonValue) -> str:
+    r"""Format JSON for reading: over several lines, with short lists and objects on one line.
 
-    >>> print(lay_out({"order": {"id": 7, "state": "paid"}, "text": "x" * 100})[:40])
+    >>> print(format_compact({"order": {"id": 7, "state": "paid"}, "text": "x" * 100})[:40])
     {
       "order": {"id": 7, "state": "paid"},
     """
-    text = set_out(value)
+    text = format_json(value)
     if "\n" not in text or len(text) > MAX_JOINED_CHARS:
         return text
-    kept: list[list[str]] = [[]]
+    open_blocks: list[list[str]] = [[]]
     for line in text.split("\n"):
         if line.endswith(("[", "{")):
-            kept.append([line])
+            open_blocks.append([line])
         elif line.endswith(("]", "}", "],", "},")) and line.lstrip(" ").startswith(("]", "}")):
-            own = kept.pop()
-            kept[-1].extend(_join([*own, line]))
+            block = open_blocks.pop()
+            open_blocks[-1].extend(_join([*block, line]))
         else:
-            kept[-1].append(line)
-    return "\n".join(kept[0])
+            open_blocks[-1].append(line)
+    return "\n".join(open_blocks[0])
 
 
 def _join(lines: list[str]) -> list[str]:
-    """The lines of a list or object; one where they are short. One that holds what was not joined is longer still."""
+    """Join the lines of a list or object if they are short. A block with an unjoined part is too long itself."""
     if len(lines) > LINE_CHARS:
         return lines
     first, *inside, last = lines
@@ -183,7 +183,7 @@ def _join(lines: list[str]) -> list[str]:
 class _Writer(NamedTuple):
     leaves: Mapping[str, Sequence[Mark]]
     above: frozenset[str]
-    """The pointers of what holds a value with a mark."""
+    """The pointers of containers that hold a value with a mark."""
 
     def write(self, value: JsonValue, path: str, depth: int) -> Iterator[TextPiece]:
         marks = self.leaves.get(path, ())
@@ -206,5 +206,5 @@ class _Writer(NamedTuple):
 
 
 def _spell(value: JsonValue, depth: int) -> str:
-    text = lay_out(value)
-    return spell_unseen(text.replace("\n", "\n" + "  " * depth) if depth else text)
+    text = format_compact(value)
+    return escape_invisible(text.replace("\n", "\n" + "  " * depth) if depth else text)

@@ -1,4 +1,4 @@
-"""Pointers of findings and evidence: the part of the page that shows what they lead to, and what stands there."""
+"""Resolve pointers of findings and evidence to the part of the page that shows them, and to the value there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.core.json.differences import covers
 from service.core.json.pointers import split_pointer
 from service.core.results.structure import read_text
 from service.core.trace import Trace
-from service.web.trace.shown import ShownParts
+from service.web.trace.visible import VisibleParts
 
 _PLACE = re.compile(r"/steps/(\d{1,7})/(result/content|call/arguments)((?:[/@].*)?)", re.DOTALL)
 _STEP = re.compile(r"/steps/(\d{1,7})(?:/(call|result)?.*)?", re.DOTALL)
@@ -20,53 +20,53 @@ _MESSAGE = re.compile(r"/messages/(\d{1,7})(?:/.*)?", re.DOTALL)
 _PASSAGE = re.compile(r"@(\d{1,9})-(\d{1,9})((?:/.*)?)", re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(strict=False)
-MAX_SPELLED = 400
-"""Characters of a place without an inner structure that are marked; of a longer one only that it is meant is said."""
+MAX_MARKED_CHARS = 400
+"""Longest stretch without an inner structure, in characters, that is marked."""
 
 
-class ShownPlace(NamedTuple):
-    """A place that is shown: the root of what holds it, and the way from there."""
+class PagePlace(NamedTuple):
+    """A place on the page: the root of what contains it, and the way from there."""
 
     root: str
-    """The pointer of a call's arguments, of a result's content or of a message's text."""
+    """The pointer of a call's arguments, a result's content or a message's text."""
     rest: str = ""
-    """The pointer below the root, up to a text that a passage stands in."""
+    """The pointer below the root, up to a text that contains the passage."""
     span: tuple[int, int] | None = None
-    """In a text: the characters meant."""
+    """The characters meant, in a text."""
     value: JsonValue = None
-    """What stands there, where `exists`."""
+    """The value there, if `exists`."""
     exists: bool = False
 
 
 def normalize_path(path: str, trace: Trace | None) -> str:
-    """The pointer itself; that of the last message for `/answer`."""
+    """Return the pointer itself; for `/answer`, that of the last message."""
     if trace is not None and trace.messages and (path == "/answer" or path.startswith("/answer/")):
         return f"/messages/{len(trace.messages) - 1}/text"
     return path
 
 
-def find_place(path: str, trace: Trace) -> ShownPlace | None:
-    """The place that a pointer of evidence leads to; None where the page shows none."""
+def find_place(path: str, trace: Trace) -> PagePlace | None:
+    """Find the place that a pointer of evidence leads to; None if the page shows none."""
     path = normalize_path(path, trace)
     if message := _MESSAGE.fullmatch(path):
         number = int(message[1])
         if number >= len(trace.messages) or not trace.messages[number].text:
             return None
-        return ShownPlace(f"/messages/{number}/text", "", None, trace.messages[number].text, True)
-    found = _PLACE.fullmatch(path)
-    if found is None or int(found[1]) >= len(trace.steps):
+        return PagePlace(f"/messages/{number}/text", "", None, trace.messages[number].text, True)
+    match = _PLACE.fullmatch(path)
+    if match is None or int(match[1]) >= len(trace.steps):
         return None
-    step = trace.steps[int(found[1])]
-    root = f"/steps/{found[1]}/{found[2]}"
-    if found[2] == "call/arguments":
+    step = trace.steps[int(match[1])]
+    root = f"/steps/{match[1]}/{match[2]}"
+    if match[2] == "call/arguments":
         content: JsonValue = None if step.call.arguments is None else dict(step.call.arguments)
     else:
         content = None if step.result is None else step.result.content
-    return _walk(root, content, found[3])
+    return _walk(root, content, match[3])
 
 
-def _walk(root: str, content: JsonValue, rest: str) -> ShownPlace:
-    """Follows a pointer token by token, into the first text that holds what it leads to."""
+def _walk(root: str, content: JsonValue, rest: str) -> PagePlace:
+    """Follow a pointer token by token, into the first text that contains what it leads to."""
     here, at = content, ""
     while rest:
         if isinstance(here, str) and (passage := _PASSAGE.fullmatch(rest)):
@@ -74,15 +74,15 @@ def _walk(root: str, content: JsonValue, rest: str) -> ShownPlace:
         token, slash, after = rest[1:].partition("/")
         name, sign, span = token.partition("@")
         step = _look(here, token)
-        if step is None and sign:  # a passage of the text at this member
+        if step is None and sign:  # a passage in the text of this member
             step, after = _look(here, name), f"@{span}{slash}{after}"
             token = name
         elif slash:
             after = f"/{after}"
         if step is None:
-            return ShownPlace(root, at)
+            return PagePlace(root, at)
         at, here, rest = f"{at}/{token}", step[0], after
-    return ShownPlace(root, at, None, here, True)
+    return PagePlace(root, at, None, here, True)
 
 
 def _look(here: JsonValue, token: str) -> tuple[JsonValue] | None:
@@ -94,22 +94,22 @@ def _look(here: JsonValue, token: str) -> tuple[JsonValue] | None:
     return None
 
 
-def _enter(root: str, at: str, text: str, passage: re.Match[str]) -> ShownPlace:
-    """A value in the structure that a passage of a text spells."""
+def _enter(root: str, at: str, text: str, passage: re.Match[str]) -> PagePlace:
+    """Enter the structure that a passage of a text spells."""
     start, end = int(passage[1]), min(int(passage[2]), len(text))
-    found = next((one for one in read_text(text).passages if (one.start, one.end) == (start, end)), None)
-    if found is None:
-        return ShownPlace(root, at, (start, end) if end - start <= MAX_SPELLED else None)
-    inner = _walk(root, found.value, passage[3])
+    passage_read = next((one for one in read_text(text).passages if (one.start, one.end) == (start, end)), None)
+    if passage_read is None:
+        return PagePlace(root, at, (start, end) if end - start <= MAX_MARKED_CHARS else None)
+    inner = _walk(root, passage_read.value, passage[3])
     if not inner.exists:
-        return ShownPlace(root, at, (start, end) if end - start <= MAX_SPELLED else None)
+        return PagePlace(root, at, (start, end) if end - start <= MAX_MARKED_CHARS else None)
     tokens = split_pointer(inner.rest)
     span = find_span(text, start, tokens) or _find_spelled(text, start, end, inner.value)
-    return ShownPlace(root, at, span, inner.value, True)
+    return PagePlace(root, at, span, inner.value, True)
 
 
 def find_span(text: str, at: int, tokens: tuple[str, ...]) -> tuple[int, int] | None:
-    """Where in a text that spells JSON from `at` on the value stands that tokens lead to; None where it spells none.
+    """Find, in a text that spells JSON from `at` on, the value that tokens lead to; None if it spells none.
 
     >>> text = 'got: {"a": [1, {"b": 25}]}'
     >>> start, end = find_span(text, 5, ("a", "1", "b"))
@@ -126,7 +126,7 @@ def find_span(text: str, at: int, tokens: tuple[str, ...]) -> tuple[int, int] | 
 
 
 def _enter_member(text: str, at: int, token: str) -> int:
-    """Where the member or item of that name begins; ValueError or IndexError where there is none."""
+    """Find where the member or item of that name begins; ValueError or IndexError if there is none."""
     is_object, number = text[at] == "{", 0
     if not is_object and text[at] != "[":
         raise ValueError(token)
@@ -145,45 +145,45 @@ def _enter_member(text: str, at: int, token: str) -> int:
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return at if found is None else found.end()
+    match = _SPACE.match(text, at)
+    return at if match is None else match.end()
 
 
 def _find_spelled(text: str, start: int, end: int, value: JsonValue) -> tuple[int, int] | None:
-    """Where the value is spelt within a stretch, if it is so once; else the stretch, if it is short."""
+    """Find the value in a stretch, if it occurs once; else return the stretch, if it is short."""
     spelled = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    found = [] if not spelled else list(re.finditer(rf"(?<!\w){re.escape(spelled)}(?!\w)", text[start:end]))
-    if len(found) == 1:
-        return start + found[0].start(), start + found[0].end()
-    return (start, end) if end - start <= MAX_SPELLED else None
+    matches = [] if not spelled else list(re.finditer(rf"(?<!\w){re.escape(spelled)}(?!\w)", text[start:end]))
+    if len(matches) == 1:
+        return start + matches[0].start(), start + matches[0].end()
+    return (start, end) if end - start <= MAX_MARKED_CHARS else None
 
 
 class PageParts(NamedTuple):
-    """The parts of a page that can be linked to: those that it shows."""
+    """The parts of a page that can be linked to, because the page shows them."""
 
     prefix: str
-    """What goes before every id."""
+    """Precedes every id."""
     steps: int
-    shown: ShownParts
+    visible: VisibleParts
     turns: frozenset[int]
     missing: frozenset[str]
     """Pointers of expected calls that were not made."""
     trace: Trace | None
     expected: bool
-    """Whether the page shows all that was expected."""
+    """Whether the page shows the whole expectation."""
 
     def find_anchor(self, path: str) -> str:
-        """The id of the part that shows what a pointer leads to; empty where none does."""
-        found = self._find(normalize_path(path, self.trace))
-        return f"{self.prefix}{found}" if found else ""
+        """Return the id of the part that shows what a pointer leads to; empty if none does."""
+        part = self._find(normalize_path(path, self.trace))
+        return f"{self.prefix}{part}" if part else ""
 
     def find_turn(self, turn: int) -> str:
-        """The id of a turn; empty where nothing of it is shown."""
+        """Return the id of a turn; empty if nothing of it is shown."""
         return f"{self.prefix}turn-{turn}" if turn in self.turns else ""
 
     def _find(self, path: str) -> str:
         if step := find_step(path, self.steps):
-            return f"step-{step - 1}" if step - 1 in self.shown.steps else ""
+            return f"step-{step - 1}" if step - 1 in self.visible.steps else ""
         if (number := self.find_message(path)) is not None:
             return f"text-{number}"
         if path.startswith("/state"):
@@ -193,17 +193,17 @@ class PageParts(NamedTuple):
         return "expected" if self.expected and path.startswith("/expected") else ""
 
     def find_message(self, path: str) -> int | None:
-        """The number of the text that a pointer leads to; None where the page shows none."""
-        found = _MESSAGE.fullmatch(normalize_path(path, self.trace))
-        return int(found[1]) if found is not None and int(found[1]) in self.shown.texts else None
+        """Return the position of the text that a pointer leads to; None if the page shows none."""
+        match = _MESSAGE.fullmatch(normalize_path(path, self.trace))
+        return int(match[1]) if match is not None and int(match[1]) in self.visible.texts else None
 
 
 def find_step(path: str, steps: int) -> int:
-    """The number, from 1, of the step that a pointer leads into; 0 where it leads into none of so many."""
-    found = _STEP.fullmatch(path)
-    return int(found[1]) + 1 if found is not None and int(found[1]) < steps else 0
+    """Return the number, from 1, of the step that a pointer leads into; 0 if there is no such step."""
+    match = _STEP.fullmatch(path)
+    return int(match[1]) + 1 if match is not None and int(match[1]) < steps else 0
 
 
 def has_final_state(trace: Trace) -> bool:
-    """Whether the trace tells the state afterwards."""
+    """Whether the trace contains the final state."""
     return trace.state is not None and "final" in trace.state.captured

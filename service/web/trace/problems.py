@@ -1,4 +1,4 @@
-"""What broke, what is open, and where on the page it is seen."""
+"""What broke, what is open, and where the page shows it."""
 
 from __future__ import annotations
 
@@ -8,76 +8,76 @@ from service.core.outcome import Errored, Scored, Skipped
 from service.core.report import OpenOutcome, Report, ReportOutcome, StepVerdict
 from service.core.scores import Verdict
 from service.reporting.findings import render_finding
-from service.web.trace.marks import spell_unseen
+from service.web.trace.marks import escape_invisible
 from service.web.trace.outcomes import find_sign
 from service.web.trace.places import PageParts
 from service.web.trace.view import OpenView, ProblemView
 
 MAX_PLACES = 12
-"""Places of one open criterion that are named."""
+"""Most places of one open criterion that are named."""
 MAX_WORDS_CHARS = 300
 NO_PROBLEM = "null_agent"
-"""The code of a finding that compares, and says nothing is wrong."""
+"""The code of a finding that compares, and reports nothing wrong."""
 
-_SAYS: Mapping[Verdict, str] = {
+_VERDICT_SENTENCES: Mapping[Verdict, str] = {
     "pass": "It passed: nothing that is open could change that.",
     "warn": "It passed, with a score between warn and pass.",
     "not_applicable": "Nothing that the rubric looks at applies to it.",
 }
 
 
-def say_verdict(report: Report) -> str:
-    """The verdict in a sentence."""
+def describe_verdict(report: Report) -> str:
+    """Describe the verdict in a sentence."""
     if report.verdict == "fail":
         return f"It failed{f', first at {report.first_failing_stage}' if report.first_failing_stage else ''}."
     if report.verdict == "abstain":
-        waits = any(one.decides for one in report.open)
-        told = "the verdict waits for what is open" if waits else "too little was looked at for a verdict"
-        return f"It is undecided: {told}."
-    return _SAYS[report.verdict]
+        is_waiting = any(one.decides for one in report.open)
+        reason = "the verdict waits for what is open" if is_waiting else "too little was checked for a verdict"
+        return f"It is undecided: {reason}."
+    return _VERDICT_SENTENCES[report.verdict]
 
 
 def list_problems(report: Report, parts: PageParts) -> tuple[ProblemView, ...]:
-    """What did not pass, in the order of the contract, then of the trace; each once, whatever criteria say it.
+    """List what did not pass, in the order of the contract, then of the trace; each once, whatever criteria say it.
 
     What counts as 0 only because something before it failed is left out, unless it says more than that.
     """
     ranks = {stage.stage: n for n, stage in enumerate(report.stages)}
-    found = sorted(
+    problems = sorted(
         _iter_problems(report, parts), key=lambda one: (one[0], ranks.get(one[1].stage, len(ranks)))
     )  # stable: steps stay in order
-    return tuple({(one.words, one.to): one for _, one in reversed(found)}.values())[::-1]
+    return tuple({(one.words, one.to): one for _, one in reversed(problems)}.values())[::-1]
 
 
 def _iter_problems(report: Report, parts: PageParts) -> Iterator[tuple[bool, ProblemView]]:
-    """Each with whether it only follows from another."""
+    """Yield each problem, and whether it only follows from another."""
     for criterion in report.criteria:
         for loose in criterion.outcomes:
             where = f"turn {loose.turn}" if loose.turn is not None else ""
-            yield from _list_of(criterion.stage, criterion.id, loose.outcome, where, parts)
+            yield from _list_outcome_problems(criterion.stage, criterion.id, loose.outcome, where, parts)
     stages = {criterion.id: criterion.stage for criterion in report.criteria}
     for step in report.steps:
         failed = [(name, outcome) for name, outcome in step.outcomes.items() if find_sign(outcome) == "fail"]
-        where = f"step {step.index + 1}, {spell_unseen(step.tool)}" if failed else ""
+        where = f"step {step.index + 1}, {escape_invisible(step.tool)}" if failed else ""
         for name, outcome in failed:
-            yield from _list_of(stages.get(name, ""), name, outcome, where, parts)
+            yield from _list_outcome_problems(stages.get(name, ""), name, outcome, where, parts)
 
 
-def _list_of(
+def _list_outcome_problems(
     stage: str, criterion: str, outcome: ReportOutcome, where: str, parts: PageParts
 ) -> Iterator[tuple[bool, ProblemView]]:
     if find_sign(outcome) != "fail" or isinstance(outcome, Errored):
         return
-    told = [(render_finding(finding), finding.path) for finding in outcome.findings if finding.code != NO_PROBLEM]
+    messages = [(render_finding(finding), finding.path) for finding in outcome.findings if finding.code != NO_PROBLEM]
     if isinstance(outcome, Scored):
-        told = told or [(f"{criterion} did not pass", "")]
-    for words, path in told:
+        messages = messages or [(f"{criterion} did not pass", "")]
+    for words, path in messages:
         problem = ProblemView(stage, criterion, where, _clip(words), parts.find_anchor(path) if path else "")
         yield isinstance(outcome, Skipped), problem
 
 
 def describe_problem(verdict: StepVerdict) -> str:
-    """What is wrong with a step, in a few words."""
+    """Describe what is wrong with a step, in a few words."""
     for name, outcome in verdict.outcomes.items():
         if isinstance(outcome, Scored) and not outcome.passed:
             return _clip(render_finding(outcome.findings[0]) if outcome.findings else f"{name} did not pass")
@@ -90,7 +90,7 @@ def describe_problem(verdict: StepVerdict) -> str:
 
 
 def find_first_failing(report: Report, problems: tuple[ProblemView, ...], parts: PageParts) -> str:
-    """The id of the first step that failed; where none did, of the first other place that shows a problem."""
+    """Return the id of the first failed step; without one, of the first other place that shows a problem."""
     for step in report.steps:
         if step.verdict == "fail":
             return parts.find_anchor(f"/steps/{step.index}")
@@ -98,11 +98,11 @@ def find_first_failing(report: Report, problems: tuple[ProblemView, ...], parts:
 
 
 def list_open_views(report: Report, parts: PageParts) -> tuple[OpenView, ...]:
-    """What is open, by criterion and reason: what the verdict waits for first."""
+    """List what is open, by criterion and reason; what the verdict waits for comes first."""
     groups: dict[tuple[str, str, bool], list[OpenOutcome]] = {}
     for one in report.open:
         groups.setdefault((one.criterion, one.reason, one.decides), []).append(one)
-    found = [
+    views = [
         OpenView(
             criterion=criterion,
             stage=members[0].stage,
@@ -114,7 +114,7 @@ def list_open_views(report: Report, parts: PageParts) -> tuple[OpenView, ...]:
         )
         for (criterion, reason, decides), members in groups.items()
     ]
-    return tuple(sorted(found, key=lambda one: not one.decides))
+    return tuple(sorted(views, key=lambda one: not one.decides))
 
 
 def _build_place(one: OpenOutcome, parts: PageParts) -> tuple[str, str]:
@@ -126,4 +126,4 @@ def _build_place(one: OpenOutcome, parts: PageParts) -> tuple[str, str]:
 
 
 def _clip(words: str) -> str:
-    return spell_unseen(words if len(words) <= MAX_WORDS_CHARS else f"{words[:MAX_WORDS_CHARS]}…")
+    return escape_invisible(words if len(words) <= MAX_WORDS_CHARS else f"{words[:MAX_WORDS_CHARS]}…")

@@ -1,4 +1,4 @@
-"""What stands at the end of the page of a trace: what it took, what was on offer, how it was scored."""
+"""The end of the page of a trace: what the trace used, the tools on offer, and how it was scored."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from service.core.report import Report
 from service.core.trace import ResourceUsage, Trace
-from service.web.trace.marks import spell_unseen
+from service.web.trace.marks import escape_invisible
 
 MAX_TOOLS = 200
 
 
 def describe_usage(usage: ResourceUsage | None) -> str:
-    """Time, tokens and price in words; empty where nothing is told."""
+    """Describe time, tokens and price in words; empty if nothing is known."""
     if usage is None:
         return ""
     parts = [
@@ -25,47 +25,49 @@ def describe_usage(usage: ResourceUsage | None) -> str:
 
 
 def list_tools(trace: Trace | None, report: Report) -> tuple[tuple[str, str], ...] | None:
-    """Name and description of the tools on offer; None where nobody tells."""
+    """List name and description of the tools on offer; None if nobody says."""
     if trace is not None and trace.tools is not None:
-        found = [(tool.name, tool.description) for tool in trace.tools]
+        tools = [(tool.name, tool.description) for tool in trace.tools]
     elif report.offered is not None:
-        found = [(name, "") for name in report.offered]
+        tools = [(name, "") for name in report.offered]
     else:
         return None
-    return tuple([(spell_unseen(name[:200]), spell_unseen(told[:600])) for name, told in found[:MAX_TOOLS]])
+    return tuple(
+        [(escape_invisible(name[:200]), escape_invisible(description[:600])) for name, description in tools[:MAX_TOOLS]]
+    )
 
 
 def describe_calibration(report: Report) -> str:
-    """How far what was judged rests on human labels; empty where nothing was."""
-    found = report.calibration
-    if not found.judged:
+    """Describe how far the judged outcomes rest on human labels; empty if nothing was judged."""
+    calibration = report.calibration
+    if not calibration.judged:
         return ""
     parts = [
         f"{count} {words}"
         for count, words in (
-            (found.calibrated, "calibrated against human labels"),
-            (found.uncalibrated, "uncalibrated"),
-            (found.withheld, "left open by their calibration"),
+            (calibration.calibrated, "calibrated against human labels"),
+            (calibration.uncalibrated, "uncalibrated"),
+            (calibration.withheld, "left open by their calibration"),
         )
         if count
     ]
-    return f"{found.judged} judged outcome{'s' if found.judged > 1 else ''}: {', '.join(parts)}"
+    return f"{calibration.judged} judged outcome{'s' if calibration.judged > 1 else ''}: {', '.join(parts)}"
 
 
 def list_provenance(report: Report) -> Iterator[tuple[str, str]]:
-    """What produced the report, by name."""
-    made = report.provenance
+    """List what produced the report, by name."""
+    provenance = report.provenance
     yield "rubric", f"{report.rubric.id}@{report.rubric.version}, sha256 {report.rubric.hash[:12]}"
-    yield "engine", made.engine
-    yield "judges", made.judges + (f", {made.judge_model}" if made.judge_model else "")
-    if made.stand_in:
+    yield "engine", provenance.engine
+    yield "judges", provenance.judges + (f", {provenance.judge_model}" if provenance.judge_model else "")
+    if provenance.stand_in:
         yield "stand-in", "rules stood in for a model: what was judged means nothing"
-    if made.replies:
-        cost = "price unknown" if made.cost_usd is None else f"${made.cost_usd:.4f}"
-        yield "replies", f"{made.replies}, {made.cache_hits} from the cache, {cost}"
-    if made.calibrators != "uncalibrated":
-        yield "fits", ", ".join(made.calibrators)
+    if provenance.replies:
+        cost = "price unknown" if provenance.cost_usd is None else f"${provenance.cost_usd:.4f}"
+        yield "replies", f"{provenance.replies}, {provenance.cache_hits} from the cache, {cost}"
+    if provenance.calibrators != "uncalibrated":
+        yield "fits", ", ".join(provenance.calibrators)
     if used := describe_usage(report.usage):
         yield "the trace took", used
     for name, value in report.tags.items():
-        yield f"tag {spell_unseen(name)}", spell_unseen(value)
+        yield f"tag {escape_invisible(name)}", escape_invisible(value)

@@ -1,4 +1,4 @@
-"""What was sent, read again so that it can be shown beside its report."""
+"""Read a request again, to show it beside its report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.request import ScoreRequest, find_expectation, read_request, read_r
 
 
 class SentTrace(NamedTuple):
-    """A trace and what was expected of it."""
+    """A trace and its expectation."""
 
     trace: Trace
     expectation: Expectation | None
@@ -22,7 +22,7 @@ class SentTrace(NamedTuple):
 
 
 def read_sent(body: JsonValue) -> SentTrace:
-    """What a request holds. InputError where it cannot be read, as when it was scored."""
+    """Read the trace of a request. InputError if it cannot be read, as when it was scored."""
     request = read_request(body)
     trace = read_request_trace(request)
     sent = body.get("expected") if isinstance(body, dict) else None
@@ -30,7 +30,7 @@ def read_sent(body: JsonValue) -> SentTrace:
 
 
 def _find_readable(request: ScoreRequest, trace: Trace) -> Expectation | None:
-    """The expectation; None for gold that is none, of which the report says what is wrong."""
+    """Find the expectation; None for unusable gold, which the report explains."""
     try:
         return find_expectation(request, trace)
     except InputError:

@@ -1,4 +1,4 @@
-"""A run of scored traces on one page: what came of them, where they broke, and each of them."""
+"""A run of scored traces on one page: their outcomes, where they broke, and each trace."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from service.core.report import Report
 from service.core.scores import Verdict
 from service.reporting.breaks import describe_break
 from service.web.trace.build import ScoredTrace, build_trace_view
-from service.web.trace.marks import spell_unseen
+from service.web.trace.marks import escape_invisible
 from service.web.trace.payloads import COMPLETE
 from service.web.trace.view import TraceView
 
 MAX_LINKS = 40
-"""Traces of one group that have a link."""
+"""Most traces of one group that have a link."""
 MAX_NAME_CHARS = 200
-_FIRST: dict[Verdict, int] = {"fail": 0, "abstain": 1, "warn": 2, "pass": 3, "not_applicable": 4}
-"""Which traces are shown whole before others."""
+_RANKS: dict[Verdict, int] = {"fail": 0, "abstain": 1, "warn": 2, "pass": 3, "not_applicable": 4}
+"""The order in which traces are chosen to be shown in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class RunEntry:
     verdict: Verdict
     score: float | None
     stage: str
-    """Where it broke first; empty where it did not."""
+    """Where it broke first; empty if it did not."""
     words: str
     """What is wrong, or open, in a sentence."""
     view: TraceView | None
-    """None: it is told of here alone."""
+    """None: the page only lists it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureGroupView:
-    """Traces that broke alike."""
+    """Traces that broke in the same way."""
 
     stage: str
     finding: str
@@ -57,39 +57,39 @@ class RunView:
     verdicts: tuple[tuple[Verdict, int], ...]
     groups: tuple[FailureGroupView, ...]
     entries: tuple[RunEntry, ...]
-    not_whole: int
-    """Traces that are told of in the list alone."""
+    listed_only: int
+    """Number of traces that the page only lists."""
     without_trace: int
-    """Those shown whole of which only the report was at hand."""
+    """Number of traces shown in full without the trace itself, from the report alone."""
 
 
-def choose_whole(reports: Sequence[Report], most: int) -> frozenset[int]:
-    """The positions of the traces that are shown whole: those that failed first, then what is open."""
-    ranked = sorted(range(len(reports)), key=lambda n: _FIRST[reports[n].verdict])
-    return frozenset(ranked[:most])
+def choose_full(reports: Sequence[Report], limit: int) -> frozenset[int]:
+    """Choose the positions of the traces to show in full: failed ones first, then undecided ones."""
+    ranked = sorted(range(len(reports)), key=lambda n: _RANKS[reports[n].verdict])
+    return frozenset(ranked[:limit])
 
 
-def build_run_view(title: str, scored: Sequence[ScoredTrace], whole: frozenset[int]) -> RunView:
-    """The page of a run. `whole`: the positions of those shown whole."""
-    entries = tuple([_build_entry(n, one, n in whole) for n, one in enumerate(scored)])
+def build_run_view(title: str, scored: Sequence[ScoredTrace], full: frozenset[int]) -> RunView:
+    """Build the page of a run. `full`: the positions of the traces shown in full."""
+    entries = tuple([_build_entry(n, one, n in full) for n, one in enumerate(scored)])
     counts = Counter(one.report.verdict for one in scored)
     return RunView(
-        title=spell_unseen(title),
-        verdicts=tuple([(verdict, counts[verdict]) for verdict in _FIRST if counts[verdict]]),
+        title=escape_invisible(title),
+        verdicts=tuple([(verdict, counts[verdict]) for verdict in _RANKS if counts[verdict]]),
         groups=_group_failures([one.report for one in scored], entries),
         entries=entries,
-        not_whole=sum(entry.view is None for entry in entries),
+        listed_only=sum(entry.view is None for entry in entries),
         without_trace=sum(entry.view is not None and not entry.view.has_trace for entry in entries),
     )
 
 
-def _build_entry(number: int, scored: ScoredTrace, whole: bool) -> RunEntry:  # noqa: FBT001 (of a row)
+def _build_entry(number: int, scored: ScoredTrace, full: bool) -> RunEntry:  # noqa: FBT001 (of a row)
     report, anchor = scored.report, f"trace-{number + 1}"
     name = scored.name or report.trace_id or f"#{number + 1}"
-    view = build_trace_view(scored._replace(name=name), prefix=f"t{number + 1}-", choices=COMPLETE) if whole else None
+    view = build_trace_view(scored._replace(name=name), prefix=f"t{number + 1}-", choices=COMPLETE) if full else None
     return RunEntry(
         anchor,
-        spell_unseen(name[:MAX_NAME_CHARS]),
+        escape_invisible(name[:MAX_NAME_CHARS]),
         report.verdict,
         report.score,
         report.first_failing_stage or "",
@@ -110,17 +110,17 @@ def _describe(view: TraceView | None) -> str:
 def _group_failures(reports: Sequence[Report], entries: Sequence[RunEntry]) -> tuple[FailureGroupView, ...]:
     groups: dict[tuple[str, str, str], list[RunEntry]] = {}
     for report, entry in zip(reports, entries, strict=True):
-        broke = describe_break(report)
-        if broke.stage:
-            groups.setdefault((broke.stage, broke.finding, broke.tool), []).append(entry)
-    found = [
+        break_ = describe_break(report)
+        if break_.stage:
+            groups.setdefault((break_.stage, break_.finding, break_.tool), []).append(entry)
+    groups_found = [
         FailureGroupView(
             stage,
-            spell_unseen(finding),
-            spell_unseen(tool),
+            escape_invisible(finding),
+            escape_invisible(tool),
             len(members),
             tuple([(one.name, one.anchor) for one in members[:MAX_LINKS]]),
         )
         for (stage, finding, tool), members in groups.items()
     ]
-    return tuple(sorted(found, key=lambda one: -one.count))
+    return tuple(sorted(groups_found, key=lambda one: -one.count))

@@ -1,4 +1,4 @@
-"""Scored traces as they are kept: JSON of what was sent and of the report."""
+"""Build the page of a stored score: JSON of the request and of the report."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from service.web.trace.view import TraceView
 
 
 def build_stored_view(sent: JsonValue, report: JsonValue, name: str, *, choices: PayloadChoices = CUT) -> TraceView:
-    """The page of what was sent, null where that is gone, and of its report. InputError for a report that is none."""
-    found = read_report(report)
-    held = None if sent is None else read_sent_or_none(sent)
-    scored = ScoredTrace(found, name=name) if held is None else ScoredTrace(found, *held, name=name)
+    """Build the page of a request, None if it was deleted, and its report. InputError for a bad report."""
+    report_read = read_report(report)
+    sent_trace = None if sent is None else read_sent_or_none(sent)
+    scored = (
+        ScoredTrace(report_read, name=name) if sent_trace is None else ScoredTrace(report_read, *sent_trace, name=name)
+    )
     return build_trace_view(scored, choices=choices)
 
 
 def read_sent_or_none(sent: JsonValue) -> SentTrace | None:
-    """What a request holds; None where this version can no longer read it."""
+    """Read the trace of a request; None if this version can no longer read it."""
     try:
         return read_sent(sent)
     except InputError:
@@ -30,13 +32,13 @@ def read_sent_or_none(sent: JsonValue) -> SentTrace | None:
 
 
 def find_payload(sent: JsonValue, path: str) -> str | None:
-    """The whole of what a page shows cut, by its pointer; None where there is no such thing."""
-    held = read_sent_or_none(sent)
-    if held is None:
+    """Find the whole of what a page shows cut, by its pointer; None if there is no such part."""
+    sent_trace = read_sent_or_none(sent)
+    if sent_trace is None:
         return None
     if path == "/expected":
-        return spell_payload(held.expected)
-    if path == "/output/content" and held.trace.output is not None:
-        return spell_payload(held.trace.output.content)
-    place = find_place(path, held.trace)
+        return spell_payload(sent_trace.expected)
+    if path == "/output/content" and sent_trace.trace.output is not None:
+        return spell_payload(sent_trace.trace.output.content)
+    place = find_place(path, sent_trace.trace)
     return spell_payload(place.value) if place is not None and place.exists else None

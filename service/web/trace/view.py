@@ -1,4 +1,4 @@
-"""The page of one trace as values: what a template shows, in the order in which it does."""
+"""The page of one trace as values, in the order in which a template shows them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from service.core.scores import Verdict
-from service.web.trace.compared import ExpectedCallView, StateRow
+from service.web.trace.comparison import ExpectedCallView, StateRow
 from service.web.trace.links import ClaimView
 from service.web.trace.marks import Mark
 from service.web.trace.outcomes import OutcomeView
@@ -16,7 +16,7 @@ from service.web.trace.payloads import Payload
 
 @dataclass(frozen=True, slots=True)
 class ProblemView:
-    """One thing that went wrong, and where it is seen."""
+    """One thing that went wrong, and where the page shows it."""
 
     stage: str
     criterion: str
@@ -24,22 +24,22 @@ class ProblemView:
     """`step 2, refund_order`, `turn 1`, or empty."""
     words: str
     to: str
-    """The id of the part of the page; empty where none shows it."""
+    """The id of the part of the page; empty if no part shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenView:
-    """Why something is open, of one criterion, and in how many places."""
+    """Why a criterion is open, and in how many places."""
 
     criterion: str
     stage: str
     reason: str
     decides: bool
     fault: bool
-    """Whether something broke, rather than that nobody has looked."""
+    """Whether something broke, rather than nobody having looked."""
     count: int
     places: tuple[tuple[str, str], ...]
-    """The first of them: words, and the id of the part of the page."""
+    """The first places: words, and the id of the part of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class TextView:
     role: str
     text: Payload
     field: Mark | None
-    """The mark of all of it."""
+    """The mark of the whole text."""
     claims: Sequence[ClaimView]
-    """Those that code could look at."""
+    """The claims that code could check."""
     unchecked: int
-    """How many it could not."""
+    """How many it could not check."""
     problems: tuple[OutcomeView, ...]
-    """What was found of it."""
+    """The outcomes about this text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +78,21 @@ class StepView:
     kind: Literal["step"]
     anchor: str
     number: int
-    """From 1."""
+    """Counted from 1."""
     tool: str
     brief: str
     """Its arguments on one line."""
     verdict: Verdict
     score: float | None
     problem: str
-    """What is wrong with it, in a few words; empty where nothing is."""
+    """What is wrong with it, in a few words; empty if nothing is."""
     open: bool
-    """Whether it is shown opened."""
+    """Whether it starts unfolded."""
     unexpected: bool
     arguments: Payload | None
-    """None: the trace does not tell them, or they stand beside those expected."""
+    """None: the trace does not contain them, or they are shown beside the expected ones."""
     arguments_mark: Mark | None
-    """The mark of all of them."""
+    """The mark of all arguments."""
     arguments_problem: str
     expected: ExpectedCallView | None
     origins: Sequence[ClaimView]
@@ -100,7 +100,7 @@ class StepView:
     result: Payload | None
     """None: not captured."""
     result_problem: str
-    """That it is an error, as the tool or the result says."""
+    """Why it counts as an error, by the tool or by the result itself."""
     forms: tuple[str, ...]
     outcomes: tuple[OutcomeView, ...]
     passed: tuple[str, ...]
@@ -110,7 +110,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class QuietSteps:
-    """Many calls in a row of which there is nothing to say: they are folded into one line."""
+    """Many calls in a row without a problem, folded into one line."""
 
     kind: Literal["quiet"]
     steps: tuple[StepView, ...]
@@ -118,7 +118,7 @@ class QuietSteps:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A user's message and all that follows up to the next one. 0 is what precedes the first."""
+    """A user's message and all that follows up to the next one. Turn 0 precedes the first message."""
 
     number: int
     events: tuple[TextView | StepView | QuietSteps, ...]
@@ -126,7 +126,7 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class StripView:
-    """One step in the row of all."""
+    """One step in the row of all steps."""
 
     to: str
     number: int
@@ -136,17 +136,17 @@ class StripView:
 
 @dataclass(frozen=True, slots=True)
 class TraceView:
-    """All of one scored trace."""
+    """The whole page of one scored trace."""
 
     name: str
     prefix: str
-    """What goes before every id; the id of the whole without its hyphen."""
+    """Precedes every id; without its hyphen it is the id of the whole page."""
     verdict: Verdict
-    says: str
+    verdict_sentence: str
     """The verdict in a sentence."""
     score: float | None
     score_range: tuple[float, float] | None
-    """None where it is the score alone."""
+    """None if it is just the score."""
     coverage: float | None
     rubric: str
     scope: str
@@ -154,26 +154,26 @@ class TraceView:
     problems: tuple[ProblemView, ...]
     more_problems: int
     first_failing: str
-    """The id of the first step that failed; of what else did, where no step has; empty where nothing has."""
+    """The id of the first failed step, else of another part that failed; empty if nothing did."""
     open: tuple[OpenView, ...]
     stages: tuple[StageView, ...]
     strip: tuple[StripView, ...]
     strip_left_out: int
     steps: int
     steps_left_out: int
-    """Of a long trace: those that are not shown."""
+    """Steps of a long trace that are not shown."""
     texts_left_out: int
     turns: tuple[TurnView, ...]
     missing: tuple[ExpectedCallView, ...]
     missing_left_out: int
-    elsewhere: tuple[OutcomeView, ...]
-    """What was found of the trace or of turns."""
+    loose_outcomes: tuple[OutcomeView, ...]
+    """Outcomes of turns and of the whole trace."""
     state: tuple[StateRow, ...]
-    state_says: str
+    state_note: str
     expectation: Payload | None
     output: Payload | None
     tools: tuple[tuple[str, str], ...] | None
-    """Name and description of those on offer; None: the trace does not tell."""
+    """Name and description of the tools on offer; None: the trace does not say."""
     unread: tuple[tuple[str, str], ...]
     """Pointer and reason."""
     notes: tuple[str, ...]
@@ -181,4 +181,4 @@ class TraceView:
     calibration: str
     provenance: tuple[tuple[str, str], ...]
     has_trace: bool
-    """Whether the trace itself is at hand; else there is the report alone."""
+    """Whether the trace itself is available; else the page shows the report alone."""

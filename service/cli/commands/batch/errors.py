@@ -1,10 +1,10 @@
-"""`callgrade batch errors`: why items of a batch have no report, as lines of JSON in the order of the items."""
+"""`callgrade batch errors`: fetch why items of a batch have no report, as JSON Lines in the order of the items."""
 
 from __future__ import annotations
 
 from service.cli.command import command
 from service.cli.remote.options import (
-    LOCAL,
+    LOCAL_URL,
     JobArgument,
     KeyOption,
     LinesOption,
@@ -20,10 +20,10 @@ def fetch_errors(
     output: LinesOption = None,
     offset: OffsetOption = None,
     wait: WaitOption = False,
-    server: ServerOption = LOCAL,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Fetch why items have no report, as `batch results` fetches reports. Every item is in one of the two."""
+    """Fetch why items have no report, as JSON Lines. Every item is either here or in `batch results`."""
     from service.cli.remote.outcomes import fetch
     from service.cli.remote.service import Service
 

@@ -1,10 +1,10 @@
-"""`callgrade batch results`: the reports of a batch, as lines of JSON in the order of the items."""
+"""`callgrade batch results`: fetch the reports of a batch, as JSON Lines in the order of the items."""
 
 from __future__ import annotations
 
 from service.cli.command import command
 from service.cli.remote.options import (
-    LOCAL,
+    LOCAL_URL,
     JobArgument,
     KeyOption,
     LinesOption,
@@ -20,12 +20,12 @@ def fetch_results(
     output: LinesOption = None,
     offset: OffsetOption = None,
     wait: WaitOption = False,
-    server: ServerOption = LOCAL,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Fetch the reports of a batch as JSON Lines, in the order of its items, as far as it is.
+    """Fetch the reports that a batch has so far, as JSON Lines in the order of its items.
 
-    With --output the exit code is 2 while not all are there; the same command goes on where it stopped.
+    With --output the exit code is 2 until all reports are there; run the same command again to continue.
     """
     from service.cli.remote.outcomes import fetch
     from service.cli.remote.service import Service

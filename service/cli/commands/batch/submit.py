@@ -1,4 +1,4 @@
-"""`callgrade batch submit`: any file of traces becomes a batch, once."""
+"""`callgrade batch submit`: submit a file of traces as a batch. Submitting it again does not make a second batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.options import FormatOption
 from service.cli.remote.options import (
-    LOCAL,
+    LOCAL_URL,
     BudgetOption,
     DeadlineOption,
     IdempotencyOption,
@@ -28,8 +28,8 @@ from service.cli.remote.options import (
     WatchOption,
     WebhookOption,
 )
-from service.cli.rendering.console import console, plural, say
-from service.cli.rendering.refusals import tell_refusals
+from service.cli.rendering.console import build_console, pluralize, say
+from service.cli.rendering.refusals import print_refusals
 from service.errors import CallgradeError, InputError, Problem
 
 if TYPE_CHECKING:
@@ -38,22 +38,22 @@ if TYPE_CHECKING:
     from service.cli.inputs import Refusal
     from service.cli.remote.body import BatchBody
     from service.cli.remote.service import Service
-    from service.cli.remote.uploads import Sending
+    from service.cli.remote.uploads import UploadRequest
     from service.client.calls import SubmittedJob
     from service.store.jobs.batches import Batch
 
 RubricOption = Annotated[
-    str | None, typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for the records that name none.")
+    str | None, typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for records that name none.")
 ]
 JudgesOption = Annotated[
     Literal["off", "cached", "live", "fresh"] | None,
-    typer.Option(help="How judges are asked, for the records that do not say."),
+    typer.Option(help="How to ask judges about records that do not say; as in `callgrade score`."),
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
-    """What the command line says of the records of a batch."""
+class BatchInput:
+    """The file of a batch, and the options that apply to its records."""
 
     file: Path
     rubric: str | None = None
@@ -76,22 +76,24 @@ def batch_submit(
     deadline_hours: DeadlineOption = None,
     webhook: WebhookOption = None,
     skip_invalid: Annotated[
-        bool, typer.Option("--skip-invalid", help="Leave records out that cannot be scored; else one refuses all.")
+        bool,
+        typer.Option("--skip-invalid", help="Leave out records that cannot be scored, instead of refusing the batch."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what judges would be asked, and for how much.")
+        bool, typer.Option("--dry-run", help="Only print how many questions judges would be asked, and the price.")
     ] = False,
     idempotency_key: IdempotencyOption = None,
     watch: WatchOption = False,
-    server: ServerOption = LOCAL,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Submit traces as a batch, and print its id alone on standard output.
+    """Submit traces as a batch, and print its id.
 
-    Records are those of `callgrade score`, and may have a "custom_id" each, by which results name them.
+    Takes the same records as `callgrade score`. Each may have a "custom_id", which its result repeats. Only the id goes to
+    standard output.
     """
     from service.cli.remote.service import Service
-    from service.cli.remote.uploads import Sending, build_options
+    from service.cli.remote.uploads import UploadRequest, build_options
 
     options = build_options(
         name=name,
@@ -105,74 +107,76 @@ def batch_submit(
         skip_invalid=skip_invalid or None,
         dry_run=dry_run or None,
     )
-    sending = Sending("batch", options, idempotency_key)
-    return submit(Service(server, key), Submission(file, rubric, input_format), sending, watch=watch)
+    upload_request = UploadRequest("batch", options, idempotency_key)
+    return submit(Service(server, key), BatchInput(file, rubric, input_format), upload_request, watch=watch)
 
 
-def submit(service: Service, submission: Submission, sending: Sending, *, watch: bool = False) -> ExitCode:
-    """Submits a file: the batch's id alone on standard output, or what a dry run says."""
-    from service.cli.inputs import tell_guesses
+def submit(
+    service: Service, batch_input: BatchInput, upload_request: UploadRequest, *, watch: bool = False
+) -> ExitCode:
+    """Submit a file and print the batch's id, or the quote of a dry run."""
+    from service.cli.inputs import print_guesses
     from service.cli.remote.body import BatchBody
     from service.wiring import build_limits
 
-    skips = sending.options.get("skip_invalid") == "true"
-    options, rubric = _add_rubric(submission, sending.options)
-    sending = replace(sending, options=options)
+    skips = upload_request.options.get("skip_invalid") == "true"
+    options, rubric = _add_rubric(batch_input, upload_request.options)
+    upload_request = replace(upload_request, options=options)
     with BatchBody() as body:
-        named = None if submission.input_format == "auto" else submission.input_format
-        body.fill(submission.file, build_limits(read_settings()), named=named, rubric=rubric)
-        tell_guesses(body.guessed, body.left_out)
+        named = None if batch_input.input_format == "auto" else batch_input.input_format
+        body.fill(batch_input.file, build_limits(read_settings()), named=named, rubric=rubric)
+        print_guesses(body.guessed, body.left_out)
         if body.refused and not (skips and body.lines):
-            why = f"{plural(len(body.refused), 'record')} cannot be read"
-            refused = [*body.refused, *_list_refusals_there(service, body, sending)]
-            return _tell_not_submitted(sorted(refused, key=_line), why, skips=skips or not body.lines)
-        return _send(service, body, sending, skips=skips, watch=watch)
+            reason = f"{pluralize(len(body.refused), 'record')} cannot be read"
+            refused = [*body.refused, *_list_service_refusals(service, body, upload_request)]
+            return _print_not_submitted(sorted(refused, key=_find_line), reason, skips=skips or not body.lines)
+        return _send(service, body, upload_request, skips=skips, watch=watch)
 
 
-def _send(service: Service, body: BatchBody, sending: Sending, *, skips: bool, watch: bool) -> ExitCode:
+def _send(service: Service, body: BatchBody, upload_request: UploadRequest, *, skips: bool, watch: bool) -> ExitCode:
     from service.cli.remote.tables import render_quote
     from service.cli.remote.uploads import list_refusals, print_id, send
     from service.client.failures import RefusedError
 
     with service.batches() as client:
         try:
-            if sending.options.get("dry_run") == "true":
-                console().print(render_quote(send(client.quote, body, sending)), soft_wrap=True)
+            if upload_request.options.get("dry_run") == "true":
+                build_console().print(render_quote(send(client.quote, body, upload_request)), soft_wrap=True)
                 return ExitCode.PASSED
-            found = send(client.submit, body, sending)
+            submitted = send(client.submit, body, upload_request)
         except RefusedError as error:
-            refused = [*body.refused, *list_refusals(error, body, sending)]
-            return _tell_not_submitted(refused, error.problem.detail, skips=skips)
-        _tell(found, body, sending)
-        return print_id(client, found.job.id, watch=watch)
+            refused = [*body.refused, *list_refusals(error, body, upload_request)]
+            return _print_not_submitted(refused, error.problem.detail, skips=skips)
+        _print_submitted(submitted, body, upload_request)
+        return print_id(client, submitted.job.id, watch=watch)
 
 
-def _line(refused: Refusal) -> int:
+def _find_line(refused: Refusal) -> int:
     return refused.place.line or 0
 
 
-def _list_refusals_there(service: Service, body: BatchBody, sending: Sending) -> list[Refusal]:
-    """What the service would not take of the lines that can be read: all that is wrong is told at once, where it can be asked."""
+def _list_service_refusals(service: Service, body: BatchBody, upload_request: UploadRequest) -> list[Refusal]:
+    """Ask the service which readable lines it would refuse, so that all errors show at once. Empty if it cannot be asked."""
     from service.cli.remote.uploads import list_refusals
     from service.client.failures import RefusedError
 
     if not body.lines:
         return []
-    asked = replace(sending, key=f"callgrade-{body.digest(sending.options)}")
+    quote_request = replace(upload_request, key=f"callgrade-{body.digest(upload_request.options)}")
     with suppress(CallgradeError), service.batches() as client:
         try:
-            client.quote(body.file, asked.options, key=asked.key_of(body))
+            client.quote(body.file, quote_request.options, key=quote_request.build_key(body))
         except RefusedError as error:
-            return list_refusals(error, body, asked)
+            return list_refusals(error, body, quote_request)
     return []
 
 
-def _add_rubric(submission: Submission, options: Mapping[str, str]) -> tuple[dict[str, str], JsonValue]:
-    """The options, and the rubric of a file: the service does not have it."""
+def _add_rubric(batch_input: BatchInput, options: Mapping[str, str]) -> tuple[dict[str, str], JsonValue]:
+    """Add a rubric's id to the options, or read the rubric from its file, which the service does not have."""
     from service.cli.inputs import names_file, read_text
     from service.packaged_files import read_yaml
 
-    choice = submission.rubric
+    choice = batch_input.rubric
     if choice is None:
         return dict(options), None
     path = Path(choice)
@@ -184,17 +188,17 @@ def _add_rubric(submission: Submission, options: Mapping[str, str]) -> tuple[dic
         raise error.in_file(str(path)) from None
 
 
-def _tell(found: SubmittedJob[Batch], body: BatchBody, sending: Sending) -> None:
-    from service.cli.remote.uploads import tell_submitted
+def _print_submitted(submitted: SubmittedJob[Batch], body: BatchBody, upload_request: UploadRequest) -> None:
+    from service.cli.remote.uploads import print_submitted
 
-    tell_submitted(found, plural(found.job.request_counts.total, "item"), sending)
-    for rejected in found.job.rejected:
+    print_submitted(submitted, pluralize(submitted.job.request_counts.total, "item"), upload_request)
+    for rejected in submitted.job.rejected:
         problems = InputError([Problem(one.pointer, one.detail) for one in rejected.errors])
         body.refused.append(body.refuse_line(rejected.line, problems))
-    tell_refusals(body.refused, "left out")
+    print_refusals(body.refused, "left out")
 
 
-def _tell_not_submitted(refused: Sequence[Refusal], why: str, *, skips: bool) -> ExitCode:
-    tell_refusals(refused, "error")
-    say(f"nothing was submitted: {why}" + ("" if skips else "; --skip-invalid leaves them out"))
+def _print_not_submitted(refused: Sequence[Refusal], reason: str, *, skips: bool) -> ExitCode:
+    print_refusals(refused, "error")
+    say(f"nothing was submitted: {reason}" + ("" if skips else "; --skip-invalid leaves them out"))
     return ExitCode.DATA

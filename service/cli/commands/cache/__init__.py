@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from service.cli.command import CommandGroup
 
-GROUP = CommandGroup(20, "Look into, prune and clear the cache of judgements.")
+GROUP = CommandGroup(20, "Inspect, prune and clear the cache of judgements.")

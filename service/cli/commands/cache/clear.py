@@ -1,4 +1,4 @@
-"""`callgrade cache clear`: removes all."""
+"""`callgrade cache clear`: remove all judgements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from service.cli.command import command
 
 @command(30)
 def clear_cache() -> int:
-    """Remove all judgements, of all who share the cache: judges are asked, and paid for, again."""
-    from service.cli.own_cache import tell_removed, use_cache
+    """Remove all judgements, for everyone who shares the cache. Judges will be asked, and paid, again."""
+    from service.cli.own_cache import print_removed, use_cache
 
-    return tell_removed(use_cache(lambda cache: cache.clear()))
+    return print_removed(use_cache(lambda cache: cache.clear()))

@@ -1,4 +1,4 @@
-"""`callgrade cache prune`: removes what has expired and what is over the size."""
+"""`callgrade cache prune`: remove expired judgements, and those beyond the size limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from service.cli.command import command
 
 @command(20)
 def prune_cache() -> int:
-    """Remove the judgements that have expired or are over the size. Redis does so by itself."""
-    from service.cli.own_cache import tell_removed, use_cache
+    """Remove expired judgements, and those beyond the size limit. Redis does this by itself."""
+    from service.cli.own_cache import print_removed, use_cache
 
-    return tell_removed(use_cache(lambda cache: cache.prune()))
+    return print_removed(use_cache(lambda cache: cache.prune()))

@@ -1,4 +1,4 @@
-"""`callgrade cache stats`: what the cache holds."""
+"""`callgrade cache stats`: show where the cache is and what it holds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import console, reading_console
+from service.cli.rendering.console import build_console, build_reading_console
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 @command(10)
 def show_stats(
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "table",
+    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
 ) -> int:
-    """Say where the cache is, how many judgements it holds and how large it is."""
-    # The counts are those of this look alone: a server tells its own in its metrics.
+    """Show where the cache is, how many judgements it holds and how large it is."""
+    # Hits and misses would be those of this process alone; a server exports its own as metrics.
     import json
 
     from rich.table import Table
@@ -31,22 +29,22 @@ def show_stats(
 
     from service.cli.own_cache import use_cache
 
-    found = use_cache(_measure)
+    stats = use_cache(_measure)
     if output_format == "json":
-        console().print(json.dumps(asdict(found)), soft_wrap=True)
+        build_console().print(json.dumps(asdict(stats)), soft_wrap=True)
         return ExitCode.PASSED
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    for name, value in _lines(found):
+    for name, value in _list_rows(stats):
         table.add_row(name, Text(escape_unprintable(value), overflow="fold"))
-    reading_console().print(table)
+    build_reading_console().print(table)
     return ExitCode.PASSED
 
 
 async def _measure(cache: GuardedCache) -> CacheStats | None:
-    found = await cache.stats()
-    return None if found.rows is None else found
+    stats = await cache.stats()
+    return None if stats.rows is None else stats
 
 
-def _lines(found: CacheStats) -> list[tuple[str, str]]:
-    lines = [("place", found.place), ("judgements", f"{found.rows}"), ("bytes", f"{found.bytes}")]
-    return [*lines, ("damaged files moved aside", f"{found.moved_aside}")] if found.moved_aside else lines
+def _list_rows(stats: CacheStats) -> list[tuple[str, str]]:
+    lines = [("place", stats.place), ("judgements", f"{stats.rows}"), ("bytes", f"{stats.bytes}")]
+    return [*lines, ("damaged files moved aside", f"{stats.moved_aside}")] if stats.moved_aside else lines

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from service.cli.command import CommandGroup
 
-GROUP = CommandGroup(50, "Fit judges to human labels, and show how far they agree.")
+GROUP = CommandGroup(50, "Fit judges to human labels, and show how well they agree.")

@@ -1,4 +1,4 @@
-"""`callgrade calibrate check`: whether judges still agree with the labels as they did when they were fitted."""
+"""`callgrade calibrate check`: check that judges still agree with the labels as they did when they were fitted."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 def calibrate_check(
     report: Annotated[Path, typer.Argument(metavar="REPORT", help="The report.json of a run, or its folder.")],
     labels: LabelsOption,
-    rubric: Annotated[str, typer.Option("--rubric", "-r", metavar="ID", help="Whose judges are asked.")] = "four_step",
+    rubric: Annotated[
+        str, typer.Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")
+    ] = "four_step",
     judge: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One judge of the report. [default: each that the rubric has]")
+        str | None, typer.Option(metavar="NAME", help="One judge of the report. [default: all that the rubric uses]")
     ] = None,
     size: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Held-out items that are judged again, for each criterion.")
+        int, typer.Option(metavar="N", min=2, help="Number of held-out items to judge again, per criterion.")
     ] = 100,
-    seed: Annotated[str | None, typer.Option(metavar="TEXT", help="What the sample is drawn with.")] = None,
+    seed: Annotated[str | None, typer.Option(metavar="TEXT", help="Seed for drawing the sample.")] = None,
     again: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A former check as JSON, whose items are judged once more.")
+        Path | None, typer.Option(metavar="FILE", help="An earlier check as JSON, whose items are judged again.")
     ] = None,
     judges: Annotated[
-        Literal["cached", "live", "fresh"], typer.Option(help="How they are asked; fresh asks again what is cached.")
+        Literal["cached", "live", "fresh"], typer.Option(help="How to ask judges; fresh ignores cached answers.")
     ] = "fresh",
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "table",
+    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
 ) -> int:
-    """Judge a pinned sample of held-out items again; exit 2 where agreement fell out of the interval it had.
+    """Judge a pinned sample of held-out items again, and exit with 2 if agreement has left its interval.
 
-    On standard error stands which figure of which judge fell to which side.
+    Standard error says which figure of which judge is now too high or too low.
     """
     from service.cli.calibrating.checks import Sampling
 
@@ -62,19 +62,19 @@ def check_calibration(
     judge: str | None = None,
     output_format: Literal["table", "json"] = "table",
 ) -> ExitCode:
-    """Judge a pinned sample again and compare kappa and accuracy on it with those of the run.
+    """Judge a pinned sample again, and compare kappa and accuracy on it with those of the run.
 
-    2 where one fell out of the interval that it had, and which and where to is told; 5 where items were not answered.
+    Return 2 if one of them left the interval it had, and print which one and in which direction; 5 if items were not answered.
     """
-    from service.cli.calibrating.checks import Sampling, check_again, note_installed, show_check
+    from service.cli.calibrating.checks import Sampling, judge_again, record_installed, show_check
 
-    found, missing = check_again(
+    check, missing = judge_again(
         run, labels, rubric=rubric, judges=judges, judge=judge, sampling=sampling or Sampling()
     )
-    show_check(found, output_format)
-    note_installed(found)
+    show_check(check, output_format)
+    record_installed(check)
     for reason in missing:
         say(f"not judged: {escape_unprintable(reason)}")
-    if found.drifted:
+    if check.drifted:
         return ExitCode.FAILED
     return ExitCode.DATA if missing else ExitCode.PASSED

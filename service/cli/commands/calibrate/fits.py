@@ -1,4 +1,4 @@
-"""`callgrade calibrate fits`: the fits that are in place, whether each applies, and how it has held since."""
+"""`callgrade calibrate fits`: list the installed fits, whether each applies, and what later checks found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import say
+from service.cli.rendering.console import pluralize, say
 
 if TYPE_CHECKING:
     from service.core.judging.fits import Fit
@@ -22,11 +22,9 @@ HEAD = ("judge", "criterion", "model", "made", "labels", "kappa", "promise", "st
 
 @command(5)
 def calibrate_fits(
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "table",
+    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
 ) -> int:
-    """List the fits in CALLGRADE_HOME/fits, whether each applies, and how it has held in checks since."""
+    """List the fits in CALLGRADE_HOME/fits, whether each applies, and what later checks found."""
     from service.fits.checks import read_checks
     from service.fits.files import AgingFits, describe_state, read_fits
     from service.registry import Registry
@@ -36,7 +34,7 @@ def calibrate_fits(
     folder = settings.home / "fits"
     fits = tuple(AgingFits(read_fits([folder]), max_age_days=settings.fit_max_age_days))
     if not fits:
-        say(f"no fit in {folder}; `callgrade calibrate install RUN` puts those of a run there")
+        say(f"no fit in {folder}; `callgrade calibrate install RUN` installs those of a run")
         return ExitCode.PASSED
     judges, checks = Registry(list_rubric_folders(settings)).judges, read_checks(folder)
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
@@ -48,22 +46,22 @@ def calibrate_fits(
 
 def _show(rows: Sequence[tuple[str, ...]], output_format: Literal["table", "json"]) -> None:
     from service.calibration.results import render_json
-    from service.cli.rendering.console import reading_console
+    from service.cli.rendering.console import build_reading_console
     from service.cli.rendering.documents import show
     from service.reporting.document import Section, Table
 
     if output_format == "json":
         sys.stdout.write(render_json([dict(zip(HEAD, row, strict=True)) for row in rows]).decode())
     else:
-        show(reading_console(), [Section("Fits in place", (Table(HEAD, tuple(rows)),))])
+        show(build_reading_console(), [Section("Fits in place", (Table(HEAD, tuple(rows)),))])
 
 
 def _build_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[str, ...]:
     kappa = fit.statistics.get("kappa")
-    told = "-" if kappa is None or kappa.value is None else f"{kappa.value:.3f}"
+    value = "-" if kappa is None or kappa.value is None else f"{kappa.value:.3f}"
     made = "-" if fit.made is None else fit.made.isoformat()
-    named = (fit.judge, fit.criterion, fit.model, made, str(fit.labels), told)
-    return (*named, _describe_promise(fit), state, _describe_checks(checks))
+    origin = (fit.judge, fit.criterion, fit.model, made, str(fit.labels), value)
+    return (*origin, _describe_promise(fit), state, _describe_checks(checks))
 
 
 def _describe_promise(fit: Fit) -> str:
@@ -77,5 +75,5 @@ def _describe_checks(checks: Sequence[FitCheck]) -> str:
         return "not checked"
     last = checks[-1]
     value = "-" if last.kappa is None else f"{last.kappa:.3f}"
-    held = f"drifted: {', '.join(last.drifted)}" if last.drifted else "held"
-    return f"{last.day}: kappa {value} on {last.items} items, {held} ({len(checks)} checked)"
+    outcome = f"drifted: {', '.join(last.drifted)}" if last.drifted else "held"
+    return f"{last.day}: kappa {value} on {last.items} items, {outcome} ({pluralize(len(checks), 'check')})"

@@ -1,4 +1,4 @@
-"""`callgrade calibrate install`: fits are put where they decide, and what they leave open is said."""
+"""`callgrade calibrate install`: install the fits of a run, and warn about what they leave open."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import number, plural, say, warn
+from service.cli.rendering.console import pluralize, render_number, say, warn
 from service.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @command(4)
 def calibrate_install(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, or its report.json.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The report.json of a run, or its folder.")],
 ) -> int:
-    """Put the fits of a run into CALLGRADE_HOME/fits, where they decide what judges said.
+    """Install the fits of a run in CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts.
 
-    Warns of each judge and model whose verdicts stay open because these fits are not theirs.
+    Warns about each judge and model whose verdicts stay open because no fit is theirs.
     """
     return install_fits(run)
 
 
 def install_fits(run: Path) -> ExitCode:
-    """Copy the fits of a run into CALLGRADE_HOME/fits, each in place of an earlier one for the same judge and criterion.
+    """Copy the fits of a run into CALLGRADE_HOME/fits; each replaces an earlier one for the same judge and criterion.
 
-    SettingsError for a file that is no fit; a usage error where there is none, or where the folder cannot be written.
+    SettingsError for a file that is not a fit; a usage error if there is no fit or the folder cannot be written.
     """
     from service.fits.files import describe_state
     from service.wiring import build_engine
@@ -42,11 +42,11 @@ def install_fits(run: Path) -> ExitCode:
     settings = read_settings()
     folder = settings.home / "fits"
     _write(fits, folder)
-    _note(settings)
+    _record_audit(settings)
     engine = build_engine(settings)
     for fit in fits:
         say(_describe(fit, describe_state(fit, engine.registry.judges)))
-    say(f"{plural(len(fits), 'fit')} in {folder}; a service that runs reads them when it starts again")
+    say(f"{pluralize(len(fits), 'fit')} in {folder}; restart a running service to use them")
     for sentence in engine.list_warnings():
         warn(sentence)
     return ExitCode.PASSED
@@ -65,7 +65,7 @@ def _find_fits(run: Path) -> tuple[Fit, ...]:
 
 
 def _write(fits: Iterable[Fit], folder: Path) -> None:
-    """All of a file or nothing: a service may be reading the folder."""
+    """Write each file atomically, because a service may be reading the folder."""
     from service.calibration.results import render_json
     from service.fits.files import build_file_name
 
@@ -79,24 +79,28 @@ def _write(fits: Iterable[Fit], folder: Path) -> None:
         raise typer.BadParameter(f"{folder}: {error.strerror}", param_hint="CALLGRADE_HOME") from None
 
 
-def _note(settings: Settings) -> None:
-    """Writes into the audit log who did it, where there is a store: none is made for that."""
-    from service.cli.actor import this_user
+def _record_audit(settings: Settings) -> None:
+    """Record the installation in the audit log if a store exists; do not create one for it."""
+    from service.cli.actor import find_user
     from service.own_files import note_own_files
     from service.wiring import prepare_database
 
     if not (settings.database_url or (settings.home / "store.db").is_file()):
         return
     try:
-        note_own_files(settings, prepare_database(settings), by=this_user())
+        note_own_files(settings, prepare_database(settings), by=find_user())
     except SettingsError as error:
-        warn(f"it is not in the audit log: {error}")
+        warn(f"the installation is not in the audit log: {error}")
 
 
 def _describe(fit: Fit, state: str) -> str:
-    """What the fit does to a verdict, and where it cannot, why."""
+    """Describe what the fit does to a verdict, or why it does nothing."""
     from service.fits.files import IN_USE
 
-    band = f", from {number(fit.abstain[0])} to below {number(fit.abstain[1])} a human decides" if fit.abstain else ""
-    use = f"passes from {number(fit.threshold)} on{band}" if state == IN_USE else f"decides nothing: {state}"
+    band = (
+        f", from {render_number(fit.abstain[0])} to below {render_number(fit.abstain[1])} a human decides"
+        if fit.abstain
+        else ""
+    )
+    use = f"passes from {render_number(fit.threshold)}{band}" if state == IN_USE else f"decides nothing: {state}"
     return f"{fit.id} for {fit.model}: {use}"

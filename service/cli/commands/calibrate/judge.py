@@ -1,4 +1,4 @@
-"""`callgrade calibrate judge`: the judges of a rubric answer labelled items, and can be stopped at any time."""
+"""`callgrade calibrate judge`: have judges answer labelled items. It can be stopped and resumed at any time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 
 from service.cli.calibrating.options import LabelsOption
 from service.cli.command import command
-from service.cli.exits import NO_JUDGE, ExitCode
-from service.cli.rendering.console import plural, say
+from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.rendering.console import pluralize, say
 from service.errors import SettingsError
 from service.reporting.escaping import escape_unprintable
 
@@ -28,37 +28,39 @@ if TYPE_CHECKING:
 def calibrate_judge(
     labels: LabelsOption,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the predictions are written, as JSON Lines.")
+        Path | None, typer.Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")
     ] = None,
-    rubric: Annotated[str, typer.Option("--rubric", "-r", metavar="ID", help="Whose judges are asked.")] = "four_step",
+    rubric: Annotated[
+        str, typer.Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")
+    ] = "four_step",
     judges: Annotated[
-        Literal["cached", "live", "fresh"], typer.Option(help="How they are asked; fresh asks again what is cached.")
+        Literal["cached", "live", "fresh"], typer.Option(help="How to ask judges; fresh ignores cached answers.")
     ] = "live",
     repeats: Annotated[
         int,
-        typer.Option(metavar="K", min=1, max=100, help="Answers to each question: how far a judge is its own noise."),
+        typer.Option(metavar="K", min=1, max=100, help="Answers per question; more than one measures a judge's noise."),
     ] = 1,
     price: Annotated[
-        bool, typer.Option("--price", help="Ask nobody, and tell what it would cost at most, were nothing cached.")
+        bool, typer.Option("--price", help="Only print the price if nothing were cached, without asking anyone.")
     ] = False,
 ) -> int:
-    """Have judges answer the labelled items: the predictions that `calibrate run` fits.
+    """Have judges answer the labelled items, and write the predictions that `calibrate run` fits.
 
-    It may be stopped at any time: started again with the same --out, it asks only for what is not there.
+    You can stop it at any time. Run it again with the same --out to ask only for what is missing.
     """
     if price:
         return price_labels(labels, rubric=rubric, repeats=repeats)
     if out is None:
-        raise typer.BadParameter("name the file for the predictions, or ask for the --price alone", param_hint="--out")
+        raise typer.BadParameter("name a file for the predictions, or use --price", param_hint="--out")
     return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats)
 
 
 def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -> ExitCode:
-    """Tell what it would cost at most to have the judges of a rubric answer the labelled items. Nobody is asked."""
+    """Print what it would cost at most to have a rubric's judges answer the labelled items, without asking them."""
     import asyncio
 
     from service.cli.calibrating.judging import build_judging_engine
-    from service.cli.labelled import Sources, name_file, read_labelled
+    from service.cli.labelled import Sources, naming_file, read_labelled
     from service.cli.rendering.plans import Totals
     from service.jobs.predicting import Asking, estimate_predictions
 
@@ -74,16 +76,16 @@ def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -
         finally:
             await engine.close()
 
-    with name_file(labels):
+    with naming_file(labels):
         asyncio.run(add_all())
-    typer.echo(f"{plural(totals.traces, 'item')}: {plural(totals.questions, 'question')} for a judge")
+    typer.echo(f"{pluralize(totals.traces, 'item')}: {pluralize(totals.questions, 'question')} for a judge")
     typer.echo(totals.describe_price("items"))
     return ExitCode.PASSED
 
 
 @dataclass(slots=True)
 class _Count:
-    made: int = 0
+    new: int = 0
     missing: int = 0
     decided: int = 0
 
@@ -91,15 +93,15 @@ class _Count:
 def judge_labels(
     labels: Path, out: Path, *, rubric: str = "four_step", judges: JudgeMode = "live", repeats: int = 1
 ) -> ExitCode:
-    """Have the judges of a rubric answer the labelled items, and write each prediction as soon as it is there.
+    """Have the judges of a rubric answer the labelled items, and write each prediction as soon as it arrives.
 
-    A second start with the same `out` asks only for what is not there. Items that no judge answered are told and left out:
-    the exit code is then 5, and a second start asks for them again.
+    A second run with the same `out` asks only for what is missing. Items without an answer are listed and left out; the exit
+    code is then 5, and a second run asks for them again.
     """
     from service.calibration.prediction_files import build_basis, open_predictions
     from service.cli.calibrating.judging import build_judging_engine
     from service.cli.interrupts import complete
-    from service.cli.labelled import Sources, name_file, read_labelled
+    from service.cli.labelled import Sources, naming_file, read_labelled
     from service.jobs.predicting import Asking
 
     engine, model = build_judging_engine()
@@ -107,27 +109,27 @@ def judge_labels(
         read_labelled(Sources(labels)).labels.items,
         Asking(engine.registry.find(rubric), judges, repeats),
     )
-    begun = build_basis(items, asking.rubric, model=model.model, api_base=model.api_base)
+    basis = build_basis(items, asking.rubric, model=model.model, api_base=model.api_base)
     count = _Count()
     try:
-        with open_predictions(out, begun) as file:
-            _tell_known(file, out)
-            with name_file(labels):
+        with open_predictions(out, basis) as file:
+            _print_known(file, out)
+            with naming_file(labels):
                 complete(_write_predictions(engine, items, asking, file, count, model.model))
     except OSError as error:
         raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
     except KeyboardInterrupt:
-        say(f"stopped; {plural(count.made, 'prediction')} more in {out}, and the same command goes on from there")
+        say(f"stopped; {pluralize(count.new, 'new prediction')} in {out}; run the same command again to continue")
         raise
     if count.decided:
-        say(f"of {plural(count.decided, 'item')} nobody is asked: code decides them, or no call is made in them")
-    say(f"wrote {plural(count.made, 'prediction')} to {out}")
+        say(f"{pluralize(count.decided, 'item')} not asked about: code decides them, or they contain no call")
+    say(f"wrote {pluralize(count.new, 'prediction')} to {out}")
     return ExitCode.DATA if count.missing else ExitCode.PASSED
 
 
-def _tell_known(file: PredictionFile, out: Path) -> None:
+def _print_known(file: PredictionFile, out: Path) -> None:
     if file.known:
-        say(f"going on: {plural(len(file.known), 'prediction')} in {out} already")
+        say(f"resuming: {pluralize(len(file.known), 'prediction')} already in {out}")
 
 
 async def _write_predictions(
@@ -139,8 +141,9 @@ async def _write_predictions(
     done = frozenset(one.answer_id for one in file.known)
     try:
         async for one in collect_predictions(engine, items, asking, done=done):
-            if isinstance(one, UnansweredItem) and one.shared_cause is not None and not count.made:
-                message = f"the judge {model} answered nothing: {NO_JUDGE[one.shared_cause]}; the same command goes on"
+            if isinstance(one, UnansweredItem) and one.shared_cause is not None and not count.new:
+                reason = ABSENT_JUDGE_REASONS[one.shared_cause]
+                message = f"the judge {model} answered nothing: {reason}; then run the same command again"
                 raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
             if isinstance(one, UnansweredItem) and one.nothing_to_ask:
                 count.decided += 1
@@ -150,6 +153,6 @@ async def _write_predictions(
                 say(f"not judged: {escape_unprintable(str(one))}")
                 continue
             file.add(one)
-            count.made += 1
+            count.new += 1
     finally:
         await engine.close()

@@ -1,4 +1,4 @@
-"""`callgrade calibrate results`: the folder that `callgrade calibrate run` writes, of a calibration by a running service."""
+"""`callgrade calibrate results`: fetch the results of a calibration by a running service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.remote.options import LOCAL, JobArgument, KeyOption, ServerOption, WaitOption
+from service.cli.remote.options import LOCAL_URL, JobArgument, KeyOption, ServerOption, WaitOption
 
 if TYPE_CHECKING:
     from service.calibration.results import CalibrationRun
@@ -19,31 +19,31 @@ if TYPE_CHECKING:
 @command(30)
 def calibrate_results(
     calibration_id: JobArgument,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where report and fits are written.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the report and the fits to.")],
     wait: WaitOption = False,
-    server: ServerOption = LOCAL,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Fetch report and fits of a completed calibration: the folder that `calibrate run` writes."""
+    """Fetch the report and the fits of a completed calibration, in the form that `calibrate run` writes."""
     from service.cli.remote.service import Service
 
     return fetch(Service(server, key), calibration_id, out, wait=wait)
 
 
 def fetch(service: Service, name: str, out: Path, *, wait: bool = False) -> ExitCode:
-    """Writes what `callgrade calibrate run` writes, of a calibration that is completed."""
+    """Write a completed calibration as `callgrade calibrate run` would."""
     from service.cli.calibrating.runs import write_run
     from service.cli.remote.jobs import watch_to_the_end
 
     with service.calibrations() as client:
-        if wait and (ended := watch_to_the_end(client, name)) != ExitCode.PASSED:
-            return ended
-        run = _run_of(client.report(name), client.fits(name))
+        if wait and (code := watch_to_the_end(client, name)) != ExitCode.PASSED:
+            return code
+        run = _read_run(client.report(name), client.fits(name))
     write_run(run, out)
     return ExitCode.PASSED
 
 
-def _run_of(report: bytes, fits: bytes) -> CalibrationRun:
+def _read_run(report: bytes, fits: bytes) -> CalibrationRun:
     import json
 
     from pydantic import TypeAdapter, ValidationError

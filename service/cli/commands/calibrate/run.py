@@ -1,4 +1,4 @@
-"""`callgrade calibrate run`: from labels and recorded predictions to fits and a report."""
+"""`callgrade calibrate run`: fit recorded predictions to labels, and write the fits and a report."""
 
 from __future__ import annotations
 
@@ -29,36 +29,34 @@ if TYPE_CHECKING:
 @command(1)
 def calibrate_run(
     labels: LabelsOption,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where report and fits are written.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the report and the fits to.")],
     predictions: PredictionsOption = None,
     method: MethodOption = "auto",
     seed: SeedOption = None,
     splits: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, max=10_000, help="How often groups are dealt out anew to measure the ECE again."
+            metavar="N", min=0, max=10_000, help="Measure the ECE again on this many other splits of the groups."
         ),
     ] = 0,
     guarantee: GuaranteeOption = None,
     cascade: CascadeOption = None,
     hold_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Another labelled set: all of --labels is fitted, and this one is scored."),
+        typer.Option(metavar="FILE", help="Another labelled set: fit on all of --labels, and measure on this one."),
     ] = None,
     stack: Annotated[
-        bool, typer.Option("--stack", help="Also try all judges together in one logistic sum (not served).")
+        bool, typer.Option("--stack", help="Also try a logistic combination of all judges (report only).")
     ] = False,
     draws: Annotated[
         int,
-        typer.Option(
-            metavar="N", min=0, max=100_000, help="Draws of the bootstrap behind each interval; 0: no intervals."
-        ),
+        typer.Option(metavar="N", min=0, max=100_000, help="Bootstrap draws for each interval; 0 for no intervals."),
     ] = 1_000,
 ) -> int:
-    """Fit recorded predictions to human labels: all are fitted, and each is scored once by a fit that has not seen it.
+    """Fit recorded predictions to human labels. The fits use all labels; the figures come from cross-fitting.
 
-    Writes report.json, report.md, report.html and fits/*.json. `callgrade calibrate install` puts the fits in place: each
-    calibrates that very judge from then on.
+    Each label is scored once, by a fit that has not seen it. Writes report.json, report.md, report.html and fits/*.json. Run
+    `callgrade calibrate install` to install the fits; each then calibrates its judge.
     """
     from service.calibration.figures import Resampling
     from service.calibration.options import ReportOptions
@@ -77,22 +75,22 @@ def run_calibration(
 ) -> ExitCode:
     """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
 
-    InputError, told with file and line, for labels and predictions that cannot be read. The same files give the same bytes.
-    `hold_out`: another labelled set, which is scored; all of the first is fitted.
+    InputError, with file and line, for labels or predictions that cannot be read. The same files give the same bytes.
+    `hold_out`: another labelled set to measure on; all of the first is fitted.
     """
     from service.calibration.importers.published import ImportedSet
     from service.calibration.labels import join_held_out
     from service.calibration.run import calibrate
     from service.cli.calibrating.runs import write_run
-    from service.cli.labelled import read_in_file, read_labelled, read_predicted
+    from service.cli.labelled import read_in_file, read_labelled, read_prediction_files
 
-    found = read_labelled(sources)
+    labelled = read_labelled(sources)
     if hold_out is not None:
         other = read_labelled(replace(sources, labels=hold_out))
-        beside = (*found.predictions, *other.predictions)
-        found = ImportedSet(join_held_out(found.labels, other.labels), beside)
-    predictions = read_predicted(sources.predictions) or found.predictions
+        all_predictions = (*labelled.predictions, *other.predictions)
+        labelled = ImportedSet(join_held_out(labelled.labels, other.labels), all_predictions)
+    predictions = read_prediction_files(sources.predictions) or labelled.predictions
     if not predictions:
-        raise InputError.at(str(sources.labels), "no predictions; name a file of them with --predictions")
-    write_run(read_in_file(sources.labels, lambda: calibrate(found.labels, predictions, options)), out)
+        raise InputError.at(str(sources.labels), "no predictions; name a file that has them with --predictions")
+    write_run(read_in_file(sources.labels, lambda: calibrate(labelled.labels, predictions, options)), out)
     return ExitCode.PASSED

@@ -1,4 +1,4 @@
-"""`callgrade calibrate show`: the report of a run once more."""
+"""`callgrade calibrate show`: show the report of a run."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ReportFormat = Literal["table", "json", "markdown", "html"]
 def calibrate_show(
     report: Annotated[Path, typer.Argument(metavar="REPORT", help="The report.json of a run, or its folder.")],
     output_format: Annotated[
-        Literal["table", "json", "markdown", "html"], typer.Option("--format", "-f", help="How it is written.")
+        Literal["table", "json", "markdown", "html"], typer.Option("--format", "-f", help="Output format.")
     ] = "table",
 ) -> int:
-    """Show the report of a run once more."""
+    """Show the report of a run again."""
     return show_calibration(report, output_format=output_format)
 
 
 def show_calibration(path: Path, *, output_format: ReportFormat = "table") -> ExitCode:
-    """The report of a run once more: `path` is its report.json or the folder that holds it."""
+    """Print the report of a run: `path` is its report.json or the folder that holds it."""
     from service.cli.calibrating.runs import show_overview
     from service.cli.labelled import read_run
 

@@ -1,4 +1,4 @@
-"""`callgrade calibrate submit`: labelled items become a calibration by a running service, once."""
+"""`callgrade calibrate submit`: submit labelled items for calibration. Submitting them again makes no second calibration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from service.cli.calibrating.options import (
 from service.cli.command import command
 from service.cli.exits import ExitCode
 from service.cli.remote.options import (
-    LOCAL,
+    LOCAL_URL,
     BudgetOption,
     DeadlineOption,
     IdempotencyOption,
@@ -34,8 +34,8 @@ from service.cli.remote.options import (
     WatchOption,
     WebhookOption,
 )
-from service.cli.rendering.console import plural, say
-from service.cli.rendering.refusals import tell_refusals
+from service.cli.rendering.console import pluralize, say
+from service.cli.rendering.refusals import print_refusals
 
 if TYPE_CHECKING:
     from service.calibration.labels import LabelledItem
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from service.cli.inputs import Refusal
     from service.cli.labelled import Sources
     from service.cli.remote.service import Service
-    from service.cli.remote.uploads import Sending
+    from service.cli.remote.uploads import UploadRequest
     from service.errors import InputError
     from service.reading.trace_files import RecordPlace
 
@@ -55,14 +55,15 @@ def calibrate_submit(
     ],
     predictions: PredictionsOption = None,
     rubric: Annotated[
-        str | None, typer.Option("--rubric", "-r", metavar="ID", help="Whose judges are asked. [default: four_step]")
+        str | None,
+        typer.Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked. [default: four_step]"),
     ] = None,
     judges: Annotated[
         Literal["cached", "live", "fresh"] | None,
-        typer.Option(help="How they are asked, also where the labelled set holds what others said."),
+        typer.Option(help="How to ask judges; if given, they are asked even if the labelled set contains predictions."),
     ] = None,
     judge_model: JudgeModelOption = None,
-    repeats: Annotated[int, typer.Option(metavar="K", min=1, max=10, help="Answers to each question.")] = 1,
+    repeats: Annotated[int, typer.Option(metavar="K", min=1, max=10, help="Answers per question.")] = 1,
     method: MethodOption = "auto",
     seed: SeedOption = None,
     guarantee: GuaranteeOption = None,
@@ -75,20 +76,21 @@ def calibrate_submit(
     webhook: WebhookOption = None,
     idempotency_key: IdempotencyOption = None,
     watch: WatchOption = False,
-    server: ServerOption = LOCAL,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Submit labelled items to a running service, and print the id of the calibration alone on standard output.
+    """Submit labelled items to a running service for calibration, and print the id.
 
-    The service's judges answer them, unless there are recorded predictions, and are fitted.
+    The service asks its judges about the items, unless there are recorded predictions, and fits them. Only the id goes to
+    standard output.
     """
     from service.cli.labelled import Sources
     from service.cli.remote.service import Service
-    from service.cli.remote.uploads import Sending, build_options
+    from service.cli.remote.uploads import UploadRequest, build_options
 
     if judges is not None and predictions:
         raise typer.BadParameter(
-            "the judges are asked, so recorded predictions have no place", param_hint="--predictions"
+            "--judges asks the judges, so recorded predictions cannot be used", param_hint="--predictions"
         )
     check_cascade(cascade or (), guarantee)
     options = build_options(
@@ -108,12 +110,12 @@ def calibrate_submit(
         webhook=webhook,
     )
     lines = _read_lines(Sources(labels, predictions or ()), judged=judges is not None)
-    return submit(Service(server, key), lines, Sending("calibration", options, idempotency_key), watch=watch)
+    return submit(Service(server, key), lines, UploadRequest("calibration", options, idempotency_key), watch=watch)
 
 
 @dataclass
 class LabelledBody:
-    """A body, and where each of its lines came from."""
+    """The body of a submission, and where each of its lines came from."""
 
     items: int = 0
     lines: list[bytes] = field(default_factory=list[bytes])
@@ -121,18 +123,18 @@ class LabelledBody:
 
     @property
     def file(self) -> BinaryIO:
-        """The lines, packed."""
+        """The lines, gzipped."""
         import gzip
 
         return BytesIO(gzip.compress(b"".join(self.lines), 6, mtime=0))
 
     def add(self, one: LabelledItem | Prediction, place: RecordPlace) -> None:
-        """Adds a line."""
+        """Add a line."""
         self.lines.append(one.model_dump_json(exclude_defaults=True).encode() + b"\n")
         self.places.append(place)
 
     def digest(self, options: Mapping[str, str]) -> str:
-        """sha256 of what is submitted, with its options, in hex."""
+        """Return the SHA-256 of the lines and the options, in hex."""
         import hashlib
 
         from pydantic_core import to_json
@@ -140,7 +142,7 @@ class LabelledBody:
         return hashlib.sha256(b"".join([*self.lines, to_json(sorted(options.items()))])).hexdigest()
 
     def refuse_line(self, number: int, error: InputError) -> Refusal:
-        """The record of a line, from 1, that the service cannot take."""
+        """Build the refusal of a line (from 1) that the service does not accept."""
         from service.cli.inputs import Refusal
         from service.reading.trace_files import RecordPlace
 
@@ -149,35 +151,37 @@ class LabelledBody:
 
     def __str__(self) -> str:
         predictions = len(self.lines) - self.items
-        beside = f" with {plural(predictions, 'recorded prediction')}" if predictions else ""
-        return plural(self.items, "labelled item") + beside
+        beside = f" with {pluralize(predictions, 'recorded prediction')}" if predictions else ""
+        return pluralize(self.items, "labelled item") + beside
 
 
-def submit(service: Service, lines: LabelledBody, sending: Sending, *, watch: bool = False) -> ExitCode:
-    """Submits a labelled set, with recorded predictions if there are any: the id alone on standard output."""
-    from service.cli.remote.uploads import list_refusals, print_id, send, tell_submitted
+def submit(service: Service, lines: LabelledBody, upload_request: UploadRequest, *, watch: bool = False) -> ExitCode:
+    """Submit a labelled set, with recorded predictions if there are any, and print the id."""
+    from service.cli.remote.uploads import list_refusals, print_id, print_submitted, send
     from service.client.failures import RefusedError
 
     with service.calibrations() as client:
         try:
-            found = send(client.submit, lines, sending)
+            submitted = send(client.submit, lines, upload_request)
         except RefusedError as error:
-            tell_refusals(list_refusals(error, lines, sending), "error")
+            print_refusals(list_refusals(error, lines, upload_request), "error")
             say(f"nothing was submitted: {error.problem.detail}")
             return ExitCode.DATA
-        tell_submitted(found, str(lines), sending)
-        return print_id(client, found.job.id, watch=watch)
+        print_submitted(submitted, str(lines), upload_request)
+        return print_id(client, submitted.job.id, watch=watch)
 
 
 def _read_lines(sources: Sources, *, judged: bool) -> LabelledBody:
-    """`judged`: judges are to be asked, though there are recorded predictions beside the labels."""
-    from service.cli.labelled import read_labelled, read_predicted
+    """Read the labelled set as a body. `judged`: leave out recorded predictions, because judges are to be asked."""
+    from service.cli.labelled import read_labelled, read_prediction_files
     from service.reading.trace_files import RecordPlace
 
-    found, body = read_labelled(sources), LabelledBody()
-    predictions = read_predicted(sources.predictions) or (() if judged else found.predictions)
-    lines = found.labels.lines
-    for item in sorted(found.labels.items, key=lambda item: lines[item.key]):  # so that a report names the same lines
+    labelled, body = read_labelled(sources), LabelledBody()
+    predictions = read_prediction_files(sources.predictions) or (() if judged else labelled.predictions)
+    lines = labelled.labels.lines
+    for item in sorted(
+        labelled.labels.items, key=lambda item: lines[item.key]
+    ):  # so that a report names the same lines
         body.add(item, RecordPlace(str(sources.labels), lines[item.key]))
     body.items = len(body.lines)
     for one in predictions:

@@ -1,1 +1,1 @@
-"""What `callgrade batch` and `callgrade calibrate` share: commands about the jobs of a running service."""
+"""Commands that `callgrade batch` and `callgrade calibrate` share: they act on the jobs of a running service."""

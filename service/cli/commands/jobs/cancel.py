@@ -1,25 +1,25 @@
-"""`callgrade batch cancel` and `callgrade calibrate cancel`: one is let end."""
+"""`callgrade batch cancel` and `callgrade calibrate cancel`: cancel a job."""
 
 from __future__ import annotations
 
 import typer
 
 from service.cli.command import command
-from service.cli.remote.options import LOCAL, JobArgument, KeyOption, ServerOption
+from service.cli.remote.options import LOCAL_URL, JobArgument, KeyOption, ServerOption
 
 
 @command(
     70,
-    batch="Cancel a batch: items under way are finished, the others are never run.",
-    calibrate="Cancel a calibration: nothing is fitted.",
+    batch="Cancel a batch. Items under way finish; the others never run.",
+    calibrate="Cancel a calibration. Nothing is fitted.",
 )
 def cancel_command(
     context: typer.Context,
     name: JobArgument,
-    server: ServerOption = LOCAL,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Of the kind of jobs that the group is about."""
+    """Cancel a batch or a calibration, depending on the command's group."""
     from service.cli.remote.jobs import cancel
     from service.cli.remote.service import Service
 

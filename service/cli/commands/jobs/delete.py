@@ -1,11 +1,11 @@
-"""`callgrade batch delete` and `callgrade calibrate delete`: one that has ended goes, with all that came of it."""
+"""`callgrade batch delete` and `callgrade calibrate delete`: delete a job that has ended, with its results."""
 
 from __future__ import annotations
 
 import typer
 
 from service.cli.command import command
-from service.cli.remote.options import LOCAL, JobArgument, KeyOption, ServerOption
+from service.cli.remote.options import LOCAL_URL, JobArgument, KeyOption, ServerOption
 
 
 @command(
@@ -16,10 +16,10 @@ from service.cli.remote.options import LOCAL, JobArgument, KeyOption, ServerOpti
 def delete_command(
     context: typer.Context,
     name: JobArgument,
-    server: ServerOption = LOCAL,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Of the kind of jobs that the group is about."""
+    """Delete a batch or a calibration, depending on the command's group."""
     from service.cli.remote.jobs import delete
     from service.cli.remote.service import Service
 

@@ -1,4 +1,4 @@
-"""`callgrade batch list` and `callgrade calibrate list`: the newest first."""
+"""`callgrade batch list` and `callgrade calibrate list`: list jobs, newest first."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import typer
 
 from service.cli.command import command
 from service.cli.remote.options import (
-    LOCAL,
+    LOCAL_URL,
     AfterOption,
+    JobFormatOption,
     KeyOption,
     LimitOption,
     ServerOption,
-    ShownOption,
     StatusOption,
 )
 
@@ -19,18 +19,18 @@ from service.cli.remote.options import (
 @command(
     50,
     batch="List batches, newest first.",
-    calibrate="List the calibrations of a service, newest first.",
+    calibrate="List calibrations, newest first.",
 )
 def list_command(
     context: typer.Context,
     status: StatusOption = None,
     limit: LimitOption = 20,
     after: AfterOption = None,
-    output_format: ShownOption = "table",
-    server: ServerOption = LOCAL,
+    output_format: JobFormatOption = "table",
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Of the kind of jobs that the group is about."""
+    """List batches or calibrations, depending on the command's group."""
     from service.cli.remote.jobs import list_jobs
     from service.cli.remote.service import Service
 

@@ -1,27 +1,34 @@
-"""`callgrade batch resume` and `callgrade calibrate resume`: one goes on that is paused."""
+"""`callgrade batch resume` and `callgrade calibrate resume`: resume a paused job."""
 
 from __future__ import annotations
 
 import typer
 
 from service.cli.command import command
-from service.cli.remote.options import LOCAL, JobArgument, KeyOption, MoreOption, MoreQuestionsOption, ServerOption
+from service.cli.remote.options import (
+    LOCAL_URL,
+    JobArgument,
+    KeyOption,
+    NewBudgetOption,
+    NewQuestionsOption,
+    ServerOption,
+)
 
 
 @command(
     80,
-    batch="Go on with a paused batch.",
-    calibrate="Go on with a paused calibration.",
+    batch="Resume a paused batch.",
+    calibrate="Resume a paused calibration.",
 )
 def resume_command(
     context: typer.Context,
     name: JobArgument,
-    budget_usd: MoreOption = None,
-    max_questions: MoreQuestionsOption = None,
-    server: ServerOption = LOCAL,
+    budget_usd: NewBudgetOption = None,
+    max_questions: NewQuestionsOption = None,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Of the kind of jobs that the group is about."""
+    """Resume a batch or a calibration, depending on the command's group."""
     from service.cli.remote.jobs import resume
     from service.cli.remote.service import Service
 

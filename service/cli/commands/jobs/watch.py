@@ -1,23 +1,23 @@
-"""`callgrade batch watch` and `callgrade calibrate watch`: how one gets on until it has ended."""
+"""`callgrade batch watch` and `callgrade calibrate watch`: show the progress of a job until it ends."""
 
 from __future__ import annotations
 
 import typer
 
 from service.cli.command import command
-from service.cli.remote.options import LOCAL, JobArgument, KeyOption, ServerOption
+from service.cli.remote.options import LOCAL_URL, JobArgument, KeyOption, ServerOption
 
-BATCH = """Show how a batch gets on until it has ended. Interrupting this leaves the batch alone.
+BATCH = """Show the progress of a batch until it ends. Ctrl-C stops watching, not the batch.
 
-    Exit code 0 where it completed, whatever the verdicts (`callgrade summarize` makes a gate of results); 2 where it failed,
-    expired, was cancelled, has items without a report, or waits for a larger budget; 4 where it waits for a judge that is not
-    there.
+    Exit code 0 if it completed, whatever the verdicts (to gate on the results, use `callgrade summarize`); 2 if it failed,
+    expired, was cancelled, has items without a report, or waits for a larger budget; 4 if it waits for a judge that is
+    missing.
     """
 
-CALIBRATION = """Show how a calibration gets on until it has ended. Interrupting this leaves it alone.
+CALIBRATION = """Show the progress of a calibration until it ends. Ctrl-C stops watching, not the calibration.
 
-    Exit code 0 where it completed; 2 where it failed, expired, was cancelled, or waits for a larger budget; 4 where it waits
-    for a judge that is not there.
+    Exit code 0 if it completed; 2 if it failed, expired, was cancelled, or waits for a larger budget; 4 if it waits for a
+    judge that is missing.
     """
 
 
@@ -25,10 +25,10 @@ CALIBRATION = """Show how a calibration gets on until it has ended. Interrupting
 def watch_command(
     context: typer.Context,
     name: JobArgument,
-    server: ServerOption = LOCAL,
+    server: ServerOption = LOCAL_URL,
     key: KeyOption = None,
 ) -> int:
-    """Of the kind of jobs that the group is about."""
+    """Watch a batch or a calibration, depending on the command's group."""
     from service.cli.remote.jobs import watch
     from service.cli.remote.service import Service
 

@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from service.cli.command import CommandGroup
 
-GROUP = CommandGroup(30, "Make, rotate, list and revoke the keys that callers of the service need.")
+GROUP = CommandGroup(30, "Create, rotate, list and revoke API keys of the service.")

@@ -1,4 +1,4 @@
-"""`callgrade keys list`: all keys, the oldest first."""
+"""`callgrade keys list`: list all keys, oldest first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ExitCode, join_words
-from service.cli.rendering.console import console, reading_console
+from service.cli.rendering.console import build_console, build_reading_console
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
@@ -20,11 +20,9 @@ COLUMNS = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "u
 
 @command(30)
 def list_keys(
-    output_format: Annotated[
-        Literal["table", "json"], typer.Option("--format", "-f", help="How it is written.")
-    ] = "table",
+    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
 ) -> int:
-    """List all keys, also those that have ended. Their secrets are not known."""
+    """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
     import json
 
     from rich.table import Table
@@ -32,18 +30,18 @@ def list_keys(
 
     from service.cli.own_keys import open_keys
 
-    found = open_keys().list_keys()
+    keys = open_keys().list_keys()
     if output_format == "json":
-        console().print(json.dumps([_row(key) for key in found]), soft_wrap=True)
+        build_console().print(json.dumps([_build_object(key) for key in keys]), soft_wrap=True)
         return ExitCode.PASSED
     table = Table(*COLUMNS, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for key in found:
-        table.add_row(*[Text(escape_unprintable(cell), overflow="fold") for cell in _cells(key)])
-    reading_console().print(table)
+    for key in keys:
+        table.add_row(*[Text(escape_unprintable(cell), overflow="fold") for cell in _build_row(key)])
+    build_reading_console().print(table)
     return ExitCode.PASSED
 
 
-def _cells(key: Key) -> list[str]:
+def _build_row(key: Key) -> list[str]:
     from service.store.times import format_rfc3339
 
     times = key.created_at, key.expires_at, key.revoked_at, key.used_at
@@ -51,7 +49,7 @@ def _cells(key: Key) -> list[str]:
     return [key.id, key.tenant, key.name, join_words(key.scopes), *days]
 
 
-def _row(key: Key) -> dict[str, str | list[Scope] | None]:
+def _build_object(key: Key) -> dict[str, str | list[Scope] | None]:
     from service.store.times import format_rfc3339
 
     return {

@@ -1,4 +1,4 @@
-"""`callgrade rubrics schema`: what rubrics/schema.json holds."""
+"""`callgrade rubrics schema`: print what rubrics/schema.json contains."""
 
 from __future__ import annotations
 

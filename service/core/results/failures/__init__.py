@@ -1,1 +1,1 @@
-"""Whether a result says that the call failed."""
+"""Find results that report that the call failed."""

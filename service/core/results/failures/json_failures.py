@@ -1,4 +1,4 @@
-"""Objects that say that a call failed."""
+"""Find what in an object reports that the call failed."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from service.core.json.pointers import escape_token
 from service.core.trace import ToolFailure
 
 PHRASES = {status.value: status.phrase.casefold() for status in HTTPStatus if status.value >= 400}
-"""What HTTP calls its failures."""
+"""HTTP's names for its failures, by status."""
 
-_MARKS = frozenset({"iserror", "is_error"})
-"""MCP's own mark, whatever stands beside it."""
+_FLAGS = frozenset({"iserror", "is_error"})
+"""MCP's own error flag, which holds whatever else the object has."""
 _ERRORS = frozenset({"error", "error_message", "errormessage"})
 _REPORTS = frozenset({"errors", "exception", "traceback", "stacktrace"})
-"""Names of what may be an error of the call, or what a linter, a test or a log was asked for."""
+"""Names of members that may be an error of the call, or what a linter, a test or a log was asked for."""
 _STATUSES = frozenset({"status", "status_code", "statuscode", "http_status", "httpstatus", "http_code"})
 _TEXTS = frozenset({"message", "msg", "detail", "details", "reason", "title", "error_description", "description"})
-_ASIDE = frozenset({
+_METADATA = frozenset({
     "code", "success", "ok", "type", "instance", "timestamp", "path", "request_id", "requestid", "trace_id", "traceid",
     "jsonrpc", "hint", "help", "documentation_url", "doc_url", "error_code", "errorcode", "error_type", "retry_after",
     "retryable", "iserror", "is_error", "tool", "tool_call_id", "stack", "meta", "_meta",
 })  # fmt: skip
-_BESIDE = _ERRORS | _REPORTS | _STATUSES | _TEXTS | _ASIDE
-"""Names of what stands beside an error and is no data."""
-_WITHIN = _BESIDE | {"id", "name", "data", "param", "status", "field", "line", "stack"}
-"""Names of what an error holds that is an object."""
+_ENVELOPE = _ERRORS | _REPORTS | _STATUSES | _TEXTS | _METADATA
+"""Names of members that accompany an error and are not data."""
+_WITHIN_ERROR = _ENVELOPE | {"id", "name", "data", "param", "status", "field", "line", "stack"}
+"""Names of the members of an error that is an object."""
 _WORD = re.compile(r"[^\W\d_]{3}")
 _EMPTY = re.compile(r"(?:none|null|nil|nan|false|n/?a|ok|okay|success(?:ful)?|passed)", re.IGNORECASE)
 _DENIAL = re.compile(
@@ -39,40 +39,41 @@ _DENIAL = re.compile(
     r"(?P<end>[ ](?:found|detected|reported|occurred|gefunden|trouv\w{1,3}|encontrad\w{1,2}|trovat\w|gevonden))?",
     re.IGNORECASE,
 )
-"""`no errors found`, in several languages. `No such order` is none."""
-_GOOD = frozenset(
+"""`no errors found`, in several languages. `No such order` is not a denial."""
+_SUCCESS_WORDS = frozenset(
     {"ok", "okay", "success", "successful", "succeeded", "completed", "complete", "done", "passed", "valid"}
 )
-_FAILED = frozenset({"error", "failed", "failure", "fail"})
+_FAILURE_WORDS = frozenset({"error", "failed", "failure", "fail"})
 
 
 def find_in_object(value: Mapping[str, JsonValue], pointer: str) -> Iterator[ToolFailure]:
-    """What says that the call failed, each with the place in the object at `pointer`.
+    """Yield each member that reports that the call failed, with its pointer in the object at `pointer`.
 
-    Certain are an `error` in words and an HTTP status, where no data stands beside them and no other member says that it
-    went well; and MCP's `isError`. What may as well be the answer that was asked for is likely: `success: false`, a list
-    of `errors`, an error beside data. Numbers alone are none: `{"error": 0.02}` is a measurement.
+    These are certain: MCP's `isError`, and an `error` in words or an HTTP status in an object without data in which no other
+    member reports success. These are only likely, since they may be the answer that was asked for: `success: false`, a list of
+    `errors`, an error beside data. A number alone is no failure: `{"error": 0.02}` is a measurement.
     """
     beside = " beside data" if has_data(value) else ""
-    certain = not beside and not any(_says_it_went_well(name.casefold(), member) for name, member in value.items())
+    undisputed = not beside and not any(_reports_success(name.casefold(), member) for name, member in value.items())
     for name in value:
-        found = _find_in_member(value, name)
-        if found is not None:
-            sure = found.certain and (certain or name.casefold() in _MARKS)
-            yield replace(found, certain=sure, reason=found.reason + beside, path=f"{pointer}/{escape_token(name)}")
+        failure = _find_in_member(value, name)
+        if failure is not None:
+            certain = failure.certain and (undisputed or name.casefold() in _FLAGS)
+            reason = failure.reason + beside
+            yield replace(failure, certain=certain, reason=reason, path=f"{pointer}/{escape_token(name)}")
 
 
 def _find_in_member(value: Mapping[str, JsonValue], name: str) -> ToolFailure | None:
-    """What one member says, were it alone."""
+    """Return the failure that one member reports, as if it were alone."""
     key, member = name.casefold(), value[name]
     code = read_status(member)
-    if key in _MARKS and member is True:
+    if key in _FLAGS and member is True:
         return ToolFailure(True, f"{name} is true", "")
     if key in _ERRORS and (member is True or _says_something(member)):
         return ToolFailure(member is True or _is_error(member), f"the result has {name}", "", _find_code(value))
     if key in _REPORTS and (member is True or _says_something(member)):
-        answered = key == "errors" and "data" in value and value["data"] is None  # as GraphQL writes it
-        return ToolFailure(answered, f"the result has {name}", "", _find_code(value))
+        graphql = key == "errors" and "data" in value and value["data"] is None
+        return ToolFailure(graphql, f"the result has {name}", "", _find_code(value))
     if key in ("success", "ok") and member is False:
         return ToolFailure(False, f"{name} is false", "", _find_code(value))
     return _find_code_in_member(value, name, code)
@@ -82,25 +83,25 @@ def _find_code_in_member(value: Mapping[str, JsonValue], name: str, code: int | 
     key, member = name.casefold(), value[name]
     if key in _STATUSES and code is not None:
         return ToolFailure(True, f"{name} is {code}", "", code)
-    if key == "code" and code is not None and (said := _list_words(value)):
-        return ToolFailure(PHRASES[code] in said, f"{name} is {code}, with a message", "", code)
-    if key == "status" and isinstance(member, str) and member.casefold() in _FAILED:
+    if key == "code" and code is not None and (messages := _list_messages(value)):
+        return ToolFailure(PHRASES[code] in messages, f"{name} is {code}, with a message", "", code)
+    if key == "status" and isinstance(member, str) and member.casefold() in _FAILURE_WORDS:
         return ToolFailure(False, f"{name} is {member.casefold()}", "")
     if key in ("exit_code", "exitcode", "returncode") and isinstance(member, int) and member:
         return ToolFailure(False, f"{name} is not 0", "")
     return None
 
 
-def is_marked(failure: ToolFailure) -> bool:
-    """Whether MCP's mark says so."""
-    return failure.path.rpartition("/")[2].casefold() in _MARKS
+def is_flagged(failure: ToolFailure) -> bool:
+    """Whether MCP's error flag reports the failure."""
+    return failure.path.rpartition("/")[2].casefold() in _FLAGS
 
 
 def has_data(value: Mapping[str, JsonValue], but: Collection[str] = ()) -> bool:
-    """Whether an object has members, `but` for these, that may be data and not part of an error; with MCP's mark it has none."""
-    if any(value[name] is True for name in value if name.casefold() in _MARKS):
+    """Whether an object has members, other than `but`, that may be data; one with MCP's error flag has none."""
+    if any(value[name] is True for name in value if name.casefold() in _FLAGS):
         return False
-    known = _BESIDE | {"id"} if "jsonrpc" in value else _BESIDE
+    known = _ENVELOPE | {"id"} if "jsonrpc" in value else _ENVELOPE
     return any(_is_data(member) for name, member in value.items() if name.casefold() not in known and name not in but)
 
 
@@ -108,19 +109,19 @@ def _is_data(member: JsonValue) -> bool:
     return member is False or member not in (None, "", 0, [], {})
 
 
-def _says_it_went_well(key: str, member: JsonValue) -> bool:
-    """`success: true`, `status: ok`, `status: 200` and the like."""
+def _reports_success(key: str, member: JsonValue) -> bool:
+    """Whether a member reports success: `success: true`, `status: ok`, `status: 200` and the like."""
     if key in ("success", "ok"):
         return member is True
-    if key in _MARKS:
+    if key in _FLAGS:
         return member is False
     if isinstance(member, str):
-        return key in _STATUSES | {"code", "message"} and member.strip().casefold() in _GOOD
+        return key in _STATUSES | {"code", "message"} and member.strip().casefold() in _SUCCESS_WORDS
     return key in _STATUSES and isinstance(member, int) and 100 <= member < 400
 
 
 def _says_something(member: JsonValue) -> bool:
-    """Whether an error is told in words."""
+    """Whether an error is given in words."""
     if isinstance(member, str):
         bare = member.strip(" \t\r\n.!-()[]\"'")
         return bool(_WORD.search(bare)) and not _EMPTY.fullmatch(bare) and not _DENIAL.fullmatch(bare)
@@ -129,25 +130,25 @@ def _says_something(member: JsonValue) -> bool:
 
 
 def _is_error(member: JsonValue) -> bool:
-    """Whether what stands as the error can be nothing else: a text that neither counts nor denies, or codes and messages."""
+    """Whether a member is certainly an error: a text that neither counts nor denies errors, or an object of error members."""
     if isinstance(member, str):
         counts = member.lstrip("+-~± ")[:1].isdigit() and read_status(member) is None
         return not counts and not _DENIAL.search(member)
-    return isinstance(member, dict) and all(name.casefold() in _WITHIN for name in member)
+    return isinstance(member, dict) and all(name.casefold() in _WITHIN_ERROR for name in member)
 
 
 def _is_word(member: JsonValue) -> bool:
     return isinstance(member, str) and _says_something(member)
 
 
-def _list_words(value: Mapping[str, JsonValue]) -> list[str]:
-    """What messages beside a code say. A title alone is that of a book as well."""
+def _list_messages(value: Mapping[str, JsonValue]) -> list[str]:
+    """List the messages beside a code. A title alone does not count: books have titles too."""
     texts = [value[name] for name in value if name.casefold() in _TEXTS - {"title", "description"}]
     return [text.strip(" .!").casefold() for text in texts if isinstance(text, str) and _is_word(text)]
 
 
 def _find_code(value: Mapping[str, JsonValue]) -> int | None:
-    """The HTTP status that stands in an object or in its error."""
+    """Return the HTTP status in an object or in its error."""
     inner = [member for name, member in value.items() if name.casefold() == "error" and isinstance(member, dict)]
     found = [
         read_status(member)
@@ -159,7 +160,7 @@ def _find_code(value: Mapping[str, JsonValue]) -> int | None:
 
 
 def read_status(value: JsonValue) -> int | None:
-    """The HTTP status of a failure, from 400 on, that a value is; None where it is none.
+    """Read a value that is the HTTP status of a failure (400 and above); None where it is none.
 
     >>> read_status(503), read_status("404"), read_status("404 Not Found"), read_status(200), read_status(True)
     (503, 404, 404, None, None)

@@ -1,4 +1,4 @@
-"""Results that report an error of which their source does not tell: Chat Completions has no mark for one."""
+"""Mark results that report an error which their source does not flag: Chat Completions has no flag for one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from dataclasses import replace
 from pydantic import JsonValue
 
 from service.core.outcome import Finding
-from service.core.results.failures.json_failures import find_in_object, has_data, is_marked
+from service.core.results.failures.json_failures import find_in_object, has_data, is_flagged
 from service.core.results.failures.patterns import ErrorPattern, read_patterns
 from service.core.results.failures.text_failures import find_in_text
-from service.core.results.structure import BODIES, ParsedBody, build_passage_pointer, iter_bodies, read_text
+from service.core.results.structure import BODIES, ResultBody, build_passage_pointer, iter_bodies, read_text
 from service.core.trace import Step, ToolDef, ToolFailure, ToolResult, Trace
 
 
 def mark_failures(trace: Trace, patterns: Sequence[ErrorPattern] = ()) -> Trace:
-    """The trace with the results that report an error marked: certain ones are errors, likely ones are said to be.
+    """Return the trace with the results marked that report an error: certain ones as errors, likely ones as likely.
 
-    Patterns go before what results look like: first the rubric's, then the tool's own. The trace itself, where none does.
+    Patterns take precedence over what a result looks like: first the rubric's, then the tool's own. Where no result reports an
+    error, return the trace itself.
     """
     for step in trace.steps:
         if step.result is not None:
@@ -33,7 +34,7 @@ def mark_failures(trace: Trace, patterns: Sequence[ErrorPattern] = ()) -> Trace:
 
 
 def list_failures(trace: Trace) -> Iterator[Finding]:
-    """A finding for each error that a result reports and its source does not: `error_in_result`, or `likely_error`."""
+    """Yield a finding for each error that a result reports and its source does not: `error_in_result`, or `likely_error`."""
     for step in trace.steps:
         failure = step.result.failure if step.result is not None else None
         if failure is not None:
@@ -41,10 +42,10 @@ def list_failures(trace: Trace) -> Iterator[Finding]:
 
 
 def find_failure(content: JsonValue, tool: ToolDef | None = None) -> ToolFailure | None:
-    """What in a result says that the call failed: the first that is certain, else the first that is likely.
+    """Find what in a result reports that the call failed: the first certain failure, else the first likely one.
 
-    Of a tool that by its name looks for errors (`lint`, `runTests`, `get_logs`) only MCP's mark is certain: an error in
-    its result may be what it was asked for.
+    For a tool that by its name looks for errors (`lint`, `runTests`, `get_logs`), only MCP's flag is certain: an error in its
+    result may be what it was asked for.
 
     >>> find_failure({"error": "no such order", "status": 404})
     ToolFailure(certain=True, reason='the result has error', path='/error', status=404)
@@ -54,7 +55,7 @@ def find_failure(content: JsonValue, tool: ToolDef | None = None) -> ToolFailure
     name = tool.name if tool is not None else ""
     found = [*_iter_failures(content, name), *_find_empty(content, tool)]
     if _is_reporter(name):
-        found = [one if is_marked(one) else replace(one, certain=False) for one in found]
+        found = [one if is_flagged(one) else replace(one, certain=False) for one in found]
     return next((one for one in found if one.certain), found[0] if found else None)
 
 
@@ -63,13 +64,12 @@ def _mark_step(step: Step, tool: ToolDef | None, patterns: Sequence[ErrorPattern
     if result is None or result.is_error:
         return step
     known = [*patterns, *(read_patterns(tool.annotations) if tool is not None else ())]
-    hit = next((one for one in known if one.tool in ("", step.call.name) and one.fits(result.content)), None)
-    if hit is not None and not hit.error:
+    pattern = next((one for one in known if one.tool in ("", step.call.name) and one.fits(result.content)), None)
+    if pattern is not None and not pattern.error:
         return step
-    named = (
-        ToolFailure(True, "a pattern of the rubric or the tool names it an error", hit.pointer or "") if hit else None
-    )
-    failure = named or find_failure(result.content, tool or ToolDef(step.call.name))
+    reason = "a pattern of the rubric or the tool names it an error"
+    by_pattern = ToolFailure(True, reason, pattern.pointer or "") if pattern else None
+    failure = by_pattern or find_failure(result.content, tool or ToolDef(step.call.name))
     return step if failure is None else replace(step, result=_mark_result(result, failure, step.index))
 
 
@@ -91,32 +91,32 @@ def _is_reporter(name: str) -> bool:
 
 
 def _iter_failures(content: JsonValue, tool: str) -> Iterator[ToolFailure]:
-    """What the result says as an object, then what its texts say; of those only one that is all there is can be certain."""
+    """Yield the failures in the result as an object, then those in its texts; only a text that is all there is can be certain."""
     if isinstance(content, dict):
         yield from find_in_object(content, "")
     bodies = list(iter_bodies(content))
-    laden = isinstance(content, dict) and has_data(content, BODIES)
-    only = sum(1 for body in bodies if "@" not in body.pointer) == 1 and not laden
+    with_data = isinstance(content, dict) and has_data(content, BODIES)
+    only = sum(1 for body in bodies if "@" not in body.pointer) == 1 and not with_data
     for body in bodies:
         for one in _iter_in_text(body, tool):
             yield one if only else replace(one, certain=False)
 
 
-def _iter_in_text(body: ParsedBody, tool: str) -> Iterator[ToolFailure]:
+def _iter_in_text(body: ResultBody, tool: str) -> Iterator[ToolFailure]:
     reading = read_text(body.text)
     alone = len(reading.passages) == 1 and not reading.rest.strip()
     for passage in reading.passages:
         if passage.exact and isinstance(passage.value, dict):
             for one in find_in_object(passage.value, build_passage_pointer(body.pointer, passage)):
                 yield one if alone else replace(one, certain=False)
-    told = find_in_text(reading.beside_exact, body.pointer, tool=tool)
-    if told is not None:
+    failure = find_in_text(reading.beside_exact, body.pointer, tool=tool)
+    if failure is not None:
         whole = "@" not in body.pointer and not any(passage.exact for passage in reading.passages)
-        yield told if whole else replace(told, certain=False)
+        yield failure if whole else replace(failure, certain=False)
 
 
 def _find_empty(content: JsonValue, tool: ToolDef | None) -> Iterator[ToolFailure]:
-    """Nothing, where the tool's output schema promises something."""
+    """Yield a likely failure for an empty result where the tool's output schema promises a value."""
     schema = tool.output_schema if tool is not None else None
     if not isinstance(schema, Mapping) or content not in (None, "", {}):
         return

@@ -1,4 +1,4 @@
-"""How results of a tool say that a call failed, in the words of a rubric or of the tool's own definition."""
+"""Patterns by which a rubric, or a tool's own definition, recognises results that report an error."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Words = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class ErrorPattern(FrozenModel):
-    """What a result looks like that reports an error: all that is given here must hold. No pattern is an expression."""
+    """What a result that reports an error looks like: everything given here must hold. No part is a regular expression."""
 
     tool: str = ""
-    """The tool whose results it is about; absent: every tool."""
+    """The tool whose results the pattern is for; absent: every tool."""
     prefix: Words | None = None
-    """How the text of the result begins, white space aside; capitals count."""
+    """How the text of the result begins, apart from white space; case matters."""
     contains: Words | None = None
-    """What stands somewhere in the text of the result; capitals count."""
+    """A part of the text of the result; case matters."""
     pointer: Annotated[str, Field(max_length=500)] | None = None
-    """A JSON pointer into the result: what stands there is neither null, false, 0 nor empty, or is `equals`."""
+    """A JSON pointer into the result: the value there is neither null, false, 0 nor empty, or it is `equals`."""
     equals: JsonValue = None
-    """The value that stands at `pointer`, by typed equality."""
+    """The value at `pointer`, by typed equality."""
     error: bool = True
     """false: such a result reports no error, whatever it looks like."""
 
@@ -45,7 +45,7 @@ class ErrorPattern(FrozenModel):
         return self
 
     def fits(self, content: JsonValue) -> bool:
-        """Whether a result looks so."""
+        """Whether a result fits the pattern."""
         texts = [body.text for body in iter_bodies(content)] if self.prefix or self.contains else []
         if self.prefix is not None and not any(text.lstrip().startswith(self.prefix) for text in texts):
             return False
@@ -54,17 +54,17 @@ class ErrorPattern(FrozenModel):
         return self.pointer is None or self._fits_at(content, split_pointer(self.pointer))
 
     def _fits_at(self, content: JsonValue, tokens: Sequence[str]) -> bool:
-        here = content
+        value = content
         for token in tokens:
-            if isinstance(here, dict) and token in here:
-                here = here[token]
-            elif isinstance(here, list) and token.isdecimal() and len(token) < 8 and int(token) < len(here):
-                here = here[int(token)]
+            if isinstance(value, dict) and token in value:
+                value = value[token]
+            elif isinstance(value, list) and token.isdecimal() and len(token) < 8 and int(token) < len(value):
+                value = value[int(token)]
             else:
                 return False
-        return (
-            equals(self.equals, here) if "equals" in self.model_fields_set else here not in (None, False, 0, "", [], {})
-        )
+        if "equals" in self.model_fields_set:
+            return equals(self.equals, value)
+        return value not in (None, False, 0, "", [], {})
 
 
 Patterns = Annotated[Several[ErrorPattern], Field(max_length=MAX_PATTERNS)]
@@ -72,5 +72,5 @@ _PATTERNS: TypeAdapter[tuple[ErrorPattern, ...]] = TypeAdapter(Patterns, config=
 
 
 def read_patterns(annotations: Mapping[str, JsonValue]) -> tuple[ErrorPattern, ...]:
-    """The patterns in a tool's annotations. Raises pydantic's ValidationError where they are none."""
+    """Read the patterns in a tool's annotations. Raises pydantic's ValidationError for anything that is not a pattern."""
     return _PATTERNS.validate_python(annotations[ANNOTATION]) if ANNOTATION in annotations else ()

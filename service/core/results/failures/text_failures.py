@@ -1,4 +1,4 @@
-"""Texts that say that a call failed."""
+"""Find what in a text reports that the call failed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from service.core.results.failures.json_failures import PHRASES
 from service.core.trace import ToolFailure
 
-MAX_CHARS = 4_000
-"""Characters at the beginning of a text that are looked at."""
+MAX_HEAD_CHARS = 4_000
+"""Characters at the beginning of a text that are searched."""
 MAX_TRACEBACK_CHARS = 40_000
 
 _STATUS_LINE = re.compile(r"HTTP/[0-9](?:\.[0-9])? {1,4}([45][0-9]{2})(?: {1,4}([A-Za-z' -]{0,40}))?\r?")
@@ -29,7 +29,7 @@ _FRAME = re.compile(r"\s{1,12}at .|Caused by: |\s{1,12}(?:Suppressed: |\.\.\. \d
 _AGENTS_SDK = "An error occurred while running the tool. Please try again. Error: "
 _LANGGRAPH = ("Error: ", "\n Please fix your mistakes.")
 _MCP = re.compile(r"Error executing tool ([^\s:]{1,200}): ")
-"""What frameworks of agents put where a tool raised an error."""
+"""What agent frameworks return for a tool that raised an error."""
 _TRACE = re.compile(r"(?m)^Traceback \(most recent call last\):$")
 _LIKELY = re.compile(
     r"\W{0,3}(?:[A-Za-z_.]{0,60}(?:error|exception)|failed|failure|fatal)\W{0,2}:|error\b|\[(?:error|fatal)\]"
@@ -41,20 +41,20 @@ _LIKELY = re.compile(
 
 
 def find_in_text(text: str, pointer: str, *, tool: str = "") -> ToolFailure | None:
-    """What in a text says that the call failed; None where nothing does.
+    """Find what in a text reports that the call failed; None where nothing does.
 
-    Certain, where it is all of the text: an HTTP status or a response with its head, a traceback, the words of frameworks
-    for a tool that raised. Likely: a text that begins as an error does, `Error: no such order`, or one with a traceback in
-    it. A log or a manual may be so too.
+    These are certain, if they are the whole text: an HTTP status or a response with its headers, a traceback, a framework's
+    words for a tool that raised. These are only likely, since a log or a manual may look the same: a text that begins like an
+    error (`Error: no such order`), or one that contains a traceback.
     """
     bare = text.strip()
-    head = bare[:MAX_CHARS]
+    head = bare[:MAX_HEAD_CHARS]
     code = _find_status(bare)
     if code is not None:
         return ToolFailure(True, f"the result is an HTTP status, {code}", pointer, code)
     if _is_traceback(bare):
         return ToolFailure(True, "the result is a traceback", pointer)
-    if _names_framework(bare, tool):
+    if _has_framework_words(bare, tool):
         return ToolFailure(True, "the result says that the tool raised an error", pointer)
     if _LIKELY.match(head) or _STATUS_LINE.match(head):
         return ToolFailure(False, "the result begins as an error does", pointer)
@@ -63,21 +63,21 @@ def find_in_text(text: str, pointer: str, *, tool: str = "") -> ToolFailure | No
     return None
 
 
-def _names_framework(text: str, tool: str) -> bool:
-    named = _MCP.match(text)
-    if named is not None:
-        return named[1] == tool
+def _has_framework_words(text: str, tool: str) -> bool:
+    mcp = _MCP.match(text)
+    if mcp is not None:
+        return mcp[1] == tool
     return text.startswith(_AGENTS_SDK) or (text.startswith(_LANGGRAPH[0]) and text.endswith(_LANGGRAPH[1]))
 
 
 def _find_status(text: str) -> int | None:
-    """The status that a text is: of a response with its head, of a client's message, or alone with its name."""
+    """Return the status of a text that is a response with its headers, a client's message, or a status with its name."""
     first, _, rest = text.partition("\n")
     line = _STATUS_LINE.fullmatch(first)
     if line is not None:
-        named = (line[2] or "").strip().casefold() in ("", PHRASES.get(int(line[1])))
-        return int(line[1]) if (named and not rest) or _is_head(rest) else None
-    if len(text) > MAX_CHARS:
+        has_phrase = (line[2] or "").strip().casefold() in ("", PHRASES.get(int(line[1])))
+        return int(line[1]) if (has_phrase and not rest) or _has_headers(rest) else None
+    if len(text) > MAX_HEAD_CHARS:
         return None
     client = _CLIENT.fullmatch(text)
     line = client or _LINE.fullmatch(text)
@@ -86,9 +86,9 @@ def _find_status(text: str) -> int | None:
     return int(line[1])
 
 
-def _is_head(text: str) -> bool:
-    """Whether lines of headers follow, up to a blank one or the end."""
-    head = text.replace("\r\n", "\n")[:MAX_CHARS].partition("\n\n")[0].strip("\n")
+def _has_headers(text: str) -> bool:
+    """Whether a text begins with lines of headers, up to a blank line or the end."""
+    head = text.replace("\r\n", "\n")[:MAX_HEAD_CHARS].partition("\n\n")[0].strip("\n")
     return bool(head) and all(_HEADER.fullmatch(line) for line in head.split("\n"))
 
 
@@ -103,7 +103,7 @@ def _is_traceback(text: str) -> bool:
 
 
 def _is_python_traceback(lines: Sequence[str]) -> bool:
-    """Indented frames below each head, then the line of the exception; other lines only say what chains two of them."""
+    """Whether frames are indented below each heading, then comes the exception; other lines only chain two tracebacks."""
     flat = [line for line in lines if line and not line[0].isspace()]
     heads, raised = flat[::3], flat[1::3]
     return (

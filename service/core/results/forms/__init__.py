@@ -1,1 +1,1 @@
-"""The forms in which a text has structure, one file each; the file holds `FORM`."""
+"""The forms that structure takes in a text, one file each, which defines `FORM`."""

@@ -1,4 +1,4 @@
-"""Tables whose columns stand under each other, as command lines print them."""
+"""Tables with aligned columns, as command-line tools print them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _HEAD = re.compile(r"[A-Za-z_#%][^\s]*(?: [^\s]+)*")
 
 
 def find(text: str) -> Iterator[Stretch]:
-    """Each run of lines under a line of heads, with two spaces or more before each column."""
+    """Find each run of lines under a line of headings, with two or more spaces before each column."""
     for run in group_filled(iter_lines(text)):
         starts = _find_starts(run[0].text) if len(run) > 1 else []
-        if len(starts) >= MIN_COLUMNS and all(_stands_under(line, starts) for line in run):
+        if len(starts) >= MIN_COLUMNS and all(_is_aligned(line, starts) for line in run):
             rows: list[JsonValue] = [*_iter_rows(run, starts)]
             yield Stretch(run[0].start, run[-1].end, rows)
 
@@ -29,15 +29,15 @@ def _find_starts(head: str) -> list[int]:
     if len(head) > MAX_LINE_CHARS or head[:1].isspace():
         return []
     heads = list(_HEAD.finditer(head))
-    apart = all(head[one.start() - 2 : one.start()] == "  " for one in heads[1:])
-    lone = [one for one in heads if one.group().isdigit()]
-    return [one.start() for one in heads] if apart and not lone and len(heads) <= MAX_COLUMNS else []
+    spaced = all(head[one.start() - 2 : one.start()] == "  " for one in heads[1:])
+    numbers = [one for one in heads if one.group().isdigit()]
+    return [one.start() for one in heads] if spaced and not numbers and len(heads) <= MAX_COLUMNS else []
 
 
-def _stands_under(line: Line, starts: Sequence[int]) -> bool:
+def _is_aligned(line: Line, starts: Sequence[int]) -> bool:
     """Whether the cells of a line begin where the columns do."""
-    reached = [at for at in starts[1:] if at < len(line.text)]
-    return len(line.text) <= MAX_LINE_CHARS and bool(reached) and all(line.text[at - 2 : at] == "  " for at in reached)
+    inside = [start for start in starts[1:] if start < len(line.text)]
+    return len(line.text) <= MAX_LINE_CHARS and bool(inside) and all(line.text[n - 2 : n] == "  " for n in inside)
 
 
 def _iter_rows(run: Sequence[Line], starts: Sequence[int]) -> Iterator[dict[str, JsonValue]]:

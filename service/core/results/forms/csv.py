@@ -1,4 +1,4 @@
-"""Comma-separated text with a head, and text that tabs or semicolons separate."""
+"""Comma-separated text with a header, and text separated by tabs or semicolons."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from service.core.results.lines import Line, group_filled, iter_lines
 MAX_ROWS = 2_000
 _NAME = re.compile(r"[\w ./()%#$&*°:'-]{1,60}")
 _COMMENT = re.compile(r"#[ ]{0,4}([^:\n]{1,40}):[ ]{0,4}([^\n]{1,300})")
-_MARKS = (",", "\t", ";")
+_DELIMITERS = (",", "\t", ";")
 
 
 def find(text: str) -> Iterator[Stretch]:
-    """Each table as an array of objects, a row each: lines of as many cells under a head of different names.
+    """Find each table and read it as an array of objects, one for each row: lines of equally many cells under distinct names.
 
-    `# name: value` lines above are an object of their own. With fewer than two rows the head must look like one, since
+    `# name: value` lines above it are an object of their own. With fewer than two rows the header must look like one, since
     sentences have commas too.
     """
     if "\n" in text:
@@ -29,31 +29,31 @@ def find(text: str) -> Iterator[Stretch]:
 
 
 def _read_run(run: Sequence[Line]) -> Iterator[Stretch]:
-    notes = [line for line in run if line.text.startswith("#")]
+    comments = [line for line in run if line.text.startswith("#")]
     lines = [line for line in run if not line.text.startswith("#")]
     rows = _read_rows(lines[: MAX_ROWS + 1])
     if rows is None:
         return
-    told: dict[str, JsonValue] = {m[1]: m[2] for line in notes if (m := _COMMENT.fullmatch(line.text))}
-    if told and notes[-1].start < lines[0].start:
-        yield Stretch(notes[0].start, notes[-1].end, told)
+    notes: dict[str, JsonValue] = {m[1]: m[2] for line in comments if (m := _COMMENT.fullmatch(line.text))}
+    if notes and comments[-1].start < lines[0].start:
+        yield Stretch(comments[0].start, comments[-1].end, notes)
     yield Stretch(lines[0].start, lines[-1].end, rows)
 
 
 def _read_rows(lines: Sequence[Line]) -> list[JsonValue] | None:
-    """The rows as objects; None where the lines are no table."""
+    """Read the rows as objects; None where the lines are not a table."""
     if len(lines) < 2:
         return None
-    mark = next((mark for mark in _MARKS if mark in lines[0].text), None)
-    rows = None if mark is None else _split_rows([line.text for line in lines], mark)
+    delimiter = next((delimiter for delimiter in _DELIMITERS if delimiter in lines[0].text), None)
+    rows = None if delimiter is None else _split_rows([line.text for line in lines], delimiter)
     if rows is None or not _is_head(rows[0], few=len(rows) < 3):
         return None
     return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
 
 
-def _split_rows(lines: Sequence[str], mark: str) -> list[list[str]] | None:
+def _split_rows(lines: Sequence[str], delimiter: str) -> list[list[str]] | None:
     try:
-        rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=mark, strict=True)]
+        rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter, strict=True)]
     except csv.Error:
         return None
     return rows if len(rows) == len(lines) and all(len(row) == len(rows[0]) > 1 for row in rows) else None

@@ -1,4 +1,4 @@
-"""Keys over what stands further in, as YAML and many command lines print: objects in objects, and lists of them."""
+"""Keys with indented content, as YAML and many command-line tools print: nested objects and lists."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MIN_PAIRS = 2
 _LINE = re.compile(
     r"(?P<lead>[ ]{0,60})(?P<dash>-[ ]{1,3})?(?:(?P<key>[A-Za-z_][\w ./()%#$&'-]{0,39}):(?:[ ]+(?P<value>\S.*)?)?|(?P<text>\S.*))"
 )
-_NOTHING = {"null": None, "~": None}
+_NULLS = {"null": None, "~": None}
 
 
 class _Entry(NamedTuple):
-    """A line, or the dash before one: how far in it stands, and what it says. Of a dash `key` is None and `text` empty."""
+    """A line, or the dash before one: its indentation and its content. A dash has no key and an empty text."""
 
     column: int
     key: str | None
@@ -31,7 +31,7 @@ class _Entry(NamedTuple):
 
 
 def find(text: str) -> Iterator[Stretch]:
-    """Each run of such lines in which a key has others under it, and at least two have values."""
+    """Find each run of such lines in which a key has other lines under it and at least two keys have values."""
     run: list[Line] = []
     for line in iter_lines(text):
         if line.text.strip() and not _fits(line):
@@ -69,7 +69,7 @@ def _read_line(text: str) -> Iterator[_Entry]:
 
 
 def _is_nested(entries: Sequence[_Entry]) -> bool:
-    """Whether a key without a value has something under it."""
+    """Whether a key without a value has an entry under it."""
     return any(
         one.key is not None and not one.text and (other.column > one.column or other.is_dash)
         for one, other in pairwise(entries)
@@ -77,7 +77,7 @@ def _is_nested(entries: Sequence[_Entry]) -> bool:
 
 
 def _parse(entries: Sequence[_Entry], at: int, depth: int) -> tuple[JsonValue, int]:
-    """What the entries from a place on spell that stand as far in as the first of them, and the place behind them."""
+    """Parse the entries from an index on that are indented as far as the first; return their value and the index after them."""
     if depth > MAX_DEPTH:
         return None, at
     first = entries[at]
@@ -112,7 +112,7 @@ def _parse_list(entries: Sequence[_Entry], at: int, depth: int) -> tuple[JsonVal
 
 def _read_value(text: str) -> JsonValue:
     bare = text.strip("`*\"'")
-    return [] if text == "[]" else _NOTHING.get(bare, bare or None)
+    return [] if text == "[]" else _NULLS.get(bare, bare or None)
 
 
 FORM = Form("indented", exact=False, rank=70, find=find)

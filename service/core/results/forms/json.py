@@ -1,4 +1,4 @@
-"""A text that is wholly a JSON object or array."""
+"""A text that is a JSON object or array as a whole."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from service.core.results.form import Form, Stretch
 
 
 def find(text: str) -> Iterator[Stretch]:
-    """The whole text, white space around it aside. A bare number or text is no structure."""
+    """Return the whole text, apart from white space around it. A bare number or string is not structure."""
     value = parse_or_none(text) if text.lstrip().startswith(("{", "[")) else None
     if value is not None:
         yield Stretch(0, len(text), value)

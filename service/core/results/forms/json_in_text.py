@@ -9,36 +9,36 @@ from service.core.json.parsing import parse_or_none
 from service.core.results.form import Form, Stretch
 
 _START = re.compile(r'\{\s*+"|\[\s*+\{\s*+"')
-"""What begins an object with a member, or an array of such: `[1]` in prose is a footnote."""
-_MARK = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"|"', re.DOTALL)
+"""The beginning of an object with a member, or of an array of such: `[1]` in prose is a footnote."""
+_BRACKET_OR_STRING = re.compile(r'[{}\[\]]|"(?:[^"\\]++|\\.)*+"|"', re.DOTALL)
 
 
 def find(text: str) -> Iterator[Stretch]:
-    """Every object or array that is whole. From one that does not end on nothing is read: what it holds is a part.
+    """Find every complete object or array. Stop at one that does not end: anything inside it is only a part.
 
-    Each character is passed twice at most, whatever is nested or left open.
+    Each character is visited at most twice, however deep the nesting or however many brackets stay open.
     """
-    at = 0
-    while (start := _START.search(text, at)) is not None:
+    position = 0
+    while (start := _START.search(text, position)) is not None:
         end = _find_end(text, start.start())
         if end is None:
             return
         value = parse_or_none(text[start.start() : end])
         if value is not None:
             yield Stretch(start.start(), end, value)
-        at = end
+        position = end
 
 
 def _find_end(text: str, start: int) -> int | None:
-    """Where the brackets that open at `start` are closed; None where they are not."""
+    """Find the position after the bracket that closes the one at `start`; None where it is never closed."""
     depth = 0
-    for mark in _MARK.finditer(text, start):
-        sign = mark.group()
-        if sign == '"':  # a string that does not end
+    for match in _BRACKET_OR_STRING.finditer(text, start):
+        piece = match.group()
+        if piece == '"':  # a string that does not end
             return None
-        depth += (sign in "{[") - (sign in "}]")
+        depth += (piece in "{[") - (piece in "}]")
         if depth == 0:
-            return mark.end()
+            return match.end()
     return None
 
 

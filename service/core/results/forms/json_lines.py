@@ -1,4 +1,4 @@
-"""Several lines, each of them a JSON object (NDJSON)."""
+"""Several lines, each of which is a JSON object (NDJSON)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from service.core.results.forms import json_in_text
 
 
 def find(text: str) -> Sequence[Stretch]:
-    """The objects, if there are two or more and each has a line of its own."""
+    """Find the objects, if there are two or more and each has a line of its own."""
     if "\n" not in text:
         return ()
     found = list(json_in_text.find(text))
@@ -23,6 +23,6 @@ def _is_line(text: str, one: Stretch) -> bool:
 
 
 MAX_BLANKS = 200
-"""Characters after an object that are looked at for the end of its line."""
+"""Characters after an object in which the end of its line is searched for."""
 
 FORM = Form("json_lines", exact=True, rank=20, find=find)

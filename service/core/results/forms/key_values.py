@@ -22,9 +22,9 @@ Pair = tuple[Line, str, str]
 
 
 def find(text: str) -> Iterator[Stretch]:
-    """Each run of two or more such lines, blank ones between them aside.
+    """Find each run of two or more such lines; blank lines between them do not matter.
 
-    A key that comes again begins another record. One such line alone is a sentence: `Note: the flight is late`.
+    A repeated key begins another record. A single such line is a sentence: `Note: the flight is late`.
     """
     run: list[Pair] = []
     for line in iter_lines(text):
@@ -42,8 +42,9 @@ def _read_line(line: Line) -> Pair | None:
     if match is None:
         return None
     key, value = match["key"].strip(), match["value"].strip().removesuffix(",").strip("`*\"'")
-    glued = line.text[match.end("key") : match.end("key") + 2]
-    if not value or len(key.split()) > MAX_KEY_WORDS or (" " in key and glued[:1] == ":" and not glued[1:].isspace()):
+    after_key = line.text[match.end("key") : match.end("key") + 2]
+    glued = after_key[:1] == ":" and not after_key[1:].isspace()
+    if not value or len(key.split()) > MAX_KEY_WORDS or (" " in key and glued):
         return None
     return line, key, value
 

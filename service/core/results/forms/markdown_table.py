@@ -1,4 +1,4 @@
-"""Markdown tables: a head, a line of dashes, rows."""
+"""Markdown tables: a header, a line of dashes, rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RULE = re.compile(r":?-+:?")
 
 
 def find(text: str) -> Iterator[Stretch]:
-    """Each table as an array of objects, a row each; one of two columns of which the second is `Value`, as one object."""
+    """Find each table and read it as an array of objects, one for each row; one with a second column `Value`, as one object."""
     if "|" not in text:
         return
     for run in group_filled(iter_lines(text)):
@@ -23,16 +23,16 @@ def find(text: str) -> Iterator[Stretch]:
 
 
 def _find_in_run(run: Sequence[Line]) -> Iterator[Stretch]:
-    at = 1
-    while at < len(run):
-        head = _split_cells(run[at - 1].text)
-        if not _is_rule(run[at].text, head):
-            at += 1
+    n = 1
+    while n < len(run):
+        head = _split_cells(run[n - 1].text)
+        if not _is_rule(run[n].text, head):
+            n += 1
             continue
-        rows = _take_rows(run, at + 1, len(head)) if _names_columns(head) else []
+        rows = _read_rows(run, n + 1, len(head)) if _names_columns(head) else []
         if rows:
-            yield Stretch(run[at - 1].start, run[at + len(rows)].end, _build_value(head, rows))
-        at += len(rows) + 2
+            yield Stretch(run[n - 1].start, run[n + len(rows)].end, _build_value(head, rows))
+        n += len(rows) + 2
 
 
 def _split_cells(line: str) -> list[str]:
@@ -48,11 +48,11 @@ def _names_columns(head: Sequence[str]) -> bool:
     return 1 < len(head) <= MAX_COLUMNS and len(set(head)) == len(head)
 
 
-def _take_rows(run: Sequence[Line], start: int, width: int) -> list[list[str]]:
-    """The rows from a line on. By its number: a copy of the rest for each of many tables would be quadratic."""
+def _read_rows(run: Sequence[Line], start: int, width: int) -> list[list[str]]:
+    """Read the rows from line `start` on. It takes an index, since copying the rest for each of many tables is quadratic."""
     rows: list[list[str]] = []
-    for at in range(start, len(run)):
-        cells = _split_cells(run[at].text) if "|" in run[at].text else []
+    for n in range(start, len(run)):
+        cells = _split_cells(run[n].text) if "|" in run[n].text else []
         if len(cells) != width:
             break
         rows.append(cells)

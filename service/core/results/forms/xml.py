@@ -17,13 +17,13 @@ _DECLARATION = re.compile(r"<\?xml[^?<>]{0,200}\?>")
 
 
 class _RefusedError(Exception):
-    """XML that is not read."""
+    """The XML has something that this reader refuses."""
 
 
 def find(text: str) -> Iterator[Stretch]:
-    """The whole text as an object: elements by name, those of one name an array, attributes as members.
+    """Read the whole text as an object: elements by name, several of one name as an array, attributes as members.
 
-    A document type is refused, so that there are no entities to expand and nothing outside is ever opened.
+    A document type is refused, so that there are no entities to expand and nothing external is ever opened.
     """
     bare = text.strip()
     start = _DECLARATION.match(bare)
@@ -44,7 +44,7 @@ def _read(text: str) -> JsonValue:
     parser.buffer_text = True
     parser.StartElementHandler = reader.start
     parser.EndElementHandler = reader.end
-    parser.CharacterDataHandler = reader.say
+    parser.CharacterDataHandler = reader.add_text
     parser.StartDoctypeDeclHandler = reader.refuse
     parser.Parse(f"<all>{text}</all>".encode(), True)
     return reader.root
@@ -56,25 +56,25 @@ class _Element:
         self.texts: list[str] = []
 
     def build(self) -> JsonValue:
-        """An element of text alone is that text."""
-        said = "".join(self.texts).strip()
+        """Build the element's value: its text if it has nothing else, else an object."""
+        text = "".join(self.texts).strip()
         if not self.members:
-            return said
+            return text
         found: dict[str, JsonValue] = {
             name: values if values[1:] else values[0] for name, values in self.members.items()
         }
-        return {**found, "text": said} if said and "text" not in found else found
+        return {**found, "text": text} if text and "text" not in found else found
 
 
 class _Reader:
     def __init__(self) -> None:
         self.root: JsonValue = None
         self._open: list[_Element] = []
-        self._seen = 0
+        self._count = 0
 
     def start(self, _: str, attributes: dict[str, str]) -> None:
-        self._seen += 1
-        if len(self._open) > MAX_DEPTH or self._seen > MAX_ELEMENTS:
+        self._count += 1
+        if len(self._open) > MAX_DEPTH or self._count > MAX_ELEMENTS:
             raise _RefusedError
         self._open.append(_Element(attributes))
 
@@ -85,7 +85,7 @@ class _Reader:
         else:
             self.root = value
 
-    def say(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         self._open[-1].texts.append(text)
 
     def refuse(self, *_: object) -> None:

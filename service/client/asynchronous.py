@@ -12,12 +12,12 @@ import httpx
 from pydantic import JsonValue
 
 from service.client import calls
-from service.client.blocking import NEXT_S, translate_errors
+from service.client.blocking import POLL_S, translate_errors
 from service.client.calls import (
     BATCHES,
     CALIBRATIONS,
-    SILENCE,
-    STEP,
+    EVENTS_TIMEOUT,
+    READ_BYTES,
     J,
     JobCalls,
     ServiceAnswer,
@@ -30,7 +30,7 @@ from service.client.calls import (
     parse_answer,
 )
 from service.client.failures import Retries
-from service.client.outcome_lines import Kind, LineSplitter, find_events, read_lines, read_place
+from service.client.outcome_lines import Kind, LineSplitter, find_events, read_lines, read_position
 from service.core.report import Report
 from service.errors import CallgradeError
 from service.store.jobs.batches import BATCH, Batch
@@ -42,21 +42,21 @@ Sleep = Callable[[float], Awaitable[object]]
 
 
 class AsyncConnection:
-    """One connection to a service; it makes calls, and tries again as its retries say."""
+    """A connection to a service; it makes calls, and retries as its `retries` say."""
 
     def __init__(self, server: str, key: str | None, retries: Retries, sleep: Sleep) -> None:
         self.retries = retries
         self.sleep = sleep
         self._http = httpx.AsyncClient(
-            base_url=server, headers=build_headers(key), timeout=calls.QUICK, verify=calls.get_tls()
+            base_url=server, headers=build_headers(key), timeout=calls.SHORT_TIMEOUT, verify=calls.get_tls()
         )
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def send(self, call: ServiceCall[T]) -> T:
-        """What a call gives. UnreachableError, RefusedError or ForeignError."""
+        """Make a call and return its value. UnreachableError, RefusedError or ForeignError."""
         attempt = 1
         while True:
             try:
@@ -69,19 +69,19 @@ class AsyncConnection:
             attempt += 1
 
     async def _send_once(self, call: ServiceCall[T]) -> T:
-        begun = time.monotonic()
+        started_at = time.monotonic()
         content = None if call.lines is None else _read_pieces(call.lines)
         with translate_errors():
             answer = await self._http.request(call.method, call.path, content=content, **call.build())
         if not answer.is_success:
             raise build_refusal(answer)
-        return call.read(ServiceAnswer(answer, time.monotonic() - begun))
+        return call.read(ServiceAnswer(answer, time.monotonic() - started_at))
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, limits: httpx.Timeout = calls.QUICK, **params: int
+        self, path: str, *, limits: httpx.Timeout = calls.SHORT_TIMEOUT, **params: int
     ) -> AsyncGenerator[httpx.Response]:
-        """An answer that is read while it comes."""
+        """Open a response that is read as it arrives."""
         with translate_errors():
             async with self._http.stream("GET", path, params=params, timeout=limits) as answer:
                 if not answer.is_success:
@@ -91,39 +91,42 @@ class AsyncConnection:
 
 
 class AsyncJobs(Generic[J]):
-    """The jobs of one kind, as `JobClient` has them."""
+    """The jobs of one kind, with the methods of `JobClient`."""
 
     def __init__(self, connection: AsyncConnection, routes: JobCalls[J]) -> None:
         self.connection = connection
         self.routes = routes
 
     async def find(self, name: str) -> J:
-        """The job of an id."""
+        """Find a job by its id."""
         return await self.connection.send(self.routes.find(name))
 
     async def page(self, **options: str) -> JobList[J]:
-        """Some jobs, newest first: `status`, `limit`, `after`."""
+        """List some jobs, newest first: `status`, `limit`, `after`."""
         return await self.connection.send(self.routes.page(options))
 
     async def cancel(self, name: str) -> J:
-        """Lets a job end."""
+        """Cancel a job."""
         return await self.connection.send(self.routes.cancel(name))
 
     async def resume(self, name: str, *, budget_usd: float | None = None, max_questions: int | None = None) -> J:
-        """Goes on with a paused job."""
+        """Resume a paused job."""
         return await self.connection.send(self.routes.resume(name, budget_usd, max_questions))
 
     async def delete(self, name: str) -> None:
-        """Deletes a job that has ended."""
+        """Delete a job that has ended."""
         await self.connection.send(self.routes.delete(name))
 
     async def submit_items(
         self, items: Iterable[Mapping[str, object]], *, key: str | None = None, **options: str
     ) -> SubmittedJob[J]:
-        """Submits items, each a line. `key`: the Idempotency-Key; default, one made of the content. `options` as in the query."""
+        """Submit items, a line each.
+
+        `key`: the Idempotency-Key; default: one made from the content. `options`: those of the query.
+        """
         with await asyncio.to_thread(pack_lines, items) as lines:
-            chosen = key or await asyncio.to_thread(build_key, lines, options)
-            return await self.connection.send(self.routes.submit(lines, options, chosen))
+            idempotency_key = key or await asyncio.to_thread(build_key, lines, options)
+            return await self.connection.send(self.routes.submit(lines, options, idempotency_key))
 
 
 class AsyncBatches(AsyncJobs[Batch]):
@@ -132,19 +135,19 @@ class AsyncBatches(AsyncJobs[Batch]):
     async def iter_outcomes(
         self, batch_id: str, kind: Kind = "results", *, offset: int = 0, wait: bool = True
     ) -> AsyncIterator[dict[str, JsonValue]]:
-        """Each outcome from an offset on as it comes, as `BatchClient.iter_outcomes` gives it."""
+        """Yield each outcome from an offset on as it arrives, as `BatchClient.iter_outcomes` does."""
         attempt = 1
         while True:
             try:
                 async with self.connection.stream(f"{self.routes.path}/{batch_id}/{kind}", offset=offset) as answer:
-                    following, complete = read_place(answer)
+                    next_offset, complete = read_position(answer)
                     splitter = LineSplitter()
                     async for part in answer.aiter_bytes():
                         for line in read_lines(splitter.cut(part)):
                             yield line
                             offset, attempt = int(str(line["index"])) + 1, 1
                     splitter.require_end()
-                    offset = following
+                    offset = next_offset
             except CallgradeError as error:
                 pause = self.connection.retries.find_wait(attempt, error)
                 if pause is None:
@@ -153,12 +156,12 @@ class AsyncBatches(AsyncJobs[Batch]):
             else:
                 if complete or not wait:
                     return
-                pause, attempt = NEXT_S, 1
+                pause, attempt = POLL_S, 1
             await self.connection.sleep(pause)
 
     async def events(self, name: str) -> AsyncIterator[Batch]:
-        """A batch whenever it changes, for as long as the connection lasts."""
-        async with self.connection.stream(f"{self.routes.path}/{name}/events", limits=SILENCE) as answer:
+        """Yield a batch whenever it changes, while the connection lasts."""
+        async with self.connection.stream(f"{self.routes.path}/{name}/events", limits=EVENTS_TIMEOUT) as answer:
             splitter = LineSplitter()
             async for part in answer.aiter_bytes():
                 for data in find_events(splitter.cut(part)):
@@ -169,16 +172,16 @@ class AsyncCalibrations(AsyncJobs[Calibration]):
     """The calibrations of a service."""
 
     async def report(self, name: str) -> bytes:
-        """The report of a completed one, as JSON."""
+        """Fetch the report of a completed calibration, as JSON."""
         return await self.connection.send(self.routes.fetch(name, "report"))
 
     async def fits(self, name: str) -> bytes:
-        """Its fits with the names of their files, as JSON."""
+        """Fetch its fits with the names of their files, as JSON."""
         return await self.connection.send(self.routes.fetch(name, "fits"))
 
 
 class AsyncClient:
-    """A running service, as `Client`, for programs with an event loop; `async with` lets go of connections at its end."""
+    """Like `Client`, for programs with an event loop; `async with` closes its connections at the end."""
 
     def __init__(
         self,
@@ -199,15 +202,15 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Lets go of connections."""
+        """Close the connections."""
         await self._connection.close()
 
     async def score(self, request: Mapping[str, object], *, key: str | None = None) -> Report:
-        """The report of a score request. `key`: the Idempotency-Key; default, one of its own."""
+        """Score a request. `key`: the Idempotency-Key; default: a new one."""
         return await self._connection.send(calls.score(request, key))
 
 
 async def _read_pieces(body: BinaryIO) -> AsyncIterator[bytes]:
     body.seek(0)
-    while piece := await asyncio.to_thread(body.read, STEP):
+    while piece := await asyncio.to_thread(body.read, READ_BYTES):
         yield piece

@@ -1,4 +1,4 @@
-"""A job that is looked at until it has ended."""
+"""Watch a job until it has ended."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from service.client.calls import AnyJob, J
 from service.client.failures import ForeignError, RefusedError, UnreachableError
 from service.errors import CallgradeError
 
-PATIENCE = 300.0
-"""Seconds without any answer after which a job is not watched any longer."""
+PATIENCE_S = 300.0
+"""Seconds without any answer after which watching ends."""
 
 
 def watch_job(
     client: JobClient[J],
     name: str,
     *,
-    patience: float = PATIENCE,
+    patience: float = PATIENCE_S,
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
-    lost: Callable[[CallgradeError], object] = lambda _: None,
+    on_disconnect: Callable[[CallgradeError], object] = lambda _: None,
 ) -> Iterator[J]:
-    """A job whenever it changes, until it has ended. A connection that breaks is made again; without events it is polled.
+    """Yield a job whenever it changes, until it has ended.
 
-    UnreachableError where nobody answers at first, and after `patience` seconds without an answer; `lost` is told when
-    such a time begins.
+    Reconnects if a connection breaks; polls if there are no events. UnreachableError if nobody answers at first, or for
+    `patience` seconds; `on_disconnect` is called when such a time begins.
     """
     job: J | None = None
     answered_at, wait, streams = now(), 1.0, True
@@ -37,7 +37,7 @@ def watch_job(
                 answered_at, wait = now(), 1.0
                 yield job
         except (RefusedError, ForeignError):
-            streams = False  # something on the way that lets no events pass; of another refusal the next request tells
+            streams = False  # something in between blocks events; the next request shows any other refusal
         if _is_over(job):
             return
         try:
@@ -50,7 +50,7 @@ def watch_job(
             if job is None or not error.retryable or now() - answered_at > patience:
                 raise
             if wait == 1.0:
-                lost(error)
+                on_disconnect(error)
         sleep(wait)
         wait = min(10.0, wait * 2)
 

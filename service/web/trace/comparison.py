@@ -1,4 +1,4 @@
-"""Expected calls beside actual ones, argument by argument; and the state beside the one expected."""
+"""Expected calls beside actual ones, argument by argument; and the final state beside the expected one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from service.core.report import StepVerdict
 from service.core.trace import State, Step
 from service.errors import InputError
 from service.web.trace.links import Links, RootMarks
-from service.web.trace.marks import spell_unseen
+from service.web.trace.marks import escape_invisible
 from service.web.trace.payloads import Payload, PayloadChoices, build_cell
 
 RowStatus = Literal["same", "close", "differs", "missing", "extra", "extra_ok", "open", "free"]
@@ -44,25 +44,25 @@ BY_CODE: Mapping[str, RowStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class ArgumentRow:
-    """One argument of a call beside what was expected of it."""
+    """One argument of a call beside its expectation."""
 
     name: str
     status: RowStatus
     words: str
     expected: Payload | None
-    """None: nothing was expected of it."""
+    """None: nothing was expected."""
     actual: Payload | None
     """None: the call does not have it."""
     note: str = ""
     weight: str = ""
-    """How much it counts, where the expectation says."""
+    """How much it counts, if the expectation says."""
     matcher: str = ""
-    """The kind of matcher that compares; empty: by typed equality."""
+    """The kind of matcher that compares; empty: typed equality."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCallView:
-    """An expected call, for one that was made or for none."""
+    """An expected call: beside the one that was made, or missing."""
 
     path: str
     """Its pointer in the expectation."""
@@ -70,12 +70,12 @@ class ExpectedCallView:
     reason: str
     rows: tuple[ArgumentRow, ...]
     free: bool
-    """Whether it leaves the arguments free."""
+    """Whether any arguments will do."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateRow:
-    """One place of the state."""
+    """One place in the state."""
 
     path: str
     status: Literal["made", "missing", "wrong", "unexpected", "changed"]
@@ -86,19 +86,19 @@ class StateRow:
 
 
 def list_patterns(expectation: Expectation | None) -> dict[str, CallPattern]:
-    """The expected calls by their pointers."""
+    """Map the expected calls by their pointers."""
     if expectation is None:
         return {}
     return {
         path: pattern
         for section in expectation.list_sections().sections
-        for wanted in section.expected_calls
-        for path, pattern in wanted.options
+        for expected_call in section.expected_calls
+        for path, pattern in expected_call.options
     }
 
 
 def spell_template(value: object) -> JsonValue:
-    """What is expected as JSON: a matcher as the object that names it."""
+    """Spell an expectation as JSON: a matcher as the object that names it."""
     if isinstance(value, BoundMatcher):
         value = value.critic
     if isinstance(value, BaseModel):
@@ -111,54 +111,54 @@ def spell_template(value: object) -> JsonValue:
 
 
 class CallComparer(NamedTuple):
-    """Sets expected calls beside actual ones."""
+    """Compares expected calls with actual ones."""
 
     patterns: Mapping[str, CallPattern]
     links: Links
     choices: PayloadChoices
 
     def compare(self, step: Step, verdict: StepVerdict) -> ExpectedCallView | None:
-        """The expected call that a step stands for; None where it stands for none."""
+        """Compare a step with its expected call; None if it is paired with none."""
         pattern = self.patterns.get(verdict.expected or "")
         if pattern is None:
             return None
         if pattern.args is None or step.call.arguments is None:
             return self._build(verdict.expected or "", pattern, ())
         notes = _list_argument_findings(verdict)
-        judged = _is_open(verdict)
+        open_ = _is_open(verdict)
         names = [*pattern.args, *[name for name in step.call.arguments if name not in pattern.args]]
-        rows = [self._compare_argument(name, pattern, step, notes.get(name), open_=judged) for name in names]
+        rows = [self._compare_argument(name, pattern, step, notes.get(name), open_=open_) for name in names]
         return self._build(verdict.expected or "", pattern, tuple(rows))
 
     def build_missing(self, path: str, tool: str) -> ExpectedCallView:
-        """An expected call that was not made."""
+        """Build the view of an expected call that was not made."""
         pattern = self.patterns.get(path)
         if pattern is None:
             return ExpectedCallView(path, tool, "", (), True)
         rows = [
-            ArgumentRow(spell_unseen(name), "missing", "", payload, None, matcher=matcher)
+            ArgumentRow(escape_invisible(name), "missing", "", payload, None, matcher=matcher)
             for name, value in (pattern.args or {}).items()
-            for matcher, payload in [self._show_wanted(value)]
+            for matcher, payload in [self._show_expected(value)]
         ]
         return self._build(path, pattern, tuple(rows))
 
     def _build(self, path: str, pattern: CallPattern, rows: tuple[ArgumentRow, ...]) -> ExpectedCallView:
         return ExpectedCallView(
-            path, spell_unseen(pattern.tool), spell_unseen(pattern.reason or ""), rows, pattern.args is None
+            path, escape_invisible(pattern.tool), escape_invisible(pattern.reason or ""), rows, pattern.args is None
         )
 
     def _compare_argument(
         self, name: str, pattern: CallPattern, step: Step, finding: Finding | None, *, open_: bool
     ) -> ArgumentRow:
-        wanted, given = pattern.args or {}, step.call.arguments or {}
-        status = _find_status(name, wanted, given, finding, open_=open_)
+        expected_args, actual_args = pattern.args or {}, step.call.arguments or {}
+        status = _find_status(name, expected_args, actual_args, finding, open_=open_)
         token = escape_token(name)
         root = f"/steps/{step.index}/call/arguments"
         marks = _narrow(self.links.find_marks(root), f"/{token}")
-        matcher, expected = self._show_wanted(wanted[name]) if name in wanted else ("", None)
-        actual = self._show(given[name], f"{root}/{token}", marks) if name in given else None
+        matcher, expected = self._show_expected(expected_args[name]) if name in expected_args else ("", None)
+        actual = self._show(actual_args[name], f"{root}/{token}", marks) if name in actual_args else None
         return ArgumentRow(
-            name=spell_unseen(name),
+            name=escape_invisible(name),
             status=status,
             words=ROW_WORDS[status],
             expected=expected,
@@ -168,9 +168,9 @@ class CallComparer(NamedTuple):
             matcher=matcher,
         )
 
-    def _show_wanted(self, wanted: object) -> tuple[str, Payload]:
-        """The kind of a matcher and what it compares with; no kind for a value."""
-        value = spell_template(wanted)
+    def _show_expected(self, expected: object) -> tuple[str, Payload]:
+        """Return the kind of a matcher and what it compares with; an empty kind for a plain value."""
+        value = spell_template(expected)
         if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
             return "", self._show(value, "", None)
         rest = {name: item for name, item in value.items() if name != "kind"}
@@ -181,12 +181,12 @@ class CallComparer(NamedTuple):
 
 
 def _shorten_note(finding: Finding, name: str) -> str:
-    """What a finding says beyond what stands beside it.
+    """Cut from a finding what the row shows already.
 
     >>> _shorten_note(Finding("wrong_argument", "n: expected 5, got 4 (off by 1)", ""), "n")
     'off by 1'
     """
-    note = spell_unseen(finding.message).removeprefix(f"{spell_unseen(name)}: ")
+    note = escape_invisible(finding.message).removeprefix(f"{escape_invisible(name)}: ")
     if note.startswith("expected ") and ", got " in note:
         return note[:-1].rpartition(" (")[2] if note.endswith(")") else ""
     return "" if note in ("missing", "not expected") else note
@@ -194,45 +194,45 @@ def _shorten_note(finding: Finding, name: str) -> str:
 
 def _find_status(
     name: str,
-    wanted: Mapping[str, object],
-    given: Mapping[str, JsonValue],
+    expected: Mapping[str, object],
+    actual: Mapping[str, JsonValue],
     finding: Finding | None,
     *,
     open_: bool,
 ) -> RowStatus:
     if finding is not None:
         return BY_CODE[finding.code]
-    if name not in wanted:
+    if name not in expected:
         return "extra_ok"
-    if name not in given:
+    if name not in actual:
         return "free"
-    template = spell_template(wanted[name])
-    if equals(template, given[name]):
+    template = spell_template(expected[name])
+    if equals(template, actual[name]):
         return "same"
     return "open" if open_ and "natural_language" in str(template) else "same"
 
 
 def _list_argument_findings(verdict: StepVerdict) -> dict[str, Finding]:
-    """The findings on single arguments, by name: what is wrong goes before what is close."""
+    """Map the findings on single arguments by name: wrong ones take precedence over close ones."""
     root = f"/steps/{verdict.index}/call/arguments/"
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for outcome in verdict.outcomes.values():
         for finding in () if isinstance(outcome, Errored) else outcome.findings:
             if finding.code in BY_CODE and finding.path.startswith(root):
                 name = finding.path.removeprefix(root).replace("~1", "/").replace("~0", "~")
-                if name not in found or found[name].code == "close_match":
-                    found[name] = finding
-    return found
+                if name not in findings or findings[name].code == "close_match":
+                    findings[name] = finding
+    return findings
 
 
 def _is_open(verdict: StepVerdict) -> bool:
-    """Whether something of the arguments is left to a judge, or was judged."""
+    """Whether the arguments wait for a judge, or were judged."""
     outcome = verdict.outcomes.get("arguments")
     return outcome is not None and outcome.kind != "scored"
 
 
 def _narrow(marks: RootMarks | None, below: str) -> RootMarks | None:
-    """The marks of one member, from there on."""
+    """Return the marks of one member, with pointers relative to it."""
     if marks is None:
         return None
     cut = len(below)
@@ -242,51 +242,51 @@ def _narrow(marks: RootMarks | None, below: str) -> RootMarks | None:
 
 
 class StateComparer(NamedTuple):
-    """Sets the state afterwards beside the one before, and the one expected."""
+    """Compares the final state with the initial and the expected one."""
 
     state: State
-    wanted: StateExpectation | None
+    expected: StateExpectation | None
     choices: PayloadChoices
 
     def list_rows(self) -> Iterator[StateRow]:
-        """What was changed, and what should have been; nothing where the state was not captured."""
-        state, wanted = self.state, self.wanted
+        """Yield what changed, and what should have; nothing if the state was not captured."""
+        state, expected = self.state, self.expected
         if "final" not in state.captured:
             return
-        if wanted is None:
+        if expected is None:
             if "initial" in state.captured:
                 yield from [self._build("changed", one, None) for one in diff(state.initial, state.final)]
             return
-        view = DiffOptions(ignore=wanted.ignore, keys=wanted.keys)
+        view = DiffOptions(ignore=expected.ignore, keys=expected.keys)
         initial = state.initial if "initial" in state.captured else state.final
         try:
-            due = wanted.final if wanted.changes is None else patch_state(initial, wanted.changes)
-        except InputError:  # told by the report
+            due = expected.final if expected.changes is None else patch_state(initial, expected.changes)
+        except InputError:  # the report says so
             return
         yield from self._list_compared(compare(initial, due, state.final, view), diff(initial, state.final, view))
 
-    def _list_compared(self, found: StateProgress, done: tuple[JsonChange, ...]) -> Iterator[StateRow]:
-        made_at = {change.path: change for change in done}
-        for change in found.missing:
+    def _list_compared(self, progress: StateProgress, changes: tuple[JsonChange, ...]) -> Iterator[StateRow]:
+        made_at = {change.path: change for change in changes}
+        for change in progress.missing:
             yield self._build("missing", JsonChange("replace", change.path, change.before, change.before), change)
-        for change in found.wrong:
+        for change in progress.wrong:
             yield from self._list_wrong(made_at.get(change.path, change), change)
-        for change in found.unexpected:
+        for change in progress.unexpected:
             yield self._build("unexpected", change, None)
-        for change in found.made:
+        for change in progress.made:
             yield self._build("made", change, change)
 
     def _list_wrong(self, made: JsonChange, due: JsonChange) -> Iterator[StateRow]:
-        """A change that should have been another: of objects and lists the members that differ."""
+        """Yield a change that should have been another: of objects and lists, the members that differ."""
         if not (isinstance(made.after, dict | list) and type(made.after) is type(due.after)):
             yield self._build("wrong", made, due)
             return
         for inner in diff(due.after, made.after):
             path = f"{due.path}{inner.path}"
-            gone, unwanted = inner.op == "remove", inner.op == "add"
-            wanted = None if unwanted else JsonChange("add", path, None, inner.before)
-            row = self._build("wrong", JsonChange("add", path, None, inner.after), wanted)
-            yield replace(row, after=None) if gone else row
+            is_removed, is_extra = inner.op == "remove", inner.op == "add"
+            expected = None if is_extra else JsonChange("add", path, None, inner.before)
+            row = self._build("wrong", JsonChange("add", path, None, inner.after), expected)
+            yield replace(row, after=None) if is_removed else row
 
     def _build(self, status: str, change: JsonChange, due: JsonChange | None) -> StateRow:
         def show(value: JsonValue) -> Payload:
@@ -294,8 +294,8 @@ class StateComparer(NamedTuple):
 
         still = due.op if due is not None and status == "missing" else ""
         return StateRow(
-            path=spell_unseen(change.path) or "(the whole)",
-            status=status,  # pyright: ignore[reportArgumentType] (those that `list_rows` names)
+            path=escape_invisible(change.path) or "(the whole)",
+            status=status,  # pyright: ignore[reportArgumentType] (one of the names in `list_rows`)
             words=STATE_WORDS[status],
             before=None if "add" in (change.op, still) else show(change.before),
             after=None if change.op == "remove" or still == "add" else show(change.after),
@@ -307,6 +307,6 @@ STATE_WORDS: Mapping[str, str] = {
     "made": "as expected",
     "missing": "should have changed, and did not",
     "wrong": "changed to something else",
-    "unexpected": "changed, which nobody asked for",
+    "unexpected": "changed, but should not have",
     "changed": "changed",
 }

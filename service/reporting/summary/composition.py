@@ -1,4 +1,4 @@
-"""What a set of cases is made of, against targets: a set without no-call cases cannot show over-calling."""
+"""The composition of a set of cases, against targets: a set without no-call cases cannot show over-calling."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from service.reporting.summary.samples import Sample
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 
-SHOWN = ("step", "difficulty")
-"""Tags whose shares are always told."""
+SHOWN_TAGS = ("step", "difficulty")
+"""Tags whose shares are always shown."""
 
-TOOL = "tool"
-"""The tag that says which tool a case is about: a no-call case is a negative example of it."""
+TOOL_TAG = "tool"
+"""The tag that names the tool a case is about: a no-call case is a negative example of it."""
 
-MOST_VALUES = 200
+MAX_TAG_VALUES = 200
 """A tag with more values is a name, not a slice."""
 
 RECOVERY = "recovery"
-"""The criterion that looks at calls whose tool reported an error."""
+"""The criterion about calls whose tool reported an error."""
 
 
 class ToolTarget(FrozenModel):
-    """The fewest examples of each sort that a tool should have."""
+    """The fewest examples of each kind that a tool should have."""
 
     positive: Count = 5
     no_call: Count = 1
@@ -46,7 +46,7 @@ class ToolOverride(FrozenModel):
 
 
 class Targets(FrozenModel):
-    """What a set should be made of. Falling short is a warning, not a failure."""
+    """What a set should consist of. Falling short is a warning, not a failure."""
 
     no_call: Share = 0.1
     """The least share of cases in which no call is due."""
@@ -58,14 +58,14 @@ class Targets(FrozenModel):
     per_value: Count = 5
     """The fewest cases with each value of the tags `step` and `difficulty`."""
     sandboxed: Count = 3
-    """So many of the tools that are called most should be called in cases that tell what became of the state."""
+    """This many of the tools called most should be called in cases that show the resulting state."""
     shares: dict[str, dict[str, Share]] = Field(default_factory=dict[str, dict[str, float]])
     """The least share of cases with a value of a tag: tag -> value -> share."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolExamples:
-    """Cases of one tool.
+    """The cases of one tool.
 
     `positive`: a call of it is due. `no_call`: none is due, and it is on offer, or the case's tag `tool` names it.
     `recovery`: it was called and reported an error that the case is scored on.
@@ -122,15 +122,15 @@ class Composition:
     mixed: int
     unsaid: int
     no_call_share: float
-    """Of all cases; mixed ones count."""
+    """The share of all cases; mixed ones count."""
     tools: tuple[ToolExamples, ...]
     shares: tuple[TagShare, ...]
     unseen: tuple[str, ...] = ()
-    """Of the tools that are called most those of which no case tells what became of the state."""
+    """Those of the tools called most for which no case shows the resulting state."""
 
 
 def build_composition(samples: Sequence[Sample], targets: Targets) -> Composition:
-    """What at least one sample is made of."""
+    """Build the composition of one or more samples."""
     classes = Counter(_classify_sample(sample) for sample in samples)
     return Composition(
         call=classes["call"],
@@ -139,38 +139,43 @@ def build_composition(samples: Sequence[Sample], targets: Targets) -> Compositio
         unsaid=classes["unsaid"],
         no_call_share=(classes["no_call"] + classes["mixed"]) / len(samples),
         tools=_count_tools(samples, targets),
-        shares=tuple(share for tag in sorted({*SHOWN, *targets.shares}) for share in _compute_shares(samples, tag)),
+        shares=tuple(
+            share for tag in sorted({*SHOWN_TAGS, *targets.shares}) for share in _compute_shares(samples, tag)
+        ),
         unseen=_find_unseen(samples, targets.sandboxed),
     )
 
 
-def find_warnings(made: Composition, targets: Targets) -> Iterator[SetWarning]:
-    """Where the set falls short of its targets."""
-    if made.no_call_share < targets.no_call:
-        told = f"no call is due in {made.no_call_share:.1%} of cases; at least {targets.no_call:.0%} should show over-calling"
-        yield SetWarning("few_no_call", told, None)
-    if sum(tool.recovery for tool in made.tools) < targets.recovery:
-        told = f"too few cases in which a tool reported an error that is scored; at least {targets.recovery} should show recovery"
-        yield SetWarning("few_recovery", told, None)
-    for tool in made.tools:
+def find_warnings(composition: Composition, targets: Targets) -> Iterator[SetWarning]:
+    """Yield a warning for each target that the set misses."""
+    if composition.no_call_share < targets.no_call:
+        share = f"{composition.no_call_share:.1%}"
+        message = f"no call is due in {share} of cases; at least {targets.no_call:.0%} should show over-calling"
+        yield SetWarning("few_no_call", message, None)
+    if sum(tool.recovery for tool in composition.tools) < targets.recovery:
+        message = (
+            f"too few cases in which a tool reported a scored error; at least {targets.recovery} should show recovery"
+        )
+        yield SetWarning("few_recovery", message, None)
+    for tool in composition.tools:
         yield from _find_tool_warnings(tool, targets)
-    yield from _find_share_warnings(made, targets)
-    for tool in made.unseen:
-        told = f"{tool} is among the {targets.sandboxed} tools called most, and no case tells the state after it: set a sandbox"
-        yield SetWarning("no_sandbox", told, tool)
+    yield from _find_share_warnings(composition, targets)
+    for tool in composition.unseen:
+        message = f"{tool} is among the {targets.sandboxed} tools called most; no case shows the state after it: set a sandbox"
+        yield SetWarning("no_sandbox", message, tool)
 
 
-def _find_share_warnings(made: Composition, targets: Targets) -> Iterator[SetWarning]:
-    for share in made.shares:
-        if share.tag in SHOWN and share.value is not None and share.cases < targets.per_value:
-            told = f"{share.tag}={share.value}: cases: {share.cases}; its rates want {targets.per_value} at least"
-            yield SetWarning("few_cases", told, f"{share.tag}={share.value}")
-    for tag, wanted in sorted(targets.shares.items()):
-        found = {share.value: share.share for share in made.shares if share.tag == tag}
-        for value, least in sorted(wanted.items()):
-            if found.get(value, 0.0) < least:
-                told = f"{tag}={value} in {found.get(value, 0.0):.1%} of cases; the target is {least:.0%}"
-                yield SetWarning("small_share", told, f"{tag}={value}")
+def _find_share_warnings(composition: Composition, targets: Targets) -> Iterator[SetWarning]:
+    for share in composition.shares:
+        if share.tag in SHOWN_TAGS and share.value is not None and share.cases < targets.per_value:
+            message = f"{share.tag}={share.value}: cases: {share.cases}; its rates need at least {targets.per_value}"
+            yield SetWarning("few_cases", message, f"{share.tag}={share.value}")
+    for tag, target in sorted(targets.shares.items()):
+        measured = {share.value: share.share for share in composition.shares if share.tag == tag}
+        for value, least in sorted(target.items()):
+            if measured.get(value, 0.0) < least:
+                message = f"{tag}={value} in {measured.get(value, 0.0):.1%} of cases; the target is {least:.0%}"
+                yield SetWarning("small_share", message, f"{tag}={value}")
 
 
 def _classify_sample(sample: Sample) -> str:
@@ -183,7 +188,7 @@ def _classify_sample(sample: Sample) -> str:
 def _count_tools(samples: Sequence[Sample], targets: Targets) -> tuple[ToolExamples, ...]:
     positive, negative, recovery = Counter[str](), Counter[str](), Counter[str]()
     for sample in samples:
-        positive.update({one.expected for one in sample.namings or () if one.expected is not None})
+        positive.update({one.expected for one in sample.tool_pairs or () if one.expected is not None})
         negative.update(_list_not_due(sample))
         recovery.update(_list_recovered(sample))
     known = {*positive, *negative, *recovery, *targets.tools}
@@ -191,31 +196,31 @@ def _count_tools(samples: Sequence[Sample], targets: Targets) -> tuple[ToolExamp
 
 
 def _list_not_due(sample: Sample) -> set[str]:
-    """The tools that a case shows are not to be called."""
+    """List the tools that a case shows should not be called."""
     if _classify_sample(sample) not in ("no_call", "mixed"):
         return set()
-    about = sample.report.tags.get(TOOL)
+    about = sample.report.tags.get(TOOL_TAG)
     return {*(sample.report.offered or ()), *([about] if about else [])}
 
 
-def _find_unseen(samples: Sequence[Sample], most: int) -> tuple[str, ...]:
-    """Of the tools that are called most those of which no case tells what became of the state."""
+def _find_unseen(samples: Sequence[Sample], limit: int) -> tuple[str, ...]:
+    """Find those of the tools called most for which no case shows the resulting state."""
     calls, seen = Counter[str](), set[str]()
     for sample in samples:
         tools = [step.tool for step in sample.report.steps]
         calls.update(tools)
         seen |= set(tools) if _tells_state(sample) else set[str]()
-    busiest = sorted(calls, key=lambda tool: (-calls[tool], tool))[:most]
+    busiest = sorted(calls, key=lambda tool: (-calls[tool], tool))[:limit]
     return tuple([tool for tool in busiest if tool not in seen])
 
 
 def _tells_state(sample: Sample) -> bool:
     measured = {criterion.id for criterion in sample.report.criteria if criterion.value is not None}
-    return sample.report.executed is not None or bool(measured & STATE)
+    return sample.report.executed is not None or bool(measured & STATE_CRITERIA)
 
 
-STATE = frozenset({"state", "exec"})
-"""The criteria that look at the state."""
+STATE_CRITERIA = frozenset({"state", "exec"})
+"""The criteria about the state."""
 
 
 def _list_recovered(sample: Sample) -> set[str]:
@@ -231,16 +236,16 @@ def _compute_shares(samples: Sequence[Sample], tag: str) -> Iterator[TagShare]:
 
 
 def _find_tool_warnings(tool: ToolExamples, targets: Targets) -> Iterator[SetWarning]:
-    wanted = _find_target(tool.tool, targets)
-    if tool.positive < wanted.positive:
-        told = f"{tool.tool}: positive examples: {tool.positive}; its rates want {wanted.positive} at least"
-        yield SetWarning("few_positive", told, tool.tool)
-    if tool.no_call < wanted.no_call:
-        told = f"{tool.tool}: negative examples (on offer, and no call due): {tool.no_call}; the target is {wanted.no_call}"
-        yield SetWarning("no_negative", told, tool.tool)
-    if tool.recovery < wanted.recovery:
-        told = f"{tool.tool}: recovery examples: {tool.recovery}; the target is {wanted.recovery}"
-        yield SetWarning("few_recovery", told, tool.tool)
+    target = _find_target(tool.tool, targets)
+    if tool.positive < target.positive:
+        message = f"{tool.tool}: positive examples: {tool.positive}; its rates need at least {target.positive}"
+        yield SetWarning("few_positive", message, tool.tool)
+    if tool.no_call < target.no_call:
+        message = f"{tool.tool}: negative examples (on offer, and no call due): {tool.no_call}; the target is {target.no_call}"
+        yield SetWarning("no_negative", message, tool.tool)
+    if tool.recovery < target.recovery:
+        message = f"{tool.tool}: recovery examples: {tool.recovery}; the target is {target.recovery}"
+        yield SetWarning("few_recovery", message, tool.tool)
 
 
 def _find_target(tool: str, targets: Targets) -> ToolTarget:
@@ -249,14 +254,14 @@ def _find_target(tool: str, targets: Targets) -> ToolTarget:
 
 
 def warn_mixed_rubrics(names: Iterable[str]) -> Iterator[SetWarning]:
-    """A caution where reports of several rubrics are summed up together."""
-    told = sorted(set(names))
-    if len(told) > 1:
-        yield SetWarning("mixed_rubrics", f"the reports are of several rubrics: {', '.join(told)}", None)
+    """Warn where reports of several rubrics are summarized together."""
+    rubrics = sorted(set(names))
+    if len(rubrics) > 1:
+        yield SetWarning("mixed_rubrics", f"the reports are of several rubrics: {', '.join(rubrics)}", None)
 
 
 def warn_mixed_scopes(samples: Sequence[Sample]) -> Iterator[SetWarning]:
-    """Cautions where reports leave out what only judges can say, or say nothing of what is open."""
+    """Warn where reports leave out what only judges can say, or say nothing about what is open."""
     code = sum(sample.report.scope == "code" for sample in samples)
     full = sum(sample.report.scope == "full" and sample.report.provenance.judges != "off" for sample in samples)
     if code and full:
@@ -269,7 +274,7 @@ def warn_mixed_scopes(samples: Sequence[Sample]) -> Iterator[SetWarning]:
 
 
 def warn_unread_calls(samples: Iterable[Sample]) -> Iterator[SetWarning]:
-    """A caution where calls could not be read."""
+    """Warn where calls could not be read."""
     count = sum(not sample.calls_are_known for sample in samples)
     if count:
         message = f"{count} reports have calls that could not be read; no rate of tools or of decisions counts them"
@@ -277,11 +282,11 @@ def warn_unread_calls(samples: Iterable[Sample]) -> Iterator[SetWarning]:
 
 
 OLD_ENGINES = frozenset({"1", "2"})
-"""Engines whose verdicts took what was open for passed."""
+"""Engines whose verdicts counted open outcomes as passed."""
 
 
 def warn_unsliced(samples: Iterable[Sample], tags: Iterable[str]) -> Iterator[SetWarning]:
-    """A caution for each tag that no case has, or that has more values than are told apart."""
+    """Warn for each tag that no case has, or that has too many values to slice by."""
     values: dict[str, set[str]] = defaultdict(set)
     for sample in samples:
         for tag, value in sample.report.tags.items():
@@ -289,6 +294,8 @@ def warn_unsliced(samples: Iterable[Sample], tags: Iterable[str]) -> Iterator[Se
     for tag in dict.fromkeys(tags):
         if tag not in values:
             yield SetWarning("unknown_tag", f"no case has a tag {tag}", tag)
-        elif len(values[tag]) > MOST_VALUES:
-            told = f"{tag} has {len(values[tag])} values; at most {MOST_VALUES} are told apart, so there are no slices by it"
-            yield SetWarning("too_many_values", told, tag)
+        elif len(values[tag]) > MAX_TAG_VALUES:
+            message = (
+                f"{tag} has {len(values[tag])} values; with more than {MAX_TAG_VALUES} there are no slices by a tag"
+            )
+            yield SetWarning("too_many_values", message, tag)
