@@ -181,8 +181,8 @@ class Engine:
 
         `parent`: the budget of the batch that the request is part of.
         """
-        limits = [usd for usd in (request.budget_usd, self.ask_limits.usd) if usd is not None]
-        within = [] if self.days is None else [self.days.of(tenant)]
+        limits = [usd for usd in (request.budget_usd, self.ask_limits.max_usd) if usd is not None]
+        within = [] if self.days is None else [self.days.get_spending(tenant)]
         return Spending(min(limits, default=None), within=[*within, *([] if parent is None else [parent])])
 
     async def _judge(

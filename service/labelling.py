@@ -231,7 +231,7 @@ class LabelDesk:
         labelled_set = read_labelled_set(body)
         items, drafts = build_imported(labelled_set)
         places = list_step_places(labelled_set)
-        self.labels.take_in(tenant, items, drafts, steps=places, by=by, annotator=annotator)
+        self.labels.import_items(tenant, items, drafts, steps=places, by=by, annotator=annotator)
         return len(items), len(drafts), len(labelled_set.predictions)
 
     def find_judge(self, criterion: str, subject: LabelSubject) -> Judge | None:

@@ -96,22 +96,24 @@ def build_judging(
     """
     if not settings.judge_model:
         return None
-    from service.asking.calls import ModelCaller, Observe, Policy  # noqa: PLC0415 (likewise)
+    from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
     from service.asking.judging import Judges, Judging  # noqa: PLC0415
     from service.asking.limits.policies import ConcurrencyLimit  # noqa: PLC0415
     from service.asking.limits.provider_gate import ProviderGate, ProviderGates  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
     model = _build_model(settings, os.environ if environ is None else environ)
-    policy = Policy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
+    policy = RetryPolicy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
     shared_limits = build_shared_limits(settings)
     gates = ProviderGates(
         make=lambda clock: ProviderGate(
-            clock, slots=ConcurrencyLimit(most=settings.judge_in_flight), longest_pause=settings.judge_longest_pause
+            clock,
+            concurrency=ConcurrencyLimit(most=settings.judge_in_flight),
+            longest_pause=settings.judge_longest_pause,
         ),
-        shared=shared_limits.at if shared_limits else None,
+        shared=shared_limits.build_gate if shared_limits else None,
     )
-    observers: list[Observe] = []
+    observers: list[Observer] = []
     caller = ModelCaller(
         model, gates, account=model.account, pricing=model.worst_usd, policy=policy, observers=observers
     )

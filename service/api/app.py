@@ -176,11 +176,11 @@ def _build_job_routes(
 ) -> tuple[BatchRoutes, CalibrationRoutes]:
     bounds = JobBounds(
         limits=build_limits(settings),
-        chunk=settings.batch_chunk,
+        chunk_items=settings.batch_chunk,
         max_items=settings.batch_max_items,
-        hours=settings.batch_hours,
-        usd=settings.batch_max_usd,
-        questions=settings.batch_max_questions or None,
+        default_hours=settings.batch_hours,
+        max_usd=settings.batch_max_usd,
+        max_questions=settings.batch_max_questions or None,
     )
     options: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "receivers": build_webhooks(settings)}
     if database is None:

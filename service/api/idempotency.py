@@ -19,7 +19,7 @@ from service.api.access import find_caller, find_payer
 from service.api.fairness.threads import Threads
 from service.api.operations import JSON
 from service.errors import BusyError
-from service.jobs.admission import PATIENCE
+from service.jobs.admission import DATABASE_PATIENCE_S
 from service.store.access.answers import Answers, KeyedRequest, StoredAnswer
 from service.store.database import insist
 
@@ -88,4 +88,4 @@ class IdempotentAnswers:
         task.add_done_callback(self._dropping.discard)
 
     async def _run_stored(self, request: Request, work: Callable[[], T]) -> T:
-        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=PATIENCE))
+        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=DATABASE_PATIENCE_S))

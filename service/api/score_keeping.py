@@ -10,7 +10,7 @@ from starlette.requests import Request
 from service.api.access import find_caller, find_payer
 from service.api.fairness.threads import Threads
 from service.errors import BusyError, InputError
-from service.jobs.admission import PATIENCE
+from service.jobs.admission import DATABASE_PATIENCE_S
 from service.request import ScoreRequest
 from service.store.database import insist
 from service.store.kept_scores import KeptScores
@@ -46,7 +46,8 @@ class ScoreKeeper:
         complete = replace(draft, request=sent)
         try:
             name = await self._threads.run(
-                find_payer(request.scope), lambda: insist(lambda: scores.keep(tenant, complete), give_up=PATIENCE)
+                find_payer(request.scope),
+                lambda: insist(lambda: scores.keep(tenant, complete), give_up=DATABASE_PATIENCE_S),
             )
         except BusyError as error:  # returning the report matters more than keeping it
             LOG.warning("the score could not be stored", extra={"fields": {"why": str(error)}})

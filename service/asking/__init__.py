@@ -1,1 +1,1 @@
-"""How a question gets its judgement: from the cache, else from a model, within limits and a budget."""
+"""Get a judgement for each question: from the cache, else from a model, within limits and a budget."""

@@ -1,4 +1,4 @@
-"""Replies as a cache keeps them: written, read again and held to their question once more."""
+"""Cached replies: write them, read them, and check them against their question again."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ class NoCache:
     """A cache that keeps nothing."""
 
     async def get(self, key: str) -> str | None:  # noqa: ARG002
-        """A miss."""
+        """Return None: always a miss."""
         return None
 
     async def set(self, key: str, text: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachedReply:
-    """A reply as the cache has it."""
+    """A reply as it is cached."""
 
     judgement: Judgement
     model: str
     usage: Usage
 
 
-KEPT: TypeAdapter[CachedReply] = TypeAdapter(CachedReply)
+CACHED_REPLY: TypeAdapter[CachedReply] = TypeAdapter(CachedReply)
 
 
 def parse_cached(text: str, question: Question) -> CachedReply | None:
-    """The reply that a cache gave; None where it is none, or does not answer the question."""
+    """Read a cached reply; None if it is malformed, or does not answer the question."""
     try:
-        kept = KEPT.validate_json(text)
+        reply = CACHED_REPLY.validate_json(text)
     except ValidationError:
         return None
-    said = kept.judgement
-    labels = {said.label, *[claim.label for claim in said.claims]}
-    fits = all(0.0 <= value <= 1.0 for value in (*said.low, *said.high))
-    return kept if fits and labels <= set(question.judge.menu) and follows_scale(said, question.judge) else None
+    judgement = reply.judgement
+    labels = {judgement.label, *[claim.label for claim in judgement.claims]}
+    fits = all(0.0 <= value <= 1.0 for value in (*judgement.low, *judgement.high))
+    return reply if fits and labels <= set(question.judge.menu) and follows_scale(judgement, question.judge) else None

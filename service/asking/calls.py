@@ -1,4 +1,4 @@
-"""One call to a model, with everything around it: slot, deadline, bill, and the only loop that tries again."""
+"""One call to a model with everything around it: the provider gate, the deadline, the reservation, and the only retry loop."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from service.asking.model import Model
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.errors import JudgeError
 
-Observe = Callable[[str, float], None]
-"""Told of each request: its model, and the seconds until its reply was whole or it failed."""
+Observer = Callable[[str, float], None]
+"""Receives each request's model, and the seconds until its reply was complete or it failed."""
 
 Pricing = Callable[[Prompt], Awaitable[float | None]]
-"""The most that a call can cost, in US dollars; None where no price is known."""
+"""Returns the most that a call can cost, in US dollars; None if no price is known."""
 
 
 async def find_no_price(_: Prompt) -> float | None:
-    """No price is known."""
+    """Return None: no price is known."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """How long and how often. All times in seconds."""
+class RetryPolicy:
+    """How long to wait and how often to try. All times in seconds."""
 
     attempts: int = 3
-    """Requests for one call, the first included."""
-    deadline: float = 60.0
+    """Requests per call, including the first."""
+    attempt_s: float = 60.0
     """For one attempt, from its request to the last byte of the reply."""
-    total: float = 180.0
-    """From the first attempt on, after which none begins; pauses that a provider asks for count in."""
-    backoff: float = 0.5
+    total_s: float = 180.0
+    """From the first attempt on; no attempt begins after it. Pauses that a provider asks for count."""
+    backoff_s: float = 0.5
     """The wait before the first retry, doubled for each further one."""
-    longest_backoff: float = 20.0
+    max_backoff_s: float = 20.0
 
 
 class ModelCaller:
     """Calls a model within the limits that all callers with the same `account` at a provider share.
 
-    A slot is held while a request is under way, not between attempts. Waiting for a slot is not bounded: who calls may
-    cancel, and nothing is left behind.
+    A call has a place at the provider gate while a request is under way, not between attempts. Waiting for a place is unbounded;
+    the caller may cancel, and leaves nothing behind.
     """
 
     def __init__(  # noqa: PLR0913 (each by name)
@@ -58,39 +58,39 @@ class ModelCaller:
         *,
         account: str = "",
         pricing: Pricing = find_no_price,
-        policy: Policy | None = None,
+        policy: RetryPolicy | None = None,
         chance: random.Random | None = None,
-        observers: Sequence[Observe] = (),
+        observers: Sequence[Observer] = (),
     ) -> None:
-        """`gates` are those of the process. `account` stands for the key, say `LiteLLM.account`."""
+        """`gates` are those of the process. `account` identifies the key, for example `LiteLLM.account`."""
         self._observers = observers
         self._model = model
         self._gates = gates
         self._account = account
         self._pricing = pricing
-        self._policy = policy or Policy()
+        self._policy = policy or RetryPolicy()
         self._chance = chance or random.Random()  # noqa: S311 (jitter)
 
     def find_gate(self, model: str) -> ProviderGate:
-        """The limits that calls of this model share with others."""
-        return self._gates.at(model.partition("/")[0], self._account)
+        """Return the gate that calls of this model share with others."""
+        return self._gates.get(model.partition("/")[0], self._account)
 
     async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
-        """The reply to a prompt.
+        """Return the reply to a prompt.
 
-        Raises the JudgeError of the last attempt; NotSentError where no request was made because the provider is down, wants
-        to be left alone or does not accept the key; JudgeError `budget_exhausted` where `spending` has too little left.
+        Raises the JudgeError of the last attempt; NotSentError if no request was made because the provider is down, asked for a
+        pause or does not accept the key; JudgeError `budget_exhausted` if `spending` has too little left.
         """
         worst = await self._pricing(prompt)
         clock, policy = self._gates.clock, self._policy
         most = stop_after_attempt(policy.attempts)
-        patience = _Patience(clock, policy.total)
+        patience = _Patience(clock, policy.total_s)
         self._gates.retries.count_call()
         retrying = AsyncRetrying(
             sleep=clock.sleep,
             retry=retry_if_exception(_may_help),
             wait=self._compute_wait,
-            # In this order: a retry is taken from the budget only where it will be made.
+            # In this order, so that the retry budget only pays for a retry that will be made.
             stop=lambda state: most(state) or patience.ends(state) or self._is_spent(state),
             reraise=True,
         )
@@ -99,16 +99,16 @@ class ModelCaller:
     async def _attempt(
         self, prompt: Prompt, spending: Spending, worst: float | None, patience: _Patience
     ) -> Completion:
-        async with self.find_gate(prompt.model).hold_slot(patience.get_seconds_left()):
+        async with self.find_gate(prompt.model).hold(patience.get_seconds_left()):
             patience.start()
             await spending.wait_for_room(worst)
-            with spending.reserve(worst) as bill:
+            with spending.reserve(worst) as reservation:
                 reply = await self._complete_in_time(prompt)
-                bill.settle(reply.usage)
+                reservation.settle(reply.usage)
                 return reply
 
     async def _complete_in_time(self, prompt: Prompt) -> Completion:
-        seconds, start = self._policy.deadline, self._gates.clock.now()
+        seconds, start = self._policy.attempt_s, self._gates.clock.now()
         try:
             async with asyncio.timeout(seconds):
                 return await self._model.complete(prompt)
@@ -120,17 +120,17 @@ class ModelCaller:
         raise CallError("timeout", f"no whole reply in {seconds:g} s", usage=Usage(), retryable=True)
 
     def _compute_wait(self, state: RetryCallState) -> float:
-        """What the provider asked for and a little more, else exponential; with jitter, so that callers spread out."""
+        """Wait as the provider asked and a little more, else exponentially; with jitter, so that callers spread out."""
         policy, error = self._policy, _find_error(state)
-        doubled = min(policy.longest_backoff, policy.backoff * 2 ** (state.attempt_number - 1))
-        asked = error.retry_after if isinstance(error, JudgeError) else None
-        if asked is not None:
-            return asked + self._chance.uniform(0.0, policy.backoff)
+        doubled = min(policy.max_backoff_s, policy.backoff_s * 2 ** (state.attempt_number - 1))
+        requested_s = error.retry_after if isinstance(error, JudgeError) else None
+        if requested_s is not None:
+            return requested_s + self._chance.uniform(0.0, policy.backoff_s)
         return self._chance.uniform(doubled / 2, doubled)
 
     def _is_spent(self, state: RetryCallState) -> bool:
         error = _find_error(state)
-        scheduled = isinstance(error, JudgeError) and bool(error.retry_after)  # the provider itself spreads these out
+        scheduled = isinstance(error, JudgeError) and bool(error.retry_after)  # the provider spreads these out itself
         return not scheduled and not self._gates.retries.take()
 
 
@@ -143,16 +143,16 @@ class _Patience:
         self._start: float | None = None
 
     def start(self) -> None:
-        """The first attempt is made; later ones change nothing."""
+        """Start the clock at the first attempt; later calls change nothing."""
         if self._start is None:
             self._start = self._clock.now()
 
     def get_seconds_left(self) -> float:
-        """Seconds that are left."""
+        """Return the seconds left."""
         return self._total if self._start is None else self._start + self._total - self._clock.now()
 
     def ends(self, state: RetryCallState) -> bool:
-        """Whether it is over before the wait for the next attempt is."""
+        """Whether the time is over before the next attempt would begin."""
         return state.upcoming_sleep > self.get_seconds_left()
 
 

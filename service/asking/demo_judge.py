@@ -1,9 +1,7 @@
-"""A judge that is none: rules that answer the questions of the bundled cases.
+"""A stand-in judge: rules that answer the questions of the bundled cases, so that a judged report can be seen without a key.
 
-So a judged report can be seen without a key.
-
-It looks whether numbers and names occur where they should. That proves little of traces in general (most wrong numbers occur
-somewhere), which is why every report says that a stand-in judged, and why no setting can make it the judge of a service.
+It checks whether numbers and names occur where they should. That proves little about traces in general (most wrong numbers
+occur somewhere), so every report says that a stand-in judged, and no setting can make it the judge of a service.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d)[^.!?\n]*)*[.!?]?")
 
 
 class DemoJudge:
-    """Answers prompts as a model would, by rules. Deterministic, and free."""
+    """Answers prompts like a model, by rules. Deterministic and free."""
 
     async def complete(self, prompt: Prompt, spending: Spending | None = None) -> Completion:  # noqa: ARG002
-        """The reply to a judge's prompt."""
-        return Completion(json.dumps(reply_to(prompt)), STAND_IN, "stop", None, Usage(0, 0, 0.0))
+        """Return the reply to a judge's prompt."""
+        return Completion(json.dumps(build_reply(prompt)), STAND_IN, "stop", None, Usage(0, 0, 0.0))
 
 
-def reply_to(prompt: Prompt) -> dict[str, JsonValue]:
-    """The object that a judge's prompt asks for. Raises ValueError for a prompt that is not a judge's."""
+def build_reply(prompt: Prompt) -> dict[str, JsonValue]:
+    """Build the object that a judge's prompt asks for. Raises ValueError for a prompt that is not a judge's."""
     parts = read_shown(prompt)
     properties = cast("Mapping[str, Mapping[str, JsonValue]]", prompt.schema["properties"])
     if "claims" not in properties:
@@ -53,7 +51,7 @@ def _read_token(prompt: Prompt) -> str:
 
 
 def read_shown(prompt: Prompt) -> dict[str, JsonValue]:
-    """What a judge's prompt shows, by part: the lines between its two marks."""
+    """Read what a judge's prompt shows, by part: the lines between its two boundaries."""
     lines = prompt.turns[1].text.splitlines()
     inside = lines[1 : lines.index(lines[0], 1)]
     split = [line.partition(": ") for line in inside]
@@ -61,12 +59,12 @@ def read_shown(prompt: Prompt) -> dict[str, JsonValue]:
 
 
 def _read_labels(schema: Mapping[str, JsonValue]) -> list[str]:
-    """The labels that have a value, best first: rules can always tell."""
+    """Read the labels that have a value, best first; rules can always tell."""
     return [label for label in cast("list[str]", schema["enum"]) if label != CANNOT_TELL]
 
 
 def _judge_claims(parts: Mapping[str, JsonValue], labels: list[str]) -> Iterator[JsonValue]:
-    """Each sentence: the best label if its numbers all occur in what was shown, else the worst."""
+    """Judge each sentence: the best label if all its numbers occur in what was shown, else the worst."""
     known = _find_numbers([parts.get("results"), parts.get("conversation")])
     for text in _collect_texts(parts.get("said")):
         for sentence in _split_sentences(text):
@@ -81,15 +79,15 @@ def _split_sentences(text: str) -> list[str]:
 
 
 def _judge_call(parts: Mapping[str, JsonValue], labels: list[str]) -> dict[str, JsonValue]:
-    """The worst label for a call with a value that nobody gave, else the best."""
+    """Judge a call: the worst label if it has a value that nobody gave, else the best."""
     call = parts.get("call")
-    said = " ".join(_collect_texts(parts.get("conversation")))
+    conversation = " ".join(_collect_texts(parts.get("conversation")))
     if isinstance(call, dict) and "near_misses" in parts:
         names = [tool["name"] for tool in cast("list[dict[str, JsonValue]]", parts.get("tools") or [])]
         if names and call["tool"] not in names:
             return {"reason": "it is not on offer", "quotes": [str(call["tool"])], "label": labels[-1]}
     elif isinstance(call, dict):
-        known, text = _find_numbers(parts.get("conversation")), said.casefold()
+        known, text = _find_numbers(parts.get("conversation")), conversation.casefold()
         for value in _collect_texts(call.get("arguments")):
             numbers = _NUMBER.findall(value)
             if (
@@ -109,13 +107,13 @@ def _find_numbers(value: JsonValue) -> set[float]:
 
 
 def _canonicalize(number: str) -> set[float]:
-    """The number, and the same amount in hundredths."""
+    """Return the number, and the same amount in hundredths."""
     plain = float(number.replace(",", ""))
     return {plain, round(plain * 100, 6)}
 
 
 def _collect_texts(value: JsonValue) -> list[str]:
-    """Every text and number inside."""
+    """Collect every text and number inside."""
     if isinstance(value, dict):
         return [text for item in value.values() for text in _collect_texts(item)]
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What went wrong with a call, as a CallError in our own words: none of litellm's, and none of the provider's.
+"""Explain why a call failed, as a CallError in our own words, quoting neither litellm nor the provider.
 
 The status and the headers are those that the transport noted; litellm invents a 500 for whatever it cannot name. Nothing here
 imports litellm: its errors are read by their shape, and only for what the status does not say.
@@ -19,27 +19,27 @@ from service.core.judging.prompts import Usage
 from service.errors import FaultCause
 from service.outbound.exchanges import ExchangeNotes, Fault
 
-LONGEST_WAIT = 3_600.0
-"""Seconds that Retry-After can say; more is read as this."""
+MAX_RETRY_AFTER_S = 3_600.0
+"""The most seconds that Retry-After can demand; more is read as this."""
 
-LONGEST_PAUSE = 60.0
-"""Seconds for which a provider can have us wait, where nothing else is said."""
+MAX_PAUSE_S = 60.0
+"""The default for the most seconds that a provider can make us wait."""
 
-_SCANNED = 65_536
-"""Characters of litellm's own error that are looked at."""
+_SCANNED_CHARS = 65_536
+"""Characters of litellm's own error that are searched."""
 
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"})
-_PASSING = frozenset({408, 409, 425, 429})
-_KEYLESS = re.compile(
+_TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
+_MISSING_KEY = re.compile(
     r"(litellm\.)?\w+: (\w+: )?(\w+Exception (\w+ )?- )?"
     r"(Missing credentials\. Please pass|Missing \w+ API key\. Set the|\w+_API_KEY is not set)"
 )
-"""How litellm and the providers' own clients begin to say it. Further on in a message may stand what somebody wrote."""
+"""How litellm and the providers' clients start the message about a missing key. Later parts of it may quote users."""
 
 _FAULTS: Mapping[Fault, tuple[FaultCause, bool, str]] = {
     "no connection": ("unreachable", True, "the provider cannot be reached"),
     "late connection": ("timeout", True, "no connection to the provider in {connect:g} s"),
-    "refused address": ("provider_error", False, "the provider stands at an address that may not be connected to"),
+    "refused address": ("provider_error", False, "the provider has an address that may not be connected to"),
     "late head": ("timeout", True, "no reply began in {first_byte:g} s"),
     "late body": ("timeout", True, "no whole reply in {total:g} s"),
     "broken": ("provider_error", True, "the connection broke off before the reply was whole"),
@@ -48,7 +48,7 @@ _FAULTS: Mapping[Fault, tuple[FaultCause, bool, str]] = {
     "packed": ("provider_error", True, "the reply is packed in a way that cannot be read"),
     "redirect": ("provider_error", False, "the provider answered {status}, and redirects are not followed"),
 }
-"""The cause, whether another try can help, and our words."""
+"""For each fault: the cause, whether a retry can help, and our words."""
 
 _HINTS = {
     "model_not_found": "it knows no such model",
@@ -56,69 +56,73 @@ _HINTS = {
     "unsupported_parameter": "the model does not take what the request asks for",
     "unsupported_value": "the model does not take what the request asks for",
 }
-"""What we say of the codes of OpenAI's protocol that tell an operator what to do."""
+"""Our words for the codes of OpenAI's protocol that tell an operator what to do."""
 
 
 def explain_failure(
     error: Exception,
-    found: ExchangeNotes,
+    notes: ExchangeNotes,
     *,
-    longest_pause: float = LONGEST_PAUSE,
+    longest_pause: float = MAX_PAUSE_S,
     now: Callable[[], float] = time.time,
 ) -> CallError:
-    """What litellm raised, with what was noted of its exchanges. `now` is the time of day, for dates in Retry-After."""
-    cause, retryable, reason = _explain_fault(found) or _explain_refusal(error, found)
-    status = found.status if found.status is not None and found.status >= 300 else None
-    lost = found.sent and (cause == "timeout" or (retryable and status is None))  # it may have been billed
-    asked = read_retry_after({"retry-after": found.retry_after}, now=now) if _is_passing(status) else None
+    """Explain an error of litellm by the notes on its exchanges. `now` is the wall clock, for dates in Retry-After."""
+    cause, retryable, reason = _explain_fault(notes) or _explain_refusal(error, notes)
+    status = notes.status if notes.status is not None and notes.status >= 300 else None
+    lost = notes.sent and (cause == "timeout" or (retryable and status is None))  # it may have been billed
+    retry_after = read_retry_after({"retry-after": notes.retry_after}, now=now) if _is_transient(status) else None
     return CallError(
         cause,
         reason,
         status=status,
         usage=Usage() if lost else None,
         retryable=retryable,
-        retry_after=None if asked is None else min(asked, longest_pause),
-        pause_cut=asked is not None and asked > longest_pause,
+        retry_after=None if retry_after is None else min(retry_after, longest_pause),
+        pause_cut=retry_after is not None and retry_after > longest_pause,
     )
 
 
-def _explain_fault(found: ExchangeNotes) -> tuple[FaultCause, bool, str] | None:
-    if found.fault is None:
+def _explain_fault(notes: ExchangeNotes) -> tuple[FaultCause, bool, str] | None:
+    if notes.fault is None:
         return None
-    cause, retryable, words = _FAULTS[found.fault]
-    times = found.bounds.times._asdict()
+    cause, retryable, words = _FAULTS[notes.fault]
+    times = notes.bounds.times._asdict()
     return (
         cause,
         retryable,
-        words.format(most=found.bounds.max_bytes, values=found.bounds.max_values, status=found.status, **times),
+        words.format(most=notes.bounds.max_bytes, values=notes.bounds.max_values, status=notes.status, **times),
     )
 
 
-def _explain_refusal(error: Exception, found: ExchangeNotes) -> tuple[FaultCause, bool, str]:
-    """The cause, whether trying again can help, and our words, for an answer that litellm made an error of."""
-    status = found.status
+def _explain_refusal(error: Exception, notes: ExchangeNotes) -> tuple[FaultCause, bool, str]:
+    """Return the cause, whether a retry can help, and our words, for an answer that litellm turned into an error."""
+    status = notes.status
     if type(error).__name__ == "ContentPolicyViolationError":
         return "filtered", False, f"the provider's filter stopped the question{_bracket_status(status)}"
     if status == 401 or (status is None and _lacks_key(error)):
         words = "no key is set for the provider" if status is None else "the provider does not accept the key (401)"
         return "unauthorized", False, words
-    if status == 402 or (status is not None and _QUOTA_CODES & set(_find_codes(error, found))):
+    if status == 402 or (status is not None and _QUOTA_CODES & set(_find_codes(error, notes))):
         return "quota_exhausted", False, f"no quota is left with the provider{_bracket_status(status)}"
     if status is None:
         invented = getattr(error, "status_code", None)
         if invented in (400, 404):  # litellm knows no provider for such a name
             return "unknown_model", False, f"litellm knows no such model ({type(error).__name__})"
-        again = isinstance(invented, int) and invented >= 500
-        return "provider_error", again, f"nothing could be asked of the provider ({type(error).__name__})"
+        retryable = isinstance(invented, int) and invented >= 500
+        return "provider_error", retryable, f"the provider could not be asked ({type(error).__name__})"
     if status < 300:  # an error inside a 200, or a mistake of ours, which comes again
         return "provider_error", hasattr(error, "llm_provider"), "the provider's reply could not be read"
-    if status == 404 or "model_not_found" in _find_codes(error, found):
-        return "unknown_model", False, _describe_answer(status, error, found)
-    return "timeout" if status == 408 else "provider_error", _is_passing(status), _describe_answer(status, error, found)
+    if status == 404 or "model_not_found" in _find_codes(error, notes):
+        return "unknown_model", False, _describe_answer(status, error, notes)
+    return (
+        "timeout" if status == 408 else "provider_error",
+        _is_transient(status),
+        _describe_answer(status, error, notes),
+    )
 
 
-def _describe_answer(status: int, error: Exception, found: ExchangeNotes) -> str:
-    hint = next((_HINTS[code] for code in _find_codes(error, found) if code in _HINTS), "")
+def _describe_answer(status: int, error: Exception, notes: ExchangeNotes) -> str:
+    hint = next((_HINTS[code] for code in _find_codes(error, notes) if code in _HINTS), "")
     return f"the provider answered {_name_status(status)}" + (f": {hint}" if hint else "")
 
 
@@ -133,25 +137,25 @@ def _bracket_status(status: int | None) -> str:
     return "" if status is None or status < 300 else f" ({status})"
 
 
-def _is_passing(status: int | None) -> bool:
-    return status is not None and (status in _PASSING or status >= 500)
+def _is_transient(status: int | None) -> bool:
+    return status is not None and (status in _TRANSIENT_STATUSES or status >= 500)
 
 
 def _lacks_key(error: Exception) -> bool:
-    """Whether no request was made for want of a key, which litellm calls a 500."""
-    return getattr(error, "status_code", None) == 401 or _KEYLESS.match(str(error)[:_SCANNED]) is not None
+    """Whether no request was made because the key is missing, which litellm reports as a 500."""
+    return getattr(error, "status_code", None) == 401 or _MISSING_KEY.match(str(error)[:_SCANNED_CHARS]) is not None
 
 
-def _find_codes(error: Exception, found: ExchangeNotes) -> Iterator[str]:
-    """The codes that we know, in the answer or in what litellm made of it."""
+def _find_codes(error: Exception, notes: ExchangeNotes) -> Iterator[str]:
+    """Yield the codes that we know, from the answer or from litellm's error."""
     body = getattr(error, "body", None)
     fields: Mapping[str, object] = cast("Mapping[str, object]", body) if isinstance(body, Mapping) else {}
-    told = {*map(str, map(fields.get, ("code", "type"))), str(getattr(error, "code", None))}
-    yield from (code for code in (*_QUOTA_CODES, *_HINTS) if code in told or f'"{code}"'.encode() in found.refusal)
+    codes = {*map(str, map(fields.get, ("code", "type"))), str(getattr(error, "code", None))}
+    yield from (code for code in (*_QUOTA_CODES, *_HINTS) if code in codes or f'"{code}"'.encode() in notes.refusal)
 
 
 def read_retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = time.time) -> float | None:
-    """Seconds from Retry-After (RFC 9110 10.2.3: seconds or an HTTP date); 0.0 for what is past, None where it tells nothing.
+    """Read Retry-After in seconds (RFC 9110 10.2.3: seconds or an HTTP date); 0.0 if it is past, None if it says nothing.
 
     >>> (
     ...     read_retry_after({"retry-after": "2"}),
@@ -168,7 +172,7 @@ def read_retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = t
     seconds = _parse_number(text)
     if seconds is None:
         seconds = _parse_date(text, now)
-    return None if seconds is None else min(max(seconds, 0.0), LONGEST_WAIT)
+    return None if seconds is None else min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
 
 
 def _parse_number(text: str) -> float | None:

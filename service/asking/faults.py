@@ -1,4 +1,4 @@
-"""Errors of calls to models, with what the limits and the bill need to know of them."""
+"""Errors of calls to models, with what limits and budgets must know about them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from service.errors import FaultCause, JudgeError
 
 
 class CallError(JudgeError):
-    """A request that was made and gave nothing usable."""
+    """A request that was made and returned nothing usable."""
 
-    def __init__(  # noqa: PLR0913 (each is told apart by somebody)
+    def __init__(  # noqa: PLR0913 (each one is needed by some handler)
         self,
         cause: FaultCause,
         reason: str,
@@ -22,17 +22,17 @@ class CallError(JudgeError):
     ) -> None:
         super().__init__(cause, reason, retryable=retryable, retry_after=retry_after)
         self.status = status
-        """The HTTP status of the provider's answer; None where none came, or where it was 200."""
+        """The HTTP status of the provider's answer; None if there was no answer, or if it was 200."""
         self.usage = usage
-        """What it took. None: nothing is billed. A usage without cost: a bill may come, nobody knows of how much."""
+        """What it took. None: nothing is billed. A usage without cost: a bill of unknown size may come."""
         self.pause_cut = pause_cut
-        """Whether the provider asked for a longer pause than `retry_after`, the longest we make: waiting for it is in vain."""
+        """Whether the provider asked for a longer pause than `retry_after`, our maximum: waiting that long is useless."""
 
 
 class NotSentError(JudgeError):
-    """No request was made: the provider is down, the key is closed, or a pause outlasts the caller's patience.
+    """No request was made: the provider is down, the key is closed, or a pause is longer than the caller waits.
 
-    `retry_after` says in how many seconds the next one may be; until then further calls end the same way, at once.
+    `retry_after` gives the seconds until the next request may go out; until then, further calls fail the same way, at once.
     """
 
 
@@ -42,17 +42,17 @@ def is_rate_limit(error: JudgeError) -> bool:
 
 
 def closes_key(error: JudgeError) -> bool:
-    """Whether more requests with the same key are in vain: no quota is left, or the key is not accepted."""
+    """Whether further requests with the same key are useless: no quota is left, or the key is not accepted."""
     return error.cause in {"quota_exhausted", "unauthorized"}
 
 
 def wants_long_pause(error: JudgeError) -> bool:
-    """Whether the provider asked to be left alone for longer than we wait: nobody need queue for the end of that."""
+    """Whether the provider asked for a longer pause than we wait: nobody need queue for the end of it."""
     return is_rate_limit(error) and isinstance(error, CallError) and error.pause_cut
 
 
 def is_outage(error: JudgeError) -> bool:
-    """Whether it speaks of a provider that is down. A refusal, or an error in the request, does not."""
+    """Whether the error means that the provider is down. A refusal, or an error in the request, does not."""
     if isinstance(error, NotSentError) or is_rate_limit(error):
         return False
     return error.cause == "timeout" or (error.cause == "provider_error" and error.retryable)

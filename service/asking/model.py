@@ -1,8 +1,8 @@
-"""The one place that speaks to models, through litellm, which is imported when the first call is made.
+"""The one module that talks to models, through litellm, which it imports on the first call.
 
-litellm is kept to what it does well, the dialects of the providers: it retries nothing, caches nothing, reports to nobody
-and fetches nothing at import. What it sends and gets passes `service.outbound.transport`, what it returns is read in
-`service.asking.replies`, what it raises in `service.asking.failures`.
+It uses litellm only for what it does well, the dialects of the providers: litellm retries nothing, caches nothing, reports to
+nobody and fetches nothing on import. `service.outbound.transport` carries what it sends and receives,
+`service.asking.replies` reads what it returns, and `service.asking.failures` explains what it raises.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 from pydantic import JsonValue, SecretStr
 
 from service import heap
-from service.asking.failures import LONGEST_PAUSE, explain_failure
+from service.asking.failures import MAX_PAUSE_S, explain_failure
 from service.asking.faults import CallError
 from service.asking.reasoning import build_reasoning_params, count_thinking_tokens
 from service.asking.replies import ReplyForm, build_reply_params, read_completion
@@ -32,41 +32,41 @@ from service.logs.quiet import RedactingFilter, WithholdingFilter, extend_enviro
 from service.logs.redaction import Redactor
 from service.outbound.exchanges import ExchangeBounds, get_notes, note_exchanges
 
-BACKSTOP = 600.0
-"""Seconds after which litellm gives up by itself. Not a deadline: bytes that drip in keep it waiting. The caller has one."""
+LITELLM_TIMEOUT_S = 600.0
+"""Seconds after which litellm itself gives up. Not a deadline, as slowly arriving bytes extend it. The caller has one."""
 
 TOP_LOGPROBS = 20
-"""Alternatives asked for in the place of each token; the most that OpenAI takes."""
+"""Alternatives requested for each token; the most that OpenAI allows."""
 
-_AT_IMPORT = {
+_IMPORT_ENVIRON = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # prices come from the package, not from the network
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # likewise what Anthropic's models take
     "LITELLM_MODE": "PRODUCTION",  # a .env file that lies about is not loaded into our environment
 }
-_QUIET: Mapping[str, JsonValue] = {
+_QUIET_SETTINGS: Mapping[str, JsonValue] = {
     "telemetry": False,
     "suppress_debug_info": True,  # it prints advice
     "turn_off_message_logging": True,
 }
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
-_TALKATIVE = (*_LOGGERS, "openai", "httpx", "httpcore", "aiohttp")  # they log prompts and URLs
-_UNBOUNDED = frozenset({"aiohttp_openai"})
-"""Providers to which litellm goes by a way that `service.outbound.transport` does not see."""
-_QUOTING = ("aiohttp.client", "aiohttp.internal", "asyncio")
-"""Those that warn in the words of a provider, and are no parents of theirs."""
-_LOADING = ThreadPoolExecutor(1, thread_name_prefix="litellm-import")
+_CHATTY_LOGGERS = (*_LOGGERS, "openai", "httpx", "httpcore", "aiohttp")  # they log prompts and URLs
+_UNBOUNDED_PROVIDERS = frozenset({"aiohttp_openai"})
+"""Providers that litellm reaches in a way that `service.outbound.transport` does not see."""
+_QUOTING_LOGGERS = ("aiohttp.client", "aiohttp.internal", "asyncio")
+"""Loggers that quote a provider in warnings, and are not parents of those above."""
+_LOADER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="litellm-import")
 
-_COMPATIBLE = frozenset(
+_OPENAI_COMPATIBLE = frozenset(
     {"openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "ollama", "ollama_chat", "custom_openai", "openai_like"}
 )
-"""Providers that are OpenAI's protocol, or a local server's, at an address of one's own; such servers take a JSON schema."""
+"""OpenAI's protocol, or a local server's, at an address that the user chooses; such servers accept a JSON schema."""
 
 
 class Model(Protocol):
-    """What answers prompts."""
+    """Answers prompts."""
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """The reply to a prompt. Raises JudgeError for whatever went wrong, and nothing else but CancelledError."""
+        """Return the reply to a prompt. Raises JudgeError for every failure, and otherwise only CancelledError."""
         ...
 
 
@@ -75,7 +75,7 @@ class _Clients(Protocol):
 
 
 class _Library(Protocol):
-    """What we use of litellm."""
+    """The part of litellm that we use."""
 
     in_memory_llm_clients_cache: _Clients
 
@@ -91,22 +91,21 @@ class _Library(Protocol):
 
 
 class _Traits(NamedTuple):
-    """What is to be known of a model before a request."""
+    """What must be known of a model before a request."""
 
     provider: str
-    takes: frozenset[str]
+    params: frozenset[str]
     form: ReplyForm
 
 
 class LiteLLM:
-    """Models through litellm, with one key and at one address. Use it from one event loop: connections are kept.
+    """Models through litellm, with one key and one address. Use it from one event loop, as connections are kept.
 
-    `api_base` None: the provider's own address. `api_key` None: litellm looks in the provider's variables, but sends
-    nothing found there to an OpenAI-compatible server at an `api_base`, which may be anybody's. `reply` says how the model
-    is made to reply with an object; "auto": by JSON schema where litellm knows that the model takes one and for
-    OpenAI-compatible servers at an `api_base`, else by a forced tool call where the provider has tools, else in words.
-    `bounds` hold for each exchange with the provider; `longest_pause` is the most that a Retry-After of its can say, in
-    seconds.
+    `api_base` None: the provider's own address. `api_key` None: litellm reads the provider's environment variables, but sends
+    nothing it finds there to an OpenAI-compatible server at an `api_base`, which may be anybody's. `reply` chooses how the model
+    is made to reply with an object; "auto": by JSON schema where litellm knows that the model accepts one and for
+    OpenAI-compatible servers at an `api_base`, else by a forced tool call where the provider has tools, else by instruction.
+    `bounds` apply to each exchange with the provider; `longest_pause` caps what its Retry-After may demand, in seconds.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class LiteLLM:
         reply: Literal["auto", "schema", "tool", "text"],
         redact: Redactor,
         bounds: ExchangeBounds | None = None,
-        longest_pause: float = LONGEST_PAUSE,
+        longest_pause: float = MAX_PAUSE_S,
     ) -> None:
         self._api_base = api_base
         self._api_key = SecretStr(api_key) if api_key else None
@@ -125,43 +124,43 @@ class LiteLLM:
         self._redact = redact
         self._bounds = bounds or ExchangeBounds()
         self._longest_pause = longest_pause
-        self._known: dict[str, _Traits] = {}
+        self._traits: dict[str, _Traits] = {}
         self._prices: dict[str, tuple[float, float] | None] = {}
-        self._thinkers: dict[str, bool] = {}
+        self._thinks: dict[str, bool] = {}
 
     @property
     def account(self) -> str:
-        """Stands for the address and the key, without giving them away."""
+        """Identifies the address and the key without revealing them."""
         key = self._api_key.get_secret_value() if self._api_key else ""
         return hashlib.sha256(f"{self._api_base}\n{key}".encode()).hexdigest()[:16]
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """The reply. Raises CallError, whatever went wrong."""
+        """Return the reply. Raises CallError for every failure."""
         library = await self._prepare_library()
         prompt = await self._add_thinking_room(library, prompt)
         with note_exchanges(
             self._bounds.with_logprobs(prompt.max_tokens) if prompt.logprobs else self._bounds
-        ) as found:
+        ) as notes:
             try:
-                traits = self._known.get(prompt.model) or await self._learn(library, prompt.model)
+                traits = self._traits.get(prompt.model) or await self._learn(library, prompt.model)
                 with _suppress_callbacks():
                     reply = await library.acompletion(**self._build_request(traits, prompt))
             except CallError as error:
                 fault = error
-            except Exception as error:  # noqa: BLE001 (whatever comes out of litellm is a fault of the call)
-                fault = explain_failure(error, found, longest_pause=self._longest_pause)
+            except Exception as error:  # noqa: BLE001 (whatever litellm raises is a fault of the call)
+                fault = explain_failure(error, notes, longest_pause=self._longest_pause)
             else:
-                if found.answers:
+                if notes.answers:
                     price = await self._find_price(library, prompt.model)
                     return read_completion(reply, lambda: _look_up_cost(library, reply, prompt.model, price))
                 fault = _build_unbounded_error()
-        raise fault  # here, where it has no context: that one quotes keys
+        raise fault  # here it has no context, which would quote keys
 
     async def worst_usd(self, prompt: Prompt) -> float | None:
-        """The most that a call can cost, by the local price map and the model's name; None where it knows no price.
+        """Return the most that a call can cost, by the local price map and the model's name; None for an unknown price.
 
-        A token of the prompt is at least one byte (English has four, other scripts and base64 less than two), the schema
-        counts in, the reply uses all of `max_tokens`, and all that it may think in.
+        A token of the prompt is at least one byte (English has four, other scripts and base64 less than two), the schema counts
+        too, and the reply uses all of `max_tokens` and of its room for thinking.
         """
         library = await self._prepare_library()
         price = await self._find_price(library, prompt.model)
@@ -177,19 +176,19 @@ class LiteLLM:
         return self._prices[model]
 
     async def _add_thinking_room(self, library: _Library, prompt: Prompt) -> Prompt:
-        """The prompt with room for what the model thinks, which providers count among the tokens of the reply."""
+        """Extend the prompt by room for the model's thinking, which providers count as tokens of the reply."""
         model = prompt.model
-        if model not in self._thinkers:
+        if model not in self._thinks:
             with note_exchanges(self._bounds):  # as in `_learn`
-                self._thinkers[model] = await asyncio.to_thread(_look_up_thinking, library, model)
-        room = count_thinking_tokens(prompt.reasoning, thinks=self._thinkers[model])
+                self._thinks[model] = await asyncio.to_thread(_look_up_thinking, library, model)
+        room = count_thinking_tokens(prompt.reasoning, thinks=self._thinks[model])
         return replace(prompt, max_tokens=prompt.max_tokens + room)
 
     async def _prepare_library(self) -> _Library:
         if not _is_loaded():
             try:
-                await asyncio.get_running_loop().run_in_executor(_LOADING, _load)  # three seconds
-            except (ImportError, AttributeError) as error:  # the latter: it is no longer built as `transport` knows it
+                await asyncio.get_running_loop().run_in_executor(_LOADER_THREAD, _load)  # three seconds
+            except (ImportError, AttributeError) as error:  # AttributeError: a version that `transport` does not know
                 reason = f"litellm cannot be used as it is installed ({type(error).__name__})"
                 raise CallError("provider_error", reason) from None
         library = _load()
@@ -197,14 +196,14 @@ class LiteLLM:
         return library
 
     def _build_request(self, traits: _Traits, prompt: Prompt) -> dict[str, object]:
-        reasoning = build_reasoning_params(prompt.reasoning, traits.takes)
+        reasoning = build_reasoning_params(prompt.reasoning, traits.params)
         form = "text" if reasoning and traits.form == "tool" else traits.form  # a model that thinks cannot be forced
         params: dict[str, object] = {
             "model": prompt.model,
             "messages": [{"role": turn.role, "content": turn.text} for turn in prompt.turns],
             "max_tokens": prompt.max_tokens,
             "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
-            "timeout": BACKSTOP,
+            "timeout": LITELLM_TIMEOUT_S,
             "drop_params": True,  # for models that take a parameter, but not every value of it
             "api_base": self._api_base,
             "api_key": self._find_key(traits.provider),
@@ -213,28 +212,26 @@ class LiteLLM:
         }
         if form == "tool":
             params["_skip_mcp_handler"] = True  # which needs a package that we do not install
-        if prompt.temperature is not None and "temperature" in traits.takes and not reasoning:
+        if prompt.temperature is not None and "temperature" in traits.params and not reasoning:
             params["temperature"] = prompt.temperature
-        if prompt.logprobs and {"logprobs", "top_logprobs"} <= traits.takes:
+        if prompt.logprobs and {"logprobs", "top_logprobs"} <= traits.params:
             params |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         return params
 
     def _find_key(self, provider: str) -> str | None:
         if self._api_key:
             return self._api_key.get_secret_value()
-        return "none" if self._api_base and provider in _COMPATIBLE else None
+        return "none" if self._api_base and provider in _OPENAI_COMPATIBLE else None
 
     async def _learn(self, library: _Library, model: str) -> _Traits:
-        """The traits of a model, which are kept. Raises what litellm raises for a model of no provider it knows."""
-        with note_exchanges(
-            self._bounds
-        ):  # some providers are asked what their models can do, and litellm waits for it
-            self._known[model] = await asyncio.to_thread(self._find_traits, library, model)
-        return self._known[model]
+        """Find and keep the traits of a model. Raises what litellm raises for a model of an unknown provider."""
+        with note_exchanges(self._bounds):  # litellm asks some providers what their models can do, and blocks meanwhile
+            self._traits[model] = await asyncio.to_thread(self._find_traits, library, model)
+        return self._traits[model]
 
     def _find_traits(self, library: _Library, model: str) -> _Traits:
         name, provider, _, _ = library.get_llm_provider(model)
-        if provider in _UNBOUNDED:
+        if provider in _UNBOUNDED_PROVIDERS:
             raise _build_unbounded_error()
         takes = frozenset(library.get_supported_openai_params(name, provider) or ())
         form = self._choose_form(library, name, provider, takes) if self._reply == "auto" else self._reply
@@ -243,13 +240,13 @@ class LiteLLM:
     def _choose_form(self, library: _Library, name: str, provider: str, takes: frozenset[str]) -> ReplyForm:
         if library.supports_response_schema(name, provider):
             return "schema"
-        if self._api_base and provider in _COMPATIBLE:
+        if self._api_base and provider in _OPENAI_COMPATIBLE:
             return "schema"
         return "tool" if {"tools", "tool_choice"} <= takes else "text"
 
 
 async def disconnect() -> None:
-    """Closes the connections to providers. For the end of the event loop; a later call connects anew."""
+    """Close the connections to providers, before the event loop ends; a later call reconnects."""
     if _is_loaded():
         library = _load()
         await library.close_litellm_async_clients()
@@ -257,19 +254,21 @@ async def disconnect() -> None:
 
 
 def _build_unbounded_error() -> CallError:
-    return CallError("provider_error", "litellm goes to this provider by a way that has no bounds, so it is not asked")
+    return CallError(
+        "provider_error", "litellm reaches this provider in a way that cannot be limited, so it is not asked"
+    )
 
 
 def _look_up_price(library: _Library, model: str) -> tuple[float, float] | None:
-    """US dollars for a token of a prompt and for one of a reply."""
+    """Return the US dollars per token of a prompt, and per token of a reply."""
     try:
         return library.cost_per_token(model=model, prompt_tokens=1, completion_tokens=1)
-    except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
+    except Exception:  # noqa: BLE001 (it raises a bare Exception for an unknown model)
         return None
 
 
 def _look_up_thinking(library: _Library, model: str) -> bool:
-    """Whether the model thinks before it replies, by the local map; not for one that this does not know."""
+    """Whether the model thinks before it replies, by the local map; False if the map does not know it."""
     try:
         return library.supports_reasoning(model=model)
     except Exception:  # noqa: BLE001 (as in `_look_up_price`)
@@ -277,12 +276,12 @@ def _look_up_thinking(library: _Library, model: str) -> bool:
 
 
 def _look_up_cost(library: _Library, reply: object, model: str, price: tuple[float, float] | None) -> float | None:
-    """US dollars for a reply; None where no price is known. Looking it up anew takes longer than all else, and may ask."""
+    """Return the US dollars for a reply; None if no price is known. Avoids a slow new look-up, which may even ask the network."""
     if price is None or not any(price):
         return None if price is None else 0.0
     try:
         return library.completion_cost(reply, model=model)
-    except Exception:  # noqa: BLE001 (it raises a bare Exception for a model it does not know)
+    except Exception:  # noqa: BLE001 (it raises a bare Exception for an unknown model)
         return None
 
 
@@ -292,20 +291,20 @@ def _is_loaded() -> bool:
 
 @cache
 def _load() -> _Library:
-    """The library, silent and warm. Only ever first called in the one thread of `_LOADING`."""
-    hush(_TALKATIVE)  # before it can speak
-    for name in (*_TALKATIVE, *_QUOTING):
+    """Import the library, silent and warm. The first call is always made in the one thread of `_LOADER_THREAD`."""
+    hush(_CHATTY_LOGGERS)  # before they log anything
+    for name in (*_CHATTY_LOGGERS, *_QUOTING_LOGGERS):
         logging.getLogger(name).addFilter(WithholdingFilter(lambda: get_notes() is not None))
-    with extend_environ(_AT_IMPORT), warnings.catch_warnings():
+    with extend_environ(_IMPORT_ENVIRON), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm  # noqa: PLC0415 (three seconds and 170 MB)
 
         library = cast("_Library", litellm)
-        for name, value in _QUIET.items():
+        for name, value in _QUIET_SETTINGS.items():
             setattr(library, name, value)
         hush(_LOGGERS)  # the import has given them handlers
         import_module("service.outbound.transport").install()  # it loads what litellm is built on
-        library.in_memory_llm_clients_cache.flush_cache()  # clients that were made before go another way
+        library.in_memory_llm_clients_cache.flush_cache()  # clients made before bypass our transport
         _warm_up(library)
     _withhold_warnings()
     heap.freeze_loaded()
@@ -313,7 +312,7 @@ def _load() -> _Library:
 
 
 def _withhold_warnings() -> None:
-    """Keeps to itself what Python is to warn of while a call of ours runs: pydantic quotes what came."""
+    """Suppress Python warnings during our calls: pydantic quotes the data that it received."""
     show = warnings.showwarning
 
     def showwarning(*args: Any, **more: Any) -> None:
@@ -324,17 +323,17 @@ def _withhold_warnings() -> None:
 
 
 def _warm_up(library: _Library) -> None:
-    """Imports what the library would import in the first call, a second's work on the event loop. Nothing is sent."""
+    """Import what the library would import in its first call, a second's work on the event loop. Sends nothing."""
     import_module("openai.resources.chat")
     message = {"role": "user", "content": "Hello"}
     library.completion(model="openai/nothing", messages=[message], mock_response="Hello", max_retries=0)
-    # A table that the first call of an Anthropic model would fetch; read now, it comes from the package.
+    # The first call of an Anthropic model would fetch this table; read now, it comes from the package.
     import_module("litellm.anthropic_beta_headers_manager").get_unsupported_headers("anthropic")
 
 
 @contextmanager
 def _suppress_callbacks() -> Generator[None]:
-    """What is called within is litellm's own business, as it were: no callback is told of its success, which saves a tenth."""
+    """Mark the calls inside as litellm's own, so that it runs no success callbacks, which saves a tenth of the time."""
     variable = _find_internal_flag()
     if variable is None:
         yield
@@ -348,7 +347,7 @@ def _suppress_callbacks() -> Generator[None]:
 
 @cache
 def _find_internal_flag() -> ContextVar[bool] | None:
-    """The variable by which litellm knows its own calls, which is private; None where it is no more."""
+    """Find the private variable by which litellm marks its own calls; None if it no longer exists."""
     with suppress(ImportError, AttributeError):
         return cast("ContextVar[bool]", import_module("litellm._internal_context").is_internal_call)
     return None

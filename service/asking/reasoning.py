@@ -1,4 +1,4 @@
-"""How much a model is to reason, in the parameters that litellm takes, and the room that this needs in a reply."""
+"""How much a model should reason: the parameters that litellm takes, and the room that thinking needs in a reply."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Collection, Mapping
 from pydantic import JsonValue
 
 THINKING_TOKENS: Mapping[str, int] = {"none": 0, "minimal": 1_024, "low": 4_096, "medium": 8_192, "high": 24_576}
-"""What a word for effort has room for. Providers count thinking among the tokens of the reply, and cut it off there."""
+"""The tokens that each effort level may use. Providers count thinking as tokens of the reply, and cut it off there."""
 
 
 def count_thinking_tokens(reasoning: str | int | None, *, thinks: bool) -> int:
-    """The tokens that a model may think in, on top of its reply. `thinks`: whether it does so by itself.
+    """Return the tokens that a model may think in, on top of its reply. `thinks`: whether it thinks by default.
 
     >>> count_thinking_tokens(None, thinks=False), count_thinking_tokens(2048, thinks=True)
     (0, 2048)
@@ -22,7 +22,7 @@ def count_thinking_tokens(reasoning: str | int | None, *, thinks: bool) -> int:
 
 
 def build_reasoning_params(reasoning: str | int | None, takes: Collection[str]) -> dict[str, JsonValue]:
-    """The request's parameters; none for a model that takes none. A budget is told as a word where words are all it takes.
+    """Build the request parameters; none for a model that takes none. If only words are accepted, a budget becomes a word.
 
     >>> build_reasoning_params(2048, {"reasoning_effort"})
     {'reasoning_effort': 'low'}
@@ -35,5 +35,5 @@ def build_reasoning_params(reasoning: str | int | None, takes: Collection[str]) 
 
 
 def _name_budget(tokens: int) -> str:
-    """The least effort that has so much room."""
+    """Return the lowest effort with at least so much room."""
     return next((word for word, room in THINKING_TOKENS.items() if room >= tokens), "high")

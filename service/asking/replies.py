@@ -1,4 +1,4 @@
-"""What is asked of litellm and what it returns. Nothing here imports litellm: its replies are read by their shape."""
+"""Build the parameters of litellm's requests, and read its replies. Imports no litellm: replies are read by their shape."""
 
 from __future__ import annotations
 
@@ -65,39 +65,39 @@ class _Reply(_Part):
 
 
 Price = Callable[[], float | None]
-"""What the reply at hand cost, in US dollars; None where no price is known."""
+"""Returns the cost of the reply at hand, in US dollars; None if no price is known."""
 
 
-MOST_TOKENS = 10**8
-"""Tokens that one call can take; more is what a provider made up."""
+MAX_CALL_TOKENS = 10**8
+"""Most tokens that one call can take; a provider that reports more made it up."""
 
-MOST_USD = 10_000.0
-"""US dollars that one call can cost; likewise."""
+MAX_CALL_USD = 10_000.0
+"""Most US dollars that one call can cost; a higher figure is made up."""
 
-MODEL_CHARS = 128
-"""Characters of a model's name, as the provider gives it."""
+MAX_MODEL_CHARS = 128
+"""Most characters of a model's name as the provider gives it."""
 
 
 def read_completion(reply: object, price: Price) -> Completion:
-    """A reply as a Completion; CallError with the usage where it holds nothing to read."""
+    """Read a reply into a Completion. Raises CallError, with the usage, if it holds nothing readable."""
     try:
-        read = _Reply.model_validate(reply)
+        parsed = _Reply.model_validate(reply)
     except ValidationError as error:
         places = dict.fromkeys("/" + "/".join(_name_place(one["loc"])) for one in error.errors(include_input=False))
         reason = f"the reply is no chat completion, at {', '.join([*places][:5])}"
         raise CallError("provider_error", reason, usage=Usage(), retryable=True) from None
-    usage = _read_usage(read.usage, price)
-    if not read.choices:
+    usage = _read_usage(parsed.usage, price)
+    if not parsed.choices:
         raise CallError("provider_error", "the reply has no choices", usage=usage, retryable=True)
-    if len(read.choices) > 1:
-        reason = f"one choice was asked for, {len(read.choices)} came"
+    if len(parsed.choices) > 1:
+        reason = f"one choice was asked for, {len(parsed.choices)} came"
         raise CallError("invalid_judgement", reason, usage=usage)
-    choice = read.choices[0]
+    choice = parsed.choices[0]
     refusal = _read_refusal(choice.message)
     text = _read_text(choice, refusal, usage)
     return Completion(
         text=text,
-        model=clean_model_name(read.model or ""),
+        model=clean_model_name(parsed.model or ""),
         finish=choice.finish_reason or "stop",
         refusal=None,
         usage=usage,
@@ -106,7 +106,7 @@ def read_completion(reply: object, price: Price) -> Completion:
 
 
 def _name_place(place: tuple[int | str, ...]) -> Iterator[str]:
-    """A place in the reply by our names for its parts: a key of the provider's own would be its words."""
+    """Name a place in the reply by our names for its parts: a key of the provider's own would quote it."""
     for part in place:
         yield str(part) if isinstance(part, int) or part in _NAMES else "?"
 
@@ -115,61 +115,63 @@ _NAMES = frozenset[str]().union(*[part.model_fields for part in _Part.__subclass
 
 
 def clean_model_name(text: str) -> str:
-    """A model's name as it may stand in a report: on one line, of printable characters, cut.
+    """Clean a model's name for a report: one line of printable characters, cut to length.
 
     >>> clean_model_name("gpt-4o\\n\\x1b[31m"), len(clean_model_name("x" * 100_000))
     ('gpt-4o[31m', 128)
     """
-    return "".join(filter(str.isprintable, text[: 8 * MODEL_CHARS])).strip()[:MODEL_CHARS]
+    return "".join(filter(str.isprintable, text[: 8 * MAX_MODEL_CHARS])).strip()[:MAX_MODEL_CHARS]
 
 
-def _read_usage(given: _Usage | None, price: Price) -> Usage:
-    """Where the provider tells nothing litellm writes zeros; no reply takes no tokens at all."""
-    if given is None:
+def _read_usage(reported: _Usage | None, price: Price) -> Usage:
+    """Read the usage. Where the provider reports none, litellm writes zeros; no reply takes no tokens at all."""
+    if reported is None:
         return Usage()
-    tokens_in, tokens_out = _read_token_count(given.prompt_tokens), _read_token_count(given.completion_tokens)
+    tokens_in, tokens_out = _read_token_count(reported.prompt_tokens), _read_token_count(reported.completion_tokens)
     if not (tokens_in or tokens_out):
         return Usage()
     known = tokens_in is not None and tokens_out is not None
     return Usage(tokens_in, tokens_out, _read_dollars(price()) if known else None)
 
 
-def _read_token_count(told: object) -> int | None:
-    """A number of tokens; None for one that cannot be."""
-    return told if isinstance(told, int) and not isinstance(told, bool) and 0 <= told <= MOST_TOKENS else None
+def _read_token_count(count: object) -> int | None:
+    """Read a number of tokens; None for an impossible one."""
+    return count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_CALL_TOKENS else None
 
 
-def _read_dollars(told: float | None) -> float | None:
-    """Likewise. NaN is in no range."""
-    return told if told is not None and 0.0 <= told <= MOST_USD else None
+def _read_dollars(usd: float | None) -> float | None:
+    """Read an amount of US dollars; None for an impossible one. NaN is in no range."""
+    return usd if usd is not None and 0.0 <= usd <= MAX_CALL_USD else None
 
 
 def _read_refusal(message: _Message) -> str | None:
-    """The refusal, from where OpenAI puts it or where litellm moves it."""
+    """Read the refusal, from where OpenAI puts it or where litellm moves it."""
     moved = (message.provider_specific_fields or {}).get("refusal")
     return message.refusal or (moved if isinstance(moved, str) else None) or None
 
 
-_CUT = frozenset({"model_length", "max_output_tokens", "max_length", "context_length", "model_context_window_exceeded"})
-"""Why providers say that a reply ended before its end; litellm makes `stop` of every word that it does not know."""
+_CUT_OFF = frozenset(
+    {"model_length", "max_output_tokens", "max_length", "context_length", "model_context_window_exceeded"}
+)
+"""The words by which providers say that a reply was cut off; litellm turns every word that it does not know into `stop`."""
 
 
 def _read_native_finish(choice: _Choice) -> str:
-    """Why the reply ended in the provider's own words, where litellm has put it in others."""
-    told = (choice.provider_specific_fields or {}).get("native_finish_reason")
-    return told.casefold() if isinstance(told, str) else ""
+    """Read why the reply ended in the provider's own word, where litellm replaced it."""
+    word = (choice.provider_specific_fields or {}).get("native_finish_reason")
+    return word.casefold() if isinstance(word, str) else ""
 
 
 def _read_text(choice: _Choice, refusal: str | None, usage: Usage) -> str:
-    """The content, or the arguments of the one tool call."""
+    """Read the content, or the arguments of the only tool call."""
     if refusal:
         raise CallError("refused", "the model refused to answer", usage=usage)
     if choice.finish_reason == "content_filter":
         raise CallError("filtered", "the provider's content filter ended the reply", usage=usage)
     native = _read_native_finish(choice)
-    if native in FAILED:  # such a reply is no verdict, however whole it looks
+    if native in FAILED:  # such a reply is no verdict, however complete it looks
         raise CallError("provider_error", "the provider failed before the reply's end", usage=usage, retryable=True)
-    if choice.finish_reason == "length" or native in _CUT:
+    if choice.finish_reason == "length" or native in _CUT_OFF:
         raise CallError("truncated", "the reply reached max_tokens before its end", usage=usage)
     calls = choice.message.tool_calls or []
     if len(calls) > 1:
@@ -190,24 +192,24 @@ def _read_tokens(logprobs: _Logprobs | None) -> Iterator[Token]:
 
 
 ReplyForm = Literal["schema", "tool", "text"]
-"""How a model is made to reply with an object: a JSON schema for its content, a tool it must call, or words alone."""
+"""How a model is made to reply with an object: a JSON schema for its content, a tool that it must call, or plain text."""
 
-TOOL = "submit"
+TOOL_NAME = "submit"
 
 
 def build_reply_params(form: ReplyForm, schema: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The request's parameters that ask for a reply in this form."""
+    """Build the request parameters that ask for a reply in this form."""
     if form == "schema":
-        named: dict[str, JsonValue] = {"name": TOOL, "schema": dict(schema), "strict": True}
+        named: dict[str, JsonValue] = {"name": TOOL_NAME, "schema": dict(schema), "strict": True}
         return {"response_format": {"type": "json_schema", "json_schema": named}}
     if form == "tool":
         function: dict[str, JsonValue] = {
-            "name": TOOL,
+            "name": TOOL_NAME,
             "description": "Hands in the reply.",
             "parameters": dict(schema),
         }
         return {
             "tools": [{"type": "function", "function": function}],
-            "tool_choice": {"type": "function", "function": {"name": TOOL}},
+            "tool_choice": {"type": "function", "function": {"name": TOOL_NAME}},
         }
     return {}

@@ -1,4 +1,4 @@
-"""Single flight: callers who want the same thing at the same time wait for one piece of work."""
+"""Single flight: callers that want the same thing at the same time share one piece of work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class LostWorkError(CallgradeError):
-    """The work was cancelled from within, while callers still waited for it."""
+    """The work was cancelled from within, while callers were still waiting for it."""
 
     retryable = True
 
@@ -26,40 +26,40 @@ class _SharedWork(Generic[T]):
 
 
 class SingleFlight(Generic[T]):
-    """Work under way, by key. Nothing is remembered once it has ended: neither a result nor an error.
+    """Work under way, by key. Nothing is kept once it has ended: neither a result nor an error.
 
-    The work runs in a task of its own, so that no caller's end is its end; it is cancelled when no caller is left. It
-    starts with no context variables: what it does for all must not carry the name of one of them. All in one event loop.
+    The work runs in a task of its own, so that it outlives any single caller; it is cancelled when no caller is left. It starts
+    without context variables: what it does for all must not carry the name of one of them. Use from one event loop.
     """
 
     def __init__(self) -> None:
-        self._flights: dict[str, _SharedWork[T]] = {}
-        self._tasks: set[asyncio.Task[T]] = set()  # the loop itself holds tasks weakly
+        self._work: dict[str, _SharedWork[T]] = {}
+        self._tasks: set[asyncio.Task[T]] = set()  # the loop itself keeps only weak references
 
     def __len__(self) -> int:
-        """How many pieces of work are under way."""
-        return len(self._flights)
+        """Return how many pieces of work are under way."""
+        return len(self._work)
 
     async def run_once(self, key: str, make: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
-        """What `make` gives, and whether another caller had already set it going.
+        """Return the result of `make`, and whether another caller had already started it.
 
-        An error of `make` reaches every caller who waits, as the same object. Raises LostWorkError if the work is
-        cancelled by anyone but its callers. Work that asks for its own key waits for itself, for ever.
+        An error of `make` reaches every waiting caller, as the same object. Raises LostWorkError if anyone but its callers
+        cancels the work. Work that asks for its own key deadlocks.
         """
-        flight = self._flights.get(key)
-        coalesced = flight is not None
-        if flight is None:
-            flight = self._flights[key] = _SharedWork(self._start(key, make))
-        flight.waiters += 1
+        shared = self._work.get(key)
+        coalesced = shared is not None
+        if shared is None:
+            shared = self._work[key] = _SharedWork(self._start(key, make))
+        shared.waiters += 1
         try:
-            await asyncio.wait([flight.task])  # unlike awaiting the task, this leaves it alone when cancelled
+            await asyncio.wait([shared.task])  # unlike awaiting the task, this leaves it alone when cancelled
         finally:
-            flight.waiters -= 1
-            if not flight.waiters:
-                self._leave(key, flight)
-        if flight.task.cancelled():
+            shared.waiters -= 1
+            if not shared.waiters:
+                self._leave(key, shared)
+        if shared.task.cancelled():
             raise LostWorkError("the work that was waited for has been cancelled")
-        return flight.task.result(), coalesced
+        return shared.task.result(), coalesced
 
     def _start(self, key: str, make: Callable[[], Awaitable[T]]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(self._run(key, make), context=Context())
@@ -71,20 +71,20 @@ class SingleFlight(Generic[T]):
         try:
             return await make()
         finally:
-            # Here and not when the task is seen to have ended: nobody may join work whose outcome is settled.
+            # Here rather than when the task has ended: nobody may join work whose outcome is settled.
             self._forget(key, asyncio.current_task())
 
-    def _leave(self, key: str, flight: _SharedWork[T]) -> None:
-        """The last caller goes: whoever comes now starts anew and does not join work that is being cancelled."""
-        self._forget(key, flight.task)
-        flight.task.cancel()  # does nothing to work that has ended
+    def _leave(self, key: str, shared: _SharedWork[T]) -> None:
+        """Drop work after its last caller left: new callers start afresh rather than join work that is being cancelled."""
+        self._forget(key, shared.task)
+        shared.task.cancel()  # no effect on work that has ended
 
     def _forget(self, key: str, task: asyncio.Task[T] | None) -> None:
-        found = self._flights.get(key)
+        found = self._work.get(key)
         if found is not None and found.task is task:
-            del self._flights[key]
+            del self._work[key]
 
     def _drop_task(self, task: asyncio.Task[T]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at, so that asyncio does not complain where every caller has gone
+            task.exception()  # retrieved, so that asyncio does not complain if every caller has gone

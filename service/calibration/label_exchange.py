@@ -40,7 +40,7 @@ def export_case(case: LabelledCase, subject: LabelSubject) -> Iterator[bytes]:
 
 
 def _export_whole(case: LabelledCase, document: Mapping[str, JsonValue]) -> Iterator[bytes]:
-    yield _write_line(document, [*case.counted, *([case.decision] if case.decision else [])])
+    yield _write_line(document, [*case.opinions, *([case.decision] if case.decision else [])])
     for prediction in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
         yield json.dumps({**prediction, "id": case.item}, ensure_ascii=False).encode() + b"\n"
 
@@ -137,6 +137,6 @@ def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> F
             labels=tuple([AnnotatorLabel(annotator=one.annotator, label=one.label == "pass") for one in own_labels]),
         )
         for case in cases
-        if (own_labels := case.counted)
+        if (own_labels := case.opinions)
     ]
     return compute_human_figures(items, Resampling(draws))

@@ -1,1 +1,1 @@
-"""Batches and calibration runs: submitting, queueing, running, recording, telling of the end."""
+"""Batches and calibration runs: submit, queue, run and record them, and send notices when they end."""

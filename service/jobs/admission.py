@@ -1,4 +1,4 @@
-"""Admitting what is submitted: from a body in a file to a job in the database. For a thread: it takes the time it takes."""
+"""Admit a submission: turn a body in a file into a job in the database. Blocking, so call it in a thread."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from service.errors import InputError, TooLargeError
 from service.jobs.chunking import Cutter
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
-    Defaults,
+    BatchDefaults,
     ItemIntake,
     PointerOf,
     RunOptions,
@@ -32,90 +32,92 @@ from service.store.jobs.job import Kind
 from service.store.jobs.jobs import J, Jobs
 from service.store.jobs.submission import JobSubmission
 
-PATIENCE = 10.0
-"""Seconds for which a database that is out of reach is tried."""
+DATABASE_PATIENCE_S = 10.0
+"""Seconds to keep trying a database that is out of reach."""
 
 
-class Receivers(Protocol):
-    """Who may be told of the end of a job."""
+class WebhookPolicy(Protocol):
+    """The URLs that may be notified when a job ends."""
 
     def admit(self, url: str) -> None:
-        """InputError at /webhook for a URL that is not allowed."""
+        """Raise InputError at /webhook for a URL that is not allowed."""
         ...
 
 
 class RequestedLimits(Protocol):
-    """Limits that somebody asks for."""
+    """The spending limits that a submitter requests."""
 
     @property
     def budget_usd(self) -> float | None:
-        """The most that judges may cost; None: nothing is said."""
+        """The most that judges may cost; None: not requested."""
         ...
 
     @property
     def max_questions(self) -> int | None:
-        """The most requests to them; None: nothing is said."""
+        """The most requests to judges; None: not requested."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBounds:
-    """What a job may hold, and how it is cut."""
+    """How much a job may hold, and how it is cut into chunks."""
 
     limits: Limits
-    """Of each item, and of a whole document."""
-    chunk: int
-    """Items in a chunk."""
+    """Limits for each item, and for a whole document."""
+    chunk_items: int
+    """Items per chunk."""
     max_items: int
-    hours: float
-    """Time for a batch that names none."""
-    usd: float | None = None
-    """The most that the judges of a batch may cost; None: as much as it takes."""
-    questions: int | None = None
-    """The most requests to judges of a batch; None: as many as it takes."""
+    default_hours: float
+    """Hours until the deadline of a batch that names none."""
+    max_usd: float | None = None
+    """The most that the judges of a batch may cost; None: unlimited."""
+    max_questions: int | None = None
+    """The most requests to judges in a batch; None: unlimited."""
 
-    def admit_spending(self, asked: RequestedLimits) -> None:
-        """InputError for more than a batch may cost, or ask."""
-        usd, questions = asked.budget_usd, asked.max_questions
-        if usd is not None and self.usd is not None and usd > self.usd:
-            raise InputError.at("/budget_usd", f"expected at most {self.usd:g} (CALLGRADE_BATCH_MAX_USD), not {usd:g}")
-        if questions is not None and self.questions is not None and questions > self.questions:
-            told = f"expected at most {self.questions} (CALLGRADE_BATCH_MAX_QUESTIONS), not {questions}"
-            raise InputError.at("/max_questions", told)
+    def admit_spending(self, requested: RequestedLimits) -> None:
+        """Raise InputError for a budget or a question limit above what a batch may have."""
+        usd, questions = requested.budget_usd, requested.max_questions
+        if usd is not None and self.max_usd is not None and usd > self.max_usd:
+            raise InputError.at(
+                "/budget_usd", f"expected at most {self.max_usd:g} (CALLGRADE_BATCH_MAX_USD), not {usd:g}"
+            )
+        if questions is not None and self.max_questions is not None and questions > self.max_questions:
+            message = f"expected at most {self.max_questions} (CALLGRADE_BATCH_MAX_QUESTIONS), not {questions}"
+            raise InputError.at("/max_questions", message)
 
-    def choose_budget(self, asked: RequestedLimits) -> float | None:
-        """The budget of a batch that asks for these."""
-        return self.usd if asked.budget_usd is None else asked.budget_usd
+    def choose_budget(self, requested: RequestedLimits) -> float | None:
+        """Return the budget of a batch that requests these limits."""
+        return self.max_usd if requested.budget_usd is None else requested.budget_usd
 
-    def choose_max_questions(self, asked: RequestedLimits) -> int | None:
-        """The most requests to judges of a batch that asks for these."""
-        return self.questions if asked.max_questions is None else asked.max_questions
+    def choose_max_questions(self, requested: RequestedLimits) -> int | None:
+        """Return the question limit of a batch that requests these limits."""
+        return self.max_questions if requested.max_questions is None else requested.max_questions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """What somebody sent."""
+    """A submission as it was sent."""
 
     tenant: str
     key: str | None
-    """The Idempotency-Key."""
+    """The Idempotency-Key header."""
     form: Literal["document", "lines"]
     options: Mapping[str, JsonValue]
-    """Those that stand beside the body; a document's own go before them."""
+    """Options given beside the body; those inside a document take precedence."""
     body: Spool
 
     def compute_fingerprint(self, kind: Kind) -> str:
-        """The same for the same body with the same options, sent as the same kind of job."""
-        told = to_json([self.form, dict(sorted(self.options.items())), self.body.digest])
-        own = hashlib.sha256(told).hexdigest()
+        """Hash the body, its options and the kind of job: equal submissions have equal fingerprints."""
+        content = to_json([self.form, dict(sorted(self.options.items())), self.body.digest])
+        own = hashlib.sha256(content).hexdigest()
         return own if kind == "scores" else hashlib.sha256(f"{kind} {own}".encode()).hexdigest()
 
 
 class Draft(Protocol):
-    """A job on its way from a body into a store: what differs between the kinds of them."""
+    """A job on its way from a body to a store: the part that differs between kinds of jobs."""
 
-    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        """InputError for options that cannot be used, by their pointers."""
+    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+        """Raise InputError with pointers for options that cannot be used."""
         ...
 
     @property
@@ -125,86 +127,86 @@ class Draft(Protocol):
 
     @property
     def dry(self) -> bool:
-        """Whether it is cut, and not kept."""
+        """Whether the job is only cut into chunks and not kept."""
         ...
 
-    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
-        """Cuts the items; what the submission has besides those of any other kind. Raises BadLinesError."""
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+        """Cut the items, and return the submission fields that only this kind of job has. Raises BadLinesError."""
         ...
 
 
 class BatchDraft:
-    """A batch: each item is a request."""
+    """A batch: each item is a score request."""
 
-    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        self._defaults = Defaults(given, engine)
+    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+        self._defaults = BatchDefaults(raw_options, engine)
         self._max_items = bounds.max_items
         self.options = self._defaults.options
         self.dry = self.options.dry_run
 
-    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
-        """Cuts the items."""
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+        """Cut the items, and return the options and the skipped items."""
         intake = ItemIntake(self._defaults, cutter, max_items=self._max_items, pointer_of=pointer_of)
-        return {"options": self._defaults.given, "left_out": intake.take(entries)}
+        return {"options": self._defaults.given, "skipped_items": intake.take(entries)}
 
 
 class JobAdmission:
     """Admits jobs of one kind to a store."""
 
     def __init__(
-        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: Receivers | None = None
+        self, draft: type[Draft], engine: Engine, bounds: JobBounds, receivers: WebhookPolicy | None = None
     ) -> None:
-        """`receivers` None: nobody may be told of the end of a job."""
+        """Without `receivers`, no job may name a webhook."""
         self._draft = draft
         self._engine = engine
         self._bounds = bounds
         self._receivers = receivers
 
-    def take(self, sent: Upload, jobs: Jobs[J], cutter: Cutter) -> J | None:
-        """The job that is made, or was made under the same key; None for a dry run, whose items are in the cutter.
+    def admit(self, upload: Upload, jobs: Jobs[J], cutter: Cutter) -> J | None:
+        """Return the new job, or the earlier one under the same key; None for a dry run, whose items are in the cutter.
 
         Raises InputError for options that cannot be used, BadLinesError for items, and what `Jobs.submit` raises.
         """
-        given, entries, pointer_of = _read_entries(sent, self._bounds.limits)
-        draft = self._draft(given, self._engine, self._bounds)
+        raw_options, entries, pointer_of = _read_entries(upload, self._bounds.limits)
+        draft = self._draft(raw_options, self._engine, self._bounds)
         self._bounds.admit_spending(draft.options)
         admit_webhook(draft.options.webhook, self._receivers)
-        fingerprint = sent.compute_fingerprint(jobs.kind)
-        if not draft.dry and (earlier := _find_earlier(sent, jobs, fingerprint)):
+        fingerprint = upload.compute_fingerprint(jobs.kind)
+        if not draft.dry and (earlier := _find_earlier(upload, jobs, fingerprint)):
             return earlier
-        own = draft.take(entries, cutter, pointer_of)
+        own = draft.cut(entries, cutter, pointer_of)
         if draft.dry:
             return None
-        submission = self._build_submission(sent, draft.options, fingerprint, own)
-        return insist(lambda: jobs.submit(submission, cutter), give_up=PATIENCE)
+        submission = self._build_submission(upload, draft.options, fingerprint, own)
+        return insist(lambda: jobs.submit(submission, cutter), give_up=DATABASE_PATIENCE_S)
 
     def _build_submission(
-        self, sent: Upload, options: RunOptions, fingerprint: str, own: Mapping[str, Any]
+        self, upload: Upload, options: RunOptions, fingerprint: str, own: Mapping[str, Any]
     ) -> JobSubmission:
         return JobSubmission(
-            tenant=sent.tenant,
-            # One without a key has its own: an answer to COMMIT that gets lost must not make a second job of the next try.
-            key=sent.key or f"\n{token_hex(16)}",
+            tenant=upload.tenant,
+            # A submission without a key gets its own: if the reply to COMMIT is lost, the retry must not make a second job.
+            key=upload.key or f"\n{token_hex(16)}",
             fingerprint=fingerprint,
             name=options.name,
             tags=options.tags,
             budget_usd=self._bounds.choose_budget(options),
             max_questions=self._bounds.choose_max_questions(options),
-            hours=options.deadline_hours or self._bounds.hours,
+            hours=options.deadline_hours or self._bounds.default_hours,
             webhook=options.webhook,
             **own,
         )
 
 
-def _find_earlier(sent: Upload, jobs: Jobs[J], fingerprint: str) -> J | None:
-    key = sent.key
+def _find_earlier(upload: Upload, jobs: Jobs[J], fingerprint: str) -> J | None:
+    key = upload.key
     if key is None:
         return None
-    return insist(lambda: jobs.find_submitted(sent.tenant, key, fingerprint), give_up=PATIENCE)
+    return insist(lambda: jobs.find_submitted(upload.tenant, key, fingerprint), give_up=DATABASE_PATIENCE_S)
 
 
-def admit_webhook(url: str | None, receivers: Receivers | None) -> None:
-    """InputError at /webhook for a URL that may not be told of the end of a batch. None: nobody is told."""
+def admit_webhook(url: str | None, receivers: WebhookPolicy | None) -> None:
+    """Raise InputError at /webhook for a URL that may not be notified when a job ends. Without `receivers` none may."""
     if url is None:
         return
     if receivers is None:
@@ -213,20 +215,20 @@ def admit_webhook(url: str | None, receivers: Receivers | None) -> None:
 
 
 def explain_too_large(error: TooLargeError) -> InputError:
-    """The error of a document that passes a limit, with what to do about it where it is too large as a whole."""
-    if any(one.path for one in error.problems):
+    """Return the error for a document that exceeds a limit, advising JSON Lines where the whole document is too large."""
+    if any(problem.path for problem in error.problems):
         return error
-    told = "; ".join(one.message for one in error.problems)
-    return TooLargeError.at("", f"{told}; larger batches are sent as JSON Lines (application/x-ndjson)")
+    messages = "; ".join(problem.message for problem in error.problems)
+    return TooLargeError.at("", f"{messages}; larger batches are sent as JSON Lines (application/x-ndjson)")
 
 
-def _read_entries(sent: Upload, limits: Limits) -> tuple[dict[str, JsonValue], Iterable[SubmittedEntry], PointerOf]:
-    """The options and the items of a body, and what points to an item."""
-    given = dict(sent.options)
-    if sent.form == "lines":
-        return given, read_line_entries(sent.body.file, limits), point_to_line
+def _read_entries(upload: Upload, limits: Limits) -> tuple[dict[str, JsonValue], Iterable[SubmittedEntry], PointerOf]:
+    """Return the options and the items of a body, and the function that gives an item's pointer."""
+    raw_options = dict(upload.options)
+    if upload.form == "lines":
+        return raw_options, read_line_entries(upload.body.file, limits), point_to_line
     try:
-        own, entries = read_document_entries(sent.body.file.read(), limits)
+        own, entries = read_document_entries(upload.body.file.read(), limits)
     except TooLargeError as error:
         raise explain_too_large(error) from None
-    return {**given, **own}, entries, point_to_item
+    return {**raw_options, **own}, entries, point_to_item

@@ -1,6 +1,6 @@
-"""What is submitted as a calibration: labelled items, how their judge is asked and fitted, or what it is recorded to have said.
+"""Read submitted calibrations: labelled items with how to ask and fit their judge, or with recorded predictions.
 
-Every item is looked at before anything is kept; what is wrong is told of all of them at once.
+Every item is checked before anything is stored, and all problems are reported together.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError
 from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
-from service.jobs.predicting import Asking, ItemQuestion, build_request, check_item
+from service.jobs.predicting import AskSettings, ItemQuestion, build_request, check_item
 from service.jobs.submissions import BadItems, PointerOf, RunOptions, SubmittedEntry, point_to_line
 from service.request import ScoreRequest
 from service.store.jobs.submission import Material
 
-MAX_BYTES = 64 * 2**20
-"""Largest body, unpacked: labelled items are held in memory."""
+MAX_BODY_BYTES = 64 * 2**20
+"""Largest body, unpacked: labelled items are kept in memory."""
 
-RUBRIC = "four_step"
-"""Whose judges are asked where nothing is said."""
+DEFAULT_RUBRIC = "four_step"
+"""The rubric whose judges are asked where none is named."""
 
 
 class CalibrationOptions(RunOptions):
-    """How labelled items are judged, and how that is fitted."""
+    """How labelled items are judged, and how the fit is made."""
 
     repeats: Annotated[int, Field(ge=1, le=10)] = 1
-    """How many answers each item is to have: those beyond the first tell how often a judge changes its mind."""
+    """How many answers to get for each item: those beyond the first show how often a judge changes its mind."""
     method: Literal["auto", Method] = "auto"
     """The map from a judge's value to a probability. auto: Platt below 300 labels, isotonic from there on."""
     seed: Annotated[str, Field(max_length=256)] = SEED
-    """What the split into fitted and held-out items is made with."""
+    """Seeds the split into items for fitting and held-out items."""
     guarantee: Annotated[float, Field(ge=0.5, lt=1)] | None = None
-    """The share of accepted verdicts that is to agree with the labels. Absent: the fits promise nothing."""
+    """The share of accepted verdicts that must agree with the labels. Absent: the fits promise nothing."""
     cascade: Annotated[Several[str], Field(max_length=10)] = ()
-    """Judges by name, in order: each is asked of what the one before leaves. Two or more, with `guarantee`."""
+    """Judge names, in order: each judge gets what the one before leaves undecided. Two or more, with `guarantee`."""
 
 
 class CalibrationRequest(CalibrationOptions):
@@ -54,7 +54,7 @@ class CalibrationRequest(CalibrationOptions):
 
     items: Several[LabelledItem] = Field(min_length=1)
     predictions: Several[Prediction] = ()
-    """What judges are recorded to have said of them. Where there is any, no judge is asked."""
+    """Recorded judge answers about the items. If there are any, no judge is asked."""
 
 
 OPTIONS: TypeAdapter[CalibrationOptions] = TypeAdapter(CalibrationOptions)
@@ -63,134 +63,136 @@ PREDICTION: TypeAdapter[Prediction] = TypeAdapter(Prediction)
 
 
 class CalibrationRow(NamedTuple):
-    """One labelled item or prediction as it was sent, with its pointer in the body."""
+    """One labelled item or prediction as sent, with its pointer in the body."""
 
     pointer: str
     value: JsonValue | InputError
-    predicted: bool
+    is_prediction: bool
 
 
 class CalibrationDraft:
-    """A calibration: labelled items, each asked about as often as `repeats` says, or recorded predictions."""
+    """A calibration: labelled items, each asked `repeats` times, or recorded predictions."""
 
     dry = False
 
-    def __init__(self, given: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
-        predictions = given.pop("predictions", [])
+    def __init__(self, raw_options: dict[str, JsonValue], engine: Engine, bounds: JobBounds) -> None:
+        predictions = raw_options.pop("predictions", [])
         if not isinstance(predictions, list):
             raise InputError.at("/predictions", "expected a list of predictions")
         self._predictions = predictions
-        self.options = validate(OPTIONS, given)
+        self.options = validate(OPTIONS, raw_options)
         if self.options.cascade and (self.options.guarantee is None or len(self.options.cascade) < 2):
             raise InputError.at("/cascade", "expected two judges or more, and a guarantee")
         self._engine = engine
         self._max_items = bounds.max_items
 
-    def take(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
-        """Cuts the items, unless predictions are recorded."""
-        found = _CalibrationRows()
-        found.read(self._list_rows(entries, pointer_of))
-        asking = None if found.predictions else self._choose_asking()
-        if asking is not None:
-            found.check(asking)
-        found.refuse()
-        if asking is not None:
-            self._cut(found, asking, cutter)
-        return {"material": _build_material(found, self.options, asking)}
+    def cut(self, entries: Iterable[SubmittedEntry], cutter: Cutter, pointer_of: PointerOf) -> dict[str, Any]:
+        """Cut the items, unless predictions were recorded, and return the material to fit."""
+        rows = _CalibrationRows()
+        rows.read(self._list_rows(entries, pointer_of))
+        settings = None if rows.predictions else self._choose_settings()
+        if settings is not None:
+            rows.check(settings)
+        rows.refuse()
+        if settings is not None:
+            self._cut(rows, settings, cutter)
+        return {"material": _build_material(rows, self.options, settings)}
 
     def _list_rows(self, entries: Iterable[SubmittedEntry], pointer_of: PointerOf) -> Iterator[CalibrationRow]:
-        """The rows of a body; of JSON Lines, a line with `raw` is a prediction."""
+        """Iterate over the rows of a body; in JSON Lines, a line with `raw` is a prediction."""
         mixed = pointer_of is point_to_line
         for line, value in entries:
             yield CalibrationRow(pointer_of(line), value, mixed and isinstance(value, dict) and "raw" in value)
         for n, value in enumerate(self._predictions):
-            yield CalibrationRow(f"/predictions/{n}", value, predicted=True)
+            yield CalibrationRow(f"/predictions/{n}", value, is_prediction=True)
 
-    def _choose_asking(self) -> Asking:
-        """Who is asked, and how; InputError where nobody can be."""
+    def _choose_settings(self) -> AskSettings:
+        """Choose the judges and how to ask them; raise InputError if nobody can be asked."""
         options = self.options
-        fields: dict[str, Any] = {"rubric": options.rubric or RUBRIC, "judges": options.judges}
+        fields: dict[str, Any] = {"rubric": options.rubric or DEFAULT_RUBRIC, "judges": options.judges}
         request = ScoreRequest.model_construct(**fields, judge_model=options.judge_model)
         self._engine.admit(request)
         mode = self._engine.choose_mode(request)
         if mode in ("off", "none"):
             raise InputError.at("/judges", "a judge is needed, or predictions; expected cached, live or fresh")
-        return Asking(self._engine.registry.find(fields["rubric"]), mode, options.repeats)
+        return AskSettings(self._engine.registry.find(fields["rubric"]), mode, options.repeats)
 
-    def _cut(self, found: _CalibrationRows, asking: Asking, cutter: Cutter) -> None:
-        questions = asking.list_questions(list(found.items.values()))
+    def _cut(self, rows: _CalibrationRows, settings: AskSettings, cutter: Cutter) -> None:
+        questions = settings.list_questions(list(rows.items.values()))
         if len(questions) > self._max_items:
             raise TooLargeError.at("", f"more than {self._max_items} questions in one calibration")
-        for line in _build_lines(questions, asking, self.options):
+        for line in _build_lines(questions, settings, self.options):
             cutter.add(line)
         cutter.finish()
 
 
 class _CalibrationRows:
-    """The rows of a body as far as they can be used, and what is wrong with the others."""
+    """The usable rows of a body, and the problems of the others."""
 
     def __init__(self) -> None:
         self.items: dict[Key, LabelledItem] = {}
         self.predictions: list[Prediction] = []
         self._pointers: dict[Key, str] = {}
-        self._said: dict[tuple[object, ...], str] = {}
+        self._answer_pointers: dict[tuple[object, ...], str] = {}
         self._bad = BadItems()
 
     def read(self, rows: Iterable[CalibrationRow]) -> None:
-        """Takes all rows."""
+        """Read all rows."""
         for row in rows:
             try:
                 if isinstance(row.value, InputError):
                     raise row.value
-                self._add_prediction(row) if row.predicted else self._add_item(row)
+                self._add_prediction(row) if row.is_prediction else self._add_item(row)
             except InputError as error:
                 self._bad.add(0, row.pointer, error)
 
-    def check(self, asking: Asking) -> None:
-        """Looks whether a judge can be asked about each item."""
+    def check(self, settings: AskSettings) -> None:
+        """Check for each item that a judge can be asked about it."""
         for key, item in self.items.items():
             try:
-                check_item(item, asking)
+                check_item(item, settings)
             except InputError as error:
                 self._bad.add(0, self._pointers[key], error)
 
     def refuse(self) -> None:
-        """BadLinesError where anything is wrong, MalformedError where there is nothing at all."""
+        """Raise BadLinesError if any row is bad, MalformedError if there is no item."""
         if self._bad.count:
             raise self._bad.build_error()
         if not self.items:
-            raise MalformedError.at("", "there is no labelled item in it")
+            raise MalformedError.at("", "there are no labelled items")
 
     def _add_item(self, row: CalibrationRow) -> None:
         item = validate(ITEM, row.value)
         if item.key in self.items:
-            told = f"the same id and criterion as of {self._pointers[item.key]}"
-            raise InputError.at("/id", told)
+            message = f"the same id and criterion as of {self._pointers[item.key]}"
+            raise InputError.at("/id", message)
         self.items[item.key], self._pointers[item.key] = item, row.pointer
 
     def _add_prediction(self, row: CalibrationRow) -> None:
-        said = validate(PREDICTION, row.value)
-        key = (said.answer_id, said.binding)
-        if key in self._said:
-            raise InputError.at("/sample", f"the same answer of the same judge as of {self._said[key]}")
-        self._said[key] = row.pointer
-        self.predictions.append(said)
+        prediction = validate(PREDICTION, row.value)
+        key = (prediction.answer_id, prediction.binding)
+        if key in self._answer_pointers:
+            raise InputError.at("/sample", f"the same answer of the same judge as of {self._answer_pointers[key]}")
+        self._answer_pointers[key] = row.pointer
+        self.predictions.append(prediction)
 
 
-def _build_lines(questions: Iterable[ItemQuestion], asking: Asking, options: CalibrationOptions) -> Iterator[bytes]:
-    """The questions as the items of a batch."""
+def _build_lines(
+    questions: Iterable[ItemQuestion], settings: AskSettings, options: CalibrationOptions
+) -> Iterator[bytes]:
+    """Render the questions as batch items."""
     for n, one in enumerate(questions):
-        request = cast("dict[str, JsonValue]", build_request(one, asking))
+        request = cast("dict[str, JsonValue]", build_request(one, settings))
         if options.judge_model is not None:
             request["judge_model"] = options.judge_model
-        yield to_json({"custom_id": f"question-{n}", "request": request, "sample": one.said.sample})
+        yield to_json({"custom_id": f"question-{n}", "request": request, "sample": one.answer_id.sample})
 
 
-def _build_material(found: _CalibrationRows, options: CalibrationOptions, asking: Asking | None) -> Material:
-    rubric: Rubric | None = None if asking is None else asking.rubric
-    told: dict[str, JsonValue] = {
+def _build_material(rows: _CalibrationRows, options: CalibrationOptions, settings: AskSettings | None) -> Material:
+    rubric: Rubric | None = None if settings is None else settings.rubric
+    options_values: dict[str, JsonValue] = {
         "rubric": None if rubric is None else rubric.model_dump(mode="json"),
-        "judges": None if asking is None else asking.mode,
+        "judges": None if settings is None else settings.mode,
         "judge_model": options.judge_model,
         "repeats": options.repeats,
         "method": options.method,
@@ -198,8 +200,8 @@ def _build_material(found: _CalibrationRows, options: CalibrationOptions, asking
         "guarantee": options.guarantee,
         "cascade": list(options.cascade),
     }
-    predictions = _dump_lines(found.predictions) if asking is None else None
-    return Material(len(found.items), _dump_lines(list(found.items.values())), predictions, told)
+    predictions = _dump_lines(rows.predictions) if settings is None else None
+    return Material(len(rows.items), _dump_lines(list(rows.items.values())), predictions, options_values)
 
 
 def _dump_lines(models: Sequence[LabelledItem] | Sequence[Prediction]) -> bytes:

@@ -1,4 +1,4 @@
-"""Cutting a batch into chunks: items go deflated into a temporary file, and come out of it a chunk at a time."""
+"""Cut a batch into chunks: items are deflated into a temporary file, and read back one chunk at a time."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from service.jobs.spool import guard_space
-from service.store.jobs.submission import LEVEL, Chunk
+from service.store.jobs.submission import DEFLATE_LEVEL, Chunk
 
-MAX_CHUNK = 8 * 2**20
-"""Bytes of items, before they are deflated, that end a chunk: a worker has a whole one in memory."""
+MAX_CHUNK_BYTES = 8 * 2**20
+"""Bytes of items, before deflation, at which a chunk is cut: a worker holds a whole chunk in memory."""
 
-SMALL_BYTES = 4_096
-"""Bytes of an item that code is done with in a moment."""
-SMALL_TO_A_PLACE = 4
-"""So many small items that wait for nobody take the place of one: what a chunk itself takes is a third of what they do."""
+SMALL_ITEM_BYTES = 4_096
+"""Largest item, in bytes, that code finishes in a moment."""
+SMALL_ITEMS_PER_PLACE = 4
+"""How many small items that wait for nobody count as one: the overhead of a chunk is a third of their own work."""
 
 _HEAD = struct.Struct(">QII")
 
 
 class Cutter:
-    """Takes the lines of items, one after the other; iterating gives the chunks, as often as one likes.
+    """Collects the lines of items, one by one; iterating yields the chunks, and may be repeated.
 
-    Leave its block, and they are gone.
+    Leaving its block deletes the file.
     """
 
     def __init__(self, *, size: int) -> None:
-        """`size`: items in a chunk at most that wait for somebody."""
+        """`size`: the most items in a chunk that wait for a judge or a sandbox."""
         self.total = 0
-        self._most = size * SMALL_TO_A_PLACE
-        self._taken = 0
+        self._max_weight = size * SMALL_ITEMS_PER_PLACE
+        self._weight = 0
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
         self._lines: list[bytes] = []
         self._bytes = 0
@@ -44,18 +44,18 @@ class Cutter:
         self._file.close()
 
     def add(self, line: bytes, *, waits: bool = True) -> None:
-        """Takes the line of one item, without its end. BusyError on a full disk.
+        """Add the line of one item, without its newline. Raises BusyError when the disk is full.
 
-        `waits`: whether judges or a sandbox are asked about it.
+        `waits`: whether the item needs judges or a sandbox.
         """
         self._lines.append(line)
         self._bytes += len(line)
-        self._taken += SMALL_TO_A_PLACE if waits or len(line) > SMALL_BYTES else 1
-        if self._taken >= self._most or self._bytes >= MAX_CHUNK:
+        self._weight += SMALL_ITEMS_PER_PLACE if waits or len(line) > SMALL_ITEM_BYTES else 1
+        if self._weight >= self._max_weight or self._bytes >= MAX_CHUNK_BYTES:
             self._cut()
 
     def finish(self) -> None:
-        """No more items come."""
+        """Cut the last chunk: no more items come."""
         self._cut()
         with guard_space():
             self._file.flush()
@@ -69,8 +69,8 @@ class Cutter:
     def _cut(self) -> None:
         if not self._lines:
             return
-        payload = zlib.compress(b"\n".join(self._lines), LEVEL)
+        payload = zlib.compress(b"\n".join(self._lines), DEFLATE_LEVEL)
         with guard_space():
             self._file.write(_HEAD.pack(self.total, len(self._lines), len(payload)) + payload)
         self.total += len(self._lines)
-        self._lines, self._bytes, self._taken = [], 0, 0
+        self._lines, self._bytes, self._weight = [], 0, 0

@@ -1,4 +1,4 @@
-"""One item of a batch: from its line to the line of its outcome."""
+"""Score one item of a batch: from its line to the line of its outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, cast
 from pydantic import JsonValue
 
 from service.asking.budget.reservations import Spending
-from service.asking.failures import LONGEST_PAUSE
+from service.asking.failures import MAX_PAUSE_S
 from service.asking.faults import CallError, NotSentError, closes_key, is_rate_limit
 from service.calibration.labelling import list_label_items
 from service.core.plan import Plan
@@ -34,67 +34,67 @@ from service.reporting.breaks import describe_break
 from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, ScoringProcessError
-from service.store.jobs.items import ERROR, ItemFacts, ReadOutcome
+from service.store.jobs.items import ERROR_VERDICT, ItemFacts, StoredOutcome
 from service.store.jobs.leases import ChunkItem, OutcomeRow
-from service.store.jobs.suspects import QUARANTINE_AT
+from service.store.jobs.suspects import QUARANTINE_DEATHS
 from service.store.labelling.drafts import LabelItem
 
 LOG = logging.getLogger("callgrade.batches")
 
 
 class WaitingItem(NamedTuple):
-    """An item whose judges or sandbox must be waited for."""
+    """An item that must wait for judges or a sandbox."""
 
     item: ChunkItem
     custom_id: str
     request: ScoreRequest
     plan: Plan | None
-    """What code has decided; None where a sandbox comes first."""
+    """What code has decided; None where the sandbox runs first."""
     sample: int | None = None
-    """Of a labelled item, which answer of its judge is asked for, from 0."""
+    """For a labelled item, which answer of its judge to ask for, from 0."""
 
 
 class Deferral(NamedTuple):
-    """An item that has no outcome yet: what stood in its way will pass."""
+    """An item without an outcome yet, because of an obstacle that will pass."""
 
     reason: str
     delay: float
-    """Seconds after which it is worth another try."""
+    """Seconds until it is worth another try."""
     all_wait: bool
-    """Whether the others would fare no better now."""
+    """Whether the other items would fare no better now."""
     of_budget: bool = False
-    """Whether the batch's money is spent, or its questions are asked; then only more of them helps."""
+    """Whether the batch has used up its budget or its questions; then only a higher limit helps."""
 
 
-SPENT = "the budget is spent"
-ASKED = "the batch has asked judges as many questions as it may (max_questions)"
-MOST_TOKENS = 10**9
-"""Tokens that are counted of one item; more is what a provider made up."""
-NAMED = '{"custom_id":'
+BUDGET_SPENT = "the budget is spent"
+QUESTIONS_SPENT = "the batch has used up its questions to judges (max_questions)"
+MAX_ITEM_TOKENS = 10**9
+"""Tokens counted per item, at most; a provider that reports more made it up."""
+LINE_START = '{"custom_id":'
 """How the line of an item begins."""
 MAX_NAME_BYTES = 4_096
-"""Bytes of a line that hold its name."""
-BRIEF = 2.0
-"""Seconds before another try of what failed by chance."""
-LONGER = 5.0
-"""Seconds before a look at a provider that refuses a key or wants fewer requests, and does not say for how long."""
+"""Bytes of a line within which its name ends."""
+RETRY_DELAY_S = 2.0
+"""Seconds before retrying what failed by chance."""
+PROVIDER_DELAY_S = 5.0
+"""Seconds before retrying a provider that refuses a key or wants fewer requests, and does not say when to return."""
 
 
 def widen_limits(limits: Limits) -> Limits:
-    """The limits of an item as it is kept, whose request came within `limits`.
+    """Widen the limits of a request to those of its item as stored.
 
-    It stands below a field of its own, the batch's options are filled in, and its numbers may be written at greater length.
+    The stored item nests the request one level deeper, fills in the batch's options, and may write numbers at greater length.
     """
     return replace(
         limits, max_bytes=8 * limits.max_bytes, max_depth=limits.max_depth + 1, max_items=2 * limits.max_items + 8
     )
 
 
-class Beside(Protocol):
+class ProcessPool(Protocol):
     """Scores items in other processes."""
 
     def score(self, items: Sequence[ChunkItem]) -> Sequence[OutcomeRow | None]:
-        """The outcome of each item; None where it is to be made here."""
+        """Return the outcome of each item; None for one to be scored here."""
         ...
 
 
@@ -108,31 +108,31 @@ class ItemScorer:
         *,
         read: Callable[[JsonValue], ScoreRequest] = read_request,
         apart: LargeScorer | None = None,
-        beside: Beside | None = None,
+        pool: ProcessPool | None = None,
     ) -> None:
-        """`read`: what makes a request of what an item says; InputError where it cannot. `apart` scores large items.
+        """`read` turns an item's request into a ScoreRequest, or raises InputError. `apart` scores large items elsewhere.
 
-        `beside` scores all others that wait for nobody.
+        `pool` scores all others that wait for nobody.
 
-        Labelled items are judged without the fits at hand: their judges are to be fitted anew.
+        Labelled items are judged without the installed fits: their judges are about to be fitted anew.
         """
         self._engine = engine
         self._unfitted = engine.copy_without_fits()
         self._limits = limits
         self._read = read
         self._apart = apart
-        self._beside = beside
+        self._pool = pool
 
     def begin(self, items: Iterable[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
-        """What code makes of items: outcomes, or what must be waited for. For a thread: it takes the time it takes."""
-        given = list(items)
-        begun = [self._begin(item) for item in given[:1]]
-        waits = any(isinstance(one, WaitingItem) for one in begun)  # then the others will too
-        made = {} if waits else self._score_beside([item for item in given[1:] if len(item.line) < LARGE_BYTES])
-        return begun + [made.get(item) or self._begin(item) for item in given[1:]]
+        """Run code over items: return outcomes, or items that must wait. Blocks, so call it in a thread."""
+        all_items = list(items)
+        outcomes = [self._begin(item) for item in all_items[:1]]
+        waits = any(isinstance(one, WaitingItem) for one in outcomes)  # then the others probably will too
+        pooled = {} if waits else self._score_in_pool([item for item in all_items[1:] if len(item.line) < LARGE_BYTES])
+        return outcomes + [pooled.get(item) or self._begin(item) for item in all_items[1:]]
 
-    def _score_beside(self, items: Sequence[ChunkItem]) -> dict[ChunkItem, OutcomeRow | None]:
-        return {} if self._beside is None else dict(zip(items, self._beside.score(items), strict=True))
+    def _score_in_pool(self, items: Sequence[ChunkItem]) -> dict[ChunkItem, OutcomeRow | None]:
+        return {} if self._pool is None else dict(zip(items, self._pool.score(items), strict=True))
 
     def _begin(self, item: ChunkItem) -> OutcomeRow | WaitingItem:
         if self._apart is not None and len(item.line) >= LARGE_BYTES and (row := self._score_apart(self._apart, item)):
@@ -146,13 +146,13 @@ class ItemScorer:
                 plan = self._engine.plan(request) if request.sandbox is None else None
                 return WaitingItem(item, custom_id, request, plan, cast("int | None", body.get("sample")))
             report = self._engine.answer(request)
-            labelled = () if "sample" in body else self._list_label_items(request, report)
-            return _build_scored_row(item, custom_id, report, labelled)
+            label_items = () if "sample" in body else self._list_label_items(request, report)
+            return _build_scored_row(item, custom_id, report, label_items)
         except Exception as error:  # noqa: BLE001 (a fault of ours with one item does not spoil the others)
             return _build_failed_row(item, custom_id, error)
 
     def _score_apart(self, apart: LargeScorer, item: ChunkItem) -> OutcomeRow | None:
-        """The outcome of a large item; None where it is to be made here."""
+        """Return the outcome of a large item; None if it must be scored here."""
         try:
             answer = apart.score(item.line, self._limits, key="request")
         except ScoringProcessError:
@@ -164,28 +164,30 @@ class ItemScorer:
         custom_id = _read_name(item)
         facts = _build_facts(custom_id, REPORT.validate_json(answer.report))
         line = _render_line(item, custom_id, answer.report)
-        return OutcomeRow(item.position, True, line, labelled=answer.labelled, facts=facts)
+        return OutcomeRow(item.position, True, line, label_items=answer.labelled, facts=facts)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
         return list_label_items(report, self._engine.registry.find(request.rubric))
 
-    async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow | Deferral:
-        """The outcome of an item that waited, or why it has none yet. `last`: what may be chance is an outcome too.
+    async def finish(
+        self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool
+    ) -> OutcomeRow | Deferral:
+        """Return the outcome of an item that waited, or why it has none yet. With `last`, a chance failure is an outcome too.
 
-        `whole`: what the items of a chunk spend together.
+        `chunk_spending`: the joint spending of a chunk's items.
         """
-        spending = self._engine.build_spending(waiting.request, tenant, whole)
+        spending = self._engine.build_spending(waiting.request, tenant, chunk_spending)
         try:
             report = await self._finish_report(waiting, tenant, spending)
         except (JudgeDownError, AllowanceSpentError) as error:
-            return find_deferral(spending, whole, last=last) or _build_failed_row(
+            return find_deferral(spending, chunk_spending, last=last) or _build_failed_row(
                 waiting.item, waiting.custom_id, error
             )
         except Exception as error:  # noqa: BLE001 (likewise)
             return _build_failed_row(waiting.item, waiting.custom_id, error)
-        labelled = self._list_label_items(waiting.request, report) if waiting.sample is None else ()
-        row = _build_scored_row(waiting.item, waiting.custom_id, report, labelled)
-        return find_deferral(spending, whole, last=last) or row
+        label_items = self._list_label_items(waiting.request, report) if waiting.sample is None else ()
+        row = _build_scored_row(waiting.item, waiting.custom_id, report, label_items)
+        return find_deferral(spending, chunk_spending, last=last) or row
 
     async def _finish_report(self, waiting: WaitingItem, tenant: str, spending: Spending) -> Report:
         if waiting.plan is None:
@@ -194,35 +196,46 @@ class ItemScorer:
         return await engine.finish(waiting.request, waiting.plan, spending, tenant=tenant, repeat=waiting.sample or 0)
 
 
-def find_deferral(spending: Spending, whole: Spending, *, last: bool) -> Deferral | None:
-    """Why an item should be tried again later, by the faults of its judges; None where its outcome stands."""
-    if whole.exhausted and any(fault.cause == "budget_exhausted" for fault in spending.faults):
-        return Deferral(ASKED if whole.is_out_of_calls else SPENT, 0.0, all_wait=True, of_budget=True)
-    found = [put for fault in spending.faults if (put := _defer_for_fault(fault)) is not None]
-    lasting = [put for put in found if put.all_wait]
+def find_deferral(spending: Spending, chunk_spending: Spending, *, last: bool) -> Deferral | None:
+    """Return why an item should be tried again later, by the faults of its judges; None if its outcome stands."""
+    if chunk_spending.exhausted and any(fault.cause == "budget_exhausted" for fault in spending.faults):
+        return Deferral(
+            QUESTIONS_SPENT if chunk_spending.is_out_of_calls else BUDGET_SPENT, 0.0, all_wait=True, of_budget=True
+        )
+    deferrals = [one for fault in spending.faults if (one := _defer_for_fault(fault)) is not None]
+    lasting = [one for one in deferrals if one.all_wait]
     if lasting:
-        return max(lasting, key=lambda put: put.delay)
-    return found[0] if found and not last else None
+        return max(lasting, key=lambda one: one.delay)
+    return deferrals[0] if deferrals and not last else None
 
 
 def _defer_for_fault(fault: JudgeError) -> Deferral | None:
-    """A refusal or an unreadable reply is an outcome; a provider that is down or wants to be left alone is none."""
+    """Defer for a provider that is down or wants a pause; a refusal or an unreadable reply is an outcome."""
     why = describe_pause(fault)
-    if fault.cause == "unknown_model":  # whoever set it must set it otherwise
-        return Deferral(why, LONGEST_PAUSE, all_wait=True)
+    if fault.cause == "unknown_model":  # only a change of settings helps
+        return Deferral(why, MAX_PAUSE_S, all_wait=True)
     if isinstance(fault, NotSentError | DaySpentError) or closes_key(fault) or is_rate_limit(fault):
-        return Deferral(why, fault.retry_after or LONGER, all_wait=True)
+        return Deferral(why, fault.retry_after or PROVIDER_DELAY_S, all_wait=True)
     if isinstance(fault, CallError) and fault.retryable:
-        return Deferral(why, fault.retry_after or BRIEF, all_wait=False)
+        return Deferral(why, fault.retry_after or RETRY_DELAY_S, all_wait=False)
     return None
 
 
-def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, labelled: Sequence[LabelItem]) -> OutcomeRow:
-    made = report.provenance
-    tokens_in, tokens_out = (min(count or 0, MOST_TOKENS) for count in (made.tokens_in, made.tokens_out))
+def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, label_items: Sequence[LabelItem]) -> OutcomeRow:
+    provenance = report.provenance
+    tokens_in, tokens_out = (
+        min(count or 0, MAX_ITEM_TOKENS) for count in (provenance.tokens_in, provenance.tokens_out)
+    )
     line = _render_line(item, custom_id, report_json(report))
     return OutcomeRow(
-        item.position, True, line, tokens_in, tokens_out, made.cache_hits, labelled, _build_facts(custom_id, report)
+        item.position,
+        True,
+        line,
+        tokens_in,
+        tokens_out,
+        provenance.cache_hits,
+        label_items,
+        _build_facts(custom_id, report),
     )
 
 
@@ -240,48 +253,48 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     )
 
 
-def read_outcome(line: str, registry: Registry) -> ReadOutcome:
-    """What is kept of an item, read from the line of its outcome. A report that can be read no longer counts as an error.
+def read_outcome(line: str, registry: Registry) -> StoredOutcome:
+    """Read the stored facts of an item from its outcome line. A report that can no longer be read counts as an error.
 
-    It may be labelled if the registry still holds its rubric unchanged.
+    It has label items if the registry still has its exact rubric.
     """
-    told = json.loads(line)
-    name = told["custom_id"]
+    outcome = json.loads(line)
+    name = outcome["custom_id"]
     try:
-        report = read_report(told["report"]) if "report" in told else None
+        report = read_report(outcome["report"]) if "report" in outcome else None
     except InputError:
         report = None
     if report is None:
-        return ReadOutcome(ItemFacts(name, ERROR))
+        return StoredOutcome(ItemFacts(name, ERROR_VERDICT))
     rubric = next((one for one in registry if one.digest == report.rubric.hash), None)
-    return ReadOutcome(_build_facts(name, report), () if rubric is None else list_label_items(report, rubric))
+    return StoredOutcome(_build_facts(name, report), () if rubric is None else list_label_items(report, rubric))
 
 
 def _build_facts(custom_id: str, report: Report) -> ItemFacts:
     return ItemFacts(custom_id, **describe_break(report)._asdict(), cluster=report.tags.get("group", ""))
 
 
-def build_error_row(position: int, custom_id: str, told: ProblemDetails) -> OutcomeRow:
-    """The outcome of an item that could not be scored."""
-    line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(told))
-    return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR))
+def build_error_row(position: int, custom_id: str, details: ProblemDetails) -> OutcomeRow:
+    """Build the outcome of an item that could not be scored."""
+    line = b'{"custom_id":%b,"index":%d,"error":%b}' % (_dump_text(custom_id), position, PROBLEM.dump_json(details))
+    return OutcomeRow(position, False, line.decode(), facts=ItemFacts(custom_id, ERROR_VERDICT))
 
 
 def build_unrecordable_row(position: int) -> OutcomeRow:
-    """The outcome of an item whose own outcome the database does not take."""
+    """Build the outcome of an item whose real outcome the database rejects."""
     return build_error_row(
         position, f"item-{position}", build_details(500, "an internal error; it is in the log of the worker")
     )
 
 
 def build_quarantined_row(item: ChunkItem) -> OutcomeRow:
-    """The outcome of an item that is not tried any more."""
-    return _give_up(item, f"quarantined: it took its worker down {QUARANTINE_AT} times, and is not tried any more")
+    """Build the outcome of an item that is not tried again."""
+    return _give_up(item, f"quarantined: it took its worker down {QUARANTINE_DEATHS} times, and is not tried any more")
 
 
 def _give_up_apart(item: ChunkItem) -> OutcomeRow:
-    """The outcome of a large item that ended the process which was to score it."""
-    return _give_up(item, "quarantined: it took the process down that large items are scored in")
+    """Build the outcome of a large item that ended the process scoring it."""
+    return _give_up(item, "quarantined: it took down the process that scores large items")
 
 
 def _give_up(item: ChunkItem, detail: str) -> OutcomeRow:
@@ -289,9 +302,9 @@ def _give_up(item: ChunkItem, detail: str) -> OutcomeRow:
 
 
 def _read_name(item: ChunkItem) -> str:
-    """What an item is called, without looking into it any further."""
+    """Read the name of an item without parsing the rest of it."""
     try:
-        name, _ = json.JSONDecoder().raw_decode(item.line[:MAX_NAME_BYTES].decode(errors="replace"), len(NAMED))
+        name, _ = json.JSONDecoder().raw_decode(item.line[:MAX_NAME_BYTES].decode(errors="replace"), len(LINE_START))
     except ValueError:
         return f"item-{item.position}"
     return cast("str", name)
@@ -301,22 +314,22 @@ def _dump_text(text: str) -> bytes:
     return encode_basestring(text).encode()
 
 
-BLOCK = 50
-"""Items that code works on in one go, in a thread, and that are recorded together."""
-LARGEST_BLOCK = 250
-"""The same of small items: to record them takes as long as to score them, and many at once a third less."""
-BLOCK_BYTES = 2**18
-"""Bytes with which a block has enough of them."""
+MIN_BLOCK_ITEMS = 50
+"""Fewest items in a block, which code scores in one go, in a thread, and which is recorded as a whole."""
+MAX_BLOCK_ITEMS = 250
+"""Most items in a block. Recording small ones takes as long as scoring them; many at a time take a third less."""
+MIN_BLOCK_BYTES = 2**18
+"""Bytes at which a block is large enough."""
 
 
 def split_blocks(items: Iterable[ChunkItem]) -> Iterator[Sequence[ChunkItem]]:
-    """The items in their order, some at a time: the more the smaller they are."""
+    """Split items into blocks, in order: the smaller the items, the more of them in a block."""
     block: list[ChunkItem] = []
     size = 0
     for item in items:
         block.append(item)
         size += len(item.line)
-        if len(block) == LARGEST_BLOCK or (len(block) >= BLOCK and size >= BLOCK_BYTES):
+        if len(block) == MAX_BLOCK_ITEMS or (len(block) >= MIN_BLOCK_ITEMS and size >= MIN_BLOCK_BYTES):
             yield block
             block, size = [], 0
     if block:

@@ -1,7 +1,7 @@
-"""The batch engine, DBOS: chunks are its workflows, and what a dead process held is taken over by the others.
+"""The engine of the queue, DBOS: chunks are its workflows, and other workers take over what a dead process held.
 
-It keeps its own tables beside ours, in the same database, so a batch and the work it means are committed together. Nothing
-it keeps is pickled. Scores, costs and states are in our tables alone.
+It keeps its own tables beside ours, in the same database, so a batch and its queued work are committed together. Nothing it
+stores is pickled. Scores, costs and states are in our tables alone.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, Enque
 from dbos._queue import queue_worker_thread
 
 from service.jobs.bells import Bell, Bells
-from service.jobs.runner import Ended, Owns
+from service.jobs.runner import AttemptEnd, OwnerCheck
 from service.logs.quiet import hush, limit_rate
 from service.store.database import Database
 from service.store.jobs.leases import ChunkId
 
 LOG = logging.getLogger("callgrade.batches")
 
-JSON = DBOSPortableJSONSerializer()
+SERIALIZER = DBOSPortableJSONSerializer()
 
-NAME = "callgrade"
-VERSION = "1"
-"""The same for all releases: what one has put into the queue, the next works on."""
+APP_NAME = "callgrade"
+APP_VERSION = "1"
+"""The same for all releases: what one release enqueues, the next one runs."""
 
-CHUNKS = "callgrade-chunks"
-FINISH = "callgrade-finish"
-NOTICES = "callgrade-notices"
-SPREAD = 4
-"""Chunks of a tenant's batch that go before one of its next batch."""
+CHUNK_QUEUE = "callgrade-chunks"
+FINISH_QUEUE = "callgrade-finish"
+NOTICE_QUEUE = "callgrade-notices"
+PRIORITY_SPREAD = 4
+"""Chunks of a tenant's batch that go before one chunk of its next batch."""
 
-LATEST = 2**31 - 1
-"""The engine's largest priority number, which is taken last."""
+MAX_PRIORITY = 2**31 - 1
+"""The engine's largest priority number, which is served last."""
 
 
 class Enqueuer:
@@ -48,7 +48,7 @@ class Enqueuer:
 
     def __init__(self, database: Database) -> None:
         self._client = DBOSClient(
-            system_database_engine=database.engine, serializer=JSON, application_name=NAME, lazy=True
+            system_database_engine=database.engine, serializer=SERIALIZER, application_name=APP_NAME, lazy=True
         )
 
     def enqueue_chunk(
@@ -61,25 +61,25 @@ class Enqueuer:
         delay: float = 0.0,
         ahead: int = 0,
     ) -> None:
-        """A chunk is to be worked on, in `delay` seconds. One of the same generation is put in once only.
+        """Enqueue a chunk, due in `delay` seconds. The same generation of a chunk is enqueued once only.
 
-        The first chunks of all batches go before the second ones, so that a long batch does not keep a short one waiting; and
-        each further batch of a tenant, of whom `ahead` are there, has a chunk where the one before has `SPREAD`: many batches
-        take hardly more of a worker than one, and a short one still comes early.
+        The first chunks of all batches go before the second ones, so that a long batch does not keep a short one waiting. Each
+        further batch of a tenant, with `ahead` before it, gets one chunk for every `PRIORITY_SPREAD` of the one before: many
+        batches take hardly more of a worker than one does, and a short one still comes early.
         """
-        options = _build_options("score_chunk", CHUNKS, _build_id(ChunkId(batch, number), generation), delay)
-        options["priority"] = min((number + 1) * SPREAD ** min(ahead, 16), LATEST)
+        options = _build_options("score_chunk", CHUNK_QUEUE, _build_id(ChunkId(batch, number), generation), delay)
+        options["priority"] = min((number + 1) * PRIORITY_SPREAD ** min(ahead, 16), MAX_PRIORITY)
         self._client.enqueue_in_transaction(connection, options, batch, number, generation)
 
     def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:
-        """A batch is to be ended: nothing of it is under way any more."""
+        """Enqueue the end of a batch: none of it is under way any more."""
         self._client.enqueue_in_transaction(
-            connection, _build_options("finish_batch", FINISH, f"{batch}/finish"), batch
+            connection, _build_options("finish_batch", FINISH_QUEUE, f"{batch}/finish"), batch
         )
 
     def enqueue_notice(self, connection: sa.Connection, batch: str, *, attempt: int = 1, delay: float = 0.0) -> None:
-        """Whoever wants to be told of the end of a batch is to be told, in `delay` seconds."""
-        options = _build_options("notify", NOTICES, f"{batch}/notice/{attempt}", delay)
+        """Enqueue a notice that a batch has ended, due in `delay` seconds."""
+        options = _build_options("notify", NOTICE_QUEUE, f"{batch}/notice/{attempt}", delay)
         self._client.enqueue_in_transaction(connection, options, batch, attempt)
 
 
@@ -89,38 +89,38 @@ def _build_id(chunk: ChunkId, generation: int) -> str:
 
 def _build_options(workflow: str, queue: str, workflow_id: str, delay: float = 0.0) -> EnqueueOptions:
     options: EnqueueOptions = {"workflow_name": workflow, "queue_name": queue, "workflow_id": workflow_id}
-    options["app_version"] = VERSION
+    options["app_version"] = APP_VERSION
     if delay > 0:
         options["delay_seconds"] = delay
     return options
 
 
 class Tasks(Protocol):
-    """What a worker does."""
+    """The work that the workflows hand to a worker."""
 
-    async def run(self, chunk: ChunkId, generation: int, owns: Owns) -> Ended:
-        """Works on a chunk that this process owns, as `owns` tells once it is opened."""
+    async def run(self, chunk: ChunkId, generation: int, is_owner: OwnerCheck) -> AttemptEnd:
+        """Run a chunk that this process owns, as `is_owner` confirms after the lease."""
         ...
 
     async def end(self, batch: str) -> None:
-        """Ends a batch."""
+        """End a batch."""
         ...
 
     async def notify(self, batch: str, attempt: int) -> None:
-        """Tells of the end of a batch, for the `attempt`th time."""
+        """Send the notice that a batch has ended, for the `attempt`th time."""
         ...
 
 
 _tasks: Tasks | None = None
 _executor = ""
 _under_way: dict[str, str] = {}
-"""The workflows that run here, by their ids the queues they came from."""
+"""The workflows running here: their ids, and the queues they came from."""
 _bells: list[Bells] = []
 
 
 @contextmanager
 def _mark_under_way(queue: str) -> Generator[str]:
-    """The id of the workflow that runs, which is known to be under way."""
+    """Mark the current workflow as under way, and yield its id."""
     workflow_id = DBOS.workflow_id or ""
     _under_way[workflow_id] = queue
     try:
@@ -135,8 +135,8 @@ def _get_tasks() -> Tasks:
     return _tasks
 
 
-async def _run_insisting(work: Callable[[], Awaitable[Ended]], failures: int) -> Ended | Literal["failed"]:
-    """An error that escaped would end the workflow, and its chunk would never be finished."""
+async def _run_insisting(work: Callable[[], Awaitable[AttemptEnd]], failures: int) -> AttemptEnd | Literal["failed"]:
+    """Run an attempt; an error that escaped would end the workflow, and its chunk would never finish."""
     try:
         return await work()
     except Exception:
@@ -157,24 +157,24 @@ async def _run_until_done(work: Callable[[], Awaitable[None]]) -> str:
 
 
 async def _is_owned(workflow_id: str) -> bool:
-    """Whether a workflow is this process's: it is not where it was taken over, and nothing should be paid for it then."""
+    """Whether this process owns a workflow. After a takeover it does not, and must not pay for anything."""
     found = await DBOS.get_workflow_status_async(workflow_id)
     return found is not None and found.executor_id == _executor
 
 
 @DBOS.workflow(name="score_chunk", max_recovery_attempts=None)
 async def score_chunk(batch: str, number: int, generation: int) -> str:
-    """Works on one chunk. Each opening is a step, and the engine lets only the owner of the workflow go past one.
+    """Run one chunk. Each attempt is a step, and the engine lets only the owner of the workflow go past one.
 
-    So of two that opened a chunk one after the other, the one that owns it opens it anew, and the other one stops here.
+    So if two processes leased a chunk one after the other, the owner leases it again, and the other stops here.
     """
-    with _mark_under_way(CHUNKS) as workflow_id:
-        failures, owns = 0, partial(_is_owned, workflow_id)
+    with _mark_under_way(CHUNK_QUEUE) as workflow_id:
+        failures, is_owner = 0, partial(_is_owned, workflow_id)
         while True:
-            ended: Ended | Literal["failed"] = await DBOS.run_step_async(
+            ended: AttemptEnd | Literal["failed"] = await DBOS.run_step_async(
                 {"name": "opening"},
                 _run_insisting,
-                lambda: _get_tasks().run(ChunkId(batch, number), generation, owns),
+                lambda: _get_tasks().run(ChunkId(batch, number), generation, is_owner),
                 failures,
             )
             if ended in ("done", "put off"):
@@ -184,89 +184,89 @@ async def score_chunk(batch: str, number: int, generation: int) -> str:
 
 @DBOS.workflow(name="finish_batch", max_recovery_attempts=None)
 async def finish_batch(batch: str) -> str:
-    """Ends one batch."""
-    with _mark_under_way(FINISH):
+    """End one batch."""
+    with _mark_under_way(FINISH_QUEUE):
         return await DBOS.run_step_async({"name": "end"}, _run_until_done, lambda: _get_tasks().end(batch))
 
 
 @DBOS.workflow(name="notify", max_recovery_attempts=None)
 async def notify(batch: str, attempt: int) -> str:
-    """Tells of the end of a batch."""
-    with _mark_under_way(NOTICES):
+    """Send the notice that a batch has ended."""
+    with _mark_under_way(NOTICE_QUEUE):
         return await DBOS.run_step_async(
             {"name": "notice"}, _run_until_done, lambda: _get_tasks().notify(batch, attempt)
         )
 
 
 def prepare(database: Database) -> None:
-    """Brings the engine's tables up to date."""
+    """Migrate the engine's tables."""
     hush(["dbos"])
     with database.prepare_others():
         DBOS.migrate(_render_url(database))
 
 
 async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int) -> None:
-    """Starts taking work out of the queue, at most `chunks` at once, in the running event loop. One for a process."""
+    """Start taking work from the queue, at most `chunks` at a time, in the running event loop. Once per process."""
     global _tasks, _executor
     _tasks, _executor = tasks, executor
     engine = _build_engine(database, executor)
-    most = {CHUNKS: chunks, FINISH: 8, NOTICES: 8}
-    DBOS.listen_queues([])  # the bells do
+    limits = {CHUNK_QUEUE: chunks, FINISH_QUEUE: 8, NOTICE_QUEUE: 8}
+    DBOS.listen_queues([])  # the bells listen instead
     DBOS.launch()
     loops: dict[str, Callable[[Bell], None]] = {}
-    for name, number in most.items():
+    for name, number in limits.items():
         queue = await DBOS.register_queue_async(name, worker_concurrency=number, on_conflict="always_update")
-        # The engine's own loop, with a bell for the event that ends it; known to be called so in the version we are held to.
+        # The engine's own loop, with a bell in place of its stop event; the pinned version is known to call it like this.
         loops[name] = lambda bell, queue=queue: queue_worker_thread(cast("threading.Event", bell), engine, queue)
-    _bells.append(Bells(database, loops, lambda name: [*_under_way.values()].count(name) < most[name]))
+    _bells.append(Bells(database, loops, lambda name: [*_under_way.values()].count(name) < limits[name]))
     _bells[0].start()
 
 
 async def remind(chunk: ChunkId, generation: int) -> None:
-    """A chunk that was put off is due now, whatever the time of day is. One that does not wait is left alone."""
+    """Make a deferred chunk due now, whatever the wall clock says. Leaves a chunk alone that is not waiting."""
     await DBOS.set_workflow_delay_async(_build_id(chunk, generation), delay_until_epoch_ms=0)
 
 
 def stop(grace: float) -> None:
-    """Stops taking work. What is under way has `grace` seconds; then it is left to whoever comes next."""
+    """Stop taking work. What is under way has `grace` seconds; then it is left to the next worker."""
     while _bells:
         _bells.pop().stop()
     DBOS.destroy(workflow_completion_timeout_sec=max(1, int(grace)))
 
 
-def list_held() -> dict[str, set[str]]:
-    """The work that was taken out of the queue and is not done, by who took it."""
-    found: dict[str, set[str]] = {}
+def list_pending() -> dict[str, set[str]]:
+    """List the work that was taken from the queue and is not done, by the worker that took it."""
+    pending: dict[str, set[str]] = {}
     for one in DBOS.list_workflows(status="PENDING", load_input=False, load_output=False):
         if one.executor_id:
-            found.setdefault(one.executor_id, set()).add(one.workflow_id)
-    return found
+            pending.setdefault(one.executor_id, set()).add(one.workflow_id)
+    return pending
 
 
-def list_under_way() -> frozenset[str]:
-    """The work that this process is at."""
+def list_running() -> frozenset[str]:
+    """List the work that this process is running."""
     return frozenset(_under_way)
 
 
 def put_back(work: Iterable[str]) -> None:
-    """Puts work into the queue once more that was taken out of it, and that nobody is at.
+    """Put work back into the queue that was taken from it and that nobody runs.
 
-    The engine takes work out in a transaction, and loses it where the connection breaks before the answer to the commit.
+    The engine takes work in a transaction, and loses it if the connection breaks before the reply to the commit.
     """
     for one in work:
         DBOS.resume_workflow(one)
 
 
 def take_over(executors: list[str]) -> None:
-    """Puts back into the queue what processes were at that are dead.
+    """Put the work of dead processes back into the queue.
 
-    The engine offers this to its paid service alone; the private call is known to do it in the version we are held to.
+    The engine offers this only to its paid service; the private call is known to do it in the pinned version.
     """
     DBOS._recover_pending_workflows(executors)  # pyright: ignore[reportPrivateUsage]
 
 
-def clear(*, hours: float = 24.0, most: int = 500) -> int:
-    """Deletes what the engine keeps of work that was done so long ago, up to `most` pieces of it; how many there were."""
+def delete_old(*, hours: float = 24.0, most: int = 500) -> int:
+    """Delete up to `most` of the engine's records of work done more than `hours` ago; return how many."""
     before = (datetime.now(UTC) - timedelta(hours=hours)).isoformat()
     found = DBOS.list_workflows(
         status="SUCCESS", completed_before=before, limit=most, load_input=False, load_output=False
@@ -278,12 +278,12 @@ def clear(*, hours: float = 24.0, most: int = 500) -> int:
 
 def _build_engine(database: Database, executor: str) -> DBOS:
     config: DBOSConfig = {
-        "name": NAME,
+        "name": APP_NAME,
         "system_database_url": _render_url(database),
         "system_database_engine": database.engine,
-        "application_version": VERSION,
+        "application_version": APP_VERSION,
         "executor_id": executor,
-        "serializer": JSON,
+        "serializer": SERIALIZER,
         "enable_otlp": False,
         "log_level": "WARNING",
     }

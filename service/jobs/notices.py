@@ -1,4 +1,4 @@
-"""What is told of a job that has ended, to whom its webhook names."""
+"""Send the notice that a job has ended to the webhook it names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from service.outbound.webhooks import Webhooks
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
-from service.store.jobs.job import STEMS
+from service.store.jobs.job import ID_PREFIXES
 from service.store.jobs.jobs import Jobs
 from service.store.jobs.queue import Queue
 from service.store.tables import BATCHES
 
 
 class NoticeSender:
-    """Sends notices. None as `webhooks`: none is allowed here, whatever was allowed when the job came."""
+    """Sends notices. Without `webhooks` none may be sent now, whatever was allowed when the job was submitted."""
 
     def __init__(self, database: Database, queue: Queue, webhooks: Webhooks | None) -> None:
         self._database = database
@@ -27,7 +27,7 @@ class NoticeSender:
         self._webhooks = webhooks
 
     async def notify(self, batch: str) -> None:
-        """Tells that a batch has ended. Raises WebhookError."""
+        """Send the notice that a batch has ended. Raises WebhookError."""
         if self._webhooks is None:
             raise WebhookError("no webhook is allowed here", retryable=False)
         url, body = await asyncio.to_thread(self._build_notice, batch)
@@ -35,16 +35,16 @@ class NoticeSender:
 
     def _build_notice(self, batch: str) -> tuple[str, bytes]:
         with self._database.read() as connection:
-            chosen = sa.select(BATCHES.c.tenant, BATCHES.c.kind).where(BATCHES.c.id == batch)
-            row = connection.execute(chosen).one_or_none()
+            query = sa.select(BATCHES.c.tenant, BATCHES.c.kind).where(BATCHES.c.id == batch)
+            row = connection.execute(query).one_or_none()
         if row is None:
             raise _build_gone_error()
         jobs = self._jobs[row.kind]
-        found = jobs.find(row.tenant, batch)
-        if found.webhook is None:
+        job = jobs.find(row.tenant, batch)
+        if job.webhook is None:
             raise _build_gone_error()
-        event = f"{STEMS[row.kind]}.{found.status}"
-        return found.webhook.url, b'{"type":"%b","data":%b}' % (event.encode(), jobs.form.dump_json(found))
+        event = f"{ID_PREFIXES[row.kind]}.{job.status}"
+        return job.webhook.url, b'{"type":"%b","data":%b}' % (event.encode(), jobs.adapter.dump_json(job))
 
 
 def _build_gone_error() -> WebhookError:

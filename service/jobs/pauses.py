@@ -1,4 +1,4 @@
-"""Why a job is paused for its provider, as text that is kept and read again: the cause, the model, what happened."""
+"""Why a job pauses for its provider, as stored text: the cause, the model, and what happened."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from service.errors import SETUP_CAUSES, JudgeError
 
 
 class JudgePause(NamedTuple):
-    """A pause for want of a judge. `cause` is one of NOBODY_THERE."""
+    """A pause because a judge is unavailable. `cause` is one of NOBODY_THERE."""
 
     cause: str
     model: str
 
 
 def describe_pause(fault: JudgeError) -> str:
-    """The reason of a pause.
+    """Render the reason of a pause.
 
     >>> describe_pause(JudgeError("unauthorized", "the key is not accepted", model="openai/gpt-5"))
     'unauthorized: openai/gpt-5: the key is not accepted'
@@ -24,7 +24,7 @@ def describe_pause(fault: JudgeError) -> str:
 
 
 def read_pause(reason: str | None) -> JudgePause | None:
-    """Which judge is not there, by the reason of a pause; None where it is paused for something that passes.
+    """Read from the reason of a pause which judge is unavailable; None where the job waits for something that passes.
 
     >>> read_pause("unknown_model: ollama/qwen3:8b: it knows no such model")
     JudgePause(cause='unknown_model', model='ollama/qwen3:8b')

@@ -1,4 +1,4 @@
-"""Judging labelled items, so that the judge can be fitted to the labels."""
+"""Ask judges about labelled items, so that each judge can be fitted to the labels."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from service.engine import Engine
 from service.errors import InputError, Problem
 from service.request import read_request, read_request_trace
 
-TOGETHER = 64
+MAX_CONCURRENT_ITEMS = 64
 """Items that are judged at once."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AskSettings:
     """What judges are asked, and how often."""
 
     rubric: Rubric
     mode: JudgeMode = "live"
     repeats: int = 1
-    """How many answers each item is to have. One that the cache has is not asked for, unless the mode is fresh."""
+    """How many answers to get for each item. Cached answers are not asked for again, unless the mode is fresh."""
     only: Collection[str] = ()
-    """The ids of judges that are asked; none: all."""
+    """The ids of the judges to ask; empty: all."""
 
     def list_questions(self, items: Sequence[LabelledItem]) -> list[ItemQuestion]:
-        """What is asked: each judge of a cascade of every item, for what the first leaves is known when it is fitted.
+        """List the questions: every judge of a cascade about every item, as only the fit shows what the first leaves undecided.
 
-        All first answers come first. InputError for a criterion that no judge decides.
+        All first answers come first. Raises InputError for a criterion that no judge decides.
         """
         judges = {name: list_judges(self.rubric, name) for name in {item.criterion: None for item in items}}
         return [
@@ -55,31 +55,31 @@ class Asking:
 
 
 class ItemQuestion(NamedTuple):
-    """An item, and which answer is to be had of whom."""
+    """An item, and which answer to get from which judge."""
 
     item: LabelledItem
-    said: AnswerId
+    answer_id: AnswerId
 
 
 async def collect_predictions(
-    engine: Engine, items: Iterable[LabelledItem], asking: Asking, *, done: Collection[AnswerId] = ()
+    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings, *, done: Collection[AnswerId] = ()
 ) -> AsyncIterator[Prediction | UnansweredItem]:
-    """What the rubric's judges say of the items, each as soon as it is there; all first answers are asked for first.
+    """Ask the rubric's judges about the items, and yield each answer as it arrives; all first answers are asked for first.
 
-    What is `done` is not asked. InputError, before anybody is
-    asked, for a criterion that no judge of the rubric decides, for a trace that cannot be read, and without a judge.
+    Skips what is `done`. Raises InputError, before anybody is asked, for a criterion that no judge of the rubric decides, for
+    a trace that cannot be read, and where no judge is set up.
     """
     judging = engine.judging
     if judging is None:
         raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
     listed = list(items)
-    await asyncio.to_thread(_check, listed, asking)
-    questions = asking.list_questions(listed)
+    await asyncio.to_thread(_check, listed, settings)
+    questions = settings.list_questions(listed)
     running: set[asyncio.Task[Prediction | UnansweredItem]] = set()
     try:
-        for one in [one for one in questions if one.said not in done]:
-            running.add(asyncio.create_task(_ask(engine, judging, one, asking)))
-            if len(running) >= TOGETHER:
+        for one in [one for one in questions if one.answer_id not in done]:
+            running.add(asyncio.create_task(_ask(engine, judging, one, settings)))
+            if len(running) >= MAX_CONCURRENT_ITEMS:
                 ended, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for task in ended:
                     yield task.result()
@@ -91,75 +91,79 @@ async def collect_predictions(
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def _check(items: Iterable[LabelledItem], asking: Asking) -> None:
+def _check(items: Iterable[LabelledItem], settings: AskSettings) -> None:
     for item in items:
         try:
-            check_item(item, asking)
+            check_item(item, settings)
         except InputError as error:
             raise InputError([Problem(f"{item.id}: {p.path}", p.message) for p in error.problems]) from None
 
 
-def check_item(item: LabelledItem, asking: Asking) -> None:
-    """InputError for an item that no judge can be asked about."""
-    for one in replace(asking, repeats=1).list_questions([item]):
-        read_request_trace(read_request(build_request(one, asking)))
+def check_item(item: LabelledItem, settings: AskSettings) -> None:
+    """Raise InputError for an item that no judge can be asked about."""
+    for one in replace(settings, repeats=1).list_questions([item]):
+        read_request_trace(read_request(build_request(one, settings)))
 
 
 class _PlannedQuestion(NamedTuple):
-    """The plan of an item, the steps that it is about (None: all), and what is asked of these."""
+    """An item's plan, the steps that the item is about (None: all), and the asks about these."""
 
     plan: Plan
     steps: frozenset[int] | None
     asks: list[Ask]
 
 
-def _plan_question(engine: Engine, one: ItemQuestion, asking: Asking) -> _PlannedQuestion:
-    plan = engine.plan(read_request(build_request(one, asking)))
+def _plan_question(engine: Engine, one: ItemQuestion, settings: AskSettings) -> _PlannedQuestion:
+    plan = engine.plan(read_request(build_request(one, settings)))
     steps = find_own_steps(one.item, plan.trace)
     return _PlannedQuestion(
         plan, steps, [ask for ask in plan.asks if steps is None or ask.step is None or ask.step in steps]
     )
 
 
-async def _ask(engine: Engine, judging: Judging, one: ItemQuestion, asking: Asking) -> Prediction | UnansweredItem:
-    plan, steps, asks = await asyncio.to_thread(_plan_question, engine, one, asking)
-    votes = await judging.answer(asks, plan.trace, mode=asking.mode, spending=Spending(), repeat=one.said.sample)
-    return read_prediction(one.said, conclude(plan, votes, mode=asking.mode), asking.rubric, steps=steps)
+async def _ask(
+    engine: Engine, judging: Judging, one: ItemQuestion, settings: AskSettings
+) -> Prediction | UnansweredItem:
+    plan, steps, asks = await asyncio.to_thread(_plan_question, engine, one, settings)
+    votes = await judging.answer(asks, plan.trace, mode=settings.mode, spending=Spending(), repeat=one.answer_id.sample)
+    return read_prediction(one.answer_id, conclude(plan, votes, mode=settings.mode), settings.rubric, steps=steps)
 
 
 async def estimate_predictions(
-    engine: Engine, items: Iterable[LabelledItem], asking: Asking
+    engine: Engine, items: Iterable[LabelledItem], settings: AskSettings
 ) -> AsyncIterator[list[AskEstimate]]:
-    """For each answer that is to be had of an item, what its questions take at most. Nobody is asked.
+    """Yield, for each answer to get, the most that its questions may take. Asks nobody.
 
-    InputError as for `collect_predictions`.
+    Raises InputError as `collect_predictions` does.
     """
     judging = engine.judging
     if judging is None:
         raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
     listed = list(items)
-    await asyncio.to_thread(_check, listed, asking)
-    for one in asking.list_questions(listed):
-        plan, _, asks = await asyncio.to_thread(_plan_question, engine, one, asking)
+    await asyncio.to_thread(_check, listed, settings)
+    for one in settings.list_questions(listed):
+        plan, _, asks = await asyncio.to_thread(_plan_question, engine, one, settings)
         yield list((await judging.estimate(asks, plan.trace)).values())
 
 
 def find_own_steps(item: LabelledItem, trace: Trace) -> frozenset[int] | None:
-    """The indexes of the calls that an item is about: as a step of a run those of its last message; None: all of the trace."""
+    """Return the indexes of an item's calls; of a step in a run, those of its last message. None: the whole trace."""
     last = len(trace.messages) - 1
     return frozenset([step.index for step in trace.steps if step.message == last]) if item.run else None
 
 
-def build_request(one: ItemQuestion, asking: Asking) -> JsonValue:
-    """A request with this criterion alone, as scoring has it: code looks first, and what it finds is shown to the judge."""
-    criterion = find_criterion(asking.rubric, one.item.criterion)
-    check = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"}) | {"judge": one.said.judge}
+def build_request(one: ItemQuestion, settings: AskSettings) -> JsonValue:
+    """Build a request with this criterion alone, as in scoring: code looks first, and the judge is shown what it finds."""
+    criterion = find_criterion(settings.rubric, one.item.criterion)
+    check = criterion.check.model_dump(mode="json", exclude={"unless", "then", "guarantee"}) | {
+        "judge": one.answer_id.judge
+    }
     alone: JsonValue = {
         "id": "calibration",
         "criteria": [{"id": criterion.id, "stage": criterion.stage, "check": check}],
-        "judges": [asking.rubric.judges_by_id[one.said.judge].model_dump(mode="json")],
+        "judges": [settings.rubric.judges_by_id[one.answer_id.judge].model_dump(mode="json")],
     }
-    return {"rubric": alone, "trace": _build_trace(one.item), "judges": asking.mode}
+    return {"rubric": alone, "trace": _build_trace(one.item), "judges": settings.mode}
 
 
 def _build_trace(item: LabelledItem) -> JsonValue:

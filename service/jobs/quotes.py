@@ -1,4 +1,4 @@
-"""What a batch would take: its judges' questions, those that the cache answers, and the price of the others at most."""
+"""Estimate a batch: how many questions its judges get, how many the cache answers, and the most the rest may cost."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from service.reading.strict_json import Limits, parse
 from service.request import ScoreRequest, read_request
 from service.store.jobs.submission import Chunk
 
-SAMPLED = 2_000
-"""Items that are looked at; of a larger batch these are drawn, the same in every run."""
+MAX_SAMPLED_ITEMS = 2_000
+"""Items that are inspected; from a larger batch a sample of this size is drawn, the same in every run."""
 
-BLOCK = 16
+PLAN_BLOCK_ITEMS = 16
 """Items that are planned at once, in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a batch would take, were it run now. Where not all items were looked at, figures are the sample's, scaled up."""
+    """What a batch would take if it ran now. If only a sample was inspected, its figures are scaled up."""
 
     items: int
     questions: int
-    """Put to judges, or answered from the cache."""
+    """Questions put to judges or answered from the cache."""
     cache_hits: int
-    """Of these, how many the cache answers."""
+    """How many of them the cache answers."""
     cost_usd: float | None
-    """The price of the others at most; null where a model's price is not known."""
+    """The most that the others may cost; null where a model's price is unknown."""
     sampled: int
-    """How many items were looked at."""
+    """How many items were inspected."""
 
 
 QUOTE: TypeAdapter[Quote] = TypeAdapter(Quote)
@@ -51,9 +51,9 @@ class _PlannedRequest(NamedTuple):
 
 
 async def build_quote(
-    engine: Engine, chunks: Iterable[Chunk], *, limits: Limits, tenant: str, most: int = SAMPLED
+    engine: Engine, chunks: Iterable[Chunk], *, limits: Limits, tenant: str, most: int = MAX_SAMPLED_ITEMS
 ) -> Quote:
-    """The quote of the items in some chunks, of which `most` are looked at; `limits` holds for each."""
+    """Quote the items in `chunks`, inspecting at most `most` of them; `limits` apply to each."""
     total = await asyncio.to_thread(lambda: sum(chunk.size for chunk in chunks))
     chosen = _draw_sample(total, most)
     questions = hits = 0
@@ -63,8 +63,8 @@ async def build_quote(
         for one in plans:
             if one is None or engine.judging is None or not engine.asks_judges(one.request):
                 continue
-            asked, kept, price = await _count_questions(engine.judging, one, engine.choose_mode(one.request), tenant)
-            questions, hits = questions + asked, hits + kept
+            count, cached, price = await _count_questions(engine.judging, one, engine.choose_mode(one.request), tenant)
+            questions, hits = questions + count, hits + cached
             cost = None if cost is None or price is None else cost + price
     factor = total / len(chosen)
     return Quote(
@@ -75,13 +75,13 @@ async def build_quote(
 async def _count_questions(
     judging: Judging, one: _PlannedRequest, mode: str, tenant: str
 ) -> tuple[int, int, float | None]:
-    """Questions, hits, and the price of the rest."""
+    """Return the number of questions and of cache hits, and the price of the rest."""
     asks, trace, model = one.plan.asks, one.plan.trace, one.request.judge_model
-    kept = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)
-    rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in kept]
+    cached = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)
+    rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in cached]
     prices = [one.cost_usd for one in (await judging.estimate(rest, trace, model=model)).values()]
     known = [price for price in prices if price is not None]
-    return len(asks), len(kept), sum(known) if len(known) == len(prices) else None
+    return len(asks), len(cached), sum(known) if len(known) == len(prices) else None
 
 
 def _draw_sample(total: int, most: int) -> frozenset[int]:
@@ -97,8 +97,8 @@ def _read_lines(chunks: Iterable[Chunk], chosen: frozenset[int]) -> Iterator[byt
 
 
 def _plan_next(engine: Engine, lines: Iterator[bytes], limits: Limits) -> Sequence[_PlannedRequest | None]:
-    """The plans of the next items; None for one that will be an error."""
-    return [_plan(engine, line, limits) for line in islice(lines, BLOCK)]
+    """Plan the next items; None for one that will be an error."""
+    return [_plan(engine, line, limits) for line in islice(lines, PLAN_BLOCK_ITEMS)]
 
 
 def _plan(engine: Engine, line: bytes, limits: Limits) -> _PlannedRequest | None:

@@ -1,7 +1,7 @@
-"""Processes beside a worker that score blocks of items, so that a batch has more than one core.
+"""A pool of processes that score blocks of items, so that a worker uses more than one core.
 
-The worker alone speaks to the database and to judges: SQLite has one that writes, and the limits of providers hold over all.
-What code makes of an item does not depend on where it is made; an item that waits for somebody comes back as it went.
+Only the worker talks to the database and to judges: SQLite allows one writer, and provider limits span all processes.
+What code makes of an item does not depend on the process; an item that must wait comes back to the worker unscored.
 """
 
 from __future__ import annotations
@@ -25,63 +25,63 @@ from service.wiring import build_engine
 
 LOG = logging.getLogger("callgrade.worker")
 
-LEAST_ITEMS = 25
-"""Items of a block that is worth a process."""
+MIN_POOL_ITEMS = 25
+"""Items in a block that is worth a process."""
 
 
-def build_own_engine() -> Engine:
-    """The engine as the settings of this process have it."""
+def build_process_engine() -> Engine:
+    """Build an engine from the settings of this process."""
     settings = Settings.from_env(os.environ)
     configure(settings.log_level)
     return build_engine(settings)
 
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
-"""What all processes of a group may be sent; the worker itself ends those that score."""
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Signals that may reach a whole process group; the worker itself ends its scorers."""
 
 
 class ScorerPool:
-    """Some processes, each begun when it is first needed. The end of one in the middle of its work is the worker's end."""
+    """Scoring processes, each started when first needed. If one dies while scoring, the worker ends with it."""
 
-    def __init__(self, number: int, limits: Limits, *, build: Callable[[], Engine] = build_own_engine) -> None:
-        """`build`: a function of a module, which gives each process its engine."""
+    def __init__(self, number: int, limits: Limits, *, build: Callable[[], Engine] = build_process_engine) -> None:
+        """`build`: a module-level function that builds the engine of each process."""
         self.number = number
         context = get_context("spawn")
         self._pool = ProcessPoolExecutor(number, context, _prepare, (build, limits))
 
     def score(self, items: Sequence[ChunkItem]) -> list[OutcomeRow | None]:
-        """The outcome of each item; None where somebody must be waited for. For a thread: it waits."""
-        if len(items) < LEAST_ITEMS:
+        """Return the outcome of each item; None for one that must wait for a judge or a sandbox. Blocks: call it in a thread."""
+        if len(items) < MIN_POOL_ITEMS:
             return [None] * len(items)
         try:
             return self._submit(items).result()
         except BrokenProcessPool:
-            # Whoever opens the chunks next knows by this one's death that their items are to be suspected.
+            # Whoever leases the chunks next sees from this death that their items are suspect.
             LOG.critical("a process that scored items has ended, and the worker ends with it")
             os.kill(os.getpid(), signal.SIGKILL)
             raise
 
     def _submit(self, items: Sequence[ChunkItem]) -> Future[list[OutcomeRow | None]]:
-        """A process that is begun here is deaf from its first moment on: it inherits what this thread blocks."""
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        """Start the task with signals blocked, as a new process inherits this thread's mask and must be deaf from its start."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, END_SIGNALS)
         try:
             return self._pool.submit(_score, items)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def close(self) -> None:
-        """Ends the processes."""
+        """Shut down the processes."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 _scorers: list[ItemScorer] = []
-"""In a process of the pool, its own one."""
+"""The scorer of this process, in a process of the pool."""
 
 
 def _prepare(build: Callable[[], Engine], limits: Limits) -> None:
-    for number in ENDING:
+    for number in END_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, END_SIGNALS)
     threading.Thread(target=_end_with_the_worker, name="worker", daemon=True).start()
     _scorers.append(ItemScorer(build(), limits))
 

@@ -1,6 +1,6 @@
-"""A body that is too large for memory: kept in a temporary file while it arrives, unpacked on the way.
+"""A body too large for memory: spooled to a temporary file as it arrives, and unpacked on the way.
 
-The file has no name, so nothing of it stays, however the process ends.
+The file has no name, so nothing of it remains, however the process ends.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 
 from service.errors import BusyError, MalformedError, TooLargeError
 
-STEP = 256 * 2**10
-"""Bytes that are unpacked at once, at most."""
+MAX_INFLATE_BYTES = 256 * 2**10
+"""The most bytes to unpack at once."""
 
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class Spool:
-    """A body on its way into a file. `digest` and `size` are those of the unpacked bytes so far.
+    """A body that is being written to a file. `digest` and `size` cover the unpacked bytes so far.
 
-    Leave its block, and it is gone.
+    Leaving its block deletes the file.
     """
 
     def __init__(self, *, max_bytes: int, packed: bool = False) -> None:
-        """`packed`: what is written is gzip. `max_bytes` bounds what comes out of it."""
+        """`packed`: the written bytes are gzip. `max_bytes` bounds the unpacked size."""
         self.file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
         self.size = 0
         self._max_bytes = max_bytes
@@ -50,7 +50,7 @@ class Spool:
         return self._hash.hexdigest()
 
     def write(self, part: bytes) -> None:
-        """Takes the next bytes. TooLargeError past the limit, MalformedError for what is no gzip, BusyError on a full disk."""
+        """Write the next bytes. Raises TooLargeError past the limit, MalformedError for bad gzip, BusyError on a full disk."""
         for piece in self._unpack(part) if self._packed else (part,):
             self.size += len(piece)
             if self.size > self._max_bytes:
@@ -60,7 +60,7 @@ class Spool:
                 self.file.write(piece)
 
     def finish(self) -> None:
-        """The body has ended: it can be read from its start. MalformedError where gzip has not."""
+        """End the body and rewind the file for reading. Raises MalformedError if the gzip data is cut short."""
         if self._packed and (self._inflater is not None or not self._members):
             raise MalformedError.at("", "the gzip data ends too early")
         with guard_space():
@@ -68,7 +68,7 @@ class Spool:
         self.file.seek(0)
 
     def _unpack(self, part: bytes) -> Iterator[bytes]:
-        """The bytes within; gzip may consist of several members one after the other."""
+        """Yield the unpacked bytes; gzip data may consist of several members in a row."""
         while part:
             if self._inflater is None:
                 self._inflater = zlib.decompressobj(wbits=31)
@@ -82,17 +82,17 @@ class Spool:
     @staticmethod
     def _inflate(inflater: Any, part: bytes) -> bytes:
         try:
-            return inflater.decompress(part, STEP)
+            return inflater.decompress(part, MAX_INFLATE_BYTES)
         except zlib.error as error:
             raise MalformedError.at("", f"the gzip data is damaged: {error}") from None
 
 
 @contextmanager
 def guard_space() -> Generator[None]:
-    """BusyError in place of a disk that is full."""
+    """Raise BusyError when the disk is full."""
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in DISK_FULL_ERRNOS:
             raise
         raise BusyError("no room is left on the disk for temporary files") from None

@@ -1,7 +1,7 @@
-"""What is submitted as a batch: its options, its items, and what is wrong with them.
+"""Read submitted batches: their options, their items, and the problems of each.
 
-Every item is looked at before anything is kept; what is wrong is told of all of them at once. Of the items only their
-custom_ids are held in memory.
+Every item is checked before anything is stored, and all problems are reported together. Only the custom_ids of the items
+stay in memory.
 """
 
 from __future__ import annotations
@@ -24,57 +24,57 @@ from service.reading.trace_files import BadRecord, scan_lines
 from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace, refuse_other_shape
 from service.store.jobs.job import Rejected, SkippedItems
 
-LISTED = 1_000
-"""How many problems, or lines left out, are named."""
+MAX_LISTED_PROBLEMS = 1_000
+"""How many problems, or skipped lines, are listed."""
 
-OF_ONE = 10
-"""How many problems of one line are named."""
+MAX_LINE_PROBLEMS = 10
+"""How many problems of one line are listed."""
 
 MAX_TAGS = 64
 
-MAX_QUESTIONS_OF_ALL = 10**12
-"""The largest number of questions that a batch may be limited to."""
+MAX_QUESTION_LIMIT = 10**12
+"""The largest question limit that a batch may have."""
 
 
 class BatchItem(ScoreRequest):
-    """One item of a batch: a score request with a name. What it does not say is filled in from the batch's options."""
+    """One item of a batch: a score request with a name. Fields that it omits come from the batch's options."""
 
     custom_id: CustomId | None = None
-    """Its name in the results; no other item of the batch has it. Absent: `item-` and its position, from 0."""
+    """Its name in the results, unique in the batch. Absent: `item-` and its position, from 0."""
 
 
 class RunOptions(FrozenModel):
-    """What can be said of any batch."""
+    """The options that every job has."""
 
     name: str = Field(default="", max_length=256)
-    """For people to know it by."""
+    """A name for people."""
     rubric: RubricChoice | None = None
-    """A rubric as of a score request; in a query, its id. Absent: four_step."""
+    """A rubric as in a score request; in a query, its id. Absent: four_step."""
     judges: JudgeMode | None = None
-    """Whether judges are asked, as of a score request."""
+    """Whether judges are asked, as in a score request."""
     judge_model: Annotated[str, Field(min_length=1, max_length=256)] | None = None
-    """The model that judges where a judge names none."""
+    """The model that judges use where they name none."""
     tags: Annotated[dict[str, str], Field(max_length=MAX_TAGS)] = Field(default_factory=dict[str, str])
-    """Labels of the batch and of all its items; an item's own go first."""
+    """Labels of the batch and of all its items; an item's own take precedence."""
     budget_usd: Annotated[float, Field(ge=0)] | None = None
-    """The most that the judges of all items may cost together. The batch pauses where it is reached."""
-    max_questions: Annotated[int, Field(ge=0, le=MAX_QUESTIONS_OF_ALL)] | None = None
-    """The most requests to the judges of all items; answers from the cache take none. The batch pauses there too."""
+    """The most that the judges of all items may cost together. The batch pauses when it is reached."""
+    max_questions: Annotated[int, Field(ge=0, le=MAX_QUESTION_LIMIT)] | None = None
+    """The most requests to the judges of all items; cached answers need none. The batch pauses when it is reached."""
     deadline_hours: Annotated[float, Field(gt=0, le=8_760)] | None = None
-    """Time in which the batch must be done; items not run by then are not run any more."""
+    """Hours within which the batch must finish; items not run by then are never run."""
     webhook: Annotated[str, Field(min_length=1, max_length=2_048)] | None = None
-    """Where the end of the batch is told: a URL whose host the settings allow."""
+    """The URL to notify when the batch ends; the settings must allow its host."""
 
 
 class BatchOptions(RunOptions):
-    """How a batch is run, and what its items have that do not say otherwise."""
+    """How a batch is run, and the defaults of its items."""
 
     on_judge_error: Literal["partial", "error"] | None = None
-    """What a judge that gives no verdict does: `partial` reports what stands without it, `error` fails the item."""
+    """What to do when a judge gives no verdict: `partial` reports what stands without it, `error` fails the item."""
     skip_invalid: bool = False
-    """Whether items that cannot be scored are left out. If not, one of them refuses the batch."""
+    """Whether to skip items that cannot be scored. If not, one of them rejects the whole batch."""
     dry_run: bool = False
-    """Whether only to tell what judges would be asked, and for how much."""
+    """Whether only to report how many questions judges would get, and their cost."""
 
 
 class BatchRequest(BatchOptions):
@@ -86,15 +86,15 @@ class BatchRequest(BatchOptions):
 OPTIONS: TypeAdapter[BatchOptions] = TypeAdapter(BatchOptions)
 ITEM: TypeAdapter[BatchItem] = TypeAdapter(BatchItem)
 
-FILLED_IN = ("rubric", "judges", "judge_model", "on_judge_error")
-"""The options that are fields of an item too."""
+ITEM_OPTIONS = ("rubric", "judges", "judge_model", "on_judge_error")
+"""The options that are also fields of an item."""
 
-ADMITTED = frozenset({"rubric", "judges", "judge_model", "sandbox", "budget_usd"})
-"""What an item may say that can be allowed or not."""
+RESTRICTED_FIELDS = frozenset({"rubric", "judges", "judge_model", "sandbox", "budget_usd"})
+"""The fields of an item that settings may forbid."""
 
 
 def _read_item(value: JsonValue) -> BatchItem:
-    """One item; InputError with each problem, or with what it is instead."""
+    """Read one item; raise InputError with each problem, or with what the value looks like instead."""
     try:
         return validate(ITEM, value)
     except InputError:
@@ -103,7 +103,7 @@ def _read_item(value: JsonValue) -> BatchItem:
 
 
 class SubmittedEntry(NamedTuple):
-    """One item as it was sent."""
+    """One item as sent."""
 
     line: int
     """Its line, or its position in a list, from 1."""
@@ -111,28 +111,28 @@ class SubmittedEntry(NamedTuple):
 
 
 PointerOf = Callable[[int], str]
-"""The pointer of an item by its line."""
+"""Returns the pointer of an item, given its line."""
 
 
 def point_to_line(line: int) -> str:
-    """The pointer of an item of JSON Lines."""
+    """Return the pointer of an item of JSON Lines."""
     return f"/{line}"
 
 
 def point_to_item(line: int) -> str:
-    """The pointer of an item of a document."""
+    """Return the pointer of an item of a document."""
     return f"/items/{line - 1}"
 
 
 def read_line_entries(stream: BinaryIO, limits: Limits) -> Iterator[SubmittedEntry]:
-    """The items of JSON Lines; `limits` holds for each."""
-    for found in scan_lines(stream, limits=limits, name="body"):
-        if found.place.line is not None:  # else there is none at all
-            yield SubmittedEntry(found.place.line, found.error if isinstance(found, BadRecord) else found.value)
+    """Read the items of JSON Lines; `limits` apply to each."""
+    for record in scan_lines(stream, limits=limits, name="body"):
+        if record.place.line is not None:  # else the body is empty
+            yield SubmittedEntry(record.place.line, record.error if isinstance(record, BadRecord) else record.value)
 
 
 def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, JsonValue], list[SubmittedEntry]]:
-    """The options and the items of one JSON document, `{"items": [...], ...}`. InputError where it is none."""
+    """Read the options and the items of one JSON document, `{"items": [...], ...}`. Raises InputError if it is not one."""
     body = parse(data, limits)
     if not isinstance(body, dict):
         raise InputError.at("", "expected an object")
@@ -142,13 +142,13 @@ def read_document_entries(data: bytes, limits: Limits) -> tuple[Mapping[str, Jso
     return body, [SubmittedEntry(n, item) for n, item in enumerate(items, start=1)]
 
 
-class Defaults:
-    """The options of a batch as its items are given them."""
+class BatchDefaults:
+    """A batch's options, and the defaults that they give its items."""
 
-    def __init__(self, given: Mapping[str, JsonValue], engine: Engine) -> None:
-        """InputError for options that cannot be used, by their pointers."""
-        self.options = validate(OPTIONS, dict(given))
-        self.given = {name: given[name] for name in FILLED_IN if given.get(name) is not None}
+    def __init__(self, raw_options: Mapping[str, JsonValue], engine: Engine) -> None:
+        """Raise InputError with pointers for options that cannot be used."""
+        self.options = validate(OPTIONS, dict(raw_options))
+        self.given = {name: raw_options[name] for name in ITEM_OPTIONS if raw_options.get(name) is not None}
         read = {name: getattr(self.options, name) for name in self.given}
         self._fields: dict[str, Any] = read
         self._engine = engine
@@ -157,50 +157,52 @@ class Defaults:
         self._waits = engine.must_wait(plain)
 
     def fill_in(self, value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """An item as parsed, with what it does not say."""
+        """Complete a parsed item with the batch's defaults."""
         tags = value.get("tags")
         merged = {**self.options.tags, **(tags if isinstance(tags, dict) else {})}
         return {**self.given, **value, "tags": merged} if merged else {**self.given, **value}
 
     def check(self, item: BatchItem) -> bool:
-        """Whether it waits for judges or a sandbox. InputError for an item that cannot be scored with these options."""
-        said, waits = item.model_fields_set, self._waits
-        if said & ADMITTED:
-            others = {name: value for name, value in self._fields.items() if name not in said}
-            whole = item.model_copy(update=others)
-            self._engine.admit(whole)
-            waits = self._engine.must_wait(whole)
+        """Whether an item waits for judges or a sandbox. Raises InputError if it cannot be scored with these options."""
+        named_fields, waits = item.model_fields_set, self._waits
+        if named_fields & RESTRICTED_FIELDS:
+            others = {name: value for name, value in self._fields.items() if name not in named_fields}
+            complete_item = item.model_copy(update=others)
+            self._engine.admit(complete_item)
+            waits = self._engine.must_wait(complete_item)
         if len(self.options.tags | item.tags) > MAX_TAGS:
-            raise InputError.at("/tags", f"with the batch's own more than {MAX_TAGS}")
+            raise InputError.at("/tags", f"more than {MAX_TAGS} together with the batch's own")
         read_request_trace(item)
         return waits
 
 
 class BadItems:
-    """What is wrong with the items that cannot be taken, as far as it is named."""
+    """The problems of rejected items; lists the first MAX_LISTED_PROBLEMS and counts the rest."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._found: list[tuple[int, Problem]] = []
+        self._problems: list[tuple[int, Problem]] = []
 
     def add(self, place: int, pointer: str, error: InputError) -> None:
-        """One more of them. Those of a lower `place` are named first."""
+        """Add one bad item. The error lists problems by ascending `place`."""
         self.count += 1
-        if len(self._found) <= LISTED:
-            self._found += [(place, Problem(pointer + one.path, one.message)) for one in error.problems[:OF_ONE]]
+        if len(self._problems) <= MAX_LISTED_PROBLEMS:
+            self._problems += [
+                (place, Problem(pointer + one.path, one.message)) for one in error.problems[:MAX_LINE_PROBLEMS]
+            ]
 
     def build_error(self) -> BadLinesError:
-        """The error that names them."""
-        found = [problem for _, problem in sorted(self._found, key=lambda one: one[0])]
-        more = f"; the first {LISTED} problems are named" if len(found) > LISTED else ""
-        return BadLinesError(found[:LISTED], f"{self.count} of the items cannot be taken{more}")
+        """Build the error that lists them."""
+        found = [problem for _, problem in sorted(self._problems, key=lambda one: one[0])]
+        more = f"; the first {MAX_LISTED_PROBLEMS} problems are named" if len(found) > MAX_LISTED_PROBLEMS else ""
+        return BadLinesError(found[:MAX_LISTED_PROBLEMS], f"{self.count} of the items cannot be taken{more}")
 
 
 class ItemIntake:
-    """One pass over the items of a batch: the good ones go to a cutter."""
+    """One pass over the items of a batch: good ones go to a cutter, bad ones are collected."""
 
     def __init__(
-        self, defaults: Defaults, cutter: Cutter, *, max_items: int, pointer_of: PointerOf = point_to_line
+        self, defaults: BatchDefaults, cutter: Cutter, *, max_items: int, pointer_of: PointerOf = point_to_line
     ) -> None:
         self._defaults = defaults
         self._skips = defaults.options.skip_invalid
@@ -209,14 +211,14 @@ class ItemIntake:
         self._pointer_of = pointer_of
         self._taken = 0
         self._seen: dict[str, int] = {}
-        """The line of each custom_id; negative once it is known to be there twice."""
+        """The line of each custom_id; negative once a duplicate was reported there."""
         self._bad = BadItems()
-        self._left_out: list[Rejected] = []
+        self._skipped: list[Rejected] = []
 
     def take(self, entries: Iterable[SubmittedEntry]) -> SkippedItems:
-        """Takes all items, and gives those that were left out.
+        """Take all items, and return those that were skipped.
 
-        BadLinesError where any is wrong and none may be left out, or where none is good; TooLargeError for too many.
+        Raises BadLinesError if an item is bad and none may be skipped, or if none is good; TooLargeError if there are too many.
         """
         for count, entry in enumerate(entries, start=1):
             if count > self._max_items:
@@ -229,8 +231,8 @@ class ItemIntake:
         if self._bad.count and not (self._skips and self._taken):
             raise self._bad.build_error()
         if not self._taken:
-            raise MalformedError.at("", "there is no item in it")
-        return SkippedItems(self._bad.count, tuple(self._left_out))
+            raise MalformedError.at("", "there are no items")
+        return SkippedItems(self._bad.count, tuple(self._skipped))
 
     def _add(self, entry: SubmittedEntry) -> None:
         value = entry.value
@@ -240,26 +242,26 @@ class ItemIntake:
         waits = self._defaults.check(item)
         custom_id = item.custom_id or f"item-{self._taken}"
         if custom_id in self._seen:
-            raise self._build_twice_error(custom_id)
+            raise self._build_duplicate_error(custom_id)
         self._seen[custom_id] = entry.line
         self._taken += 1
         if self._skips or not self._bad.count:
             self._cutter.add(self._build_line(custom_id, value), waits=waits)
 
     def _build_line(self, custom_id: str, value: Any) -> bytes:
-        own = {name: said for name, said in value.items() if name != "custom_id"}
+        own = {name: field for name, field in value.items() if name != "custom_id"}
         return to_json({"custom_id": custom_id, "request": self._defaults.fill_in(own)})
 
-    def _build_twice_error(self, custom_id: str) -> InputError:
-        """The error of an item with the custom_id of another, which is wrong as well unless it may stay."""
+    def _build_duplicate_error(self, custom_id: str) -> InputError:
+        """Build the error of a duplicate custom_id; the earlier item is rejected as well unless bad items are skipped."""
         before = self._seen[custom_id]
         if before > 0 and not self._skips:
             self._seen[custom_id] = -before
-            self._reject(before, InputError.at("/custom_id", "a later item has the same"))
-        return InputError.at("/custom_id", f"the same as of {self._pointer_of(abs(before))}")
+            self._reject(before, InputError.at("/custom_id", "a later item has the same one"))
+        return InputError.at("/custom_id", f"the same as that of {self._pointer_of(abs(before))}")
 
     def _reject(self, line: int, error: InputError) -> None:
         self._bad.add(line, self._pointer_of(line), error)
-        if self._skips and len(self._left_out) < LISTED:
-            problems = [Place(one.path, one.message) for one in error.problems[:OF_ONE]]
-            self._left_out.append(Rejected(line, tuple(problems)))
+        if self._skips and len(self._skipped) < MAX_LISTED_PROBLEMS:
+            problems = [Place(one.path, one.message) for one in error.problems[:MAX_LINE_PROBLEMS]]
+            self._skipped.append(Rejected(line, tuple(problems)))

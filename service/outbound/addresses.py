@@ -1,7 +1,7 @@
-"""Which addresses may be connected to. The tables are those of IANA's special-purpose registries and of the clouds.
+"""Which addresses may be connected to, from IANA's special-purpose registries and the clouds' documentation.
 
-An address that stands in no table below and is no global unicast one is refused (::/96, 64:ff9b:1::/48, fec0::/10, multicast
-and all that is yet to be given a meaning): what is not known is not public.
+An address in none of these tables is refused unless it is global unicast (so are ::/96, 64:ff9b:1::/48, fec0::/10, multicast
+and everything unassigned): what is unknown is not public.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ METADATA = (
     "100.96.0.96/32",  # Volcengine
     "100.80.80.80/32",  # UCloud
 )
-"""Where clouds keep metadata and credentials. Some of them lie in private space, one in public."""
+"""Where clouds serve metadata and credentials. Some of these lie in private space, one in public."""
 
 SPECIAL = (
     "0.0.0.0/8",
@@ -44,7 +44,7 @@ SPECIAL = (
     "2620:4f:8000::/48",
     "3fff::/20",
 )
-"""Protocols, documentation, anycast relays, multicast, nothing: no host that anybody means."""
+"""Protocols, documentation, anycast relays, multicast, unassigned: no host that anybody means."""
 
 PRIVATE = (
     "10.0.0.0/8",
@@ -64,17 +64,17 @@ _NEVER: tuple[_Network, ...] = tuple(map(ipaddress.ip_network, METADATA + SPECIA
 _PRIVATE: tuple[_Network, ...] = tuple(map(ipaddress.ip_network, PRIVATE))
 _PUBLIC: tuple[_Network, ...] = (IPv4Network("0.0.0.0/0"), IPv6Network("2000::/3"))
 
-_LAST = (IPv6Network("::ffff:0:0/96"), IPv6Network("::ffff:0:0:0/96"), IPv6Network("64:ff9b::/96"))
+_IPV4_SUFFIXES = (IPv6Network("::ffff:0:0/96"), IPv6Network("::ffff:0:0:0/96"), IPv6Network("64:ff9b::/96"))
 """Prefixes whose last four bytes are an IPv4 address: mapped, translated, NAT64."""
 _SIX_TO_FOUR = IPv6Network("2002::/16")
 _ISATAP = (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe")
 
 
 def is_reachable(address: str, *, allow_private: bool = False) -> bool:
-    """Whether an address may be connected to: a public one of a single host, or a private one where those are allowed.
+    """Whether an address may be connected to: a public one of a single host, or a private one where these are allowed.
 
-    Never where clouds keep their metadata, nor those that stand for many hosts or none. An IPv6 address that holds an IPv4
-    one is that one.
+    Never one where clouds serve their metadata, nor one that stands for many hosts or none. An IPv6 address that contains an IPv4
+    address is treated as that address.
 
     >>> [
     ...     is_reachable(a)
@@ -95,15 +95,15 @@ def is_reachable(address: str, *, allow_private: bool = False) -> bool:
     except ValueError:
         return False
     if isinstance(found, IPv6Address):
-        held = _find_translated(found)
-        if held is not None:
-            return _may_go(held, allow_private=allow_private)
-        if not all(_may_go(inner, allow_private=allow_private) for inner in _find_tunnel_ends(found)):
+        translated = _find_translated(found)
+        if translated is not None:
+            return _is_allowed(translated, allow_private=allow_private)
+        if not all(_is_allowed(inner, allow_private=allow_private) for inner in _find_tunnel_ends(found)):
             return False
-    return _may_go(found, allow_private=allow_private)
+    return _is_allowed(found, allow_private=allow_private)
 
 
-def _may_go(address: _Address, *, allow_private: bool) -> bool:
+def _is_allowed(address: _Address, *, allow_private: bool) -> bool:
     if any(address in block for block in _NEVER):
         return False
     if any(address in block for block in _PRIVATE):
@@ -112,13 +112,13 @@ def _may_go(address: _Address, *, allow_private: bool) -> bool:
 
 
 def _find_translated(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that this one is another spelling of."""
-    if any(address in block for block in _LAST):
+    """Return the IPv4 address that this address is another spelling of."""
+    if any(address in block for block in _IPV4_SUFFIXES):
         return IPv4Address(address.packed[12:])
     return IPv4Address(address.packed[2:6]) if address in _SIX_TO_FOUR else None
 
 
 def _find_tunnel_ends(address: IPv6Address) -> Iterator[IPv4Address]:
-    """The IPv4 address at which a tunnel to this one ends (ISATAP). Teredo's stand in the tables."""
+    """Yield the IPv4 address at which a tunnel to this address ends (ISATAP). Teredo's are in the tables."""
     if address.packed[8:12] in _ISATAP:
         yield IPv4Address(address.packed[12:])

@@ -1,8 +1,8 @@
-"""Asking an HTTP service that somebody else named: only a host that the settings allow, at an address that was looked at.
+"""Call an HTTP service that a user named: only on a host that the settings allow, and at a checked address.
 
-The name is resolved once, every address it has is checked, and the connection goes to a checked address: a name that
-resolves otherwise a moment later leads nowhere else. Redirects are not followed, proxies of the environment not used, the
-reply is bounded in size and the whole exchange in time, however slowly the bytes drip.
+The name is resolved once, each of its addresses is checked, and the connection goes to a checked address: a name that
+resolves differently a moment later leads nowhere else. Redirects are not followed, proxies from the environment are not used,
+the size of the reply and the time of the whole exchange are limited, however slowly the bytes arrive.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from service.outbound.timeouts import Timeouts
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Resolve = Callable[[str, int], Iterable[str]]
-"""The addresses of a host, as text. Raises OSError where it has none."""
+Resolver = Callable[[str, int], Iterable[str]]
+"""Returns the addresses of a host, as text. Raises OSError if it has none."""
 
-AT_ONCE = 16
-"""Exchanges under way at the same time; more wait for their turn."""
+MAX_EXCHANGES = 16
+"""Most exchanges under way at once; more wait for their turn."""
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -50,7 +50,7 @@ class AddressError(NoAnswerError):
 
 
 class Target(NamedTuple):
-    """A URL that was let in. `authority` is what the Host header says."""
+    """A URL that was admitted. `authority` is the Host header."""
 
     host: str
     port: int
@@ -60,27 +60,27 @@ class Target(NamedTuple):
 
 
 class HttpAnswer(NamedTuple):
-    """What came back. `body` is empty unless the status is 200; a longer one ends one byte after the bound."""
+    """The answer. `body` is empty unless the status is 200; an oversized one ends one byte after the limit."""
 
     status: int
     body: bytes
 
     @property
     def status_text(self) -> str:
-        """The status, for people."""
+        """Describe the status for people."""
         redirected = ", and redirects are not followed" if 300 <= self.status < 400 else ""
         return f"answered {self.status}{redirected}"
 
 
 def resolve_host(host: str, port: int) -> list[str]:
-    """The addresses that the system's resolver gives."""
+    """Resolve a host with the system's resolver."""
     return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
 class Outbound:
-    """Exchanges with `hosts`, given as host (with its scheme's own port) or host:port.
+    """Exchanges with `hosts`, given as host (with its scheme's default port) or host:port.
 
-    `times` count from the look-up of the name. `max_bytes` bounds the body of a reply; with 0 none is read.
+    `times` count from the resolution of the name. `max_bytes` limits the body of a reply; with 0 none is read.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Outbound:
         allow_private: bool,
         times: Timeouts,
         max_bytes: int,
-        resolve: Resolve = resolve_host,
+        resolve: Resolver = resolve_host,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._hosts = frozenset(hosts)
@@ -99,15 +99,15 @@ class Outbound:
         self._max_bytes = max_bytes
         self._resolve = resolve
         self._make_tls = tls
-        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="outbound")
-        self._resolving = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="outbound-name")
+        self._pool = ThreadPoolExecutor(MAX_EXCHANGES, thread_name_prefix="outbound")
+        self._resolving = ThreadPoolExecutor(MAX_EXCHANGES, thread_name_prefix="outbound-name")
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
         return self._make_tls()
 
     def admit(self, url: str, *, place: str) -> Target:
-        """The target of a URL; InputError at `place` for one that is not allowed."""
+        """Return the target of a URL. Raises InputError at `place` if it is not allowed."""
         try:
             target = _parse_target(url)
         except ValueError as error:
@@ -119,13 +119,13 @@ class Outbound:
         raise InputError.at(place, f"{target.authority} is not among the hosts that are allowed here")
 
     async def run_aside(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        """What `work`, which holds exchanges, gives: in a thread, of which there are AT_ONCE."""
+        """Run `work`, which makes exchanges, in one of MAX_EXCHANGES threads."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **more))
 
     def exchange(self, target: Target, data: bytes, headers: Mapping[str, str] | None = None) -> HttpAnswer:
-        """The answer to a POST of JSON, whatever its status; `headers` are added to ours.
+        """POST JSON and return the answer, whatever its status; `headers` are added to ours.
 
-        Raises NoAnswerError where none came, AddressError where no connection may be made.
+        Raises NoAnswerError if there is none, AddressError if no connection may be made.
         """
         until = _Deadlines.now(self._times)
         try:
@@ -154,14 +154,14 @@ class Outbound:
             with _cut_at(twin, until.first_byte):
                 response = _post(sock, target, data, headers)
             with response:
-                _refuse_late(until.first_byte)  # cut off in the middle, a head looks like a whole one
+                _refuse_late(until.first_byte)  # a head that was cut off looks like a complete one
                 return self._read(response, until.total)
 
     @contextmanager
     def _wrap_tls(
         self, plain: socket.socket, twin: socket.socket, target: Target, deadline: float
     ) -> Generator[socket.socket]:
-        """The connection, with TLS where the target has it."""
+        """Wrap the connection in TLS if the target has it."""
         if not target.tls:
             yield plain
             return
@@ -182,11 +182,11 @@ class Outbound:
             return HttpAnswer(response.status, b"")
         body = response.read(self._max_bytes + 1)
         if len(body) <= self._max_bytes:
-            _refuse_late(deadline)  # likewise a body
+            _refuse_late(deadline)  # so does a body
         return HttpAnswer(response.status, body)
 
     def _look_up(self, target: Target, deadline: float) -> list[str]:
-        """The addresses of the target. One that must not be reached rules out all: the answer is not to be trusted."""
+        """Resolve the target. One forbidden address rules out all: the name is not to be trusted."""
         looking = self._resolving.submit(lambda: list(dict.fromkeys(self._resolve(target.host, target.port))))
         try:
             addresses = looking.result(max(0.0, deadline - monotonic()))
@@ -194,18 +194,18 @@ class Outbound:
             raise _NoConnectionError from None
         for address in addresses:
             if not is_reachable(address, allow_private=self._allow_private):
-                raise AddressError(f"{target.host} stands at {address}, which may not be connected to")
+                raise AddressError(f"{target.host} resolves to {address}, which may not be connected to")
         if not addresses:
             raise AddressError(f"{target.host} has no address")
         return addresses
 
 
 class _NoConnectionError(TimeoutError):
-    """No connection in its time."""
+    """No connection in time."""
 
 
 class _Deadlines(NamedTuple):
-    """The moments at which the times of an exchange are over, by the monotonic clock."""
+    """The deadlines of an exchange, by the monotonic clock."""
 
     connect: float
     first_byte: float
@@ -240,7 +240,7 @@ def _refuse_late(deadline: float) -> None:
 
 
 def _parse_target(url: str) -> Target:
-    """ValueError for a URL that is none, or of a kind we never ask."""
+    """Parse a URL. Raises ValueError if it is malformed, or of a kind that we never call."""
     if not url.isascii() or not url.isprintable() or any(char in url for char in ' \\"<>^`{|}#'):
         raise ValueError("expected a URL of printable ASCII without a fragment")
     try:
@@ -258,7 +258,7 @@ def _parse_target(url: str) -> Target:
 
 @contextmanager
 def _connect(addresses: Iterable[str], port: int, deadline: float) -> Generator[socket.socket]:
-    """A connection to the first address that takes one."""
+    """Connect to the first address that accepts."""
     refusal: OSError = _NoConnectionError()
     for address in addresses:
         try:
@@ -270,7 +270,7 @@ def _connect(addresses: Iterable[str], port: int, deadline: float) -> Generator[
             refusal = error
             continue
         with sock:
-            sock.settimeout(None)  # it is cut off in time
+            sock.settimeout(None)  # a timer cuts it off
             yield sock
         return
     raise refusal
@@ -278,14 +278,14 @@ def _connect(addresses: Iterable[str], port: int, deadline: float) -> Generator[
 
 @contextmanager
 def _duplicate(sock: socket.socket) -> Generator[socket.socket]:
-    """The same connection, which stays ours when TLS takes the socket over."""
+    """Duplicate the connection, so that we keep a handle when TLS takes over the socket."""
     with sock.dup() as twin:
         yield twin
 
 
 @contextmanager
 def _cut_at(twin: socket.socket, deadline: float) -> Generator[None]:
-    """Ends the connection at the deadline: a timeout of the socket alone starts anew with each byte that drips in."""
+    """End the connection at the deadline: a socket timeout alone starts anew with each byte that arrives."""
     timer = threading.Timer(max(0.0, deadline - monotonic()), _cut, [twin])
     timer.daemon = True
     timer.start()
@@ -293,7 +293,7 @@ def _cut_at(twin: socket.socket, deadline: float) -> Generator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()  # so that the timer never sees the number of a closed file
+        timer.join()  # so that the timer never touches the number of a closed file
 
 
 def _cut(sock: socket.socket) -> None:

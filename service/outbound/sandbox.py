@@ -1,4 +1,4 @@
-"""Asking a sandbox to make calls: an HTTP service that the settings allow. How it is reached safely is `outbound`'s."""
+"""Ask a sandbox to make calls: an HTTP service that the settings allow. `http` reaches it safely."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pydantic import JsonValue
 
 from service.errors import InputError, SandboxError
-from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolve, Target, resolve_host
+from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolver, Target, resolve_host
 from service.outbound.timeouts import CONNECT_S, Timeouts
 from service.reading.strict_json import Limits, parse
 
@@ -30,7 +30,7 @@ class Sandboxes:
         connect: float = CONNECT_S,
         first_byte: float | None = None,
         limits: Limits | None = None,
-        resolve: Resolve = resolve_host,
+        resolve: Resolver = resolve_host,
         tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
         self._limits = limits or Limits()
@@ -44,15 +44,15 @@ class Sandboxes:
         )
 
     def admit(self, url: str) -> Target:
-        """The target of a URL; InputError at /sandbox/url for one that is not allowed."""
+        """Return the target of a URL. Raises InputError at /sandbox/url if it is not allowed."""
         return self._outbound.admit(url, place="/sandbox/url")
 
     async def ask(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
-        """The sandbox's reply; SandboxError for whatever goes wrong."""
+        """Return the sandbox's reply. Raises SandboxError for every failure."""
         return await self._outbound.run_aside(self.exchange, target, message)
 
     def exchange(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
-        """As `ask`, in this thread."""
+        """Do the same as `ask`, in this thread."""
         try:
             return self._read(self._outbound.exchange(target, json.dumps(message, allow_nan=False).encode()))
         except AddressError as error:

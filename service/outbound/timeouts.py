@@ -1,26 +1,26 @@
-"""How long one outbound exchange may take, in its parts."""
+"""The time limits of one outbound exchange."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 CONNECT_S = 5.0
-"""Seconds for a connection, where nothing else is said: a host that is there takes one in a fraction of a second."""
+"""Default seconds to connect: a host that is there accepts in a fraction of a second."""
 
 
 class Timeouts(NamedTuple):
-    """Seconds, each from the start of the exchange: however slowly bytes drip, none begins anew."""
+    """Seconds, each from the start of the exchange: slowly arriving bytes extend none of them."""
 
     connect: float
-    """Until there is a connection, its name looked up."""
+    """Until there is a connection, including the resolution of its name."""
     first_byte: float
-    """Until the head of the answer is there."""
+    """Until the head of the answer is complete."""
     total: float
-    """Until the last byte of the answer is there."""
+    """Until the last byte of the answer."""
 
     @classmethod
     def within(cls, total: float, *, connect: float = CONNECT_S, first_byte: float | None = None) -> Timeouts:
-        """Times of which none is longer than the whole.
+        """Build timeouts, none of which exceeds the total.
 
         >>> Timeouts.within(60.0), Timeouts.within(2.0, first_byte=1.5)
         (Timeouts(connect=5.0, first_byte=60.0, total=60.0), Timeouts(connect=2.0, first_byte=1.5, total=2.0))

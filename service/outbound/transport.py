@@ -1,9 +1,8 @@
-"""The one way from litellm to the network: bounded in size and time, following no redirect, to checked addresses only.
+"""The only way from litellm to the network: limited in size and time, following no redirects, to checked addresses only.
 
-litellm makes its clients in two places, one for all that is asynchronous, the SDKs of OpenAI and Azure included, and one
-for the rest. Both are taken here: for a call of ours (`note_exchanges`) what leaves is bounded, and what is somebody else's use
-of litellm in this process goes as it always did. A reply that came otherwise is known by `ExchangeNotes.answers`, and
-refused.
+litellm creates its clients in two places, one for everything asynchronous, including the SDKs of OpenAI and Azure, and one for
+the rest. This module replaces both: what a call of ours (`note_exchanges`) sends is limited, while somebody else's use of litellm
+in this process goes on as before. `ExchangeNotes.answers` reveals a reply that came another way, which is refused.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from service.outbound.unpacking import ACCEPTED, AnswerBody, PackedError, TooLon
 Tls = ssl.SSLContext | bool
 Handle = Callable[[httpx.Request], Awaitable[httpx.Response]]
 
-_REMADE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers that no longer hold once a body is unpacked."""
+_STALE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+"""Headers that are no longer true once a body is unpacked."""
 
-REFUSAL_BYTES = 65_536
-"""Of an error that are looked at; a gateway may send a whole page."""
+MAX_REFUSAL_BYTES = 65_536
+"""Bytes of an error answer to search; a gateway may send a whole page."""
 
 _NOT_SENT = frozenset[Fault]({"no connection", "late connection", "refused address"})
 
 
 class NoReplyError(httpx.TransportError):
-    """What litellm is told in place of an answer. None of the errors after which it would ask once more by itself."""
+    """Raised to litellm in place of an answer; none of the errors after which it retries by itself."""
 
 
 class _ExchangeFailure(Exception):  # noqa: N818 (a step, not an error that leaves this module)
@@ -48,75 +47,75 @@ class _ExchangeFailure(Exception):  # noqa: N818 (a step, not an error that leav
 
 
 def bound_exchange(handle: Handle) -> Handle:
-    """The same exchange within the bounds of the call of ours that it is made for, and noted there."""
+    """Limit an exchange by the bounds of our call that it belongs to, and note it there."""
 
     async def exchange(request: httpx.Request) -> httpx.Response:
-        found = get_notes()
-        if found is None:
+        notes = get_notes()
+        if notes is None:
             return await handle(request)
-        found.begin()
+        notes.begin()
         try:
-            async with asyncio.timeout(found.bounds.times.total):
-                response = await _fetch_answer(handle, request, found)
+            async with asyncio.timeout(notes.bounds.times.total):
+                response = await _fetch_answer(handle, request, notes)
         except TimeoutError:
             fault: Fault = "late body"
         except _ExchangeFailure as error:
             fault = error.fault
         else:
-            found.answers += 1
+            notes.answers += 1
             return response
-        found.fault = fault
+        notes.fault = fault
         raise NoReplyError(fault, request=request)
 
     return exchange
 
 
-async def _fetch_answer(handle: Handle, request: httpx.Request, found: ExchangeNotes) -> httpx.Response:
-    """The whole answer, unpacked."""
-    response = await _fetch_head(handle, request, found)
+async def _fetch_answer(handle: Handle, request: httpx.Request, notes: ExchangeNotes) -> httpx.Response:
+    """Fetch the whole answer, unpacked."""
+    response = await _fetch_head(handle, request, notes)
     try:
         if 300 <= response.status_code < 400:
             raise _ExchangeFailure("redirect")
-        body = await _fetch_body(response, found.bounds)
+        body = await _fetch_body(response, notes.bounds)
         if response.status_code >= 400:
-            found.refusal = body[:REFUSAL_BYTES]
+            notes.refusal = body[:MAX_REFUSAL_BYTES]
     finally:
         await response.aclose()
-    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _REMADE]
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _STALE_HEADERS]
     return httpx.Response(response.status_code, headers=headers, content=body, request=request)
 
 
-async def _fetch_head(handle: Handle, request: httpx.Request, found: ExchangeNotes) -> httpx.Response:
-    times = found.bounds.times
+async def _fetch_head(handle: Handle, request: httpx.Request, notes: ExchangeNotes) -> httpx.Response:
+    times = notes.bounds.times
     request.headers["accept-encoding"] = ACCEPTED
     request.extensions = {**request.extensions, "timeout": {"connect": times.connect, "pool": times.connect}}
     try:
         async with asyncio.timeout(times.first_byte):
             response = await handle(request)
     except (TimeoutError, httpx.TransportError) as error:
-        fault = _name_fault(error, found)
-        found.sent = found.sent or fault not in _NOT_SENT
+        fault = _name_fault(error, notes)
+        notes.sent = notes.sent or fault not in _NOT_SENT
         raise _ExchangeFailure(fault) from None
-    found.sent, found.fault = True, None
-    found.status, found.retry_after = response.status_code, response.headers.get("retry-after", "")[:100]
+    notes.sent, notes.fault = True, None
+    notes.status, notes.retry_after = response.status_code, response.headers.get("retry-after", "")[:100]
     return response
 
 
-def _name_fault(error: Exception, found: ExchangeNotes) -> Fault:
+def _name_fault(error: Exception, notes: ExchangeNotes) -> Fault:
     if isinstance(error, httpx.ConnectTimeout | httpx.PoolTimeout):
         return "late connection"
     if isinstance(error, TimeoutError | httpx.TimeoutException):
         return "late head"
     if isinstance(error, httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
-        return found.fault or "no connection"  # the address was refused where the socket was made
+        return notes.fault or "no connection"  # the address was refused when the socket was opened
     return "broken"
 
 
 async def _fetch_body(response: httpx.Response, bounds: ExchangeBounds) -> bytes:
-    whole = await _read(response, bounds.max_bytes)
-    if holds_more_values(whole, bounds.max_values):
+    body = await _read(response, bounds.max_bytes)
+    if holds_more_values(body, bounds.max_values):
         raise _ExchangeFailure("too many")
-    return whole
+    return body
 
 
 async def _read(response: httpx.Response, most: int) -> bytes:
@@ -134,14 +133,14 @@ async def _read(response: httpx.Response, most: int) -> bytes:
 
 
 def open_checked_socket(place: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
-    """A socket for an address that a name has: made anew for each connection, after the name was looked up.
+    """Open a socket to an address of a name: once per connection, after the name was resolved.
 
-    Private ones are allowed, for a model of one's own may stand there. OSError for one that must not be connected to.
+    Private addresses are allowed, as users may run a model there. Raises OSError for one that must not be connected to.
     """
     family, kind, protocol, _, address = place
-    found = get_notes()
-    if found is not None and not is_reachable(str(address[0]), allow_private=True):
-        found.fault = "refused address"
+    notes = get_notes()
+    if notes is not None and not is_reachable(str(address[0]), allow_private=True):
+        notes.fault = "refused address"
         raise OSError("an address that may not be connected to")
     sock = socket.socket(family, kind, protocol)
     sock.setblocking(False)
@@ -162,7 +161,7 @@ class _Transports(Protocol):
 
 
 class _Handler(Protocol):
-    """What is used of litellm's synchronous client."""
+    """The part of litellm's synchronous client that we use."""
 
     ssl_verify: object
 
@@ -176,7 +175,7 @@ class _AsyncHandlerType(Protocol):
 
 
 class _Handlers(Protocol):
-    """What is used of the module in which litellm makes its clients."""
+    """The part that we use of the module in which litellm creates its clients."""
 
     AsyncHTTPHandler: _AsyncHandlerType
     HTTPHandler: _SyncHandlerType
@@ -185,21 +184,21 @@ class _Handlers(Protocol):
 
 
 class _ClientInternals(Protocol):
-    """What httpx has for no one to see."""
+    """The private attributes of httpx that we use."""
 
     _transport: httpx.BaseTransport
     _mounts: dict[object, httpx.BaseTransport | None]
 
 
 class SyncTransport(httpx.BaseTransport):
-    """A synchronous client's way, bounded by going the asynchronous one, in a thread and a loop of its own."""
+    """Limits a synchronous client by sending its requests the asynchronous way, in a thread and a loop of their own."""
 
     def __init__(self, inner: httpx.BaseTransport, make: Callable[[], _Transport]) -> None:
         self._inner = inner
         self._make = make
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """The answer, read to its end."""
+        """Return the answer, read to its end."""
         if get_notes() is None:
             return self._inner.handle_request(request)
         request.read()
@@ -214,20 +213,23 @@ class SyncTransport(httpx.BaseTransport):
             await transport.aclose()
 
     def close(self) -> None:
-        """Ends the connections of those who are not bounded."""
+        """Close the connections of unlimited calls."""
         self._inner.close()
 
 
 def install() -> None:
-    """Puts this under litellm. Raises AttributeError or ImportError where litellm is no longer built as it was."""
+    """Install this transport in litellm. Raises AttributeError or ImportError if litellm is built differently now."""
     handlers = cast("_Handlers", import_module("litellm.llms.custom_httpx.http_handler"))
     make: _Transports = import_module("litellm.llms.custom_httpx.aiohttp_transport").LiteLLMAiohttpTransport
-    built, _ = handlers.HTTPHandler.create_client, handlers.AsyncHTTPHandler.create_async_transport  # there they are
+    built, _ = (
+        handlers.HTTPHandler.create_client,
+        handlers.AsyncHTTPHandler.create_async_transport,
+    )  # check that both exist
 
     def create_async_transport(
         ssl_context: ssl.SSLContext | None = None,
         ssl_verify: bool | None = None,  # noqa: FBT001 (litellm's names and order)
-        shared_session: object = None,  # noqa: ARG001 (a session of whom we do not know)
+        shared_session: object = None,  # noqa: ARG001 (a session of unknown origin)
     ) -> _Transport:
         return _build_transport(make, ssl_verify is not False if ssl_context is None else ssl_context)
 
@@ -240,7 +242,7 @@ def install() -> None:
 
 
 def _build_transport(make: _Transports, tls: Tls) -> _Transport:
-    """A transport as litellm makes it, with our connections and our bounds."""
+    """Build a transport like litellm's, with our connections and our limits."""
 
     def session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(ssl=tls, limit=0, ttl_dns_cache=30, socket_factory=open_checked_socket)
@@ -252,7 +254,7 @@ def _build_transport(make: _Transports, tls: Tls) -> _Transport:
 
 
 def _guard(client: httpx.Client, make: Callable[[], _Transport]) -> httpx.Client:
-    """The client with every transport of its own behind ours: those of proxies too."""
+    """Put every transport of the client behind ours, including those of proxies."""
     inside = cast("_ClientInternals", client)
     inside._transport = SyncTransport(inside._transport, make)  # pyright: ignore[reportPrivateUsage]
     for pattern, inner in inside._mounts.items():  # pyright: ignore[reportPrivateUsage]

@@ -1,4 +1,4 @@
-"""The body of an HTTP answer, read piece by piece and never larger than its bound, however much its packing hides."""
+"""Read the body of an HTTP answer, piece by piece and never beyond its limit, however much its compression hides."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import zlib
 from typing import Protocol
 
 ENCODINGS = {"gzip": zlib.MAX_WBITS | 32, "x-gzip": zlib.MAX_WBITS | 32, "deflate": zlib.MAX_WBITS}
-"""What we unpack, and how zlib is told. Only `ACCEPTED` is asked for."""
+"""The encodings that we unpack, with zlib's parameter for each. Requests ask for `ACCEPTED` only."""
 
 ACCEPTED = "gzip"
 
 
 class _Unpacker(Protocol):
-    """What is used of zlib's objects."""
+    """The part of zlib's objects that we use."""
 
     @property
     def eof(self) -> bool: ...
@@ -22,15 +22,15 @@ class _Unpacker(Protocol):
 
 
 class TooLongError(Exception):
-    """The body passes its bound."""
+    """The body exceeds its limit."""
 
 
 class PackedError(Exception):
-    """The body is packed in a way that is not asked for, or is not what it says it is."""
+    """The body is compressed in a way that was not asked for, or is not what it claims to be."""
 
 
 class AnswerBody:
-    """The bytes of an answer: `add` the pieces as they come, `whole` gives the body.
+    """The bytes of an answer: `add` the pieces as they come, `finish` returns the body.
 
     >>> body = AnswerBody("", most=10)
     >>> body.add(b"12345")
@@ -43,49 +43,49 @@ class AnswerBody:
     """
 
     def __init__(self, encoding: str, *, most: int) -> None:
-        """`encoding`: what Content-Encoding says. PackedError for one that is not unpacked here."""
+        """`encoding`: the Content-Encoding header. Raises PackedError for one that we do not unpack."""
         name = encoding.strip().lower()
         plain = name in ("", "identity")
         if not plain and name not in ENCODINGS:
             raise PackedError
         self._unpack: _Unpacker | None = None if plain else zlib.decompressobj(ENCODINGS[name])
         self._most = most
-        self._came = 0
-        self._kept = bytearray()
+        self._received = 0
+        self._body = bytearray()
 
     def add(self, piece: bytes) -> None:
-        """The next piece. Raises TooLongError or PackedError."""
-        self._came += len(piece)
-        if self._came > self._most:
+        """Add the next piece. Raises TooLongError or PackedError."""
+        self._received += len(piece)
+        if self._received > self._most:
             raise TooLongError
-        self._kept += piece if self._unpack is None else self._unpack_piece(self._unpack, piece)
-        if len(self._kept) > self._most:
+        self._body += piece if self._unpack is None else self._unpack_piece(self._unpack, piece)
+        if len(self._body) > self._most:
             raise TooLongError
 
     def _unpack_piece(self, unpack: _Unpacker, piece: bytes) -> bytes:
-        """What a piece holds, or one byte more than there is room for. What follows the end of the packed text is nothing."""
+        """Unpack a piece, up to one byte more than there is room for. Ignores what follows the end of the compressed data."""
         if unpack.eof:
             return b""
         try:
-            return unpack.decompress(piece, self._most - len(self._kept) + 1)
+            return unpack.decompress(piece, self._most - len(self._body) + 1)
         except zlib.error:
             raise PackedError from None
 
     def finish(self) -> bytes:
-        """All of it; PackedError where the end is missing."""
-        if self._unpack is not None and self._came and not self._unpack.eof:
+        """Return the whole body. Raises PackedError if its end is missing."""
+        if self._unpack is not None and self._received and not self._unpack.eof:
             raise PackedError
-        return bytes(self._kept)
+        return bytes(self._body)
 
 
 _PARTS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[,\[{]', re.DOTALL)
-"""The strings of a JSON text, and what begins a value. It takes back nothing, so a text without an end takes no time."""
+"""The strings of a JSON text, and the starts of values. It never backtracks, so an unterminated text takes no extra time."""
 
 
 def holds_more_values(body: bytes, most: int) -> bool:
-    """Whether a JSON text has more than about so many values, each of which takes some hundred times its bytes when read.
+    """Whether a JSON text has roughly more than `most` values, each of which takes some hundred times its bytes once parsed.
 
-    What stands in strings is no value. The text may be any: of what is not JSON as many parts are looked at.
+    Ignores the contents of strings. Accepts any text: in one that is not JSON it inspects as many parts.
 
     >>> holds_more_values(b'{"a": [1, 2, 3]}', 5), holds_more_values(b"[[],[],[],[]]", 2)
     (False, True)

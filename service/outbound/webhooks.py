@@ -1,7 +1,7 @@
-"""Webhooks: telling a receiver what happened, signed as the Standard Webhooks convention has it (standardwebhooks.com, v1).
+"""Webhooks: notify a receiver, signed by the Standard Webhooks convention (standardwebhooks.com, v1).
 
-A delivery is one POST with three headers: `webhook-id`, the same in every try, so that a receiver can tell what it has had;
-`webhook-timestamp`, when this try was made, in Unix seconds; `webhook-signature`, `v1,` and the base64 of the HMAC-SHA256 of
+A delivery is one POST with three headers: `webhook-id`, the same in every try, so that a receiver can detect duplicates;
+`webhook-timestamp`, the time of this try, in Unix seconds; `webhook-signature`, `v1,` and the base64 of the HMAC-SHA256 of
 `<id>.<timestamp>.<body>`.
 """
 
@@ -16,25 +16,29 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from service.errors import InputError, WebhookError
-from service.outbound.http import AddressError, NoAnswerError, Outbound, Resolve, Target, resolve_host
+from service.outbound.http import AddressError, NoAnswerError, Outbound, Resolver, Target, resolve_host
 from service.outbound.timeouts import CONNECT_S, Timeouts
 
-ENCODED = "whsec_"
-"""What a secret begins with whose rest is base64."""
+BASE64_PREFIX = "whsec_"
+"""The prefix of a secret in base64."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,255}")
-"""No dot, which would leave open where the id ends in what is signed."""
+"""No dot, as it separates the id from the rest of what is signed."""
 
 
 def read_secret(secret: str) -> bytes:
-    """The key that a secret stands for: after `whsec_` base64, otherwise the text itself. ValueError for one that is none.
+    """Decode the key of a secret: base64 after `whsec_`, otherwise the text itself. Raises ValueError if it is neither.
 
     >>> read_secret("whsec_c2VjcmV0"), read_secret("secret")
     (b'secret', b'secret')
     """
     try:
-        key = base64.b64decode(secret[len(ENCODED) :], validate=True) if secret.startswith(ENCODED) else secret.encode()
-    except (binascii.Error, ValueError):  # neither of them quotes the secret
+        key = (
+            base64.b64decode(secret[len(BASE64_PREFIX) :], validate=True)
+            if secret.startswith(BASE64_PREFIX)
+            else secret.encode()
+        )
+    except (binascii.Error, ValueError):  # neither of these quotes the secret
         key = b""
     if not key:
         raise ValueError("expected text, or whsec_ and base64")
@@ -42,7 +46,7 @@ def read_secret(secret: str) -> bytes:
 
 
 def signature(secret: str, id: str, timestamp: str, body: bytes) -> str:  # noqa: A002 (the convention's name)
-    """The signature of one delivery, in the form of the header."""
+    """Return the signature of one delivery, as the header holds it."""
     digest = hmac.digest(read_secret(secret), f"{id}.{timestamp}.".encode() + body, hashlib.sha256)
     return f"v1,{base64.b64encode(digest).decode()}"
 
@@ -55,11 +59,11 @@ def verify(
     tolerance: float = 300.0,
     now: Callable[[], float] = time.time,
 ) -> None:
-    """What a receiver does with a delivery before it believes it. Needs nothing but the standard library.
+    """Verify a delivery, as a receiver must before believing it. Needs only the standard library.
 
-    `body` is the bytes as they came: parsed and written again, they may be others. Raises ValueError where a header is
-    missing, the timestamp is more than `tolerance` seconds from `now` (an old delivery, sent again by somebody else), or no
-    signature is ours. A header with several signatures, as while a secret is changed, needs one that fits.
+    `body` is the bytes as received: parsed and rendered again, they may differ. Raises ValueError if a header is missing, the
+    timestamp is more than `tolerance` seconds from `now` (an old delivery, sent again by somebody else), or no signature is
+    valid. In a header with several signatures, as while a secret is being changed, one valid signature is enough.
 
     >>> secret, body = "whsec_c2VjcmV0", b'{"type": "batch.completed"}'
     >>> headers = {
@@ -75,23 +79,23 @@ def verify(
     Traceback (most recent call last):
     ValueError: the timestamp is 301 s away
     """
-    given = {name.lower(): value for name, value in headers.items()}
-    id, timestamp, signatures = (given.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))  # noqa: A001
+    lowered = {name.lower(): value for name, value in headers.items()}
+    id, timestamp, signatures = (lowered.get(f"webhook-{name}", "") for name in ("id", "timestamp", "signature"))  # noqa: A001
     if not (id and signatures and timestamp.isascii() and timestamp.isdigit() and len(timestamp) < 16):
         raise ValueError("expected the headers webhook-id, webhook-timestamp (Unix seconds) and webhook-signature")
     away = abs(now() - int(timestamp))
     if away > tolerance:
         raise ValueError(f"the timestamp is {away:.0f} s away")
-    wanted = signature(secret, id, timestamp, body).encode()
-    if not any(hmac.compare_digest(wanted, one.encode()) for one in signatures.split(" ")):
+    expected = signature(secret, id, timestamp, body).encode()
+    if not any(hmac.compare_digest(expected, one.encode()) for one in signatures.split(" ")):
         raise ValueError("the signature does not fit")
 
 
 class Webhooks:
-    """The receivers that requests may name: `hosts` as host (with its scheme's own port) or host:port.
+    """The receivers that requests may name: `hosts` as host (with its scheme's default port) or host:port.
 
-    `timeout`, `connect` and `first_byte` (None: no less than the whole) are seconds, for one try. ValueError for a secret
-    that begins as one in base64 and is none.
+    `timeout`, `connect` and `first_byte` (None: the whole timeout) are seconds for one try. Raises ValueError for a secret that
+    starts like base64 and is not.
     """
 
     def __init__(  # noqa: PLR0913 (the last two are for tests)
@@ -103,7 +107,7 @@ class Webhooks:
         timeout: float = 10.0,
         connect: float = CONNECT_S,
         first_byte: float | None = None,
-        resolve: Resolve = resolve_host,
+        resolve: Resolver = resolve_host,
         now: Callable[[], float] = time.time,
     ) -> None:
         if secret:
@@ -116,7 +120,7 @@ class Webhooks:
         self._outbound = Outbound(hosts, allow_private=allow_private, times=times, max_bytes=0, resolve=resolve)
 
     def admit(self, url: str) -> None:
-        """InputError at /webhook for a URL that is not allowed, or where webhooks are not set up."""
+        """Raise InputError at /webhook for a URL that is not allowed, or if webhooks are not set up."""
         self._find_target(url)
 
     def _find_target(self, url: str) -> Target:
@@ -125,11 +129,11 @@ class Webhooks:
         return self._outbound.admit(url, place="/webhook")
 
     async def deliver(self, url: str, *, id: str, body: bytes) -> None:  # noqa: A002 (the convention's name)
-        """One try. The receiver has it when it answers 2xx, whatever the body of its answer.
+        """Make one try. The receiver has accepted the notice if it answers 2xx, whatever the body of its answer.
 
-        `id` is letters, digits, `_` and `-`, 255 at most; ValueError for another. Raises WebhookError, retryable where
-        another try may help: no answer, 429, 5xx; not for another status, a redirect, an address that may not be
-        connected to, or a URL that is no longer allowed.
+        `id` is at most 255 letters, digits, `_` and `-`; raises ValueError for another. Raises WebhookError, retryable if
+        another try may help: no answer, 429, 5xx; not after another status, a redirect, an address that may not be connected
+        to, or a URL that is no longer allowed.
         """
         if not _ID.fullmatch(id):
             raise ValueError("expected an id of letters, digits, _ and -")
@@ -150,5 +154,5 @@ class Webhooks:
         except NoAnswerError as error:
             raise WebhookError(f"the receiver did not answer: {error}", retryable=True) from None
         if not 200 <= answer.status < 300:
-            again = answer.status == 429 or answer.status >= 500
-            raise WebhookError(f"the receiver {answer.status_text}", retryable=again)
+            retryable = answer.status == 429 or answer.status >= 500
+            raise WebhookError(f"the receiver {answer.status_text}", retryable=retryable)

@@ -1,1 +1,1 @@
-"""What outlives a process: batches, their chunks and results, keys of callers. SQLite, or PostgreSQL for several machines."""
+"""What outlives a process: batches, their chunks and results, API keys. SQLite, or PostgreSQL for several machines."""

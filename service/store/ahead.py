@@ -1,9 +1,8 @@
-"""SQLite's write-ahead log: one sync for each commit, and those who read stop nobody who writes.
+"""SQLite's write-ahead log: one sync per commit, and readers do not block writers.
 
-Before 3.51.3 SQLite can corrupt a file where one connection commits at the very moment in which another one brings the log
-into the database (https://www.sqlite.org/wal.html#walresetbug). So no connection does that by itself, as it would after some
-commits. It is done here, by one who holds the lock that everybody who commits must have; and by SQLite for the last one who
-closes the file.
+Before 3.51.3, SQLite can corrupt a file if one connection commits at the very moment in which another checkpoints the log
+(https://www.sqlite.org/wal.html#walresetbug). So no connection checkpoints by itself, as it would after some commits. Instead,
+whoever holds the lock that every commit needs does it here; and SQLite does it when the last connection closes the file.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 LOG = logging.getLogger("callgrade.store")
 
-STEP = 8 * 2**20
-"""Bytes of log after which it is brought into the database."""
+CHECKPOINT_BYTES = 8 * 2**20
+"""Bytes of log after which it is checkpointed."""
 
-KEPT = 2**20
-"""Bytes of its file that are left when it begins anew."""
+KEPT_BYTES = 2**20
+"""Bytes to which the log file is cut when it starts anew."""
 
-NO_SPACE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_WRITE})
-"""SQLite's codes where the disk has no space left."""
+DISK_FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_WRITE})
+"""SQLite's error codes for a full disk."""
 
 
 class WriteAheadLog:
@@ -39,25 +38,25 @@ class WriteAheadLog:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._file = Path(os.path.realpath(engine.url.database or "") + "-wal")
-        self._full = STEP
-        self._emptying = threading.Lock()
+        self._checkpoint_at = CHECKPOINT_BYTES
+        self._checkpointing = threading.Lock()
 
     @staticmethod
     def prepare(connection: Any) -> None:
-        """What each new connection is told."""
+        """Configure a new connection."""
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA wal_autocheckpoint=0")
-        connection.execute(f"PRAGMA journal_size_limit={KEPT}")
+        connection.execute(f"PRAGMA journal_size_limit={KEPT_BYTES}")
 
-    def begin(self) -> None:
-        """From now on the database has a log.
+    def enable(self) -> None:
+        """Switch the database to a log.
 
-        It goes on without one where that cannot be: on a full disk, or while somebody is within a transaction who has none.
+        It goes on without one if that is impossible: on a full disk, or while somebody without a log is in a transaction.
         """
         self._switch("WAL")
 
-    def end(self) -> None:
-        """The file alone is all there is, unless others have it open: so it can be read where there is no space for a log."""
+    def disable(self) -> None:
+        """Switch back to a single file, unless others have it open: so it can be read where there is no space for a log."""
         self._switch("DELETE")
 
     def _switch(self, mode: str) -> None:
@@ -68,18 +67,18 @@ class WriteAheadLog:
             LOG.debug("the journal stays as it is", extra={"fields": {"wanted": mode, "why": str(error.orig)}})
 
     def is_full(self) -> bool:
-        """Whether it is time to empty it."""
+        """Whether it is time to checkpoint."""
         size = self._measure()
-        if size < STEP:
-            self._full = STEP
-        return size >= self._full
+        if size < CHECKPOINT_BYTES:
+            self._checkpoint_at = CHECKPOINT_BYTES
+        return size >= self._checkpoint_at
 
-    def empty(self, alone: Callable[[], AbstractContextManager[object]]) -> None:
-        """Brings it into the database, as far as those who read and the disk allow; later, where it cannot be now.
+    def checkpoint(self, alone: Callable[[], AbstractContextManager[object]]) -> None:
+        """Checkpoint the log, as far as readers and the disk allow; if that is impossible now, later.
 
         `alone`: a block in which nobody else commits.
         """
-        if not self._emptying.acquire(blocking=False):
+        if not self._checkpointing.acquire(blocking=False):
             return
         try:
             with alone(), self._engine.connect() as connection:
@@ -87,8 +86,8 @@ class WriteAheadLog:
         except (DBAPIError, PoolTimeoutError) as error:
             LOG.debug("the log was not emptied", extra={"fields": {"why": str(error)[:200]}})
         finally:
-            self._full = self._measure() + STEP
-            self._emptying.release()
+            self._checkpoint_at = self._measure() + CHECKPOINT_BYTES
+            self._checkpointing.release()
 
     def _measure(self) -> int:
         try:
@@ -98,5 +97,5 @@ class WriteAheadLog:
 
 
 def is_disk_full(error: DBAPIError) -> bool:
-    """Whether SQLite found no space."""
-    return getattr(error.orig, "sqlite_errorcode", None) in NO_SPACE
+    """Whether SQLite ran out of disk space."""
+    return getattr(error.orig, "sqlite_errorcode", None) in DISK_FULL_CODES

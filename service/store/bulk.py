@@ -1,6 +1,6 @@
-"""Many rows of one table in one statement: SQLite takes them one by one from C, PostgreSQL as an array for each column.
+"""Insert many rows of one table in one statement: SQLite takes them one by one from C, PostgreSQL as one array per column.
 
-What an insert costs otherwise is spent on binding names to values, row by row.
+Other inserts spend most of their time binding names to values, row by row.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ def insert_rows(
     *,
     keep: bool = False,
 ) -> None:
-    """Inserts rows, each with values for the columns `names` in their order; other columns stay null.
+    """Insert rows, each with values for the columns `names`, in that order; other columns stay null.
 
-    `keep`: a row whose key is taken already is left out; otherwise it is an error, and nothing is inserted.
+    `keep`: a row whose key exists is skipped; otherwise it is an error, and nothing is inserted.
     """
-    given = [tuple(row) for row in rows]
-    if not given:
+    values_by_row = [tuple(row) for row in rows]
+    if not values_by_row:
         return
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(_write_for_sqlite(table, names, keep), given)
+        connection.exec_driver_sql(_write_for_sqlite(table, names, keep), values_by_row)
     else:
-        columns = zip(names, zip(*given, strict=True), strict=True)
+        columns = zip(names, zip(*values_by_row, strict=True), strict=True)
         arrays = tuple([_build_array(table.c[name], values) for name, values in columns])
         connection.exec_driver_sql(_write_for_postgres(table, names, keep), arrays)
 
 
 def _build_array(column: sa.Column[Any], values: tuple[Any, ...]) -> list[Any]:
-    """The values of a column, all of one type, as an array wants them."""
+    """Return the values of a column, all of one type, as an array needs them."""
     if isinstance(column.type, sa.Double):
         return [None if value is None else float(value) for value in values]
     return list(values)
 
 
 @cache
-def _write_for_sqlite(table: sa.Table, names: tuple[str, ...], keep: bool) -> str:  # noqa: FBT001 (a key)
+def _write_for_sqlite(table: sa.Table, names: tuple[str, ...], keep: bool) -> str:  # noqa: FBT001 (a cache key)
     return f"{_begin_insert(table, names)} VALUES ({', '.join('?' * len(names))}){_end_insert(keep)}"
 
 
 @cache
-def _write_for_postgres(table: sa.Table, names: tuple[str, ...], keep: bool) -> str:  # noqa: FBT001 (a key)
+def _write_for_postgres(table: sa.Table, names: tuple[str, ...], keep: bool) -> str:  # noqa: FBT001 (a cache key)
     arrays = ", ".join(f"%b::{_TYPES[type(table.c[name].type)]}[]" for name in names)  # b: binary, nothing is quoted
     return f"{_begin_insert(table, names)} SELECT * FROM unnest({arrays}){_end_insert(keep)}"  # noqa: S608 (names of ours)
 

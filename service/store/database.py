@@ -1,6 +1,6 @@
-"""Opening the database, bringing its tables up to date, and its clock.
+"""Open the database, migrate its tables, and read its clock.
 
-SQLite writes ahead (see `ahead`) and syncs each commit: what was acknowledged survives a loss of power.
+SQLite uses a write-ahead log (see `ahead`) and syncs each commit: an acknowledged write survives a loss of power.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ limit_rate(LOG.name)
 BUSY_MS = 30_000
 """How long SQLite waits for another writer, in milliseconds."""
 
-DEAD_PEER = {
+DEAD_PEER_OPTIONS = {
     "options": "-c idle_in_transaction_session_timeout=5000",
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""A machine that freezes or vanishes within a transaction holds its locks no longer than others wait for its work."""
+"""Settings by which a machine that freezes or vanishes in a transaction loses its locks before its work is taken over."""
 
-LOCK = 0x63616C6C
-"""The advisory lock under which PostgreSQL's tables are brought up to date: one process at a time."""
+MIGRATION_LOCK = 0x63616C6C
+"""The advisory lock under which PostgreSQL's tables are migrated: one process at a time."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -57,24 +57,24 @@ class Database:
 
     @property
     def is_sqlite(self) -> bool:
-        """Whether it is a file of one machine."""
+        """Whether the database is a file on one machine."""
         return self.engine.dialect.name == "sqlite"
 
     @contextmanager
     def begin(self) -> Generator[sa.Connection]:
-        """A transaction that may write: committed at the end of the block, rolled back where it raises.
+        """Open a transaction that may write: it commits at the end of the block, and rolls back if the block raises.
 
-        SQLite's lock is taken at once, so that nobody else writes between a look and a change.
+        Takes SQLite's lock at once, so that nobody writes between a read and the write that depends on it.
         """
         try:
             with self._begin_alone() as connection:
                 yield connection
         except DBAPIError as error:
-            if is_disk_full(error):  # the log gives back the space that it has there
-                self._log.empty(self._begin_alone)
+            if is_disk_full(error):  # emptying the log frees its disk space
+                self._log.checkpoint(self._begin_alone)
             raise
         if self.is_sqlite and self._log.is_full():
-            self._log.empty(self._begin_alone)
+            self._log.checkpoint(self._begin_alone)
 
     @contextmanager
     def _begin_alone(self) -> Generator[sa.Connection]:
@@ -88,7 +88,7 @@ class Database:
 
     @contextmanager
     def _take_turn(self) -> Generator[None]:
-        """Threads take turns at SQLite's lock, for who waits for it there sleeps, longer each time."""
+        """Let threads take turns at SQLite's lock: a thread waiting for the lock itself sleeps longer and longer."""
         if not self._turn.acquire(timeout=BUSY_MS / 1_000):
             raise PoolTimeoutError("another thread is writing")
         try:
@@ -97,26 +97,26 @@ class Database:
             self._turn.release()
 
     def read(self) -> sa.Connection:
-        """A connection for looking only; to be closed, as by `with`."""
+        """Return a read-only connection; close it, for example with `with`."""
         return self.engine.connect()
 
     def now(self) -> ColumnElement[float]:
-        """The time by the database's clock, in seconds since 1970, for use in a statement."""
+        """Return the database's clock as an SQL expression, in seconds since 1970."""
         if self.is_sqlite:
             return sa.literal_column("((julianday('now') - 2440587.5) * 86400.0)", sa.Double)
         return sa.literal_column("extract(epoch from clock_timestamp())::double precision", sa.Double)
 
     def migrate(self) -> None:
-        """Brings the tables up to date. SettingsError for a database that a later version has changed."""
-        from alembic import command  # noqa: PLC0415 (a quarter of a second, and few processes bring tables up to date)
+        """Migrate the tables. Raises SettingsError for a database that a later version has migrated."""
+        from alembic import command  # noqa: PLC0415 (a quarter of a second, and few processes migrate)
         from alembic.config import Config  # noqa: PLC0415
         from alembic.util import CommandError  # noqa: PLC0415
 
         if self.is_sqlite:
-            self._log.begin()
+            self._log.enable()
         with self.begin() as connection:
             if not self.is_sqlite:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(MIGRATION_LOCK)))
             config = Config()
             config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
             config.set_main_option("path_separator", "os")
@@ -130,15 +130,15 @@ class Database:
                 raise SettingsError.at("CALLGRADE_DATABASE_URL", message) from None
 
     def close(self) -> None:
-        """Lets go of the connections."""
+        """Close the connections."""
         self.engine.dispose()
         if self.is_sqlite and Path(self.engine.url.database or "").is_file():
-            self._log.end()
+            self._log.disable()
             self.engine.dispose()
 
     @contextmanager
     def prepare_others(self) -> Generator[None]:
-        """Connections that somebody else's code opens within the block are told what ours are."""
+        """Configure the connections that other code opens inside the block like our own."""
         if not self.is_sqlite:
             yield
             return
@@ -150,12 +150,12 @@ class Database:
 
 
 def open_database(url: str, *, pool: int = 10) -> Database:
-    """The database at an SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://...`. Nothing is connected to yet."""
+    """Open the database at an SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://...`. Connects on first use."""
     if url.startswith("sqlite"):
         engine = sa.create_engine(url, connect_args={"timeout": BUSY_MS / 1_000}, pool_size=pool, max_overflow=0)
         event.listen(engine, "connect", _prepare_sqlite)
     else:
-        connect: dict[str, Any] = {"application_name": "callgrade", "connect_timeout": 10, **DEAD_PEER}
+        connect: dict[str, Any] = {"application_name": "callgrade", "connect_timeout": 10, **DEAD_PEER_OPTIONS}
         engine = sa.create_engine(url, connect_args=connect, pool_pre_ping=True, pool_size=pool, max_overflow=pool)
     return Database(engine)
 
@@ -163,35 +163,35 @@ def open_database(url: str, *, pool: int = 10) -> Database:
 def _prepare_sqlite(connection: Any, _: object) -> None:
     if not isinstance(connection, sqlite3.Connection):
         return
-    connection.isolation_level = "IMMEDIATE"  # also for those who write without `begin`
+    connection.isolation_level = "IMMEDIATE"  # also for code that writes without `begin`
     connection.execute("PRAGMA foreign_keys=ON")
     WriteAheadLog.prepare(connection)
     connection.execute("PRAGMA mmap_size=0")
 
 
-def is_passing(error: DBAPIError) -> bool:
-    """Whether the same may work a moment later: the connection broke, the disk is full, another one holds a lock."""
-    told = str(error.orig).lower()
+def is_transient(error: DBAPIError) -> bool:
+    """Whether the same may work a moment later: the connection broke, the disk is full, or a lock is held."""
+    message = str(error.orig).lower()
     return error.connection_invalidated or (
-        isinstance(error, OperationalError | InterfaceError) and ("no such" not in told and "syntax" not in told)
+        isinstance(error, OperationalError | InterfaceError) and ("no such" not in message and "syntax" not in message)
     )
 
 
 def insist(work: Callable[[], T], *, give_up: float = float("inf"), stopped: Callable[[], bool] = lambda: False) -> T:
-    """What `work` gives; it is done again, as a whole, while the database is out of reach.
+    """Return what `work` returns; repeat it, as a whole, while the database is out of reach.
 
-    Raises BusyError after `give_up` seconds, or as soon as `stopped` says so; every other error at once.
+    Raises BusyError after `give_up` seconds, or as soon as `stopped` says so; any other error at once.
     """
     start, wait = time.monotonic(), 0.05
     while True:
         try:
             return work()
         except (DBAPIError, PoolTimeoutError) as error:
-            if isinstance(error, DBAPIError) and not is_passing(error):
+            if isinstance(error, DBAPIError) and not is_transient(error):
                 raise
             why = getattr(error, "orig", error)
             if stopped() or time.monotonic() - start + wait > give_up:
                 raise BusyError(f"the database cannot be reached: {type(why).__name__}") from error
-            LOG.warning("the database is waited for", extra={"fields": {"why": str(why).strip()[:200]}})
+            LOG.warning("waiting for the database", extra={"fields": {"why": str(why).strip()[:200]}})
         time.sleep(wait)
         wait = min(2.0, wait * 2)

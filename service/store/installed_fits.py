@@ -1,4 +1,4 @@
-"""Fits that were installed over HTTP: each in place of an earlier one for the same judge and criterion, which can come back."""
+"""Fits installed over HTTP: each replaces the one before it for the same judge and criterion, which a rollback restores."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ class InstalledFit:
     id: int
     fit: Fit
     calibration: str
-    """The run that made it; empty: it was sent."""
+    """The run that made it; empty: it was uploaded."""
     installed_at: float
 
 
 class InstalledFits:
-    """The fits in a database. All of it waits for the database, and so belongs into a thread."""
+    """The fits in a database. Every method blocks on the database, so call it in a thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def read_version(self) -> tuple[int, int]:
-        """What changes with every installation and every rollback."""
+        """Return a value that changes with every installation and every rollback."""
         with self._database.read() as connection:
             newest, count = connection.execute(sa.select(sa.func.max(FITS.c.id), sa.func.count())).one()
         return newest or 0, count
 
     def list_in_place(self) -> tuple[InstalledFit, ...]:
-        """The newest of each judge and criterion."""
+        """List the newest fit of each judge and criterion."""
         with self._database.read() as connection:
             rows = connection.execute(sa.select(FITS).where(FITS.c.id.in_(_select_newest())).order_by(FITS.c.id)).all()
         return tuple([_build_fit(row) for row in rows])
 
     def list_fits(self) -> Iterable[Fit]:
-        """The fits alone."""
+        """List the fits alone."""
         return [one.fit for one in self.list_in_place()]
 
     def install(self, fits: Sequence[Fit], *, calibration: str, by: Actor) -> None:
-        """Puts fits in place; one that is in place already stays as it is."""
+        """Install fits; leave those that are in place already."""
         with self._database.begin() as connection:
             for fit in fits:
                 newest = connection.execute(_select_of(fit.fingerprint)).one_or_none()
@@ -65,11 +65,11 @@ class InstalledFits:
             "installed_at": self._database.now(),
         }
         connection.execute(FITS.insert().values(values))
-        told = {"model": fit.model, **({"calibration": calibration} if calibration else {})}
-        record(connection, self._database.now(), by, "fit.install", target=fit.id, detail=told)
+        detail = {"model": fit.model, **({"calibration": calibration} if calibration else {})}
+        record(connection, self._database.now(), by, "fit.install", target=fit.id, detail=detail)
 
     def roll_back(self, name: str, *, by: Actor) -> None:
-        """Takes the fit of that id out of its place; the one before it is in place again. UnknownItemError for no such one."""
+        """Remove the fit of that id, which restores the one before it. Raises UnknownItemError if it is not in place."""
         with self._database.begin() as connection:
             rows = connection.execute(sa.select(FITS).where(FITS.c.id.in_(_select_newest()))).all()
             found = next((row.id for row in rows if _build_fit(row).fit.id == name), None)

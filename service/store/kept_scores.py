@@ -1,4 +1,4 @@
-"""Interactive scores that somebody wants kept: the request as it was sent, and its report."""
+"""Interactive scores that users keep: the request as it was sent, and its report."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import sqlalchemy as sa
 from service.errors import UnknownItemError
 from service.store.access.audit import Actor, record
 from service.store.database import Database
-from service.store.jobs.items import EVERY, FailureGroup, ItemChoice, count_rows, group_rows, shorten_all
+from service.store.jobs.items import ALL_ITEMS, FailureGroup, ItemChoice, count_rows, group_rows, shorten_all
 from service.store.labelling.drafts import ScoreDraft
 from service.store.labelling.items import insert_items, name_score
 from service.store.labelling.labels import count_labels
 from service.store.tables import SCORES
 from service.store.times import format_rfc3339
 
-MOST_TAGS = 5_000
-"""Kinds of tags with what came of them, that are counted by."""
-_LISTED = ("id", "created_at", "rubric", "verdict", "score", "stage", "finding", "tool", "tags")
+MAX_TAGS = 5_000
+"""Most kinds of tags with their outcomes that are counted."""
+_LISTED_COLUMNS = ("id", "created_at", "rubric", "verdict", "score", "stage", "finding", "tool", "tags")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptScore:
-    """A score that was kept, without its trace and report."""
+    """A kept score, without its trace and report."""
 
     id: str
     created_at: str
@@ -37,7 +37,7 @@ class KeptScore:
     verdict: str
     score: float | None
     stage: str | None
-    """Where it broke first, as `finding` and `tool` say; null where it did not, or where that is not known."""
+    """Where it broke first, like `finding` and `tool`; null if it did not, or if that is unknown."""
     finding: str | None
     tool: str | None
     tags: dict[str, str]
@@ -45,7 +45,7 @@ class KeptScore:
 
 @dataclass(frozen=True, slots=True)
 class KeptScoreList:
-    """Kept scores, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+    """Kept scores, newest first. `next`: the `after` of the next page; null at the end."""
 
     data: tuple[KeptScore, ...]
     has_more: bool
@@ -53,13 +53,13 @@ class KeptScoreList:
 
 
 class KeptScores:
-    """The kept scores in a database. All of it waits for the database, and so belongs into a thread."""
+    """The kept scores in a database. Every method blocks on the database, so call it in a thread."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def keep(self, tenant: str, draft: ScoreDraft) -> str:
-        """Keeps a score with what may be labelled of it; its id."""
+        """Store a score, with what people may label of it; return its id."""
         with self.database.begin() as connection:
             now: float = connection.execute(sa.select(self.database.now())).scalar_one()
             name = f"score_{int(now * 1_000):012x}{secrets.token_hex(10)}"
@@ -80,9 +80,11 @@ class KeptScores:
             insert_items(self.database, connection, tenant, [(name_score(name), item) for item in draft.items])
         return name
 
-    def page(self, tenant: str, choice: ItemChoice = EVERY, *, limit: int, after: str | None = None) -> KeptScoreList:
-        """Kept scores, newest first: `limit` of those older than `after`, which need not exist any more."""
-        chosen = sa.select(*[SCORES.c[name] for name in _LISTED]).where(
+    def page(
+        self, tenant: str, choice: ItemChoice = ALL_ITEMS, *, limit: int, after: str | None = None
+    ) -> KeptScoreList:
+        """List kept scores, newest first: `limit` of those older than `after`, which may have been deleted."""
+        chosen = sa.select(*[SCORES.c[name] for name in _LISTED_COLUMNS]).where(
             SCORES.c.tenant == tenant, *choice.match_in(SCORES)
         )
         if after is not None:
@@ -94,26 +96,29 @@ class KeptScores:
         return KeptScoreList(found, more, found[-1].id if more else None)
 
     def count_outcomes(self, tenant: str) -> Counter[tuple[str, str, str]]:
-        """How many have each verdict, stages and cluster."""
+        """Count the scores with each combination of verdict, stages and cluster."""
         return count_rows(self.database, SCORES, SCORES.c.tenant == tenant)
 
     def group_failures(self, tenant: str) -> tuple[FailureGroup, ...]:
-        """Where they broke first, what breaks most first."""
+        """Group scores by where they broke first, the largest group first."""
         return group_rows(self.database, SCORES, SCORES.c.tenant == tenant)
 
     def count_tags(self, tenant: str) -> dict[tuple[str, str], Counter[tuple[str, str, str]]]:
-        """The same as `count_outcomes` by each tag and its value, of the `MOST_TAGS` commonest kinds of tags."""
-        told, count = [SCORES.c[name] for name in ("tags", "verdict", "stages", "cluster")], sa.func.count().label("n")
-        grouped = sa.select(*told, count).where(SCORES.c.tenant == tenant, SCORES.c.tags != "{}").group_by(*told)
+        """Count outcomes for each tag and value, over the `MAX_TAGS` commonest kinds of tags."""
+        columns, count = (
+            [SCORES.c[name] for name in ("tags", "verdict", "stages", "cluster")],
+            sa.func.count().label("n"),
+        )
+        grouped = sa.select(*columns, count).where(SCORES.c.tenant == tenant, SCORES.c.tags != "{}").group_by(*columns)
         found: dict[tuple[str, str], Counter[tuple[str, str, str]]] = {}
         with self.database.read() as connection:
-            for row in connection.execute(grouped.order_by(count.desc(), *told).limit(MOST_TAGS)).mappings():
+            for row in connection.execute(grouped.order_by(count.desc(), *columns).limit(MAX_TAGS)).mappings():
                 for tag in json.loads(row["tags"]).items():
                     found.setdefault(tag, Counter())[row["verdict"], row["stages"], row["cluster"]] += row["n"]
         return found
 
     def read(self, tenant: str, name: str) -> tuple[bytes, bytes]:
-        """Request and report as JSON. UnknownItemError where it is not there, or another tenant's."""
+        """Return request and report as JSON. Raises UnknownItemError if the score does not exist, or is another tenant's."""
         chosen = sa.select(SCORES.c.request, SCORES.c.report).where(SCORES.c.id == name, SCORES.c.tenant == tenant)
         with self.database.read() as connection:
             row = connection.execute(chosen).one_or_none()
@@ -122,7 +127,7 @@ class KeptScores:
         return zlib.decompress(row.request), zlib.decompress(row.report)
 
     def delete(self, tenant: str, name: str, *, by: Actor) -> None:
-        """Deletes a score with its labels. UnknownItemError where it is not there, or another tenant's."""
+        """Delete a score with its labels. Raises UnknownItemError if it does not exist, or is another tenant's."""
         with self.database.begin() as connection:
             labels = count_labels(connection, kept=name)
             gone = SCORES.delete().where(SCORES.c.id == name, SCORES.c.tenant == tenant)

@@ -1,4 +1,4 @@
-"""The tables. Times are seconds since 1970 by the database's clock; what is JSON is kept as text that anybody can read."""
+"""The tables. Times are seconds since 1970 by the database's clock; JSON is stored as readable text."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ BATCHES = sa.Table(
     sa.Column("tenant", sa.Text, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("status", sa.Text, nullable=False),
-    sa.Column("ending", sa.Text),  # cancelled or expired: what it becomes once nothing of it is under way
-    sa.Column("reason", sa.Text),  # of a pause, or of a failure
-    sa.Column("resume_at", sa.Double),  # when a paused one is tried again
+    sa.Column("ending", sa.Text),  # cancelled or expired: the final status, once nothing is under way
+    sa.Column("reason", sa.Text),  # why it is paused or failed
+    sa.Column("resume_at", sa.Double),  # when a paused batch is tried again
     sa.Column("total", sa.Integer, nullable=False),
     sa.Column("open_chunks", sa.Integer, nullable=False),
     sa.Column("rejected", sa.Text, nullable=False),  # JSON: the lines left out by skip_invalid
-    sa.Column("options", sa.Text, nullable=False),  # JSON: what items have that do not say otherwise
+    sa.Column("options", sa.Text, nullable=False),  # JSON: the defaults of its items
     sa.Column("tags", sa.Text, nullable=False),  # JSON object of text
     sa.Column("budget_usd", sa.Double),
-    sa.Column("serial", sa.Boolean, nullable=False),  # one chunk after the other, so that what is limited is one sum
+    sa.Column("serial", sa.Boolean, nullable=False),  # one chunk after the other, so that limited spending is one sum
     sa.Column("webhook", sa.Text),
     sa.Column("webhook_status", sa.Text),
     sa.Column("created_at", sa.Double, nullable=False),
@@ -42,9 +42,9 @@ CHUNKS = sa.Table(
     sa.Column("first", sa.Integer, nullable=False),  # the position of its first item in the batch
     sa.Column("size", sa.Integer, nullable=False),
     sa.Column("done", sa.Boolean, nullable=False),
-    sa.Column("under_way", sa.Boolean, nullable=False),  # opened, and not put off since
-    sa.Column("attempt", sa.Integer, nullable=False),  # counts openings: who holds an older one may not write
-    sa.Column("generation", sa.Integer, nullable=False),  # counts how often it was put off
+    sa.Column("under_way", sa.Boolean, nullable=False),  # leased, and not deferred since
+    sa.Column("attempt", sa.Integer, nullable=False),  # counts leases: the holder of an older one may not write
+    sa.Column("generation", sa.Integer, nullable=False),  # counts how often it was deferred
     sa.Column("completed", sa.Integer, nullable=False),
     sa.Column("failed", sa.Integer, nullable=False),
     sa.Column("cost_usd", sa.Double, nullable=False),
@@ -52,11 +52,11 @@ CHUNKS = sa.Table(
     sa.Column("tokens_in", sa.BigInteger, nullable=False),
     sa.Column("tokens_out", sa.BigInteger, nullable=False),
     sa.Column("cache_hits", sa.BigInteger, nullable=False),
-    sa.Column("deaths", sa.Integer, nullable=False, server_default="0"),  # openings that ended with their worker
-    sa.Column("quarantined", sa.Integer, nullable=False, server_default="0"),  # items that are not tried any more
+    sa.Column("deaths", sa.Integer, nullable=False, server_default="0"),  # attempts that ended with their worker
+    sa.Column("quarantined", sa.Integer, nullable=False, server_default="0"),  # items that are not tried again
     sa.Column("suspects", sa.Text, nullable=False, server_default="{}"),  # JSON: see `suspects`
     sa.Column("questions", sa.BigInteger, nullable=False, server_default="0"),  # asked, or perhaps asked
-    # Its items, one JSON object a line, deflated; null once they have expired. Last, for SQLite reads through what stands before.
+    # Its items, one JSON object per line, deflated; null once expired. Last, as SQLite reads through all columns before it.
     sa.Column("payload", sa.LargeBinary),
     sa.Index(
         "callgrade_chunks_quarantined",
@@ -72,7 +72,7 @@ RESULTS = sa.Table(
     sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("ok", sa.Boolean, nullable=False),
-    sa.Column("line", sa.Text, nullable=False),  # the line of the results or of the errors, as it is given
+    sa.Column("line", sa.Text, nullable=False),  # the line of the results or of the errors, as it is returned
 )
 
 ITEMS = sa.Table(
@@ -82,12 +82,12 @@ ITEMS = sa.Table(
     sa.Column("position", sa.Integer, primary_key=True),
     sa.Column("custom_id", sa.Text, nullable=False),
     sa.Column("verdict", sa.Text, nullable=False),  # error: it could not be scored
-    sa.Column("stage", sa.Text, nullable=False),  # where it broke first; empty: nowhere, as the two that follow
+    sa.Column("stage", sa.Text, nullable=False),  # where it broke first; empty if nowhere, as are the next two
     sa.Column("finding", sa.Text, nullable=False),  # the code of the first finding there
     sa.Column("tool", sa.Text, nullable=False),  # of the call at which it broke
     sa.Column("stages", sa.Text, nullable=False),  # a letter for each stage in its order: the verdict's first, or -
     sa.Column("score", sa.Double),
-    sa.Column("cluster", sa.Text, nullable=False),  # its tag `group`; empty: it is independent of the others
+    sa.Column("cluster", sa.Text, nullable=False),  # its tag `group`; empty: independent of the others
     sa.Index("callgrade_items_by_verdict", "batch", "verdict", "stages", "cluster", "position"),
     sa.Index("callgrade_items_by_break", "batch", "stage", "finding", "tool", "position"),
 )
@@ -96,13 +96,13 @@ CALIBRATIONS = sa.Table(
     "callgrade_calibrations",
     METADATA,
     sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("items", sa.Integer, nullable=False),  # labelled ones
+    sa.Column("items", sa.Integer, nullable=False),  # number of labelled items
     sa.Column("options", sa.Text, nullable=False),  # JSON: how it is judged and fitted
-    sa.Column("unanswered", sa.Integer),  # answers that no judge gave; null until it is fitted
-    sa.Column("reasons", sa.Text),  # JSON: why not, the first of them
-    sa.Column("fits", sa.Text),  # JSON: files with their names
+    sa.Column("unanswered", sa.Integer),  # questions that no judge answered; null until it is fitted
+    sa.Column("reasons", sa.Text),  # JSON: the first reasons why
+    sa.Column("fits", sa.Text),  # JSON: the fits with their file names
     sa.Column("report", sa.Text),  # JSON
-    # The labelled items and the recorded predictions, one JSON object a line, deflated. Last, as the payloads of chunks.
+    # The labelled items and the recorded predictions, one JSON object per line, deflated. Last, like the payloads of chunks.
     sa.Column("labels", sa.LargeBinary, nullable=False),
     sa.Column("predictions", sa.LargeBinary),
 )
@@ -113,7 +113,7 @@ SUBMISSIONS = sa.Table(
     sa.Column("tenant", sa.Text, primary_key=True),
     sa.Column("key_hash", sa.Text, primary_key=True),  # sha256 of the Idempotency-Key
     sa.Column("fingerprint", sa.Text, nullable=False),  # sha256 of the body and of the options
-    sa.Column("batch", sa.Text, nullable=False),  # stays when the batch is deleted: the key does not become free
+    sa.Column("batch", sa.Text, nullable=False),  # stays when the batch is deleted, so that the key stays taken
     sa.Column("created_at", sa.Double, nullable=False),
 )
 
@@ -123,13 +123,13 @@ USAGE = sa.Table(
     sa.Column("tenant", sa.Text, primary_key=True),
     sa.Column("day", sa.Integer, primary_key=True),  # since 1970, in UTC
     sa.Column("questions", sa.BigInteger, nullable=False),
-    sa.Column("held_questions", sa.BigInteger, nullable=False),  # that processes may ask and have not counted yet
+    sa.Column("held_questions", sa.BigInteger, nullable=False),  # reserved by processes, and not yet counted
     sa.Column("cached", sa.BigInteger, nullable=False),
     sa.Column("tokens_in", sa.BigInteger, nullable=False),
     sa.Column("tokens_out", sa.BigInteger, nullable=False),
     sa.Column("cost_usd", sa.Double, nullable=False),
     sa.Column("uncertain_usd", sa.Double, nullable=False),
-    sa.Column("held_usd", sa.Double, nullable=False),  # that processes may spend and have not counted yet
+    sa.Column("held_usd", sa.Double, nullable=False),  # reserved by processes, and not yet counted
 )
 
 ANSWERS = sa.Table(
@@ -138,10 +138,10 @@ ANSWERS = sa.Table(
     sa.Column("tenant", sa.Text, primary_key=True),
     sa.Column("key_hash", sa.Text, primary_key=True),  # sha256 of the Idempotency-Key
     sa.Column("fingerprint", sa.Text, nullable=False),  # sha256 of the body
-    sa.Column("claim", sa.Text, nullable=False),  # whose request it is that works on it, or did
+    sa.Column("claim", sa.Text, nullable=False),  # the request that works on it, or did
     sa.Column("claimed_at", sa.Double, nullable=False),
     sa.Column("headers", sa.Text),  # JSON object of text
-    sa.Column("body", sa.LargeBinary),  # the report, deflated; null while it is worked on
+    sa.Column("body", sa.LargeBinary),  # the report, deflated; null while it is being made
     sa.Index("callgrade_answers_by_age", "tenant", "claimed_at"),
 )
 
@@ -157,7 +157,7 @@ SCORES = sa.Table(
     sa.Column("tags", sa.Text, nullable=False),  # JSON object of text
     sa.Column("request", sa.LargeBinary, nullable=False),  # as it was sent, deflated
     sa.Column("report", sa.LargeBinary, nullable=False),  # likewise
-    sa.Column("stage", sa.Text, nullable=False, server_default=""),  # from here on as of an item of a batch
+    sa.Column("stage", sa.Text, nullable=False, server_default=""),  # from here on as in callgrade_items
     sa.Column("finding", sa.Text, nullable=False, server_default=""),
     sa.Column("tool", sa.Text, nullable=False, server_default=""),
     sa.Column("stages", sa.Text, nullable=False, server_default=""),
@@ -176,14 +176,14 @@ LABEL_ITEMS = sa.Table(
     ),  # BATCH/POSITION, the id of a kept score, or the id of an imported item
     sa.Column("criterion", sa.Text, primary_key=True),
     sa.Column("stage", sa.Text, nullable=False),  # of the criterion; empty: not known
-    sa.Column("draw", sa.Text, nullable=False),  # a hash: the order in which chance draws
-    sa.Column("waits", sa.Boolean, nullable=False),  # whether what the judge said is left to a human
-    sa.Column("raw", sa.Double),  # the judge's own value; null: no judge said anything
-    sa.Column("value", sa.Double),  # what its fit made of that
+    sa.Column("draw", sa.Text, nullable=False),  # a hash: the order of random draws
+    sa.Column("waits", sa.Boolean, nullable=False),  # whether the judge's answer is left to a human
+    sa.Column("raw", sa.Double),  # the judge's own value; null: no judge answered
+    sa.Column("value", sa.Double),  # the same after its fit
     sa.Column("threshold", sa.Double),  # the least value that passes
-    sa.Column("passed", sa.Boolean),  # what the report said; null: nothing, it was left open
-    sa.Column("predictions", sa.Text),  # JSON: a list of what judges said, as calibration takes it
-    sa.Column("document", sa.Text),  # JSON: of an imported item, all but its labels
+    sa.Column("passed", sa.Boolean),  # the report's decision; null: left open
+    sa.Column("predictions", sa.Text),  # JSON: a list of judge answers, as calibration takes it
+    sa.Column("document", sa.Text),  # JSON: an imported item without its labels
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE")),
     sa.Column("position", sa.Integer),
@@ -197,20 +197,20 @@ LABEL_ITEMS = sa.Table(
 LABELS = sa.Table(
     "callgrade_labels",
     METADATA,
-    sa.Column("id", sa.Text, primary_key=True),  # later ones sort behind earlier ones
+    sa.Column("id", sa.Text, primary_key=True),  # later ones sort after earlier ones
     sa.Column("tenant", sa.Text, nullable=False),
     sa.Column("annotator", sa.Text, nullable=False),
     sa.Column("item", sa.Text, nullable=False),
     sa.Column("criterion", sa.Text, nullable=False),
     sa.Column("step", sa.Integer, nullable=False),  # the step that was labelled; -1: the whole trace
     sa.Column("label", sa.Text, nullable=False),  # pass, fail or unsure
-    sa.Column("value", sa.Double),  # where the menu of the criterion is graded
+    sa.Column("value", sa.Double),  # if the criterion's menu is graded
     sa.Column("failing_step", sa.Integer),
     sa.Column("claim", sa.Text, nullable=False),
     sa.Column("note", sa.Text, nullable=False),
-    sa.Column("blind", sa.Boolean, nullable=False),  # whether it was given before the judge's word was shown
+    sa.Column("blind", sa.Boolean, nullable=False),  # whether it was given before the judge's answer was shown
     sa.Column("source", sa.Text, nullable=False),
-    sa.Column("decides", sa.Boolean, nullable=False),  # whether it settles what people differ on, and is no opinion
+    sa.Column("decides", sa.Boolean, nullable=False),  # whether it settles a dispute, rather than being an opinion
     sa.Column("made_at", sa.Double, nullable=False),
     sa.ForeignKeyConstraint(
         ["tenant", "item", "criterion"],
@@ -219,11 +219,11 @@ LABELS = sa.Table(
     ),
     sa.Index(
         "callgrade_labels_once", "tenant", "criterion", "item", "step", "annotator", "decides", unique=True
-    ),  # nobody is two opinions
+    ),  # one opinion per person
     sa.Index("callgrade_labels_of_tenant", "tenant", "id"),
 )
 
-LABEL_REVEALS = sa.Table(  # to whom the judge's word on an item was shown: it outlives the label that was given before
+LABEL_REVEALS = sa.Table(  # who has seen the judge's answer on an item: it outlives the label given before
     "callgrade_label_reveals",
     METADATA,
     *[sa.Column(name, sa.Text, primary_key=True) for name in ("tenant", "item", "criterion", "annotator")],
@@ -240,7 +240,7 @@ FITS = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),  # the highest of a fingerprint is in place
     sa.Column("fingerprint", sa.Text, nullable=False),  # of the judge and the criterion
     sa.Column("fit", sa.Text, nullable=False),  # JSON
-    sa.Column("calibration", sa.Text, nullable=False),  # the id of the run that made it; empty: it was sent
+    sa.Column("calibration", sa.Text, nullable=False),  # the id of the run that made it; empty: it was uploaded
     sa.Column("who", sa.Text, nullable=False),
     sa.Column("installed_at", sa.Double, nullable=False),
     sa.Index("callgrade_fits_in_place", "fingerprint", "id"),
@@ -261,22 +261,22 @@ KEYS = sa.Table(
     sa.Column("id", sa.Text, primary_key=True),
     sa.Column("tenant", sa.Text, nullable=False),
     sa.Column("name", sa.Text, nullable=False),
-    sa.Column("hash", sa.Text, nullable=False),  # sha256 of the secret part, which has 256 bits of chance
-    sa.Column("scopes", sa.Text, nullable=False),  # names with spaces between
+    sa.Column("hash", sa.Text, nullable=False),  # sha256 of the secret part, which has 256 random bits
+    sa.Column("scopes", sa.Text, nullable=False),  # names separated by spaces
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("expires_at", sa.Double),
     sa.Column("revoked_at", sa.Double),
-    sa.Column("used_at", sa.Double),  # true to the minute
-    sa.Column("replaced_by", sa.Text),  # the key that was made in its place
+    sa.Column("used_at", sa.Double),  # accurate to the minute
+    sa.Column("replaced_by", sa.Text),  # the key that replaced it
 )
 
 SESSIONS = sa.Table(
     "callgrade_sessions",
     METADATA,
-    sa.Column("hash", sa.Text, primary_key=True),  # sha256 of what the cookie holds, which has 256 bits of chance
+    sa.Column("hash", sa.Text, primary_key=True),  # sha256 of the cookie's value, which has 256 random bits
     sa.Column(
         "key_id", sa.Text, nullable=False
-    ),  # whose key was entered; empty: the local token, while there is no key
+    ),  # the key that was entered; empty: the local token, while there is no key
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("expires_at", sa.Double, nullable=False),
     sa.Index("callgrade_sessions_by_end", "expires_at"),
@@ -285,12 +285,12 @@ SESSIONS = sa.Table(
 AUDIT = sa.Table(
     "callgrade_audit",
     METADATA,
-    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),  # later ones have higher ones
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),  # ascending in time
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("who", sa.Text, nullable=False),
     sa.Column("origin", sa.Text, nullable=False),  # an address, or a machine
     sa.Column("act", sa.Text, nullable=False),
-    sa.Column("tenant", sa.Text, nullable=False),  # whose it was; empty: nobody's
+    sa.Column("tenant", sa.Text, nullable=False),  # the owner of the target; empty: nobody
     sa.Column("target", sa.Text, nullable=False),  # the id of what was acted on
     sa.Column("detail", sa.Text, nullable=False),  # JSON object
     sa.Index("callgrade_audit_at", "at"),

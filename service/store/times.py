@@ -1,4 +1,4 @@
-"""Times of the database as they are told."""
+"""Format times of the database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def format_rfc3339(seconds: float) -> str: ...
 @overload
 def format_rfc3339(seconds: float | None) -> str | None: ...
 def format_rfc3339(seconds: float | None) -> str | None:
-    """Seconds since 1970 as RFC 3339 in UTC, whole seconds; None where there is no time.
+    """Format seconds since 1970 as RFC 3339 in UTC, in whole seconds; None stays None.
 
     >>> format_rfc3339(1_790_000_000.9), format_rfc3339(None)
     ('2026-09-21T14:13:20Z', None)

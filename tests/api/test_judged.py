@@ -16,7 +16,7 @@ from service.api.app import create_app
 from service.asking.cache.disk import DiskCache
 from service.asking.cache.guard import Cache
 from service.asking.cached_replies import NoCache
-from service.asking.calls import ModelCaller, Policy
+from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
@@ -32,8 +32,8 @@ from tests.faults.provider import Provider
 
 KEY = "canary-key-of-no-known-shape-7421"
 ATTEMPTS = 3
-POLICY = Policy(attempts=ATTEMPTS, deadline=20.0)
-IMPATIENT = Policy(attempts=2, deadline=0.5)
+POLICY = RetryPolicy(attempts=ATTEMPTS, attempt_s=20.0)
+IMPATIENT = RetryPolicy(attempts=2, attempt_s=0.5)
 
 Send = Callable[..., Answer]
 
@@ -80,7 +80,7 @@ def application(  # noqa: PLR0913 (each is what one test is about)
     model: str,
     *,
     cache: Cache | None = None,
-    policy: Policy = POLICY,
+    policy: RetryPolicy = POLICY,
     script: str | None = None,
     database: Database | None = None,
     **judges: Any,

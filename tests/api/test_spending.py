@@ -14,7 +14,7 @@ from service.api.app import create_app
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.days import NO_CAPS, Days
 from service.asking.cached_replies import NoCache
-from service.asking.calls import ModelCaller, Observe
+from service.asking.calls import ModelCaller, Observer
 from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.engine import Engine, plan
@@ -55,7 +55,7 @@ def service(
     provider: Provider, database: Database | None, caps: Caps = NO_CAPS, limits: AskLimits | None = None
 ) -> FastAPI:
     """The service with a judge and no cache, so that each question is a request."""
-    observers: list[Observe] = []
+    observers: list[Observer] = []
     caller = ModelCaller(Plain(provider.base()), ProviderGates(Clock()), observers=observers)
     judging = Judging(caller, NoCache(), Judges(MODEL), observers=observers)
     days = None if database is None else Days(UsageStore(database), caps)
@@ -132,9 +132,9 @@ def test_a_day_that_is_used_up_leaves_questions_open(provider: Provider, store: 
     assert [whole["verdict"], rest["verdict"]] == ["pass", "abstain"]
     outcomes = [step["outcomes"]["asked"] for step in rest["steps"]]
     (open_one,) = [one for one in outcomes if one["kind"] == "errored"]
-    assert (open_one["cause"], "3 questions in a day" in open_one["reason"]) == ("budget_exhausted", True)
+    assert (open_one["cause"], "3 questions a day" in open_one["reason"]) == ("budget_exhausted", True)
     assert refused.status == 429
-    assert "3 questions in a day" in refused.problem["detail"]
+    assert "3 questions a day" in refused.problem["detail"]
     assert 0 < int(refused.headers["retry-after"]) <= DAY_S
 
 

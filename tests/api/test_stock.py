@@ -20,7 +20,7 @@ from service.store.jobs.batches import Batches
 from service.store.jobs.job import STATUSES
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.tables import WORKERS
-from service.store.workers import SILENT, Workers
+from service.store.workers import SILENT_S, Workers
 from tests.api.asgi_caller import Ask
 from tests.store.played import Recording, closed, ended, opened, paused, recorded
 from tests.stores import open_new_store
@@ -53,7 +53,7 @@ def of_each_kind(database: Database) -> None:
     for name in ("alive", "silent"):
         Workers(database).register(name)
     with database.begin() as connection:
-        ago = {"beat_at": WORKERS.c.beat_at - SILENT - 1}
+        ago = {"beat_at": WORKERS.c.beat_at - SILENT_S - 1}
         connection.execute(sa.update(WORKERS).where(WORKERS.c.id == "silent").values(ago))
 
 

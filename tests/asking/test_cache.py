@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from service.asking.cache.disk import DiskCache
-from service.asking.cache.guard import MAX_TEXT, GuardedCache, RefusedRowError, seal_row, unseal_row
-from service.asking.cache.shared import CHUNK, PREFIX, RedisCache
-from service.asking.cache.texts import JOURNAL, Cache
+from service.asking.cache.guard import MAX_TEXT_BYTES, GuardedCache, RefusedRowError, seal_row, unseal_row
+from service.asking.cache.shared import CHUNK_KEYS, PREFIX, RedisCache
+from service.asking.cache.texts import JOURNAL_MODE, Cache
 from service.errors import SettingsError
 from service.settings import Settings
 from service.wiring import build_cache
@@ -53,7 +53,7 @@ class DiskStore:
         return DiskCache(self.folder, **{"ttl": DAY, "max_bytes": 2**30, "patience": 30.0, **options})
 
     def execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        connection = sqlite3.connect(self.folder / f"rows-{JOURNAL}" / "cache.db", isolation_level=None)
+        connection = sqlite3.connect(self.folder / f"rows-{JOURNAL_MODE}" / "cache.db", isolation_level=None)
         try:
             return connection.execute(sql, values).fetchall()
         finally:
@@ -151,8 +151,8 @@ KEPT = [
     ("\x00a\x00", "a NUL"),
     ('{"a":"é漢🎉"}', "beyond ASCII"),
     ("a\r\nb\n", "line ends"),
-    ("x" * MAX_TEXT, "the most"),
-    ("漢" * (MAX_TEXT // 3), "the most, of three bytes each"),
+    ("x" * MAX_TEXT_BYTES, "the most"),
+    ("漢" * (MAX_TEXT_BYTES // 3), "the most, of three bytes each"),
 ]
 
 
@@ -168,8 +168,8 @@ def test_a_text_comes_back_as_it_was(store: Store, text: str) -> None:
 
 
 NOT_KEPT = [
-    ("x" * (MAX_TEXT + 1), "too_large"),
-    ("漢" * (MAX_TEXT // 3 + 1), "too_large"),
+    ("x" * (MAX_TEXT_BYTES + 1), "too_large"),
+    ("漢" * (MAX_TEXT_BYTES // 3 + 1), "too_large"),
     ("\ud800", "failures"),
 ]
 
@@ -256,7 +256,7 @@ def test_rows_have_the_life_that_was_asked_for(store: Store) -> None:
 
 def test_stats_and_clear(store: Store) -> None:
     async def scene() -> None:
-        cache, count = store.open(), CHUNK + 7
+        cache, count = store.open(), CHUNK_KEYS + 7
         await asyncio.gather(*[cache.set(key(n), "x" * 100) for n in range(count)])
         await cache.get(key(0))
         found = await cache.stats()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from service.asking.budget.reservations import Spending
-from service.asking.calls import ModelCaller, Policy
+from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
 from service.asking.limits.policies import ConcurrencyLimit, RetryBudget
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
@@ -27,8 +27,8 @@ from tests.faults.provider import Provider
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"label": {"enum": ["yes", "no"]}}, "required": ["label"]}
 PRICED = "gpt-4o-mini"
-POLICY = Policy(attempts=3, deadline=20.0)
-SHORT = Policy(attempts=2, deadline=0.3)
+POLICY = RetryPolicy(attempts=3, attempt_s=20.0)
+SHORT = RetryPolicy(attempts=2, attempt_s=0.3)
 
 Outcome = Completion | JudgeError
 
@@ -40,7 +40,7 @@ def prompt(model: str) -> Prompt:
 def caller(
     provider: Provider,
     clock: Clock,
-    policy: Policy = POLICY,
+    policy: RetryPolicy = POLICY,
     *,
     script: str | None = None,
     gates: ProviderGates | None = None,
@@ -105,7 +105,7 @@ def test_a_single_call(run: Run, provider: Provider, clock: Clock, model: str, c
     one = caller(provider, clock)
     assert causes([run(ended(one, model))]) == {cause: 1}
     assert len(provider.requests) == requests
-    assert one.find_gate(f"openai/{model}").slots.in_flight == 0
+    assert one.find_gate(f"openai/{model}").concurrency.in_flight == 0
 
 
 @pytest.mark.parametrize("kind", ["hang", "drip"])
@@ -117,7 +117,7 @@ def test_what_never_ends_is_ended(run: Run, provider: Provider, clock: Clock, ki
 
 @pytest.mark.parametrize("attempts", [1, 2, 5])
 def test_there_are_as_many_requests_as_attempts(run: Run, provider: Provider, clock: Clock, attempts: int) -> None:
-    run(ended(caller(provider, clock, Policy(attempts=attempts)), "fault-500"))
+    run(ended(caller(provider, clock, RetryPolicy(attempts=attempts)), "fault-500"))
     assert len(provider.requests) == attempts
     assert len(clock.naps) == attempts - 1
 
@@ -127,7 +127,7 @@ def test_retry_after_is_waited_for(run: Run, provider: Provider, clock: Clock) -
     times = provider.times("fault-429-after-2")
     gaps = [after - before for before, after in pairwise(times)]
     assert len(gaps) == len(clock.naps) == 2
-    assert all(2.0 <= gap <= 2.0 + POLICY.backoff for gap in gaps)
+    assert all(2.0 <= gap <= 2.0 + POLICY.backoff_s for gap in gaps)
 
 
 def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Provider) -> None:
@@ -155,20 +155,20 @@ def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Pro
 
 def test_another_key_does_not_wait(run: Run, provider: Provider, clock: Clock) -> None:
     gates = ProviderGates(clock)
-    run(ended(caller(provider, clock, Policy(attempts=1), gates=gates), "fault-429-after-60"))
+    run(ended(caller(provider, clock, RetryPolicy(attempts=1), gates=gates), "fault-429-after-60"))
     run(ended(caller(provider, clock, script="says-no", gates=gates), "good"))
     assert provider.times("good") == [1_000.0]
 
 
 def test_a_wait_that_is_longer_than_the_time_left_is_not_begun(run: Run, provider: Provider, clock: Clock) -> None:
-    outcome = run(ended(caller(provider, clock, Policy(attempts=3, total=30.0)), "fault-429-after-60"))
+    outcome = run(ended(caller(provider, clock, RetryPolicy(attempts=3, total_s=30.0)), "fault-429-after-60"))
     assert isinstance(outcome, CallError)
     assert outcome.retry_after == 60.0
     assert (len(provider.requests), clock.naps) == (1, [])
 
 
 def test_backoff_doubles_with_jitter(run: Run, provider: Provider, clock: Clock) -> None:
-    run(ended(caller(provider, clock, Policy(attempts=5, backoff=1.0, longest_backoff=3.0)), "fault-500"))
+    run(ended(caller(provider, clock, RetryPolicy(attempts=5, backoff_s=1.0, max_backoff_s=3.0)), "fault-500"))
     bounds = [(0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (1.5, 3.0)]
     assert all(low <= nap <= high for nap, (low, high) in zip(clock.naps, bounds, strict=True))
     assert not set(clock.naps) & {high for _, high in bounds}
@@ -199,7 +199,7 @@ def test_a_shorter_pause_is_waited_for(run: Run, provider: Provider, clock: Cloc
 
 
 def test_some_429_with_retry_after(run: Run, provider: Provider, clock: Clock) -> None:
-    outcomes = run(all_ended(caller(provider, clock, Policy(attempts=9)), "fault-429-after-2-p30", 40))
+    outcomes = run(all_ended(caller(provider, clock, RetryPolicy(attempts=9)), "fault-429-after-2-p30", 40))
     assert causes(outcomes) == {"answered": 40}
     faults = len(provider.requests) - len(provider.paid)
     assert faults > 4
@@ -217,7 +217,7 @@ def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, cloc
     one = caller(
         provider,
         clock,
-        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=4, most=4))),
+        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, concurrency=ConcurrencyLimit(start=4, most=4))),
     )
     outcomes = run(all_ended(one, "fault-503", 200))
     assert causes(outcomes) == {"provider_error": 200}
@@ -228,7 +228,7 @@ def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, cloc
 
 
 def test_after_an_outage_all_is_well(run: Run, provider: Provider, clock: Clock) -> None:
-    one = caller(provider, clock, Policy(attempts=1))
+    one = caller(provider, clock, RetryPolicy(attempts=1))
     run(all_ended(one, "fault-503", 30))
     assert isinstance(run(ended(one, "good")), NotSentError)
     clock.advance(10)
@@ -254,7 +254,7 @@ def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
     one = caller(
         provider,
         clock,
-        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=5, most=5))),
+        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, concurrency=ConcurrencyLimit(start=5, most=5))),
     )
     outcomes = run(all_ended(one, "fault-401", 50))
     assert causes(outcomes) == {"unauthorized": 50}
@@ -274,7 +274,7 @@ def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None
     one = caller(
         provider,
         clock,
-        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, slots=ConcurrencyLimit(start=1, most=1))),
+        gates=ProviderGates(clock, make=lambda at: ProviderGate(at, concurrency=ConcurrencyLimit(start=1, most=1))),
     )
 
     async def play() -> Outcome:
@@ -293,7 +293,7 @@ def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None
 
 def test_what_is_spent_is_what_the_provider_bills(run: Run, provider: Provider, clock: Clock) -> None:
     spending = Spending(1.0)
-    one = caller(provider, clock, Policy(attempts=9), script="fault-503-p20")
+    one = caller(provider, clock, RetryPolicy(attempts=9), script="fault-503-p20")
     outcomes = run(all_ended(one, PRICED, 25, spending))
     assert causes(outcomes) == {"answered": 25}
     price = next(one.usage.cost_usd for one in outcomes if isinstance(one, Completion))
@@ -350,7 +350,7 @@ def test_cancelled_calls_leave_nothing(run: Run, provider: Provider, clock: Cloc
 
     async def play() -> None:
         tasks = [asyncio.create_task(one.complete(prompt("fault-hang"), spending)) for _ in range(30)]
-        while len(provider.requests) < one.find_gate("openai/x").slots.limit:  # noqa: ASYNC110 (counted on another thread)
+        while len(provider.requests) < one.find_gate("openai/x").concurrency.limit:  # noqa: ASYNC110 (counted on another thread)
             await asyncio.sleep(0.01)
         for task in tasks:
             task.cancel()
@@ -358,14 +358,14 @@ def test_cancelled_calls_leave_nothing(run: Run, provider: Provider, clock: Cloc
         assert all(isinstance(one, asyncio.CancelledError) for one in ended)
 
     run(play())
-    assert one.find_gate("openai/x").slots.in_flight == 0
+    assert one.find_gate("openai/x").concurrency.in_flight == 0
     assert spending.reserved_usd == 0.0
     assert isinstance(run(ended(one, "good")), Completion)
 
 
 @pytest.mark.parametrize("kind", ["hang", "drip", "reset", "truncated-body", "500"])
 def test_faults_leak_neither_tasks_nor_descriptors(run: Run, provider: Provider, clock: Clock, kind: str) -> None:
-    one = caller(provider, clock, Policy(attempts=1, deadline=0.3))
+    one = caller(provider, clock, RetryPolicy(attempts=1, attempt_s=0.3))
     run(ended(one, f"fault-{kind}"))
     before = run(quiet())
     for _ in range(5):

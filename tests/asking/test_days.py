@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.asking.budget.days import AWAY_S, Days
+from service.asking.budget.days import RETRY_S, Days
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
@@ -70,7 +70,7 @@ class Process:
         self.made = 0
 
     async def call(self, call: Call) -> None:
-        item = Spending(within=[self.days.of("t")])
+        item = Spending(within=[self.days.get_spending("t")])
         try:
             await item.wait_for_room(call.worst * UNIT)
             with item.reserve(call.worst * UNIT) as bill:
@@ -138,7 +138,7 @@ async def play(store: UsageStore, caps: Caps, steps: list[Call | Turn]) -> None:
             await settled(one)
         await one.die()
         await one.days.close()
-    found = store.days(TODAY)
+    found = store.list_days(TODAY)
     spent, uncertain = (found[0].cost_usd, found[0].uncertain_usd) if found else (0.0, 0.0)
     billed = sum(each.billed for each in processes + gone)
     assert spent <= billed <= spent + uncertain <= (caps.usd or 0.0)
@@ -165,7 +165,7 @@ def test_a_tenants_day_holds_over_processes_that_die(
 
 
 async def spend(days: Days, tenant: str, worst: float, usage: Usage) -> None:
-    item = Spending(within=[days.of(tenant)])
+    item = Spending(within=[days.get_spending(tenant)])
     await item.wait_for_room(worst)
     with item.reserve(worst) as bill:
         bill.settle(usage)
@@ -177,7 +177,7 @@ def test_what_was_used_is_told_by_day_and_tenant(database: Database) -> None:
     async def main() -> None:
         days = Days(store, now=lambda: clock[0])
         await spend(days, "a", 0.5, Usage(10, 5, 0.25))
-        days.of("a").count_cached()
+        days.get_spending("a").count_cached()
         await spend(days, "b", 0.5, Usage(None, None, None))
         clock[0] += DAY_S
         await spend(days, "a", 0.5, Usage(1, 1, 0.125))
@@ -186,16 +186,16 @@ def test_what_was_used_is_told_by_day_and_tenant(database: Database) -> None:
     asyncio.run(main())
     told = [
         (one.tenant, one.day, one.questions, one.cached, one.cost_usd, one.uncertain_usd)
-        for one in store.days(TODAY + 1)
+        for one in store.list_days(TODAY + 1)
     ]
     assert told == [
         ("a", format_day(TODAY + 1), 1, 0, 0.125, 0.0),
         ("a", format_day(TODAY), 1, 1, 0.25, 0.0),
         ("b", format_day(TODAY), 1, 0, 0.0, 0.5),
     ]
-    assert [one.tokens_in for one in store.days(TODAY + 1, tenant="a")] == [1, 10]
+    assert [one.tokens_in for one in store.list_days(TODAY + 1, tenant="a")] == [1, 10]
     store.forget_old(TODAY + 32)
-    assert [one.day for one in store.days(TODAY)] == [format_day(TODAY + 1)]
+    assert [one.day for one in store.list_days(TODAY)] == [format_day(TODAY + 1)]
 
 
 @pytest.mark.parametrize("caps", [Caps(questions=5), Caps(usd=0.5)])
@@ -213,7 +213,7 @@ def test_processes_at_the_same_moment_do_not_pass_a_cap(database: Database, caps
 
     made = asyncio.run(main())
     assert 1 <= made <= 5
-    (day,) = store.days(TODAY)
+    (day,) = store.list_days(TODAY)
     assert (day.questions, day.uncertain_usd) == (made, pytest.approx(0.0, abs=1e-9))
 
 
@@ -223,7 +223,7 @@ def test_a_new_day_begins_anew(database: Database) -> None:
     async def main() -> None:
         days = Days(UsageStore(database), Caps(questions=1), now=lambda: clock[0])
         await spend(days, "t", 0.1, Usage(1, 1, 0.1))
-        with pytest.raises(DaySpentError, match="1 questions in a day") as spent:
+        with pytest.raises(DaySpentError, match="1 questions a day") as spent:
             await spend(days, "t", 0.1, Usage(1, 1, 0.1))
         assert spent.value.retry_after == DAY_S / 2
         clock[0] += DAY_S
@@ -240,7 +240,7 @@ def test_without_the_database_nothing_is_asked_that_cannot_be_counted(tmp_path: 
         days = Days(UsageStore(away), Caps(usd=1.0))
         with pytest.raises(DaySpentError, match="the database is away") as spent:
             await spend(days, "t", 0.1, Usage(1, 1, 0.1))
-        assert spent.value.retry_after == AWAY_S
+        assert spent.value.retry_after == RETRY_S
         await days.close()
 
     asyncio.run(main())

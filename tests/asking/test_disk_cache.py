@@ -19,11 +19,11 @@ import pytest
 from diskcache.core import MODE_BINARY, MODE_PICKLE, MODE_RAW, MODE_TEXT
 
 from service.asking.cache.disk import DiskCache
-from service.asking.cache.guard import MAX_TEXT, CacheCounts, RefusedRowError, seal_row
-from service.asking.cache.texts import JOURNAL, RAW, TextDisk
+from service.asking.cache.guard import MAX_TEXT_BYTES, CacheCounts, RefusedRowError, seal_row
+from service.asking.cache.texts import JOURNAL_MODE, RAW_MODE, TextDisk
 from tests.asking.test_cache import Clock, key
 
-ROWS = f"rows-{JOURNAL}"
+ROWS = f"rows-{JOURNAL_MODE}"
 TEXT = '{"label":"supported"}'
 DAY = 86_400
 
@@ -173,8 +173,8 @@ def test_a_good_row_that_names_a_file_is_refused(tmp_path: Path) -> None:
 
 def test_text_alone_is_stored() -> None:
     disk = TextDisk("unused", 0, 0)
-    assert MODE_RAW == RAW
-    assert disk.store("x" * MAX_TEXT, read=False) == (0, RAW, None, "x" * MAX_TEXT)
+    assert MODE_RAW == RAW_MODE
+    assert disk.store("x" * MAX_TEXT_BYTES, read=False) == (0, RAW_MODE, None, "x" * MAX_TEXT_BYTES)
     for bad in (b"x", 1, None, object()):
         with pytest.raises(TypeError):
             disk.store(bad, read=False)
@@ -349,7 +349,7 @@ def test_a_commit_that_fails_leaves_nothing_locked(tmp_path: Path) -> None:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM Cache").fetchall()
             await cache.set(key(1), TEXT)
-            assert cache.counts.failures == (JOURNAL != "wal")
+            assert cache.counts.failures == (JOURNAL_MODE != "wal")
             reader.execute("ROLLBACK")
         with closing(connected(tmp_path, timeout=0)) as writer:
             writer.execute("BEGIN EXCLUSIVE")
@@ -364,7 +364,7 @@ def test_the_oldest_rows_go_when_it_is_full_and_no_file_is_made(tmp_path: Path) 
     async def scene() -> None:
         cache = opened(tmp_path, max_bytes=2**20)
         for n in range(100):
-            await cache.set(key(n), "x" * MAX_TEXT)
+            await cache.set(key(n), "x" * MAX_TEXT_BYTES)
         found = await cache.stats()
         assert 0 < (found.bytes or 0) <= 2**20 + 2**18
         assert [await cache.get(key(n)) is None for n in (0, 50, 99)] == [True, True, False]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.asking.budget.reservations import Spending
-from service.asking.failures import LONGEST_WAIT, read_retry_after
+from service.asking.failures import MAX_RETRY_AFTER_S, read_retry_after
 from service.asking.faults import CallError, NotSentError
 from service.asking.limits.policies import Breaker, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
@@ -194,10 +194,10 @@ RETRY_AFTER = [
     ({"retry-after": "1.5"}, 1.5),
     ({"retry-after": "Wed, 21 Oct 2015 07:28:10 GMT"}, 10.0),
     ({"retry-after": "Wed, 21 Oct 2015 07:27:00 GMT"}, 0.0),
-    ({"retry-after": "Wed, 21 Oct 2099 07:27:00 GMT"}, LONGEST_WAIT),
-    ({"retry-after": "inf"}, LONGEST_WAIT),
+    ({"retry-after": "Wed, 21 Oct 2099 07:27:00 GMT"}, MAX_RETRY_AFTER_S),
+    ({"retry-after": "inf"}, MAX_RETRY_AFTER_S),
     ({"retry-after": "-inf"}, 0.0),
-    ({"retry-after": "9" * 5_000}, LONGEST_WAIT),
+    ({"retry-after": "9" * 5_000}, MAX_RETRY_AFTER_S),
     ({"retry-after": "Wed, 99 Oct 2015 07:28:10 GMT"}, None),
     ({"retry-after": ""}, None),
 ]
@@ -211,7 +211,7 @@ def test_retry_after(headers: dict[str, str], seconds: float | None) -> None:
 @given(st.text())
 def test_retry_after_is_never_out_of_bounds(text: str) -> None:
     found = read_retry_after({"retry-after": text})
-    assert found is None or 0 <= found <= LONGEST_WAIT
+    assert found is None or 0 <= found <= MAX_RETRY_AFTER_S
 
 
 # Breaker
@@ -310,7 +310,7 @@ def test_retries_are_a_tenth_of_the_calls_of_a_minute(clock: Clock) -> None:
 
 
 async def through(gate: ProviderGate, error: BaseException | None = None, patience: float = 100.0) -> None:
-    async with gate.hold_slot(patience):
+    async with gate.hold(patience):
         if error:
             raise error
 
@@ -325,10 +325,10 @@ async def ends(gate: ProviderGate, *errors: BaseException | None) -> None:
 
 def test_a_pause_holds_those_back_who_already_wait_for_a_slot() -> None:
     clock, begun = Clock(held=True), []
-    gate = ProviderGate(clock, slots=ConcurrencyLimit(start=1))
+    gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=1))
 
     async def one(error: JudgeError | None = None) -> None:
-        async with gate.hold_slot(100.0):
+        async with gate.hold(100.0):
             begun.append(clock.now())
             await asyncio.sleep(0)
             if error:
@@ -352,11 +352,11 @@ def test_a_pause_holds_those_back_who_already_wait_for_a_slot() -> None:
 
 def test_after_a_pause_one_goes_first() -> None:
     clock, under_way = Clock(held=True), []
-    gate = ProviderGate(clock, slots=ConcurrencyLimit(start=8))
+    gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=8))
 
     async def one() -> None:
-        async with gate.hold_slot(100.0):
-            under_way.append(gate.slots.in_flight)
+        async with gate.hold(100.0):
+            under_way.append(gate.concurrency.in_flight)
             await asyncio.sleep(0)
 
     async def play() -> None:
@@ -376,7 +376,7 @@ def test_a_storm_of_429_sends_one_request_for_each_window() -> None:
     gate = ProviderGate(clock)
 
     async def one() -> None:
-        async with gate.hold_slot(1_000.0):
+        async with gate.hold(1_000.0):
             begun.append(clock.now())
             raise fault(429, retry_after=2.0)
 
@@ -426,7 +426,7 @@ def test_what_is_no_outage_never_opens_the_breaker(clock: Clock, error: BaseExce
     gate = ProviderGate(clock)
     asyncio.run(ends(gate, *[error] * 30, None))
     assert not gate.breaker.is_open
-    assert gate.slots.in_flight == 0
+    assert gate.concurrency.in_flight == 0
 
 
 CLOSING = [fault(401, "unauthorized"), fault(429, "quota_exhausted"), fault(402, "quota_exhausted")]
@@ -464,25 +464,25 @@ def test_pauses_one_after_another_hold_a_question_no_longer_than_the_longest(clo
     async def waits() -> None:
         waiting = asyncio.create_task(through(gate))
         while not waiting.done():
-            gate.pause.extend(25.0)  # whenever one is over, somebody is told of the next
+            gate.cooldown.extend(25.0)  # whenever one is over, somebody is told of the next
             await asyncio.sleep(0)
         await waiting
 
     with pytest.raises(NotSentError):
         asyncio.run(waits())
     assert sum(clock.naps) <= 60.0
-    assert gate.slots.in_flight == 0
+    assert gate.concurrency.in_flight == 0
 
 
 @pytest.mark.parametrize("error", [*CLOSING, LONG], ids=repr)
 def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(clock: Clock, error: CallError) -> None:
-    gate = ProviderGate(clock, slots=ConcurrencyLimit(start=2, most=2))
+    gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=2, most=2))
 
     async def play() -> list[object]:
         release = asyncio.Event()
 
         async def under_way() -> None:
-            async with gate.hold_slot(1.0):
+            async with gate.hold(1.0):
                 await release.wait()
 
         slow = asyncio.create_task(under_way())
@@ -496,12 +496,12 @@ def test_nobody_waits_behind_requests_that_are_under_way_when_the_key_is_closed(
     first, *rest = asyncio.run(play())
     assert first is error
     assert all(isinstance(one, NotSentError) for one in rest)
-    assert gate.slots.in_flight == 0
+    assert gate.concurrency.in_flight == 0
 
 
 def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
     clock = Clock()
-    gate = ProviderGate(clock, slots=ConcurrencyLimit(start=1))
+    gate = ProviderGate(clock, concurrency=ConcurrencyLimit(start=1))
 
     async def play() -> list[object]:
         return await asyncio.gather(
@@ -511,14 +511,14 @@ def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
     first, *rest = asyncio.run(play())
     assert isinstance(first, CallError)
     assert all(isinstance(error, NotSentError) for error in rest)
-    assert gate.slots.in_flight == 0
+    assert gate.concurrency.in_flight == 0
 
 
 def test_lanes_are_apart_by_provider_and_by_account(clock: Clock) -> None:
     gates = ProviderGates(clock)
-    one = gates.at("openai", "a")
-    assert gates.at("openai", "a") is one
-    assert one not in (gates.at("openai", "b"), gates.at("anthropic", "a"))
+    one = gates.get("openai", "a")
+    assert gates.get("openai", "a") is one
+    assert one not in (gates.get("openai", "b"), gates.get("anthropic", "a"))
 
 
 def test_the_clock_of_the_system_goes_on() -> None:

@@ -15,12 +15,12 @@ import pytest
 from redis import Redis
 
 from service.asking.budget.reservations import Spending
-from service.asking.calls import ModelCaller, Policy
+from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
 from service.asking.limits.lua import ENTER, RENEW
 from service.asking.limits.policies import ConcurrencyLimit
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
-from service.asking.limits.shared import LEASE, RENEWAL, Admission, GateNews, SharedLimits
+from service.asking.limits.shared import LEASE_S, RENEWAL_INTERVAL_S, Admission, GateNews, SharedLimits
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.errors import FaultCause, JudgeError
 from service.settings import Settings
@@ -62,7 +62,9 @@ class World:
         """One more."""
         limits = SharedLimits(self._url, **self._options)
         self.limits.append(limits)
-        return ProviderGate(self.clock, slots=ConcurrencyLimit(start=8, most=64), shared=limits.at(*PLACE))
+        return ProviderGate(
+            self.clock, concurrency=ConcurrencyLimit(start=8, most=64), shared=limits.build_gate(*PLACE)
+        )
 
     async def request(
         self, gate: ProviderGate, error: BaseException | None = None, patience: float = 1_000.0, lasts: float = 0.0
@@ -70,7 +72,7 @@ class World:
         """One request that ends in an error or none; how it ended for who asked."""
         name = id(gate)
         try:
-            async with gate.hold_slot(patience):
+            async with gate.hold(patience):
                 self.begun.append((name, self.clock.now()))
                 await asyncio.sleep(0)
                 self.clock.advance(lasts)
@@ -136,8 +138,8 @@ def test_after_a_pause_each_sends_one_first(redis_url: str, prefix: str) -> None
             under_way: list[int] = []
 
             async def counted() -> None:
-                async with other.hold_slot(100.0):
-                    under_way.append(other.slots.in_flight)
+                async with other.hold(100.0):
+                    under_way.append(other.concurrency.in_flight)
 
             await asyncio.gather(*[counted() for _ in range(6)])
             assert under_way[0] == 1
@@ -155,7 +157,7 @@ def test_a_key_that_one_finds_refused_is_used_by_none(redis_url: str, prefix: st
             await here.request(one, error)
             here.clock.advance(20)
             with pytest.raises(NotSentError, match="it went wrong") as caught:
-                async with other.hold_slot(1_000.0):
+                async with other.hold(1_000.0):
                     raise AssertionError
             assert (caught.value.cause, caught.value.retry_after) == (error.cause, 40.0)
             assert await here.request(other) == f"not sent: {error.cause} 40.000"
@@ -195,7 +197,7 @@ def test_an_outage_that_one_sees_stops_all_and_one_probe_a_period_goes_out(redis
             for gate in gates:
                 assert await here.request(gate, patience=0.0) == "not sent: provider_error 10.000"
             with pytest.raises(NotSentError, match="after: it went wrong"):
-                async with gates[1].hold_slot(0.0):
+                async with gates[1].hold(0.0):
                     raise AssertionError
             for _ in range(12):
                 here.clock.advance(5)
@@ -233,7 +235,7 @@ def test_a_probe_whose_process_dies_is_followed_by_one_a_period_later(redis_url:
             await outage(here, one)
             here.clock.advance(10)
             assert other.shared
-            assert await other.shared.enter() == Admission(str(*other.shared._held), probe=True)  # type: ignore[attr-defined]
+            assert await other.shared.enter() == Admission(str(*other.shared._leases), probe=True)  # type: ignore[attr-defined]
             assert await here.request(one, patience=0.0) == "not sent: provider_error 10.000"
             here.clock.advance(10)
             assert await here.request(one) == "answered"
@@ -262,7 +264,7 @@ async def under_way(gate: ProviderGate, number: int, error: JudgeError) -> Async
     begun = asyncio.Semaphore(0)
 
     async def one(end: asyncio.Future[None]) -> None:
-        async with gate.hold_slot(1.0):
+        async with gate.hold(1.0):
             begun.release()
             await end
             raise error
@@ -284,7 +286,7 @@ def test_requests_from_before_an_outage_put_no_probe_off(redis_url: str, prefix:
     async def scene() -> None:
         async with world(redis_url, prefix) as here:
             one, other = here.process(), here.process()
-            other.slots = ConcurrencyLimit(start=16)
+            other.concurrency = ConcurrencyLimit(start=16)
             async with under_way(other, 10, fault(503)) as ends:
                 await outage(here, one)
                 here.clock.advance(5)
@@ -302,7 +304,7 @@ def test_they_do_not_open_again_what_an_answer_has_closed(redis_url: str, prefix
         async with world(redis_url, prefix) as here:
             one, other = here.process(), here.process()
             async with under_way(one, 1, fault(503)) as late:
-                async with other.hold_slot(1.0):
+                async with other.hold(1.0):
                     await outage(here, one)
                 let_go(late)
             assert await here.request(other, patience=0.0) == "answered"
@@ -323,14 +325,14 @@ def test_no_more_are_under_way_than_may_be_over_all(redis_url: str, prefix: str)
 
             async def one(gate: ProviderGate) -> None:
                 nonlocal under_way
-                async with gate.hold_slot(100.0):
+                async with gate.hold(100.0):
                     under_way += 1
                     peaks[under_way] += 1
                     await asyncio.sleep(0.001)
                     under_way -= 1
 
             await asyncio.gather(*[one(gate) for gate in gates for _ in range(40)])
-            assert [gate.slots.in_flight for gate in gates] == [0, 0, 0]
+            assert [gate.concurrency.in_flight for gate in gates] == [0, 0, 0]
 
     asyncio.run(scene())
     assert max(peaks) == most
@@ -342,14 +344,14 @@ def test_cancelling_who_waits_for_a_place_loses_none(redis_url: str, prefix: str
     async def scene() -> None:
         async with world(redis_url, prefix, most=1, now=None) as here:
             one, other = here.process(), here.process()
-            async with one.hold_slot(1.0):
+            async with one.hold(1.0):
                 waiting = [asyncio.create_task(here.request(gate)) for gate in (one, other) for _ in range(3)]
                 while stored.zcard(f"{prefix}openai:account:waiting") != 2:  # noqa: ASYNC110 (counted elsewhere)
                     await asyncio.sleep(0.001)
                 for task in waiting:
                     task.cancel()
                 await asyncio.gather(*waiting, return_exceptions=True)
-                assert (one.slots.in_flight, other.slots.in_flight) == (1, 0)
+                assert (one.concurrency.in_flight, other.concurrency.in_flight) == (1, 0)
             assert await here.request(other) == "answered"
             assert stored.zcard(f"{prefix}openai:account:leases") == 0
 
@@ -359,7 +361,7 @@ def test_cancelling_who_waits_for_a_place_loses_none(redis_url: str, prefix: str
 async def asked(limits: SharedLimits, prefix: str, process: str = "another") -> str:
     """What Redis says to a process that asks for a place; if it gets one, it has it."""
     keys = [f"{prefix}openai:account:{name}" for name in ("state", "leases", "waiting")]
-    reply: Any = await limits.run(ENTER, keys, secrets.token_hex(8), process, limits.most, LEASE)
+    reply: Any = await limits.run(ENTER, keys, secrets.token_hex(8), process, limits.most, LEASE_S)
     return reply[0].decode()
 
 
@@ -378,7 +380,7 @@ def test_a_process_that_dies_gives_its_places_back(redis_url: str, prefix: str) 
         async with world(redis_url, prefix, clock, most=3) as here:
             here.process()
             assert await asked(here.limits[0], prefix) == "full"
-            clock.advance(LEASE - 0.1)
+            clock.advance(LEASE_S - 0.1)
             assert await asked(here.limits[0], prefix) == "full"
             clock.advance(0.2)
             assert [await asked(here.limits[0], prefix) for _ in range(4)] == ["go", "go", "go", "full"]
@@ -398,12 +400,12 @@ def test_a_long_request_keeps_its_place(redis_url: str, prefix: str) -> None:
             assert isinstance(admission, Admission)
             for _ in range(10):
                 await clock.asleep(1)
-                clock.advance(RENEWAL)
+                clock.advance(RENEWAL_INTERVAL_S)
                 await clock.asleep(1)
                 assert await asked(limits, prefix) == "full"
             await gate.shared.leave(admission, GateNews("answered"))
             assert await asked(limits, prefix) == "go"
-            clock.advance(RENEWAL)
+            clock.advance(RENEWAL_INTERVAL_S)
             await asyncio.sleep(0)
             await clock.asleep(0)
 
@@ -416,7 +418,7 @@ def test_a_place_that_was_given_back_is_not_renewed(redis_url: str, prefix: str,
         async with world(redis_url, prefix) as here:
             here.process()
             keys = [f"{prefix}openai:account:{name}" for name in ("state", "leases", "waiting")]
-            await here.limits[0].run(RENEW, keys, LEASE, "long-gone")
+            await here.limits[0].run(RENEW, keys, LEASE_S, "long-gone")
             assert stored.zcard(keys[1]) == 0
 
     asyncio.run(scene())
@@ -500,7 +502,7 @@ def test_a_call_asks_twice(redis_url: str, prefix: str) -> None:
 
 def test_without_redis_nothing_is_waited_for(clock: Clock) -> None:
     async def scene() -> None:
-        async with ProviderGate(clock).hold_slot(1.0):
+        async with ProviderGate(clock).hold(1.0):
             pass
 
     with pytest.raises(StopIteration):
@@ -574,7 +576,7 @@ def test_a_redis_that_cannot_be_used_stops_nothing(
             here.clock.advance(5)
             await outage(here, gate)
             assert (await here.request(gate)).startswith("not sent: provider_error")
-            assert gate.slots.in_flight == 0
+            assert gate.concurrency.in_flight == 0
 
     with caplog.at_level(logging.INFO, "callgrade.limits"):
         asyncio.run(scene())
@@ -592,7 +594,7 @@ def test_a_redis_that_fails_midway_is_used_again_when_it_is_back(redis_url: str,
         async with relay(redis_url) as between, world(between.url, prefix, **options) as here:
             one, other = here.process(), here.process()
             assert await here.request(one) == "answered"
-            async with one.hold_slot(1.0):
+            async with one.hold(1.0):
                 between.fault = kind
             asked = between.asked
             for _ in range(20):
@@ -612,7 +614,7 @@ def test_who_waited_for_a_place_heeds_what_happened_meanwhile(redis_url: str, pr
             gate = here.process()
             async with under_way(gate, 1, fault(429, retry_after=5.0)) as ends:
                 waiting = asyncio.create_task(here.request(gate, patience=1.0))
-                while gate.slots.in_flight < 2:  # noqa: ASYNC110 (counted elsewhere)
+                while gate.concurrency.in_flight < 2:  # noqa: ASYNC110 (counted elsewhere)
                     await asyncio.sleep(0.001)
                 between.fault = "lose"
                 let_go(ends)
@@ -662,8 +664,8 @@ def test_whole_calls_of_two_processes_share_by_provider_and_account(redis_url: s
 
             def caller(model: Model, account: str) -> ModelCaller:
                 here.process()
-                gates = ProviderGates(here.clock, shared=here.limits[-1].at)
-                return ModelCaller(model, gates, account=account, policy=Policy(attempts=1, total=30.0))
+                gates = ProviderGates(here.clock, shared=here.limits[-1].build_gate)
+                return ModelCaller(model, gates, account=account, policy=RetryPolicy(attempts=1, total_s=30.0))
 
             first, second, third = Model(fault(429, retry_after=60.0)), Model(), Model()
             with pytest.raises(CallError):

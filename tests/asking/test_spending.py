@@ -79,7 +79,7 @@ class Worker:
             cap_calls=None if questions is None else questions - self.books.written.questions,
         )
         self.account = Account(self.books.written, own)
-        self.account.bound(self.write)
+        self.account.write_ahead(self.write)
 
     async def write(self) -> bool:
         told = asyncio.get_running_loop().create_future()

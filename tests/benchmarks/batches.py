@@ -140,7 +140,7 @@ class _Sleep:
         plain = read_request(request(0))
         return [WaitingItem(item, "", plain, None) for item in items]
 
-    async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow:
+    async def finish(self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool) -> OutcomeRow:
         await asyncio.sleep(0.05)
         return OutcomeRow(waiting.item.position, True, '{"index":0}')
 

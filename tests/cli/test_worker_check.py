@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from service.settings import Settings
 from service.store.database import Database
 from service.store.tables import WORKERS
-from service.store.workers import LONE, SILENT, Workers, is_of_this_machine, make_name
+from service.store.workers import SILENT_S, SQLITE_WORKER, Workers, is_of_this_machine, make_name
 from service.wiring import prepare_database
 from tests.cli.cli_run import Run
 
@@ -31,8 +31,8 @@ def silent_for(database: Database, seconds: float) -> None:
     ("name", "silent", "code"),
     [
         (make_name(), 0.0, 0),
-        (LONE, 0.0, 0),
-        (make_name(), SILENT + 5, 2),
+        (SQLITE_WORKER, 0.0, 0),
+        (make_name(), SILENT_S + 5, 2),
         (f"{socket.gethostname()}-other-7-0a0a0a0a", 0.0, 2),
         ("elsewhere-7-0a0a0a0a", 0.0, 2),
     ],
@@ -54,7 +54,7 @@ def test_before_there_is_any_worker_none_is_alive(run: Run) -> None:
 def test_one_that_died_does_not_hide_the_next_of_its_machine(run: Run) -> None:
     database = opened()
     Workers(database).register(make_name())
-    silent_for(database, SILENT + 5)
+    silent_for(database, SILENT_S + 5)
     Workers(database).register(make_name())
     assert run("worker", "--check").code == 0
 

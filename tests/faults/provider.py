@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
-from service.asking.demo_judge import reply_to
+from service.asking.demo_judge import build_reply
 from service.core.judging.prompts import Prompt, Turn
 
 TOKEN = re.compile(r"token\b[^\n]{0,40}?[\"'`]([A-Za-z0-9]{8})[\"'`]")
@@ -114,7 +114,7 @@ class Asked:
         """The stand-in's reply to a judge's question; to any other, a value of the schema's shape."""
         turns = tuple(Turn(message["role"], str(message["content"])) for message in self.messages)
         try:
-            return reply_to(Prompt("", turns, self.schema, 1))
+            return build_reply(Prompt("", turns, self.schema, 1))
         except (ValueError, LookupError):
             found = self.provider.token.search(self.text)
             return example(self.schema, found[1] if found else "00000000")

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from service.asking.cache.disk import DiskCache
 from service.asking.cached_replies import NoCache
-from service.asking.calls import ModelCaller, Policy
+from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
@@ -25,7 +25,7 @@ from service.registry import Registry
 from service.store.database import Database
 from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.endings import end
+from service.store.jobs.endings import end_job
 from service.store.jobs.leases import ChunkId
 from service.store.jobs.submission import JobSubmission
 from tests.faults.clock import Clock
@@ -106,7 +106,7 @@ class Driver:
             await self._round(runner)
             self.seen.append(self.batches.find("", batch))
         for one in self.line.finished:
-            end(self.database, self.line, one)
+            end_job(self.database, self.line, one)
         runner.close()
         await engine.close()
         await disconnect()
@@ -132,7 +132,7 @@ def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -
         ProviderGates(clock),
         account=port.account,
         pricing=port.worst_usd,
-        policy=Policy(),
+        policy=RetryPolicy(),
         chance=random.Random(7),
     )
     cache = NoCache() if folder is None else DiskCache(folder / "cache", ttl=3_600.0, max_bytes=2**24, patience=60)

@@ -30,7 +30,7 @@ class Freezing(Chunks):
     def open(self, chunk: ChunkId, generation: int, *, openings: int | None = None) -> LeasedChunk | None:
         """Opens a chunk."""
         self._pass("open")
-        return super().open(chunk, generation, openings=openings)
+        return super().lease(chunk, generation, attempts=openings)
 
     def _count(self, connection: sa.Connection, group: OutcomeRows, new: Sequence[OutcomeRow]) -> None:
         super()._count(connection, group, new)

@@ -7,5 +7,5 @@ import runpy
 from service.jobs import worker
 
 if __name__ == "__main__":
-    worker.SWEEP = 0.2
+    worker.SWEEP_INTERVAL_S = 0.2
     runpy.run_module("tests.jobs.plain", run_name="__main__")

@@ -32,13 +32,13 @@ ITEMS, REPEATS = 120, 2
 def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:
     kept = Calibrations(run.database, Enqueuer(run.database))
     engine = Engine(Registry(), judging=build_demo_judging())
-    bounds = JobBounds(limits=Limits(), chunk=50, max_items=10_000, hours=24)
+    bounds = JobBounds(limits=Limits(), chunk_items=50, max_items=10_000, default_hours=24)
     with Spool(max_bytes=2**20) as spool, Cutter(size=50) as cutter:
         spool.write("\n".join(json.dumps(item(n)) for n in range(items)).encode())
         spool.finish()
         options: dict[str, Any] = {"repeats": repeats, "judges": "fresh"}
         sent = Upload(tenant="", key=None, form="lines", options=options, body=spool)
-        made = JobAdmission(CalibrationDraft, engine, bounds).take(sent, kept, cutter)
+        made = JobAdmission(CalibrationDraft, engine, bounds).admit(sent, kept, cutter)
         assert made is not None
         return kept, made.id
 
@@ -84,7 +84,7 @@ def _fits(process: Path, home: Path) -> bool:
         called, environ = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
     except OSError:  # it has ended, or is another user's
         return False
-    return b"service.jobs.fitted" in called and f"CALLGRADE_HOME={home}".encode() in environ.split(b"\0")
+    return b"service.jobs.fit_process" in called and f"CALLGRADE_HOME={home}".encode() in environ.split(b"\0")
 
 
 @pytest.mark.chaos

@@ -13,7 +13,7 @@ from dbos import DBOS
 from dbos._queue import queue_worker_thread
 
 from service.jobs import job_queue
-from service.jobs.runner import Ended, Owns
+from service.jobs.runner import AttemptEnd, OwnerCheck
 from service.store.database import Database, open_database
 from service.store.jobs.leases import ChunkId
 
@@ -26,8 +26,8 @@ class Counting:
         self.refusals = refusals
         self.ended: list[str] = []
 
-    async def run(self, chunk: ChunkId, generation: int, owns: Owns) -> Ended:
-        assert await owns()
+    async def run(self, chunk: ChunkId, generation: int, is_owner: OwnerCheck) -> AttemptEnd:
+        assert await is_owner()
         self.runs.append(chunk)
         return "refused" if self.runs.count(chunk) <= self.refusals else "done"
 
@@ -60,7 +60,7 @@ def test_the_engine_is_the_one_we_know() -> None:
     assert version("dbos").startswith("3.4.")
     assert [*signature(DBOS._recover_pending_workflows).parameters] == ["executor_ids"]
     assert [*signature(queue_worker_thread).parameters] == ["stop_event", "dbos", "queue"]
-    assert job_queue.VERSION == "1"  # another one would strand what replicas of the last release put into the queue
+    assert job_queue.APP_VERSION == "1"  # another one would strand what replicas of the last release put into the queue
 
 
 def test_what_is_put_in_counts_with_the_transaction(tmp_path: Path) -> None:
@@ -129,13 +129,13 @@ def test_what_a_process_left_behind_is_known_and_taken_over(tmp_path: Path) -> N
         with database.begin() as connection:
             queue.enqueue_finish(connection, "batch")
         await begun.wait()
-        assert await asyncio.to_thread(job_queue.list_held) == {"first": {"batch/finish"}}
+        assert await asyncio.to_thread(job_queue.list_pending) == {"first": {"batch/finish"}}
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1)
         await loop.run_in_executor(thread, job_queue.stop, 1.0)
         loop.set_default_executor(ThreadPoolExecutor())
         await job_queue.launch(database, tasks, executor="second", chunks=2)
         try:
-            assert await asyncio.to_thread(job_queue.list_held) == {"first": {"batch/finish"}}
+            assert await asyncio.to_thread(job_queue.list_pending) == {"first": {"batch/finish"}}
             await asyncio.to_thread(job_queue.take_over, ["first"])
             await asyncio.wait_for(until_done(database, 1), 60)
         finally:
@@ -159,9 +159,9 @@ def test_what_is_done_is_cleared_away_in_time(tmp_path: Path) -> None:
                 queue.enqueue_chunk(connection, "batch", 5, delay=3_600.0)
             await asyncio.wait_for(until_done(database, 5), 60)
             return [
-                await asyncio.to_thread(job_queue.clear, hours=24.0),
-                await asyncio.to_thread(job_queue.clear, hours=-1.0, most=3),
-                await asyncio.to_thread(job_queue.clear, hours=-1.0),
+                await asyncio.to_thread(job_queue.delete_old, hours=24.0),
+                await asyncio.to_thread(job_queue.delete_old, hours=-1.0, most=3),
+                await asyncio.to_thread(job_queue.delete_old, hours=-1.0),
             ]
         finally:
             await asyncio.get_running_loop().run_in_executor(None, job_queue.stop, 1.0)

@@ -38,7 +38,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
             fill(file)
             file.truncate(filler.stat().st_size - 300_000)
         run.start()
-        run.until(lambda: "is waited for" in run.log())
+        run.until(lambda: "waiting for the database" in run.log())
         before = len(provider.requests)
         assert run.workers[0].poll() is None
         assert 0 < before < 400

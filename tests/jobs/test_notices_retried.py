@@ -9,7 +9,7 @@ import pytest
 
 from service.errors import BusyError, CallgradeError, InputError, WebhookError
 from service.jobs.runner import Runner
-from service.jobs.worker import NOTICES, Worker
+from service.jobs.worker import MAX_NOTICE_ATTEMPTS, Worker
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.submission import Chunk, JobSubmission
@@ -84,7 +84,7 @@ def test_a_notice_is_sent_again_later_each_time(
 
 
 def test_there_are_as_many_attempts_as_are_spoken_of() -> None:
-    assert len(DELAYS) == NOTICES - 1
+    assert len(DELAYS) == MAX_NOTICE_ATTEMPTS - 1
     assert 7 * 3_600 < sum(DELAYS) < 8 * 3_600
 
 

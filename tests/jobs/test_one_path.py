@@ -28,7 +28,7 @@ from service.core.judging.replies import Judgement
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine
-from service.jobs.predicting import Asking, collect_predictions
+from service.jobs.predicting import AskSettings, collect_predictions
 from service.registry import Registry
 from service.request import plan_request, read_request
 from service.settings import Settings
@@ -85,7 +85,7 @@ def fit_of(said: Prediction, **more: Any) -> Fit:
 
 def predict(changes: Changes) -> Prediction:
     async def ask() -> list[object]:
-        asking = Asking(build_rubric(changes))
+        asking = AskSettings(build_rubric(changes))
         return [one async for one in collect_predictions(build_engine(changes), [ITEM], asking)]
 
     [said] = asyncio.run(ask())
@@ -191,9 +191,9 @@ def test_a_fit_decides_a_criterion_by_what_was_fitted_of_it(raws: list[float], b
     given_: Any = {"rubric": rubric.model_dump(mode="json"), "trace": TURNS}
     made = plan_request(read_request(given_), rubric)
     votes = {ask.key: reply_of(ask, raw) for ask, raw in zip(made.asks, raws, strict=True)}
-    asking = Asking(rubric)
+    asking = AskSettings(rubric)
     [question] = asking.list_questions([ITEM])
-    said = read_prediction(question.said, conclude(made, votes, mode="live"), rubric)
+    said = read_prediction(question.answer_id, conclude(made, votes, mode="live"), rubric)
     assert isinstance(said, Prediction)
     assert said.raw == min(raws)
     fit = fit_of(said, threshold=0.5, **bounds)

@@ -25,7 +25,7 @@ from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, JudgeError
-from service.jobs.predicting import Asking, build_request, collect_predictions
+from service.jobs.predicting import AskSettings, build_request, collect_predictions
 from service.registry import Registry
 from service.wiring import build_demo_judging
 from tests.conftest import Run
@@ -90,7 +90,7 @@ def predicted(
     repeats: int = 1,
     done: Collection[AnswerId] = (),
 ) -> tuple[list[Prediction], list[str]]:
-    asking = Asking(REGISTRY.find("four_step"), repeats=repeats)
+    asking = AskSettings(REGISTRY.find("four_step"), repeats=repeats)
     found = run(
         listed(collect_predictions(Engine(REGISTRY, judging=judging or build_demo_judging()), items, asking, done=done))
     )
@@ -142,7 +142,7 @@ def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound
 
     judging = Judging(Noting(), NoCache(), Judges("callgrade/stand-in"))
     [one], _ = predicted(run, [asked], judging)
-    asking = Asking(REGISTRY.find("four_step"))
+    asking = AskSettings(REGISTRY.find("four_step"))
     [question] = asking.list_questions([asked])
     request: Any = build_request(question, asking)
     made = plan({**request, "rubric": "four_step"})
@@ -193,7 +193,7 @@ def test_votes_of_a_judge_are_taken_anew_for_each_repeat(run: Run):
     )
     calls, cache = Counted(), Kept()
     engine = Engine(REGISTRY, judging=Judging(calls, cache, Judges("openai/m")))
-    found = run(listed(collect_predictions(engine, TWO[:1], Asking(voting, repeats=2))))
+    found = run(listed(collect_predictions(engine, TWO[:1], AskSettings(voting, repeats=2))))
     assert (len(found), calls.asked, len(cache.texts)) == (2, 4, 4)
 
 
@@ -215,7 +215,7 @@ def test_a_trace_that_cannot_be_read_is_told_with_its_item_before_anybody_is_ask
 
 def test_without_a_judge_nothing_is_asked(run: Run):
     with pytest.raises(InputError, match="no judge model is set"):
-        run(listed(collect_predictions(Engine(REGISTRY), TWO, Asking(REGISTRY.find("four_step")))))
+        run(listed(collect_predictions(Engine(REGISTRY), TWO, AskSettings(REGISTRY.find("four_step")))))
 
 
 TWO_TURNS = {
@@ -248,7 +248,7 @@ def test_each_judge_of_a_cascade_is_asked_of_every_item(run: Run):
     given["judges"] = [*given["judges"], second.model_dump(mode="json")]
     cascade = Rubric.model_validate(given)
     engine = Engine(REGISTRY, judging=Judging(Counted(), NoCache(), Judges("openai/m")))
-    asking = Asking(cascade, repeats=2)
+    asking = AskSettings(cascade, repeats=2)
     made = run(listed(collect_predictions(engine, TWO, asking)))
     assert all(isinstance(one, Prediction) for one in made)
     assert Counter(one.answer_id for one in made if isinstance(one, Prediction)) == Counter(

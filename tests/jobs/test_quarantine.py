@@ -15,13 +15,13 @@ from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
 from service.store.jobs.leases import ChunkId, ChunkSpending, LeasedChunk
 from service.store.jobs.submission import JobSubmission
-from service.store.jobs.suspects import QUARANTINE_AT
+from service.store.jobs.suspects import QUARANTINE_DEATHS
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, chunks, numbers, request, service, until
 from tests.store.played import Recording
 
 POISONED = "tests.jobs.poisoned"
-MOST_DEATHS = QUARANTINE_AT + 1
+MOST_DEATHS = QUARANTINE_DEATHS + 1
 
 
 def deaths_until_the_end(run: Service, batch: str, module: str) -> int:
@@ -43,7 +43,7 @@ def check_quarantine(
         batch = run.submit([request(n, **poison.get(n, {})) for n in range(100)], size=size)
         deaths = deaths_until_the_end(run, batch, module)
         ended = run.find(batch)
-        assert deaths == QUARANTINE_AT + 1  # at the first nobody knew who was under way
+        assert deaths == QUARANTINE_DEATHS + 1  # at the first nobody knew who was under way
         assert (ended.status, ended.request_counts.completed, ended.request_counts.failed) == ("completed", 99, 1)
         rows = run.results(batch)
         assert numbers(rows) == list(range(100))
@@ -91,12 +91,12 @@ class Stage:
         self.batch = Batches(database, Recording()).submit(submission, chunks([request(n) for n in range(3)], 3)).id
 
     def open(self, generation: int = 0) -> LeasedChunk:
-        opened = self.chunks.open(ChunkId(self.batch, 0), generation)
+        opened = self.chunks.lease(ChunkId(self.batch, 0), generation)
         assert opened is not None
         return opened
 
     def deaths(self, opened: LeasedChunk) -> list[int]:
-        return [opened.suspects.of(position) for position in range(3)]
+        return [opened.suspects.count_deaths(position) for position in range(3)]
 
 
 def test_deaths_are_laid_to_what_was_under_way(database: Database) -> None:
@@ -104,14 +104,14 @@ def test_deaths_are_laid_to_what_was_under_way(database: Database) -> None:
     assert stage.deaths(stage.open()) == [0, 0, 0]
     second = stage.open()
     assert (stage.deaths(second), second.suspects.deaths) == ([0, 0, 0], 1)
-    assert stage.chunks.mark(second.hold, second.suspects.mark_begun({1, 2}))
+    assert stage.chunks.mark_under_way(second.lease, second.suspects.mark_under_way({1, 2}))
     third = stage.open()
     assert stage.deaths(third) == [0, 1, 1]
-    assert not stage.chunks.mark(second.hold, second.suspects)  # by one that was frozen
-    assert stage.chunks.mark(third.hold, third.suspects.mark_begun({2}))
+    assert not stage.chunks.mark_under_way(second.lease, second.suspects)  # by one that was frozen
+    assert stage.chunks.mark_under_way(third.lease, third.suspects.mark_under_way({2}))
     fourth = stage.open()
     assert stage.deaths(fourth) == [0, 1, 2]
-    assert stage.chunks.mark(fourth.hold, fourth.suspects.mark_begun({2}))
+    assert stage.chunks.mark_under_way(fourth.lease, fourth.suspects.mark_under_way({2}))
     assert read_backlog(database).quarantined == 0
     fifth = stage.open()
     assert stage.deaths(fifth) == [0, 1, 3]
@@ -122,7 +122,7 @@ def test_deaths_are_laid_to_what_was_under_way(database: Database) -> None:
 def test_who_gives_a_chunk_back_has_not_died(database: Database) -> None:
     stage = Stage(database)
     opened = stage.open()
-    generation = stage.chunks.put_off(opened.hold, delay=0.0, spent=ChunkSpending())
+    generation = stage.chunks.defer(opened.lease, delay=0.0, spent=ChunkSpending())
     assert generation == 1
     assert stage.deaths(stage.open(generation)) == [0, 0, 0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from service.jobs.recorder import AHEAD
+from service.jobs.recorder import CALLS_AHEAD
 from service.store.jobs.batches import Batch
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, numbers, request, service
@@ -32,14 +32,14 @@ def test_no_more_is_asked_than_may_be(tmp_path: Path, store_url: str) -> None:
         found = paused(run, batch)
         assert (found.questions, found.reason) == (
             LIMIT,
-            "the batch has asked judges as many questions as it may (max_questions)",
+            "the batch has used up its questions to judges (max_questions)",
         )
-        assert LIMIT - AHEAD <= len(provider.requests) <= LIMIT
+        assert LIMIT - CALLS_AHEAD <= len(provider.requests) <= LIMIT
         run.batches.resume("", batch, max_questions=2 * ITEMS)
         ended = run.ended(batch)
         assert (ended.status, ended.request_counts.completed) == ("completed", ITEMS)
         assert numbers(run.results(batch)) == list(range(ITEMS))
-        assert len(provider.requests) <= ended.questions <= len(provider.requests) + AHEAD
+        assert len(provider.requests) <= ended.questions <= len(provider.requests) + CALLS_AHEAD
 
 
 def test_batches_at_once_have_limits_of_their_own(tmp_path: Path, store_url: str) -> None:

@@ -20,15 +20,15 @@ from service.engine import Engine
 from service.errors import BadLinesError, InputError, MalformedError, TooLargeError
 from service.jobs.admission import BatchDraft, Draft, JobAdmission, JobBounds, Upload
 from service.jobs.calibrations import CalibrationDraft
-from service.jobs.chunking import MAX_CHUNK, Cutter
+from service.jobs.chunking import MAX_CHUNK_BYTES, Cutter
 from service.jobs.items import widen_limits
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
     ITEM,
-    LISTED,
+    MAX_LINE_PROBLEMS,
+    MAX_LISTED_PROBLEMS,
     MAX_TAGS,
-    OF_ONE,
-    Defaults,
+    BatchDefaults,
     ItemIntake,
     point_to_item,
     read_document_entries,
@@ -64,7 +64,7 @@ def taken(
 ) -> tuple[list[dict[str, Any]], SkippedItems]:
     """The items as a worker finds them, and those left out."""
     with Cutter(size=size) as cutter:
-        left_out = ItemIntake(Defaults(given or {}, ENGINE), cutter, max_items=max_items).take(
+        left_out = ItemIntake(BatchDefaults(given or {}, ENGINE), cutter, max_items=max_items).take(
             read_line_entries(io.BytesIO(jsonl(items)), LIMITS)
         )
         return kept(cutter), left_out
@@ -182,7 +182,7 @@ def test_chunks_are_bounded_by_items_and_by_bytes() -> None:
         assert [(chunk.first, chunk.size) for chunk in cutter] == [(0, 3), (3, 3), (6, 1)]
     with Cutter(size=100) as cutter:
         for _ in range(5):
-            cutter.add(b"x" * (MAX_CHUNK // 2))
+            cutter.add(b"x" * (MAX_CHUNK_BYTES // 2))
         cutter.finish()
         assert [chunk.size for chunk in cutter] == [2, 2, 1]
 
@@ -211,7 +211,7 @@ def test_small_items_that_wait_for_nobody_come_in_larger_chunks(line: bytes, wai
 )
 def test_an_item_waits_where_it_or_its_batch_asks_judges(given: Any, own: Any, waits: bool) -> None:
     value = item(**own)
-    assert Defaults(given, JUDGED).check(ITEM.validate_python(value)) is waits
+    assert BatchDefaults(given, JUDGED).check(ITEM.validate_python(value)) is waits
 
 
 def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
@@ -226,7 +226,7 @@ def test_an_item_at_the_limits_can_be_read_where_it_is_kept() -> None:
         parse(jsonl([{"more": json.loads(line)}]), limits)
     with Cutter(size=2) as cutter:
         tags = {str(n): "x" * 60 for n in range(40)}
-        ItemIntake(Defaults({"tags": tags}, ENGINE), cutter, max_items=9).take(
+        ItemIntake(BatchDefaults({"tags": tags}, ENGINE), cutter, max_items=9).take(
             read_line_entries(io.BytesIO(line), limits)
         )
         for chunk in cutter:
@@ -278,17 +278,17 @@ def test_all_bad_lines_are_named_up_to_a_thousand() -> None:
     assert problems(error) == [f"/{n + 1}/trace" for n in range(0, 100, 2)]
     assert error.value.message == "50 of the items cannot be taken"
     with pytest.raises(BadLinesError) as error:
-        taken([{}] * (LISTED + 5))
-    assert problems(error) == [f"/{n + 1}/trace" for n in range(LISTED)]
-    assert error.value.message.startswith(f"{LISTED + 5} of the items")
-    found, left_out = taken([*[{}] * (LISTED + 5), item()], {"skip_invalid": True})
-    assert (len(found), left_out.count, len(left_out.lines)) == (1, LISTED + 5, LISTED)
+        taken([{}] * (MAX_LISTED_PROBLEMS + 5))
+    assert problems(error) == [f"/{n + 1}/trace" for n in range(MAX_LISTED_PROBLEMS)]
+    assert error.value.message.startswith(f"{MAX_LISTED_PROBLEMS + 5} of the items")
+    found, left_out = taken([*[{}] * (MAX_LISTED_PROBLEMS + 5), item()], {"skip_invalid": True})
+    assert (len(found), left_out.count, len(left_out.lines)) == (1, MAX_LISTED_PROBLEMS + 5, MAX_LISTED_PROBLEMS)
 
 
 def test_of_one_line_some_problems_are_named() -> None:
     with pytest.raises(BadLinesError) as error:
         taken([{f"x{n}": 1 for n in range(50)}])
-    assert len(problems(error)) == OF_ONE
+    assert len(problems(error)) == MAX_LINE_PROBLEMS
 
 
 def test_items_of_one_custom_id_are_all_named() -> None:
@@ -330,7 +330,7 @@ def test_too_many_items_are_too_large() -> None:
 
 def test_gzip_within_is_never_unpacked() -> None:
     with Cutter(size=2) as cutter, pytest.raises(BadLinesError):
-        ItemIntake(Defaults({}, ENGINE), cutter, max_items=9).take(
+        ItemIntake(BatchDefaults({}, ENGINE), cutter, max_items=9).take(
             read_line_entries(io.BytesIO(gzip.compress(jsonl([item()]))), LIMITS)
         )
 
@@ -352,7 +352,7 @@ OPTIONS = [
 @pytest.mark.parametrize(("given", "place"), OPTIONS)
 def test_options_that_cannot_be_used_are_refused(given: dict[str, Any], place: str) -> None:
     with pytest.raises(InputError) as error:
-        Defaults(given, ENGINE)
+        BatchDefaults(given, ENGINE)
     assert problems(error)[0].startswith(place)
 
 
@@ -371,8 +371,8 @@ BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
 def test_a_batch_has_what_it_asks_for_or_all_that_is_allowed(
     given: dict[str, Any], outcome: tuple[float, int] | str
 ) -> None:
-    bounds = JobBounds(limits=LIMITS, chunk=1, max_items=1, hours=1, usd=2.0, questions=100)
-    asked = Defaults(given, ENGINE).options
+    bounds = JobBounds(limits=LIMITS, chunk_items=1, max_items=1, default_hours=1, max_usd=2.0, max_questions=100)
+    asked = BatchDefaults(given, ENGINE).options
     if isinstance(outcome, str):
         with pytest.raises(InputError, match="CALLGRADE_BATCH_MAX") as error:
             bounds.admit_spending(asked)
@@ -390,11 +390,11 @@ def test_a_document_has_items_and_options() -> None:
     given, entries = read_document_entries(body, LIMITS)
     assert given == {"name": "n", "skip_invalid": True}
     with Cutter(size=2) as cutter:
-        left_out = ItemIntake(Defaults(given, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
+        left_out = ItemIntake(BatchDefaults(given, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
         assert [one["custom_id"] for one in kept(cutter)] == ["item-0", "item-1"]
     assert [one.line for one in left_out.lines] == [2]
     with Cutter(size=2) as cutter, pytest.raises(BadLinesError) as error:
-        ItemIntake(Defaults({}, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
+        ItemIntake(BatchDefaults({}, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
     assert problems(error) == ["/items/1/trace"]
 
 
@@ -410,7 +410,7 @@ def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:
     tracemalloc.start()
     try:
         with Cutter(size=100) as cutter:
-            intake = ItemIntake(Defaults({}, ENGINE), cutter, max_items=100_000)
+            intake = ItemIntake(BatchDefaults({}, ENGINE), cutter, max_items=100_000)
             before = tracemalloc.get_traced_memory()[0]
             intake.take(read_line_entries(io.BytesIO(items), LIMITS))
             assert tracemalloc.get_traced_memory()[1] - before < 2**21 < len(items)
@@ -442,10 +442,10 @@ def test_an_answer_to_commit_that_gets_lost_makes_no_second_job(
             return made
 
     jobs = Losing(database, Recording())
-    bounds = JobBounds(limits=LIMITS, chunk=2, max_items=9, hours=1)
+    bounds = JobBounds(limits=LIMITS, chunk_items=2, max_items=9, default_hours=1)
     with Spool(max_bytes=9_999) as spool, Cutter(size=2) as cutter:
         spool.write(jsonl(rows))
         spool.finish()
         sent = Upload(tenant="t", key=None, form="lines", options={}, body=spool)
-        assert JobAdmission(draft, ENGINE, bounds).take(sent, jobs, cutter) == jobs.made
+        assert JobAdmission(draft, ENGINE, bounds).admit(sent, jobs, cutter) == jobs.made
     assert jobs.page("t", limit=9).data == (jobs.made,)

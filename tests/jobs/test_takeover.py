@@ -111,7 +111,7 @@ def test_a_database_that_goes_away_is_waited_for(postgres_url: str, tmp_path: Pa
             for moment in (40, 100):
                 run.until(lambda moment=moment: len(provider.requests) >= moment)
                 proxy.down()
-                run.until(lambda: "no beat" in run.log() or "waited for" in run.log())
+                run.until(lambda: "no heartbeat" in run.log() or "waiting for the database" in run.log())
                 proxy.up()
             assert check(run, batch, 200) <= 2 * IN_FLIGHT
 

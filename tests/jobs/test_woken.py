@@ -29,7 +29,9 @@ class Slow:
     def begin(self, items: Sequence[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         return [WaitingItem(item, f"{item.position}", None, None) for item in items]  # type: ignore[arg-type]
 
-    async def finish(self, waiting: WaitingItem, tenant: str, whole: Spending, *, last: bool) -> OutcomeRow | Deferral:
+    async def finish(
+        self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool
+    ) -> OutcomeRow | Deferral:
         self.paid.append(waiting.item.position)
         if len(self.paid) == PLACES:
             self.full.set()
@@ -52,10 +54,10 @@ def test_places_of_a_lost_chunk_go_to_no_other_that_is_lost(database: Database) 
         runner = Runner(kept, work, in_flight=PLACES)
         running = [asyncio.create_task(runner.run(chunk, 0, owned)) for chunk in ids]
         await work.full.wait()
-        while not all([await asyncio.to_thread(kept.count_openings, chunk) for chunk in ids]):  # noqa: ASYNC110
+        while not all([await asyncio.to_thread(kept.count_attempts, chunk) for chunk in ids]):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         for chunk in ids:  # frozen meanwhile, it was taken for dead
-            assert await asyncio.to_thread(kept.open, chunk, 0)
+            assert await asyncio.to_thread(kept.lease, chunk, 0)
         work.answer.set()
         ended = list(await asyncio.gather(*running))
         runner.close()

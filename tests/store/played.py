@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from service.store.database import Database
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.endings import end
+from service.store.jobs.endings import end_job
 from service.store.jobs.leases import ChunkId, ChunkSpending, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.tables import BATCHES, CHUNKS
 
@@ -62,7 +62,7 @@ class Recording:
 def opened(database: Database, batch: str, *numbers: int) -> bool:
     """The chunks are under way, if there is anything to do in them."""
     chosen = [chunk for chunk in _chunks(database, batch) if chunk.number in numbers]
-    found = [_worker(database).open(ChunkId(batch, chunk.number), chunk.generation) for chunk in chosen]
+    found = [_worker(database).lease(ChunkId(batch, chunk.number), chunk.generation) for chunk in chosen]
     return None not in found
 
 
@@ -92,12 +92,12 @@ def paused(database: Database, batch: str, status: Pause) -> None:
         if chunk.under_way or opened(database, batch, chunk.number):
             (now,) = [one for one in _chunks(database, batch) if one.number == chunk.number]
             spent = ChunkSpending(now.cost_usd, now.uncertain_usd, now.questions)
-            assert _worker(database).put_off(_hold(now), delay=60.0, spent=spent, pause=status, reason="because")
+            assert _worker(database).defer(_hold(now), delay=60.0, spent=spent, pause=status, reason="because")
 
 
 def ended(database: Database, batch: str, *, days_ago: float = 0.0) -> None:
     """The batch is over."""
-    end(database, Recording(), batch)
+    end_job(database, Recording(), batch)
     with database.begin() as connection:
         over = BATCHES.update().where(BATCHES.c.id == batch, BATCHES.c.ended_at.is_not(None))
         ago = over.values(ended_at=BATCHES.c.ended_at - days_ago * 86_400)

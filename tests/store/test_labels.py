@@ -55,11 +55,11 @@ def batch_of(database: Database, *rows: Sequence[LabelItem]) -> str:
     queue = Recording()
     made = Batches(database, queue).submit(JobSubmission(tenant="t", fingerprint="f", hours=1, name="n"), [chunk])
     chunks = Chunks(database, queue)
-    leased = chunks.open(ChunkId(made.id, 0), 0)
+    leased = chunks.lease(ChunkId(made.id, 0), 0)
     assert leased is not None
     told = f'{{"custom_id":"c","report":{REPORT.decode()}}}'
-    outcomes = [OutcomeRow(n, True, told, labelled=items) for n, items in enumerate(rows)]
-    assert chunks.record([OutcomeRows(leased.hold, outcomes, ChunkSpending())]) == [True]
+    outcomes = [OutcomeRow(n, True, told, label_items=items) for n, items in enumerate(rows)]
+    assert chunks.record([OutcomeRows(leased.lease, outcomes, ChunkSpending())]) == [True]
     ended(database, made.id)
     return made.id
 
@@ -166,7 +166,7 @@ def test_a_label_is_taken_back_once(database: Database) -> None:
 def test_what_is_old_and_was_not_labelled_lately_is_forgotten(database: Database) -> None:
     old, fresh, labels = kept(database, judged(0.4)), kept(database, judged(0.4)), Labels(database)
     labels.put("t", said(fresh))
-    labels.take_in("t", {("i", "grounded"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
+    labels.import_items("t", {("i", "grounded"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
     with database.begin() as connection:
         connection.execute(SCORES.update().values(created_at=database.now() - 86_400 * 40))
         connection.execute(LABEL_ITEMS.update().values(created_at=database.now() - 86_400 * 40))
@@ -229,7 +229,7 @@ def test_people_differ_until_somebody_settles_it(database: Database) -> None:
     opinions = Opinions(database)
     case, unsure = opinions.list_cases("t", "grounded")
     assert (case.is_disputed, case.passes, case.differs_from_judge) == (True, True, False)
-    assert (unsure.is_disputed, unsure.passes, unsure.counted) == (False, None, ())
+    assert (unsure.is_disputed, unsure.passes, unsure.opinions) == (False, None, ())
     labels.put("t", said(name, "cleo", "fail", source="adjudication"))
     settled = opinions.list_cases("t", "grounded")[0]
     assert (settled.is_disputed, settled.passes, settled.differs_from_judge) == (False, False, True)
@@ -243,7 +243,7 @@ def test_whoever_settles_keeps_their_own_opinion(database: Database) -> None:
         labels.put("t", said(name, annotator, word))
     labels.put("t", said(name, "ana", "fail", source="adjudication"))
     [case] = Opinions(database).list_cases("t", "grounded")
-    assert [(one.annotator, one.label) for one in case.counted] == [("ana", "pass"), ("ben", "fail"), ("cleo", "pass")]
+    assert [(one.annotator, one.label) for one in case.opinions] == [("ana", "pass"), ("ben", "fail"), ("cleo", "pass")]
     assert (case.passes, case.is_disputed, case.differs_from_judge) == (False, False, True)
     labels.put("t", said(name, "ben", "pass", source="adjudication"))
     assert Opinions(database).list_cases("t", "grounded")[0].passes is True
@@ -281,10 +281,10 @@ def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Data
     score = kept(database, judged(0.2))
     for name in (f"{batch}/0", f"{batch}/1", score):
         items = {(name, "grounded"): (judged(0.9), '{"trace":"forged"}')}
-        labels.take_in("t", items, [said(name, source="import")], by=ANA)
+        labels.import_items("t", items, [said(name, source="import")], by=ANA)
         assert labels.read_subject("t", name, "grounded").document is None
         with pytest.raises(InputError) as refused:
-            labels.take_in("t", {(name, "more"): (judged(0.9), "{}")}, [], by=ANA)
+            labels.import_items("t", {(name, "more"): (judged(0.9), "{}")}, [], by=ANA)
         assert refused.value.problems[0].path == "/criterion"
     words = [labels.read_judge("t", name, "grounded") for name in (f"{batch}/0", f"{batch}/1", score)]
     assert [one and one.raw for one in words] == [0.2, None, 0.2]
@@ -295,7 +295,7 @@ def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Data
 def test_a_document_is_that_of_its_own_criterion(database: Database) -> None:
     labels = Labels(database)
     items = {("i", name): (LabelItem(name, ""), f'{{"criterion":"{name}"}}') for name in ("a", "b")}
-    labels.take_in("t", items, [], by=ANA)
+    labels.import_items("t", items, [], by=ANA)
     assert [labels.read_subject("t", "i", name).document for name in "ab"] == [{"criterion": "a"}, {"criterion": "b"}]
 
 
@@ -318,10 +318,10 @@ def test_what_replaces_deletes_and_forgets_labels_is_noted_with_its_count(databa
     with pytest.raises(OthersLabelError):
         labels.delete("t", last.id, by=ANA, annotator="ben")
     with pytest.raises(OthersLabelError):
-        labels.take_in("t", {}, [said(item, source="import")], by=ANA, annotator="ben")
+        labels.import_items("t", {}, [said(item, source="import")], by=ANA, annotator="ben")
     assert labels.page("t", limit=9).data == (last,)
     Batches(database, Recording()).delete("t", batch, by=ANA)
-    labels.take_in("t", {("i", "grounded"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
+    labels.import_items("t", {("i", "grounded"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
     forgotten = batch_of(database, [judged(0.2)])
     labels.put("t", said(f"{forgotten}/0"), by=ANA)
     with database.begin() as connection:

@@ -28,7 +28,7 @@ from service.problems import Place
 from service.store.access.keys import Keys
 from service.store.database import Database, open_database
 from service.store.jobs.batches import Batch, Batches
-from service.store.jobs.job import ENDED, PAUSED, Rejected, SkippedItems
+from service.store.jobs.job import ENDED_STATUSES, PAUSED_STATUSES, Rejected, SkippedItems
 from service.store.jobs.leases import Pause
 from service.store.jobs.results import find_window, read_error_pages, read_result_pages
 from service.store.jobs.room import Room, count_queued
@@ -62,7 +62,7 @@ def batches(database: Database, queue: Recording) -> Batches:
 
 def test_a_submission_becomes_a_batch_with_its_chunks_in_the_queue(batches: Batches, queue: Recording) -> None:
     left_out = SkippedItems(2, (Rejected(3, (Place("/trace", "required, and missing"),)),))
-    given = submission(name="n", tags={"a": "b"}, webhook="https://e/", hours=2.0, left_out=left_out)
+    given = submission(name="n", tags={"a": "b"}, webhook="https://e/", hours=2.0, skipped_items=left_out)
     batch = batches.submit(given, chunks(2, 2, 1))
     assert batch == batches.find("t", batch.id)
     assert (batch.name, batch.status, batch.tags, batch.rejected) == ("n", "in_progress", {"a": "b"}, left_out.lines)
@@ -174,7 +174,7 @@ def queued(database: Database, tenant: str | None = None) -> int:
 
 
 def test_what_finds_no_room_is_refused_and_leaves_nothing(database: Database, queue: Recording) -> None:
-    batches = Batches(database, queue, Room(whole=6, tenant=4))
+    batches = Batches(database, queue, Room(max_items=6, max_tenant_items=4))
     batch = batches.submit(submission(), chunks(2, 2))
     assert [queued(database, tenant) for tenant in (None, "t", "u")] == [4, 4, 0]
     with pytest.raises(QueueFullError, match="5 items would wait of yours"):
@@ -229,7 +229,7 @@ def test_of_a_paused_batch_everything_is_closed(batches: Batches, database: Data
 # Going on.
 
 
-@pytest.mark.parametrize("status", sorted(PAUSED))
+@pytest.mark.parametrize("status", sorted(PAUSED_STATUSES))
 @pytest.mark.parametrize("serial", [False, True])
 def test_a_paused_batch_goes_on(
     batches: Batches, database: Database, queue: Recording, status: Pause, serial: bool
@@ -259,7 +259,7 @@ def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database, 
     paused(database, capped, "paused_budget")
     with pytest.raises(InputError, match=r"more than the \$0\.250000"):
         batches.resume("t", capped, budget_usd=0.25)
-    with pytest.raises(InputError, match="more than the 0 that were asked"):
+    with pytest.raises(InputError, match="more than the 0 already asked"):
         batches.resume("t", capped, max_questions=0)
     assert {batches.find("t", one).status for one in (free, capped)} == {"paused_provider", "paused_budget"}
     assert len(queue.chunks) == 2
@@ -474,14 +474,14 @@ class Lives(RuleBasedStateMachine):
         before = self.batches.find("t", batch).status
         try:
             assert self.batches.resume("t", batch).status == "in_progress"
-            assert before in PAUSED
+            assert before in PAUSED_STATUSES
         except JobStateError:
-            assert before not in PAUSED
+            assert before not in PAUSED_STATUSES
 
     @rule(batch=made)
     def cancel(self, batch: str) -> None:
         if batch in self.alive:
-            assert self.batches.cancel("t", batch).status not in {"in_progress", *PAUSED}
+            assert self.batches.cancel("t", batch).status not in {"in_progress", *PAUSED_STATUSES}
 
     @rule(batch=made)
     def expire(self, batch: str) -> None:
@@ -501,7 +501,7 @@ class Lives(RuleBasedStateMachine):
     @rule(batch=consumes(made))
     def delete(self, batch: str) -> None:
         was = self.batches.find("t", batch).status
-        if was in ENDED:
+        if was in ENDED_STATUSES:
             self.batches.delete("t", batch)
             self.alive.discard(batch)
             return

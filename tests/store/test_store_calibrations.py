@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from service.errors import JobStateError, UnknownJobError
 from service.store.database import Database
 from service.store.jobs.batches import Batches
-from service.store.jobs.calibrations import Calibrations, FitOutcome, find_due
-from service.store.jobs.endings import end
+from service.store.jobs.calibrations import Calibrations, FitOutcome, find_pending_fit
+from service.store.jobs.endings import end_job
 from service.store.jobs.submission import JobSubmission, Material
 from service.store.tables import BATCHES, CALIBRATIONS
 from tests.store.played import Recording
@@ -30,12 +30,12 @@ def test_from_material_to_fits(database: Database) -> None:
     queue = Recording()
     kept, name = submitted(database, queue)
     assert queue.finished == [name]
-    found = find_due(database, name)
+    found = find_pending_fit(database, name)
     assert found is not None
     assert (found.name, found.material, found.results) == ("n", MATERIAL, ())
     with pytest.raises(JobStateError, match="the calibration is finalizing"):
         kept.report("t", name)
-    end(database, queue, name, fitted=MADE)
+    end_job(database, queue, name, fit_outcome=MADE)
     told = kept.find("t", name)
     assert (told.status, told.unanswered, told.reasons, told.fits, told.reason) == (
         "completed",
@@ -45,15 +45,15 @@ def test_from_material_to_fits(database: Database) -> None:
         None,
     )
     assert (kept.report("t", name), kept.fits("t", name)) == (MADE.report, MADE.fits)
-    assert find_due(database, name) is None
-    end(database, queue, name, fitted=FitOutcome(problem="too late"))
+    assert find_pending_fit(database, name) is None
+    end_job(database, queue, name, fit_outcome=FitOutcome(problem="too late"))
     assert kept.find("t", name) == told
 
 
 def test_what_cannot_be_fitted_has_failed(database: Database) -> None:
     queue = Recording()
     kept, name = submitted(database, queue)
-    end(database, queue, name, fitted=FitOutcome(problem="no prediction"))
+    end_job(database, queue, name, fit_outcome=FitOutcome(problem="no prediction"))
     told = kept.find("t", name)
     assert (told.status, told.reason, told.fits) == ("failed", "no prediction", 0)
 
@@ -70,7 +70,7 @@ def test_it_is_no_other_kind_and_no_other_tenants(database: Database) -> None:
 def test_it_is_forgotten_with_its_batch(database: Database) -> None:
     queue = Recording()
     kept, name = submitted(database, queue)
-    end(database, queue, name, fitted=MADE)
+    end_job(database, queue, name, fit_outcome=MADE)
     with database.begin() as connection:
         connection.execute(BATCHES.update().values(ended_at=database.now() - 86_400 * 40))
     assert kept.forget_old(days=30) == 1

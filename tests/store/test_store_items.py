@@ -16,7 +16,7 @@ from service.store.jobs.batches import Batches
 from service.store.jobs.items import (
     ItemChoice,
     ItemFacts,
-    ReadOutcome,
+    StoredOutcome,
     add_missing_items,
     count_items,
     count_outcomes,
@@ -81,7 +81,7 @@ def test_what_cannot_be_read_holds_up_nothing_behind_it(database: Database, batc
     assert now.data[2:] == listed.data[2:]
 
 
-def read_kept(line: str) -> ReadOutcome:
+def read_kept(line: str) -> StoredOutcome:
     return read_outcome(line, Registry())
 
 
@@ -89,8 +89,8 @@ def test_what_of_an_old_batch_may_be_labelled_is_taken_in_with_it(database: Data
     forget(database, batch)
     item = LabelItem("grounded", "integrate", False, 0.75, 0.75, 0.5, True, "[]")
 
-    def read(line: str) -> ReadOutcome:
-        return ReadOutcome(ItemFacts(json.loads(line)["custom_id"], "pass"), (item,))
+    def read(line: str) -> StoredOutcome:
+        return StoredOutcome(ItemFacts(json.loads(line)["custom_id"], "pass"), (item,))
 
     assert add_missing_items(database, batch, read, whole=SIZE) == SIZE
     chosen = sa.select(LABEL_ITEMS.c.item, LABEL_ITEMS.c.tenant, LABEL_ITEMS.c.raw).order_by(LABEL_ITEMS.c.position)

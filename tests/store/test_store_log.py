@@ -14,11 +14,11 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from service.jobs.job_queue import prepare
-from service.store.ahead import KEPT, STEP, WriteAheadLog
+from service.store.ahead import CHECKPOINT_BYTES, KEPT_BYTES, WriteAheadLog
 from service.store.database import Database, open_database
 from tests.faults.disk import fill, small
 
-ROW = STEP // 4
+ROW = CHECKPOINT_BYTES // 4
 
 
 @pytest.fixture
@@ -48,16 +48,16 @@ def size(store: Database) -> int:
 def test_the_log_does_not_grow_with_what_is_written(store: Database) -> None:
     for number in range(20):
         write(store, number)
-        assert size(store) < STEP + 2 * ROW
+        assert size(store) < CHECKPOINT_BYTES + 2 * ROW
     assert numbers(store) == list(range(20))
 
 
 def test_the_file_of_the_log_shrinks_again(store: Database) -> None:
     with store.begin() as connection:
-        connection.exec_driver_sql("INSERT INTO kept VALUES (0, randomblob(?))", (3 * STEP,))
+        connection.exec_driver_sql("INSERT INTO kept VALUES (0, randomblob(?))", (3 * CHECKPOINT_BYTES,))
     with store.begin() as connection:
         connection.exec_driver_sql("INSERT INTO kept VALUES (1, 'x')")
-    assert size(store) <= KEPT
+    assert size(store) <= KEPT_BYTES
 
 
 def test_who_reads_for_long_holds_nobody_up(store: Database) -> None:
@@ -67,11 +67,11 @@ def test_who_reads_for_long_holds_nobody_up(store: Database) -> None:
         for number in range(12):
             write(store, number)
         assert reading.exec_driver_sql("SELECT count(*) FROM kept").scalar_one() == before == 0
-        assert size(store) > 2 * STEP
+        assert size(store) > 2 * CHECKPOINT_BYTES
         reading.rollback()
     for number in range(12, 20):
         write(store, number)
-    assert size(store) < 2 * STEP
+    assert size(store) < 2 * CHECKPOINT_BYTES
     assert numbers(store) == list(range(20))
 
 
@@ -122,7 +122,7 @@ def test_who_has_committed_is_not_told_that_the_log_could_not_be_emptied(store: 
     log = WriteAheadLog(store.engine)
     for number in range(5):
         write(store, number)
-    log.empty(refused)
+    log.checkpoint(refused)
     assert not log.is_full()  # it is tried again when it has grown by another step
     assert numbers(store) == list(range(5))
 
@@ -134,7 +134,7 @@ def test_a_store_behind_a_link_is_like_any_other(store: Database, tmp_path: Path
     linked = open_database(f"sqlite:///{link}")
     for number in range(12):
         write(linked, number)
-    assert size(store) < 2 * STEP
+    assert size(store) < 2 * CHECKPOINT_BYTES
     linked.close()
 
 

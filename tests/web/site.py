@@ -126,12 +126,12 @@ def fill(
 def record(database: Database, batch: str, lines: Iterable[str]) -> None:
     """Scores items of the only chunk of a batch, and records what came of them."""
     chunks = Chunks(database, Recording())
-    lease = chunks.open(ChunkId(batch, 0), 0)
+    lease = chunks.lease(ChunkId(batch, 0), 0)
     assert lease is not None
     scorer = ItemScorer(build_engine(Settings()), Limits())
     rows = scorer.begin([ChunkItem(n, line.encode()) for n, line in enumerate(lines)])
     assert not [row for row in rows if isinstance(row, WaitingItem)]
-    assert chunks.record([OutcomeRows(lease.hold, rows, ChunkSpending())]) == [True]  # pyright: ignore[reportArgumentType]
+    assert chunks.record([OutcomeRows(lease.lease, rows, ChunkSpending())]) == [True]  # pyright: ignore[reportArgumentType]
 
 
 def build_call(name: str, arguments: object, number: int) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from service.jobs.items import read_outcome
 from service.registry import Registry
 from service.settings import Settings
 from service.store.database import Database
-from service.store.jobs.items import ReadOutcome, add_missing_items
+from service.store.jobs.items import StoredOutcome, add_missing_items
 from service.store.tables import ITEMS
 from service.web.app import add_pages
 from service.web.rendering import STATIC
@@ -378,7 +378,7 @@ def test_items_that_an_earlier_version_scored_are_taken_in(visitor: Visitor, dat
     assert add_missing_items(database, batch, read_kept, whole=9) == 0
 
 
-def read_kept(line: str) -> ReadOutcome:
+def read_kept(line: str) -> StoredOutcome:
     return read_outcome(line, Registry())
 
 

@@ -14,7 +14,7 @@ from service.api.fairness.threads import Threads
 from service.api.operations import Operation
 from service.api.queries import read_query
 from service.core.models.kinds import FrozenModel
-from service.jobs.admission import PATIENCE
+from service.jobs.admission import DATABASE_PATIENCE_S
 from service.store.access.audit import Act, Audit, AuditLog
 from service.store.database import insist
 
@@ -51,5 +51,5 @@ class AuditRoutes:
             raise HTTPException(503, NO_STORE)
         query = read_query(request.query_params, AuditPageQuery).model_dump()
         return await self._threads.run(
-            find_payer(request.scope), lambda: insist(lambda: audit.page(**query), give_up=PATIENCE)
+            find_payer(request.scope), lambda: insist(lambda: audit.page(**query), give_up=DATABASE_PATIENCE_S)
         )

@@ -20,7 +20,7 @@ from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.database import Database
 from service.store.jobs.batches import Batch
 from service.store.jobs.items import (
-    EVERY,
+    ALL_ITEMS,
     FailureGroup,
     ItemChoice,
     ListedItems,
@@ -89,7 +89,7 @@ class BatchItemReading:
         """Show one item of a batch: what was sent, and its report or why it has none."""
         return await self.find_item(request, build_choice(read_query(request.query_params, ItemChoiceQuery)))
 
-    async def find_item(self, request: Request, choice: ItemChoice = EVERY) -> WholeItem:
+    async def find_item(self, request: Request, choice: ItemChoice = ALL_ITEMS) -> WholeItem:
         """Find the item that a path names, if `choice` takes it; HTTPException 404 if there is none."""
         index = _read_index(request)
         batch, database = await self._store.find(request), self._store.jobs.database

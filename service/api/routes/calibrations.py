@@ -14,7 +14,7 @@ from service.api.queries import read_query
 from service.api.routes.jobs import JobPageQuery, JobRoutes
 from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
-from service.jobs.calibrations import MAX_BYTES, CalibrationDraft, CalibrationOptions, CalibrationRequest
+from service.jobs.calibrations import MAX_BODY_BYTES, CalibrationDraft, CalibrationOptions, CalibrationRequest
 from service.store.jobs.calibrations import Calibration, CalibrationList, Calibrations
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class CalibrationRoutes(JobRoutes[Calibration]):
     body = RequestBody(
         CalibrationRequest, EXAMPLE, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)"
     )
-    max_job_bytes = MAX_BYTES
+    max_job_bytes = MAX_BODY_BYTES
 
     def list_own(self) -> list[Operation]:
         """List its report and its fits."""

@@ -18,7 +18,7 @@ from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
 from service.errors import InputError
 from service.fits.manager import FitInstallation, FitManager, FitStates, read_fit_files
-from service.jobs.admission import PATIENCE
+from service.jobs.admission import DATABASE_PATIENCE_S
 from service.reading.strict_json import Limits, parse
 from service.store.database import insist
 from service.store.jobs.calibrations import Calibrations
@@ -107,4 +107,4 @@ class FitRoutes:
         return self._desk
 
     async def _run(self, request: Request, work: Any) -> Any:
-        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=PATIENCE))
+        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=DATABASE_PATIENCE_S))

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from service.api.access import find_caller, find_payer
 from service.api.fairness.threads import Threads
-from service.jobs.admission import PATIENCE
+from service.jobs.admission import DATABASE_PATIENCE_S
 from service.store.database import insist
 from service.store.jobs.jobs import J, Jobs
 
@@ -45,7 +45,7 @@ class JobStore(Generic[J]):
 
     async def run_insisting(self, request: Request, work: Callable[[], T]) -> T:
         """Run `work`, retrying while the database is out of reach; BusyError if it stays so."""
-        return await self.run_once(request, lambda: insist(work, give_up=PATIENCE))
+        return await self.run_once(request, lambda: insist(work, give_up=DATABASE_PATIENCE_S))
 
     async def run_once(self, request: Request, work: Callable[[], T]) -> T:
         """Run `work` without retrying it."""

@@ -33,12 +33,12 @@ from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
 from service.engine import Engine
 from service.errors import TooLargeError
-from service.jobs.admission import Draft, JobAdmission, JobBounds, Receivers, Upload, explain_too_large
+from service.jobs.admission import Draft, JobAdmission, JobBounds, Upload, WebhookPolicy, explain_too_large
 from service.jobs.chunking import Cutter
 from service.jobs.items import widen_limits
 from service.jobs.quotes import QUOTE, build_quote
 from service.jobs.spool import Spool
-from service.jobs.submissions import MAX_QUESTIONS_OF_ALL, RunOptions
+from service.jobs.submissions import MAX_QUESTION_LIMIT, RunOptions
 from service.reading.strict_json import parse
 from service.store.jobs.job import JobList, Status
 from service.store.jobs.jobs import J, Jobs
@@ -64,7 +64,7 @@ class ResumeRequest(FrozenModel):
 
     budget_usd: Annotated[float, Field(ge=0)] | None = None
     """A new budget for the whole batch, in US dollars. Absent: the one it has."""
-    max_questions: Annotated[int, Field(ge=0, le=MAX_QUESTIONS_OF_ALL)] | None = None
+    max_questions: Annotated[int, Field(ge=0, le=MAX_QUESTION_LIMIT)] | None = None
     """A new limit of requests to judges for the whole batch. Absent: the one it has."""
 
 
@@ -96,7 +96,7 @@ class JobRoutes(ABC, Generic[J]):
         *,
         max_bytes: int,
         jobs: Jobs[J] | None = None,
-        receivers: Receivers | None = None,
+        receivers: WebhookPolicy | None = None,
     ) -> None:
         """`max_bytes` of JSON Lines, unpacked; a document is bounded like any other body. `receivers`: of webhooks."""
         self._engine = engine
@@ -167,18 +167,21 @@ class JobRoutes(ABC, Generic[J]):
         options = read_given(request.query_params, self.options)
         if key is None and not options.get("dry_run"):  # a job that exists already needs no room
             await self.store.run_insisting(request, lambda: jobs.check_room(tenant))
-        with Spool(max_bytes=self._max_bytes[form], packed=packed) as spool, Cutter(size=self._bounds.chunk) as cutter:
+        with (
+            Spool(max_bytes=self._max_bytes[form], packed=packed) as spool,
+            Cutter(size=self._bounds.chunk_items) as cutter,
+        ):
             try:
                 await receive(request, spool)
             except TooLargeError as error:
                 raise explain_too_large(error) if form == "document" else error from None
             upload = Upload(tenant=tenant, key=key, form=form, options=options, body=spool)
-            job = await self.store.run_long(request, lambda: self._admission.take(upload, jobs, cutter))
+            job = await self.store.run_long(request, lambda: self._admission.admit(upload, jobs, cutter))
             if job is None:
                 limits = widen_limits(self._bounds.limits)
                 quote = await build_quote(self._engine, cutter, limits=limits, tenant=tenant)
                 return Response(QUOTE.dump_json(quote), media_type=JSON)
-        return Response(jobs.form.dump_json(job), 202, {"location": f"/v1/{self.plural}/{job.id}"}, JSON)
+        return Response(jobs.adapter.dump_json(job), 202, {"location": f"/v1/{self.plural}/{job.id}"}, JSON)
 
     async def list_jobs(self, request: Request) -> JobList[J]:
         """List jobs, newest first."""

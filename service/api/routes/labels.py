@@ -19,8 +19,8 @@ from service.api.queries import read_query
 from service.api.uploads import is_packed, read_form, receive
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
-from service.jobs.admission import PATIENCE
-from service.jobs.calibrations import MAX_BYTES
+from service.jobs.admission import DATABASE_PATIENCE_S
+from service.jobs.calibrations import MAX_BODY_BYTES
 from service.jobs.spool import Spool
 from service.labelling import (
     Between,
@@ -239,7 +239,7 @@ class LabelRoutes:
         desk, tenant, by = self.find_desk(), find_caller(request).tenant, find_actor(request)
         if read_form(request.headers) != "lines":
             raise HTTPException(415, f"expected a body of type {NDJSON}", {"accept": NDJSON})
-        with Spool(max_bytes=MAX_BYTES, packed=is_packed(request.headers)) as spool:
+        with Spool(max_bytes=MAX_BODY_BYTES, packed=is_packed(request.headers)) as spool:
             await receive(request, spool)
             body, own = spool.file.read(), find_own_name(request)
             counts = await self.run(request, lambda: desk.import_labels(tenant, body, by=by, annotator=own))
@@ -260,7 +260,7 @@ class LabelRoutes:
 
     async def run(self, request: Request, work: Callable[[], T]) -> T:
         """Run `work` in a thread, and return its result; BusyError if the database stays out of reach."""
-        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=PATIENCE))
+        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=DATABASE_PATIENCE_S))
 
     async def _stream(self, request: Request, lines: Iterator[bytes]) -> AsyncGenerator[bytes]:
         while (line := await self._threads.run(find_payer(request.scope), lambda: next(lines, None))) is not None:

@@ -15,7 +15,7 @@ from service.core.report import STAND_IN
 from service.engine import Engine
 from service.store.jobs.batches import Batch
 from service.store.jobs.calibrations import Calibration
-from service.store.jobs.job import ENDED, STATUSES
+from service.store.jobs.job import ENDED_STATUSES, STATUSES
 from service.store.jobs.jobs import J
 
 MAX_JOBS = 5
@@ -96,7 +96,7 @@ async def _read_jobs(request: Request, store: JobStore[J]) -> tuple[tuple[J, ...
         under_way = [
             one
             for status in STATUSES
-            if status not in ENDED
+            if status not in ENDED_STATUSES
             for one in jobs.page(tenant, limit=MAX_JOBS, status=status).data
         ]
         newest = sorted(under_way, key=lambda job: (job.created_at, job.id), reverse=True)

@@ -16,7 +16,7 @@ from service.api.fairness.threads import Threads
 from service.api.operations import JSON, Answer, Operation, describe_path_parameter
 from service.api.queries import read_query
 from service.api.routes.batch_items import ItemChoiceQuery, build_choice
-from service.jobs.admission import PATIENCE
+from service.jobs.admission import DATABASE_PATIENCE_S
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
 from service.store.database import insist
 from service.store.jobs.items import FailureGroup
@@ -127,4 +127,4 @@ class KeptScoreRoutes:
         return self._scores
 
     async def _run(self, request: Request, work: Any) -> Any:
-        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=PATIENCE))
+        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=DATABASE_PATIENCE_S))

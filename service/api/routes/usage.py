@@ -10,7 +10,7 @@ from service.api.access import find_caller, find_payer
 from service.api.fairness.threads import Threads
 from service.api.operations import Operation
 from service.asking.budget.days import Days
-from service.jobs.admission import PATIENCE
+from service.jobs.admission import DATABASE_PATIENCE_S
 from service.store.access.usage import UsageReport, format_day
 from service.store.database import insist
 
@@ -35,6 +35,6 @@ class UsageRoutes:
         today, tenant = days.today, None if caller.may("admin") else caller.tenant
         days_used = await self._threads.run(
             find_payer(request.scope),
-            lambda: insist(lambda: days.store.days(today, tenant=tenant), give_up=PATIENCE),
+            lambda: insist(lambda: days.store.list_days(today, tenant=tenant), give_up=DATABASE_PATIENCE_S),
         )
         return UsageReport(format_day(today), days.caps.questions, days.caps.usd, days_used)

@@ -1,1 +1,1 @@
-"""What questions may cost, and what they did."""
+"""What questions may cost, and what they did cost."""

@@ -1,4 +1,4 @@
-"""What judges may be asked for one request, and what they may cost."""
+"""Limits on the judges' questions for one request, and on their cost."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ from service.errors import InputError
 class AskLimits:
     """The limits of one request, or of one item of a batch."""
 
-    questions: int = MAX_QUESTIONS
-    """Requests to models, every vote of every model of every question; those of repairs and retries do not count."""
-    usd: float | None = None
-    """None: as much as it takes."""
+    max_questions: int = MAX_QUESTIONS
+    """Requests to models: every vote of every model on every question; repairs and retries do not count."""
+    max_usd: float | None = None
+    """None: unlimited."""
 
     def admit_questions(self, asks: Iterable[Ask]) -> None:
-        """InputError where more would be asked than may be."""
+        """Raise InputError if there are more questions than allowed."""
         votes = sum([ask.judge.samples * max(1, len(ask.judge.models)) for ask in asks])
-        if votes > self.questions:
-            told = (
-                f"{votes} requests to judges; at most {self.questions} for one item (CALLGRADE_REQUEST_MAX_QUESTIONS)"
-            )
-            raise InputError.at("/rubric/criteria", told)
+        if votes > self.max_questions:
+            message = f"{votes} requests to judges; at most {self.max_questions} for one item (CALLGRADE_REQUEST_MAX_QUESTIONS)"
+            raise InputError.at("/rubric/criteria", message)
 
     def admit_budget(self, budget_usd: float | None) -> None:
-        """InputError for a budget that is more than may be spent."""
-        if budget_usd is not None and self.usd is not None and budget_usd > self.usd:
-            told = f"expected at most {self.usd:g} (CALLGRADE_REQUEST_MAX_USD), not {budget_usd:g}"
-            raise InputError.at("/budget_usd", told)
+        """Raise InputError for a budget above what may be spent."""
+        if budget_usd is not None and self.max_usd is not None and budget_usd > self.max_usd:
+            message = f"expected at most {self.max_usd:g} (CALLGRADE_REQUEST_MAX_USD), not {budget_usd:g}"
+            raise InputError.at("/budget_usd", message)

@@ -1,4 +1,4 @@
-"""What a process spends of tenants' days: counted in the database, and held there before it is spent."""
+"""The daily spending of tenants: counted in the database, and reserved there before it happens."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ FLUSH_S = 2.0
 
 NO_CAPS = Caps()
 
-AHEAD = 32
-"""Calls that are held together, so that not each of them waits for the database."""
+CALLS_AHEAD = 32
+"""Calls that are reserved together, so that not every one of them waits for the database."""
 
 PATIENCE_S = 2.0
-"""Seconds for which a call waits for a database that is out of reach."""
+"""Seconds that a call waits for a database that is out of reach."""
 
-AWAY_S = 5.0
-"""Seconds after which a call is worth another try that could not be counted."""
+RETRY_S = 5.0
+"""Seconds after which a call that could not be counted is worth another try."""
 
 
 class Days:
-    """The days of the tenants of one process, in one event loop."""
+    """The days of all tenants of one process, in one event loop."""
 
     def __init__(self, store: UsageStore, caps: Caps = NO_CAPS, *, now: Callable[[], float] = time.time) -> None:
         self.store = store
@@ -40,15 +40,17 @@ class Days:
         self._now = now
         self._days: dict[tuple[str, int], _Day] = {}
         self._flushing: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="days")  # the loop's own end with the batch engine
+        self._thread = ThreadPoolExecutor(
+            1, thread_name_prefix="days"
+        )  # the loop's own threads end with the batch engine
 
     @property
     def today(self) -> int:
-        """The day, since 1970, in UTC."""
+        """The day, counted from 1970, in UTC."""
         return int(self._now() // DAY_S)
 
-    def of(self, tenant: str) -> Spending:
-        """What a tenant spends today."""
+    def get_spending(self, tenant: str) -> Spending:
+        """Return today's spending of a tenant."""
         key = tenant, self.today
         if key not in self._days:
             self._days[key] = _Day(*key, self)
@@ -58,29 +60,29 @@ class Days:
 
     @property
     def until_tomorrow(self) -> float:
-        """Seconds that are left of the day."""
+        """Seconds left of the day."""
         return DAY_S - self._now() % DAY_S
 
     async def flush(self) -> None:
-        """Writes what was used, and gives back what is held for nothing."""
+        """Write what was used, and give back reservations that are not needed."""
         for key, day in list(self._days.items()):
             await day.flush()
             if key[1] < self.today and day.is_done:
                 del self._days[key]
 
     async def run_stored(self, work: Callable[[], bool]) -> bool:
-        """What the database says; BusyError where it stays out of reach."""
-        asked = partial(insist, work, give_up=PATIENCE_S)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, asked)
+        """Run the work on the database. Raises BusyError if it stays out of reach."""
+        call = partial(insist, work, give_up=PATIENCE_S)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     async def close(self) -> None:
-        """The last write."""
+        """Write a last time."""
         if self._flushing is not None:
             self._flushing.cancel()
         try:
             await self.flush()
         except BusyError as error:
-            LOG.warning("what was used is not counted", extra={"fields": {"why": str(error)}})
+            LOG.warning("usage is not counted", extra={"fields": {"why": str(error)}})
         self._thread.shutdown(wait=False)
 
     async def _flush_on(self) -> None:
@@ -89,15 +91,15 @@ class Days:
             try:
                 await self.flush()
             except BusyError as error:  # it is written later
-                LOG.warning("what was used is not counted yet", extra={"fields": {"why": str(error)}})
+                LOG.warning("usage is not counted yet", extra={"fields": {"why": str(error)}})
 
 
 class _Day:
-    """One day of one tenant, as far as this process spends it."""
+    """One day of one tenant, as this process spends it."""
 
     def __init__(self, tenant: str, day: int, days: Days) -> None:
         self.spending = Spending()
-        self._of = tenant, day
+        self._key = tenant, day
         self._days = days
         self._written = UsageAmount()
         self._writing = asyncio.Lock()
@@ -108,11 +110,11 @@ class _Day:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is under way and all is written."""
-        return self.spending.is_idle and self._sum_used(*self._find_least()) == self._written
+        """Whether nothing is under way and everything is written."""
+        return self.spending.is_idle and self._sum_used(*self._sum_committed()) == self._written
 
     async def advance(self, worst_usd: float) -> bool:
-        """Holds some calls more; where that is too many, one. Who waits for it may go: what is being written is counted."""
+        """Reserve some more calls, or only one if that is too many. The waiter may go away: what is being written counts."""
         task = asyncio.create_task(self._advance(worst_usd))
         self._tasks.add(task)
         task.add_done_callback(self._forget_task)
@@ -121,11 +123,11 @@ class _Day:
     def _forget_task(self, task: asyncio.Task[bool]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # looked at: whoever waited may have gone
+            task.exception()  # retrieved, as the waiter may have gone away
 
     async def _advance(self, worst_usd: float) -> bool:
         async with self._writing:
-            for count in (AHEAD, 1):
+            for count in (CALLS_AHEAD, 1):
                 own = self.spending
                 usd = max(own.covered_usd, own.committed_usd + count * worst_usd)
                 calls = max(own.covered_calls, own.calls + count)
@@ -134,41 +136,41 @@ class _Day:
                         return True
                 except BusyError:
                     raise DaySpentError(
-                        "what was asked today cannot be looked up, for the database is away", retry_after=AWAY_S
+                        "today's usage cannot be looked up: the database is away", retry_after=RETRY_S
                     ) from None
         return False
 
     def build_refusal(self) -> DaySpentError:
-        """The day is used up."""
+        """Build the error for a day that is used up."""
         caps = self._days.caps
         most = [] if caps.questions is None else [f"{caps.questions} questions"]
         most += [] if caps.usd is None else [f"${caps.usd:.2f}"]
-        reason = f"a tenant may have {' and '.join(most)} in a day, and no more is left of this one (UTC)"
+        reason = f"a tenant may use {' and '.join(most)} a day (UTC), and today's are used up"
         return DaySpentError(reason, retry_after=self._days.until_tomorrow)
 
     async def flush(self) -> None:
-        """Writes what was used. What is held is given back where nothing is under way."""
+        """Write what was used. Give back what is reserved if nothing is under way."""
         async with self._writing:
-            usd, calls = self._find_least() if self.spending.is_idle else self._find_covered()
+            usd, calls = self._sum_committed() if self.spending.is_idle else self._sum_covered()
             if self._sum_used(usd, calls) != self._written:
                 self.spending.covered_usd, self.spending.covered_calls = usd, calls  # at once: it is given back
-                await self._write(usd, calls, NO_CAPS)  # it was used, whatever it comes to
+                await self._write(usd, calls, NO_CAPS)  # without caps, as it is used already
 
-    def _find_covered(self) -> tuple[float, float]:
+    def _sum_covered(self) -> tuple[float, float]:
         own = self.spending
-        return (own.covered_usd, own.covered_calls) if own.backing else self._find_least()
+        return (own.covered_usd, own.covered_calls) if own.backing else self._sum_committed()
 
-    def _find_least(self) -> tuple[float, float]:
+    def _sum_committed(self) -> tuple[float, float]:
         own = self.spending
         if own.backing is None:
             return own.spent_usd + own.uncertain_usd, own.calls
         return own.committed_usd, own.calls
 
     async def _write(self, usd: float, calls: float, caps: Caps) -> bool:
-        """Brings the database up to date, with so much covered; False where a cap forbids it."""
+        """Bring the database up to date, with so much covered; False if a cap forbids it."""
         used, store = self._sum_used(usd, calls), self._days.store
-        more = used - self._written
-        if not await self._days.run_stored(lambda: store.add(*self._of, more, caps)):
+        added = used - self._written
+        if not await self._days.run_stored(lambda: store.add(*self._key, added, caps)):
             return False
         self._written = used
         if self.spending.backing is not None:

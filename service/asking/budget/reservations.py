@@ -1,4 +1,4 @@
-"""What calls to models may cost, and did, and how many may be made: a request's, a chunk's of a batch, a tenant's of a day."""
+"""The cost and the number of calls to models: limits and totals of a request, of a chunk, and of a tenant's day."""
 
 from __future__ import annotations
 
@@ -14,79 +14,79 @@ from service.errors import JudgeError
 
 
 class Backing(Protocol):
-    """Where it is written down what may be spent before it is, so that whoever dies leaves no call uncounted."""
+    """Records what may be spent before it is spent, so that no call goes uncounted when a process dies."""
 
     async def advance(self, worst_usd: float) -> bool:
-        """Writes down that a call more may be made that costs at most so much, and raises what is covered; else False.
+        """Record that one more call of at most this cost may be made, and raise what is covered; False if it may not.
 
-        Raises JudgeError where nobody can tell.
+        Raises JudgeError if nobody can tell.
         """
         ...
 
     def build_refusal(self) -> JudgeError:
-        """What a call is told for which there is no advance."""
+        """Build the error for a call that gets no advance."""
         ...
 
 
 class Spending:
-    """US dollars that may be spent, and were. None as the cap: as many as it takes.
+    """US dollars that may be spent, and were spent. Without a cap there is no limit.
 
-    A call reserves the most it can cost before it is made, and settles afterwards; a retry is a call of its own. So what is
-    spent passes the cap only where a provider bills more than the most. A model whose price is not known is not counted:
-    `unpriced` says how many such calls there were.
+    A call reserves the most it can cost before it is made, and settles afterwards; a retry is a call of its own. So spending
+    exceeds the cap only if a provider bills more than that. Calls to a model of unknown price cost nothing here; `unpriced`
+    counts them.
     """
 
     def __init__(
         self, cap_usd: float | None = None, *, cap_calls: int | None = None, within: Sequence[Spending] = ()
     ) -> None:
-        """`within`: of what this is a part, say of a batch and a day: what is spent here counts there, and is bounded there."""
+        """`within`: the wholes that this is part of, such as a batch and a day; they count and limit this spending too."""
         self.cap_usd = cap_usd
         self.cap_calls = cap_calls
         self.within = tuple(within)
         self.backing: Backing | None = None
-        """Who must write down what is reserved. None: nobody."""
+        """Records reservations in advance. None: nothing needs to."""
         self.covered_usd = 0.0
-        """How far `committed_usd` may go by what is written down; counts where there is a backing."""
+        """How far `committed_usd` may go by what is recorded; only used with a backing."""
         self.covered_calls = inf
-        """Likewise of `calls`."""
+        """How far `calls` may go by what is recorded; only used with a backing."""
         self.exhausted = False
-        """Whether a call was refused for want of money, or of calls."""
+        """Whether a call was refused because money or calls ran out."""
         self.faults: list[JudgeError] = []
-        """What came instead of verdicts."""
+        """The faults that came instead of verdicts."""
         self.spent_usd = 0.0
-        """What replies say was spent."""
+        """What was spent according to the replies."""
         self.uncertain_usd = 0.0
-        """The most that calls may have cost of which no bill came: those that timed out, broke off or were cancelled."""
+        """The most that calls without a bill may have cost: those that timed out, broke off or were cancelled."""
         self.calls = 0
-        """Requests to models, those under way included."""
+        """Requests to models, including those under way."""
         self.cached = 0
-        """Answers that took none."""
+        """Answers that needed no request."""
         self.tokens_in = self.tokens_out = 0
         self.unpriced = 0
-        """Calls that no price is known for."""
+        """Calls whose price is unknown."""
         self._open: set[Reservation] = set()
         self._waiting: list[asyncio.Future[None]] = []
-        self._settled = 0  # calls so far
+        self._settled = 0  # number of calls so far
         self._advancing = asyncio.Lock()
 
     @property
     def reserved_usd(self) -> float:
         """The most that the calls under way can cost."""
-        return sum(bill.worst_usd for bill in self._open)  # anew, for a running sum would drift
+        return sum(one.worst_usd for one in self._open)  # summed each time, as a running total would drift
 
     @property
     def committed_usd(self) -> float:
-        """What was spent, may have been and may be by the calls under way."""
+        """What was spent, what may have been, and what the calls under way may cost."""
         return self.spent_usd + self.uncertain_usd + self.reserved_usd
 
     @property
     def left_usd(self) -> float | None:
-        """What is left for further calls; None where there is no cap."""
+        """What is left for further calls; None without a cap."""
         return None if self.cap_usd is None else max(0.0, self.cap_usd - self.committed_usd)
 
     @property
     def is_out_of_calls(self) -> bool:
-        """Whether as many calls were made as may be."""
+        """Whether no further call is allowed."""
         return self.cap_calls is not None and self.calls >= self.cap_calls
 
     @property
@@ -95,14 +95,14 @@ class Spending:
         return not self._open
 
     def count_cached(self) -> None:
-        """An answer came without a call."""
+        """Count an answer that needed no call."""
         for one in self._iterate_payers():
             one.cached += 1
 
     async def wait_for_room(self, worst_usd: float | None) -> None:
-        """Waits until a call may be made or refused: for bills that may leave room, and for what must be written down.
+        """Wait until a call may be made or refused: for reservations that may settle for less, and for advances to be recorded.
 
-        `reserve` may follow at once: nothing has been reserved in between. Raises JudgeError as `reserve` does.
+        `reserve` may follow at once: nothing is reserved in between. Raises JudgeError as `reserve` does.
         """
         worst = worst_usd or 0.0
         while not any(one._is_beyond(worst) for one in self._iterate_payers()):
@@ -116,21 +116,21 @@ class Spending:
                 return
 
     def reserve(self, worst_usd: float | None) -> Reservation:
-        """The bill of one call that costs at most `worst_usd` (None: unknown), open until its block ends.
+        """Reserve one call that costs at most `worst_usd` (None: unknown), until the block of the reservation ends.
 
-        Raises JudgeError `budget_exhausted` where that is more than is left, or no call is.
+        Raises JudgeError `budget_exhausted` if that is more than is left, or if no call is left.
         """
         for one in self._iterate_payers():
             one._admit(worst_usd)
         return Reservation(tuple(self._iterate_payers()), worst_usd)
 
     def _iterate_payers(self) -> Iterator[Spending]:
-        for whole in self.within:
-            yield from whole._iterate_payers()
+        for payer in self.within:
+            yield from payer._iterate_payers()
         yield self
 
     def _is_beyond(self, worst: float) -> bool:
-        """Whether there is no room whatever the calls under way cost."""
+        """Whether there is no room, whatever the calls under way will cost."""
         left = self.left_usd
         return self.is_out_of_calls or (left is not None and worst > left + self.reserved_usd)
 
@@ -149,7 +149,7 @@ class Spending:
         async with self._advancing:
             if self.backing is None or not self._is_uncovered(worst) or await self.backing.advance(worst):
                 return
-        if self._settled != before:  # which may have left room
+        if self._settled != before:  # settled calls may have left room
             return
         if self.is_idle:
             self.exhausted = True
@@ -164,26 +164,26 @@ class Spending:
     def _admit(self, worst_usd: float | None) -> None:
         if self.is_out_of_calls:
             self.exhausted = True
-            raise JudgeError("budget_exhausted", "as many questions were asked as may be")
+            raise JudgeError("budget_exhausted", "no more questions may be asked")
         left = self.left_usd
         if worst_usd is not None and left is not None and worst_usd > left:
             self.exhausted = True
             reason = f"the call may cost ${worst_usd:.6f}, and ${left:.6f} are left of ${self.cap_usd:.6f}"
             raise JudgeError("budget_exhausted", reason)
 
-    def open(self, bill: Reservation) -> None:
-        """A call is about to be made."""
-        self._open.add(bill)
+    def open(self, reservation: Reservation) -> None:
+        """Start a call."""
+        self._open.add(reservation)
         self.calls += 1
-        self.unpriced += not bill.priced
+        self.unpriced += not reservation.priced
 
-    def close(self, bill: Reservation, usage: Usage | None) -> None:
-        """A call has ended and took this; None: nothing is billed. Without a cost nobody knows of how much a bill may come."""
-        self._open.discard(bill)
+    def close(self, reservation: Reservation, usage: Usage | None) -> None:
+        """End a call with its usage; None: nothing is billed. A usage without a cost means a bill of unknown size."""
+        self._open.discard(reservation)
         self._settled += 1
         if usage is not None:
             self.spent_usd += usage.cost_usd or 0.0
-            self.uncertain_usd += bill.worst_usd if usage.cost_usd is None else 0.0
+            self.uncertain_usd += reservation.worst_usd if usage.cost_usd is None else 0.0
             self.tokens_in += usage.tokens_in or 0
             self.tokens_out += usage.tokens_out or 0
         waiting, self._waiting = self._waiting, []
@@ -193,16 +193,16 @@ class Spending:
 
 
 class Reservation:
-    """What one call costs: `settle` with what its reply says, or leave the block by the error that ended it."""
+    """The reserved cost of one call: `settle` it with what the reply reports, or leave the block with the error that ended it."""
 
     def __init__(self, payers: tuple[Spending, ...], worst_usd: float | None) -> None:
         self.priced = worst_usd is not None
         self.worst_usd = worst_usd or 0.0
         self._payers = payers
-        self._usage: Usage | None = Usage()  # a bill may come, nobody knows of how much
+        self._usage: Usage | None = Usage()  # a bill of unknown size may come
 
     def settle(self, usage: Usage) -> None:
-        """A reply came and took this."""
+        """Settle with the usage of the reply."""
         self._usage = usage
 
     def __enter__(self) -> Reservation:

@@ -12,9 +12,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TypeVar
 
-from service.asking.cache.guard import CacheCounts, GuardedCache, NotKeptError, RefusedRowError
+from service.asking.cache.guard import CacheCounts, GuardedCache, NotStoredError, RefusedRowError
 from service.asking.cache.texts import (
-    JOURNAL,
+    JOURNAL_MODE,
     CacheTable,
     find_database,
     is_damage,
@@ -25,55 +25,55 @@ from service.asking.cache.texts import (
 
 T = TypeVar("T")
 
-AT_ONCE = 256
+MAX_BATCH_ROWS = 256
 """Most rows written in one transaction."""
 
 
 class DiskRows:
-    """The rows of a folder. All work is done in one thread.
+    """The rows of a folder. All work runs in one thread.
 
-    The folder holds `rows-truncate` or `rows-wal`, named after the journal, so that a SQLite which must not use WAL never
-    meets a file in that mode; and `aside`, the last database that was damaged.
+    The folder holds `rows-truncate` or `rows-wal`, named after the journal mode, so that an SQLite which must not use WAL never
+    meets a file in that mode; and `aside`, the last damaged database.
     """
 
     def __init__(self, folder: Path, counts: CacheCounts, *, ttl: float, max_bytes: int, timeout: float) -> None:
         self.place = str(folder)
-        self._folder = folder.absolute() / f"rows-{JOURNAL}"
+        self._folder = folder.absolute() / f"rows-{JOURNAL_MODE}"
         self._aside = folder.absolute() / "aside"
         self._counts = counts
         self._ttl = ttl
         self._max_bytes = max_bytes
         self._timeout = timeout
         self._table: CacheTable | None = None
-        self._seen: tuple[int, int] | None = None
-        self._pending: deque[tuple[str, str]] = deque(maxlen=4 * AT_ONCE)
+        self._file_id: tuple[int, int] | None = None
+        self._pending: deque[tuple[str, str]] = deque(maxlen=4 * MAX_BATCH_ROWS)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache")
 
     async def read(self, key: str) -> str | None:
-        """The row as it was written."""
+        """Read a row as it was written."""
         return await self._run(lambda: self._run_on_table(lambda table: table.get(key)))
 
     async def write(self, key: str, sealed: str) -> None:
-        """Keeps a row, together with those that wait for the same: a transaction costs more than its rows."""
+        """Store a row, together with others that wait to be stored: a transaction costs more than its rows."""
         self._pending.append((key, sealed))
         await self._run(self._drain)
 
     async def measure(self) -> tuple[int, int]:
-        """Rows, and bytes of the database."""
+        """Count the rows, and the bytes of the database."""
         return await self._run(lambda: self._run_on_table(lambda table: (len(table), table.volume())))
 
     async def prune(self) -> int:
-        """Removes what has expired, then the oldest until the size fits."""
+        """Remove what has expired, then the oldest rows until the size fits."""
         return await self._run(lambda: self._run_on_table(lambda table: table.cull()))
 
     async def clear(self) -> int:
-        """Removes all rows, and what was moved aside."""
+        """Remove all rows, and the database that was moved aside."""
         removed = await self._run(lambda: self._run_on_table(lambda table: table.clear()))
         await self._run(lambda: shutil.rmtree(self._aside, ignore_errors=True))
         return removed
 
     async def close(self) -> None:
-        """Closes the database, in the thread that opened it, and ends the thread."""
+        """Close the database in the thread that opened it, and end the thread."""
         try:
             await self._run(self._close)
         finally:
@@ -83,14 +83,14 @@ class DiskRows:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _drain(self) -> None:
-        batch = [self._pending.popleft() for _ in range(min(len(self._pending), AT_ONCE))]
+        batch = [self._pending.popleft() for _ in range(min(len(self._pending), MAX_BATCH_ROWS))]
         if not batch:
-            return  # another drain took them along
+            return  # another drain has taken them
         try:
             self._run_on_table(lambda table: self._keep(table, batch))
         except Exception as error:
             if is_unwritable(error):
-                raise NotKeptError from error
+                raise NotStoredError from error
             raise
 
     def _keep(self, table: CacheTable, batch: list[tuple[str, str]]) -> None:
@@ -99,7 +99,7 @@ class DiskRows:
                 table.set(key, sealed, expire=self._ttl)
 
     def _run_on_table(self, work: Callable[[CacheTable], T]) -> T:
-        """What the work gives on the database. One that is damaged is moved aside, and the work done on a new one."""
+        """Run the work on the database. If it is damaged, move it aside, and run the work on a new one."""
         try:
             return self._try_on_table(work)
         except Exception as error:
@@ -120,20 +120,20 @@ class DiskRows:
             raise
 
     def _recover(self) -> None:
-        """Ends the connection: a commit that failed leaves its transaction, and its locks, open. It is made anew when used."""
+        """Close the connection, which is remade on use: a failed commit leaves its transaction, and its locks, open."""
         if self._table is not None:
             self._table.close()
-            self._table = self._table if self._identify_file() == self._seen else None
+            self._table = self._table if self._identify_file() == self._file_id else None
 
     def _open(self) -> CacheTable:
         if self._table is None:
-            self._seen = self._identify_file()
+            self._file_id = self._identify_file()
             self._table = open_table(self._folder, max_bytes=self._max_bytes, timeout=self._timeout)
-            self._seen = self._identify_file()
+            self._file_id = self._identify_file()
         return self._table
 
     def _identify_file(self) -> tuple[int, int] | None:
-        """Which file stands at the path."""
+        """Identify the file at the path, by device and inode."""
         with suppress(OSError):
             found = find_database(self._folder).stat()
             return found.st_dev, found.st_ino
@@ -145,9 +145,9 @@ class DiskRows:
             self._table = None
 
     def _move_aside(self) -> None:
-        """The folder goes as a whole: a journal that stayed behind would be played into the new database."""
+        """Move the whole folder: a journal that stayed behind would be replayed into the new database."""
         self._close()
-        if self._identify_file() != self._seen:
+        if self._identify_file() != self._file_id:
             return  # another process has replaced it already
         shutil.rmtree(self._aside, ignore_errors=True)
         self._folder.rename(self._aside)
@@ -155,10 +155,10 @@ class DiskRows:
 
 
 class DiskCache(GuardedCache):
-    """A cache in a folder, made when first used.
+    """A cache in a folder, created on first use.
 
-    `ttl` in seconds, `max_bytes` of the database; past it the oldest rows go, ten for each one written. A database that
-    other processes keep busy is waited for `timeout` seconds in a statement and `patience` in all.
+    `ttl` in seconds, `max_bytes` of the database; above it the oldest rows go, ten for each one written. While other processes
+    keep the database busy, a statement waits `timeout` seconds, and an operation `patience` seconds in all.
     """
 
     def __init__(  # noqa: PLR0913 (each by name)

@@ -1,6 +1,6 @@
-"""What every cache of judgements is to its callers: entries come back as they were kept, or not at all; nothing raises.
+"""What every cache of judgements offers its callers: entries come back as they were stored, or not at all; nothing raises.
 
-A cache is rows (a disk's, a server's) behind one guard. The rows may fail in any way they like; the guard makes of it a
+A cache is a store of rows (a disk's, a server's) behind one guard. The store may fail in any way; the guard turns that into a
 miss and a count, and leaves alone for a moment what has just failed.
 """
 
@@ -18,76 +18,76 @@ from service.logs.redaction import name_error_kind
 
 LOG = logging.getLogger("callgrade.cache")
 
-MAX_TEXT = 65_536
-"""Most bytes of UTF-8 that are kept under one key."""
+MAX_TEXT_BYTES = 65_536
+"""Most bytes of UTF-8 stored under one key."""
 
-MAX_SEALED = MAX_TEXT + 64
-"""The same with its seal."""
+MAX_SEALED_BYTES = MAX_TEXT_BYTES + 64
+"""Most bytes of a text with its seal."""
 
-TENDING = 60.0
-"""Seconds that looking through a whole cache, or emptying it, may take."""
+SCAN_TIMEOUT_S = 60.0
+"""Seconds that scanning or emptying a whole cache may take."""
 
-QUIET = 60.0
-"""Seconds between two words in the log about a cache that fails; the counts miss nothing."""
+LOG_INTERVAL_S = 60.0
+"""Fewest seconds between log lines about a failing cache; the counts miss nothing."""
 
 T = TypeVar("T")
 
 
 class Cache(Protocol):
-    """The port. Keys are sha256 in hex; whoever makes them puts the tenant in. Values are JSON text.
+    """What callers see of a cache. Keys are sha256 in hex, and include the tenant. Values are JSON text.
 
-    Nothing of it raises, CancelledError apart: a broken cache is a miss and a count.
+    Its methods raise nothing but CancelledError: a broken cache is a miss and a count.
     """
 
     async def get(self, key: str) -> str | None:
-        """The text kept under `key`; None is a miss."""
+        """Return the text stored under `key`; None is a miss."""
         ...
 
     async def set(self, key: str, text: str) -> None:
-        """Keeps the text, if it can. What passes MAX_TEXT bytes is not kept, and counted."""
+        """Store the text, if possible. A text above MAX_TEXT_BYTES is not stored, but counted."""
         ...
 
     async def close(self) -> None:
-        """Lets go of files and connections. What is asked afterwards is a miss."""
+        """Release files and connections. Later lookups are misses."""
         ...
 
 
 class RefusedRowError(Exception):
-    """A row that is not of our making. It is left alone and counted."""
+    """A row that we did not write. It is left alone and counted."""
 
 
-class NotKeptError(Exception):
-    """The store is there and did not take the row: it is full, or only read. Reading it goes on."""
+class NotStoredError(Exception):
+    """The store works but did not accept the row: it is full or read-only. Reading goes on."""
 
 
 class CacheRows(Protocol):
-    """What lies behind the guard. Each may raise whatever it likes."""
+    """The store behind the guard. Its methods may raise anything."""
 
     place: str
     """Where the rows are, for people; never with a password."""
 
     async def read(self, key: str) -> str | None:
-        """The row as it was written; None where there is none."""
+        """Return the row as it was written; None if there is none."""
         ...
 
     async def write(self, key: str, sealed: str) -> None:
-        """Keeps a row of at most MAX_SEALED bytes."""
+        """Store a row of at most MAX_SEALED_BYTES."""
         ...
 
     async def measure(self) -> tuple[int, int]:
-        """How many rows there are, and their size in bytes."""
+        """Return how many rows there are, and their size in bytes."""
         ...
 
     async def prune(self) -> int:
-        """Removes what has expired and what is over the size; how many rows."""
+        """Remove what has expired and what exceeds the size limit; return how many rows."""
         ...
 
     async def clear(self) -> int:
-        """Removes all rows; how many."""
+        """Remove all rows; return how many."""
         ...
 
     async def close(self) -> None:
-        """Lets go of files and connections."""
+        """Release files and connections."""
         ...
 
 
@@ -98,7 +98,7 @@ class CacheCounts:
     hits: int = 0
     misses: int = 0
     refused: int = 0
-    """Rows that are not what we wrote. Each is a miss too."""
+    """Rows that are not as we wrote them. Each is a miss too."""
     too_large: int = 0
     failures: int = 0
     moved_aside: int = 0
@@ -107,7 +107,7 @@ class CacheCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheStats:
-    """A cache at one moment. `rows` and `bytes` are None where the store could not be asked."""
+    """A cache at one moment. `rows` and `bytes` are None if the store could not be reached."""
 
     place: str
     rows: int | None
@@ -121,16 +121,16 @@ class CacheStats:
 
 
 def seal_row(key: str, text: str) -> str:
-    """The text behind the sha256 of its key and itself, in hex.
+    """Prefix the text with the sha256 of its key and itself, in hex.
 
-    It shows rot: a flipped byte, half a row, the row of another key. It does not show malice, for whoever can write rows
+    The seal shows decay: a flipped byte, half a row, the row of another key. It does not show malice, as whoever can write rows
     can write seals. Raises UnicodeEncodeError for text that is not Unicode (a lone surrogate).
     """
     return _compute_seal(key, text) + text
 
 
 def unseal_row(key: str, row: str) -> str:
-    """The text of a sealed row; RefusedRowError where the seal is not its own.
+    """Return the text of a sealed row. Raises RefusedRowError if the seal does not match.
 
     >>> unseal_row("k", seal_row("k", '{"label": "ok"}'))
     '{"label": "ok"}'
@@ -148,8 +148,8 @@ def _compute_seal(key: str, text: str) -> str:
 class GuardedCache:
     """A cache over `rows`.
 
-    `patience` is the longest that one operation is waited for, in seconds. After a failure the rows are left alone for
-    `rest` seconds of `clock`, all misses, so that rows which hang do not cost that patience for every question.
+    `patience` is the longest wait for one operation, in seconds. After a failure the rows are left alone for `rest` seconds of
+    `clock`, with only misses, so that hanging rows do not cost that patience for every question.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class GuardedCache:
         self._resting_until = float("-inf")
         self._quiet_until = float("-inf")
         self.counts = counts or CacheCounts()
-        """What this process saw. Free to read at any time; `stats` asks the store as well."""
+        """What this process saw. Free to read at any time; `stats` queries the store as well."""
 
     @property
     def place(self) -> str:
@@ -176,7 +176,7 @@ class GuardedCache:
         return self._rows.place
 
     async def get(self, key: str) -> str | None:
-        """The text kept under `key`; None is a miss."""
+        """Return the text stored under `key`; None is a miss."""
         text = await self._try(lambda: self._read(key), self._patience)
         if text is None:
             self.counts.misses += 1
@@ -189,8 +189,8 @@ class GuardedCache:
         return None if row is None else unseal_row(key, row)
 
     async def set(self, key: str, text: str) -> None:
-        """Keeps the text, if it can."""
-        if len(text) > MAX_TEXT or len(text.encode(errors="replace")) > MAX_TEXT:
+        """Store the text, if possible."""
+        if len(text) > MAX_TEXT_BYTES or len(text.encode(errors="replace")) > MAX_TEXT_BYTES:
             self.counts.too_large += 1
             return
         try:
@@ -201,30 +201,30 @@ class GuardedCache:
         await self._try(lambda: self._rows.write(key, row), self._patience)
 
     async def stats(self) -> CacheStats:
-        """The store's rows and bytes and this process's counts. A shared store is looked through: not for every scrape."""
-        found = await self._try(self._rows.measure, TENDING)
+        """Return the store's rows and bytes, and this process's counts. Scans a shared store: do not call it for every scrape."""
+        found = await self._try(self._rows.measure, SCAN_TIMEOUT_S)
         rows, size = (None, None) if found is None else found
         return CacheStats(place=self.place, rows=rows, bytes=size, **asdict(self.counts))
 
     async def prune(self) -> int | None:
-        """Removes what has expired and what is over the size; how many rows, None where it failed."""
-        return await self._try(self._rows.prune, TENDING)
+        """Remove what has expired and what exceeds the size limit; return how many rows, None if it failed."""
+        return await self._try(self._rows.prune, SCAN_TIMEOUT_S)
 
     async def clear(self) -> int | None:
-        """Removes all rows; how many, None where it failed."""
-        return await self._try(self._rows.clear, TENDING)
+        """Remove all rows; return how many, None if it failed."""
+        return await self._try(self._rows.clear, SCAN_TIMEOUT_S)
 
     async def close(self) -> None:
-        """Lets go of files and connections. What is asked afterwards is a miss."""
+        """Release files and connections. Later lookups are misses."""
         self._resting_until = float("inf")
         try:
             async with asyncio.timeout(self._patience):
                 await self._rows.close()
-        except Exception as error:  # noqa: BLE001 (nothing of a cache raises)
+        except Exception as error:  # noqa: BLE001 (a cache raises nothing)
             self._note_failure(error)
 
     async def _try(self, work: Callable[[], Awaitable[T]], patience: float) -> T | None:
-        """What the work gives; None where it fails, takes too long, or is not tried at all."""
+        """Run the work and return its result; None if it fails, takes too long, or is not tried at all."""
         if self._clock() < self._resting_until:
             return None
         try:
@@ -232,9 +232,9 @@ class GuardedCache:
                 return await work()
         except RefusedRowError:
             self.counts.refused += 1
-        except NotKeptError as error:
+        except NotStoredError as error:
             self._note_failure(error)
-        except Exception as error:  # noqa: BLE001 (nothing of a cache raises)
+        except Exception as error:  # noqa: BLE001 (a cache raises nothing)
             self._note_failure(error)
             self._resting_until = max(self._resting_until, self._clock() + self._rest)
         return None
@@ -243,5 +243,5 @@ class GuardedCache:
         self.counts.failures += 1
         if self._clock() < self._quiet_until:
             return
-        self._quiet_until = self._clock() + QUIET
+        self._quiet_until = self._clock() + LOG_INTERVAL_S
         LOG.warning("the cache at %s failed: %s", self.place, name_error_kind(error))

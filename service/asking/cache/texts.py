@@ -1,11 +1,11 @@
-"""diskcache, with everything of it shut off that runs code or touches files: a table of texts in one database.
+"""diskcache, with everything disabled that runs code or touches files: a table of texts in one database.
 
-diskcache unpickles whatever row says it is a pickle, and reads and deletes whatever file a row names. Here rows hold text,
+diskcache unpickles any row that claims to be a pickle, and reads and deletes any file that a row names. Here rows hold text,
 in the database itself: other rows are refused, and no row's file is ever opened or removed.
 
-Expiry goes by the wall clock, as diskcache has it. A clock that is ahead makes rows expire early, and they are removed:
-judges are asked again. One that is behind keeps rows beyond their time, by as much as it is behind; so does a row written
-while the clock was ahead. No row becomes wrong by it: all that its text depends on is in its key.
+Rows expire by the wall clock, as in diskcache. If it is ahead, rows expire early and are removed: judges are asked again. If it
+is behind, or was ahead when a row was written, the row stays longer by the difference. Neither makes a row wrong: its key
+covers everything that its text depends on.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Protocol, cast
 
 import diskcache  # pyright: ignore[reportMissingTypeStubs]
 
-from service.asking.cache.guard import MAX_SEALED, Cache, CacheStats, RefusedRowError
+from service.asking.cache.guard import MAX_SEALED_BYTES, Cache, CacheStats, RefusedRowError
 
 __all__ = [
-    "JOURNAL",
+    "JOURNAL_MODE",
     "Cache",
     "CacheStats",
     "CacheTable",
@@ -33,25 +33,25 @@ __all__ = [
     "open_table",
 ]
 
-RAW = 1
-"""diskcache's mode of a row whose value stands in the database as it is."""
+RAW_MODE = 1
+"""diskcache's mode of a row whose value is stored in the database as it is."""
 
-JOURNAL = "wal" if sqlite3.sqlite_version_info >= (3, 51, 3) else "truncate"
-"""Earlier versions of SQLite can corrupt a file in WAL mode that several connections write."""
+JOURNAL_MODE = "wal" if sqlite3.sqlite_version_info >= (3, 51, 3) else "truncate"
+"""Earlier versions of SQLite can corrupt a file in WAL mode that several connections write to."""
 
-_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
-"""SQLite's codes of a file that will not get better by waiting; SQLITE_ERROR is one with other tables than ours."""
+_DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
+"""SQLite's codes for a file that waiting will not repair; SQLITE_ERROR means one with tables other than ours."""
 
-_UNWRITABLE = frozenset(
+_UNWRITABLE_CODES = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 )
 
 _SETTINGS = {
-    "eviction_policy": "least-recently-stored",  # the one of which a read writes nothing
-    "sqlite_journal_mode": JOURNAL,
-    "sqlite_mmap_size": 0,  # with a mapping, a stray write of the process reaches the file
+    "eviction_policy": "least-recently-stored",  # the only one whose reads write nothing
+    "sqlite_journal_mode": JOURNAL_MODE,
+    "sqlite_mmap_size": 0,  # with a mapping, a stray write in the process would reach the file
     "sqlite_synchronous": 1,
-    "disk_min_file_size": 2 * MAX_SEALED,
+    "disk_min_file_size": 2 * MAX_SEALED_BYTES,
 }
 
 
@@ -59,13 +59,13 @@ class TextDisk(diskcache.Disk):
     """Text in the database, and nothing else: no pickle, no number, no file."""
 
     def put(self, key: object) -> tuple[str, bool]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The key as the database holds it. TypeError for one that is not text: diskcache would pickle it."""
+        """Return the key as stored. Raises TypeError if it is not text, which diskcache would pickle."""
         if not isinstance(key, str):
             raise TypeError("keys are text")
         return key, True
 
     def get(self, key: object, raw: object) -> str:
-        """The key of a row; RefusedRowError for one that diskcache would unpickle."""
+        """Return the key of a row. Raises RefusedRowError for one that diskcache would unpickle."""
         if not raw or not isinstance(key, str):
             raise RefusedRowError
         return key
@@ -76,57 +76,57 @@ class TextDisk(diskcache.Disk):
         read: object,
         key: object = None,  # noqa: ARG002
     ) -> tuple[int, int, None, str]:
-        """(size in files, mode, filename, value) of a row. TypeError for what is not text."""
+        """Return (size in files, mode, filename, value) of a row. Raises TypeError if the value is not text."""
         if read or not isinstance(value, str):
             raise TypeError("values are text")
-        return 0, RAW, None, value
+        return 0, RAW_MODE, None, value
 
     def fetch(self, mode: object, filename: object, value: object, read: object) -> str:
-        """The text of a row; RefusedRowError for one we did not write."""
-        if read or mode != RAW or filename is not None or not isinstance(value, str):
+        """Return the text of a row. Raises RefusedRowError for one that we did not write."""
+        if read or mode != RAW_MODE or filename is not None or not isinstance(value, str):
             raise RefusedRowError
         return value
 
     def remove(self, file_path: object) -> None:
-        """Nothing: no row of ours has a file, so the file that a row names is not ours to delete."""
+        """Do nothing: our rows have no files, so the file that a row names is not ours to delete."""
 
 
 class CacheTable(Protocol):
-    """What is used of diskcache.Cache. All in one thread; whatever it raises, `close` and go on: it connects anew."""
+    """The part of diskcache.Cache that we use, from one thread. After any error, `close` and go on: it reconnects."""
 
     def get(self, key: str) -> str | None:
-        """The text of a row; RefusedRowError for a row that is none."""
+        """Return the text of a row. Raises RefusedRowError for a row that is not ours."""
         ...
 
     def set(self, key: str, value: str, *, expire: float) -> bool:
-        """Keeps a row for `expire` seconds, and removes a few that are expired or over the size."""
+        """Store a row for `expire` seconds, and remove a few that are expired or over the size limit."""
         ...
 
     def transact(self) -> AbstractContextManager[None]:
-        """One transaction for several `set`."""
+        """Open one transaction for several `set` calls."""
         ...
 
     def volume(self) -> int:
-        """Bytes of the database."""
+        """Return the size of the database in bytes."""
         ...
 
     def cull(self) -> int:
-        """Removes what has expired, then the oldest until the size fits; how many."""
+        """Remove what has expired, then the oldest rows until the size fits; return how many."""
         ...
 
     def clear(self) -> int:
-        """Removes all; how many."""
+        """Remove all rows; return how many."""
         ...
 
     def close(self) -> None:
-        """Ends the connection, and its transaction with it."""
+        """Close the connection, and its transaction with it."""
         ...
 
     def __len__(self) -> int: ...
 
 
 class _ClosingCache(diskcache.Cache):
-    """diskcache.Cache, which leaves its connection open when it cannot be made."""
+    """diskcache.Cache, which by itself leaves its connection open when it fails to start."""
 
     def __init__(self, folder: Path, timeout: float, **settings: object) -> None:
         try:
@@ -137,27 +137,29 @@ class _ClosingCache(diskcache.Cache):
 
 
 def find_database(folder: Path) -> Path:
-    """The database file of a table."""
+    """Return the database file of a table."""
     return folder / diskcache.core.DBNAME
 
 
 def open_table(folder: Path, *, max_bytes: int, timeout: float) -> CacheTable:
-    """The table of a folder, made if there is none; whatever it is that stands in the way is raised.
+    """Open the table of a folder, and create it if there is none; raises whatever goes wrong.
 
-    `timeout`, in seconds, is how long a statement waits for other processes. Past `max_bytes` the oldest rows go, ten for
-    each one written.
+    `timeout`, in seconds, is how long a statement waits for other processes. Above `max_bytes` the oldest rows go, ten for each
+    one written.
     """
     if os.path.expandvars(folder) != str(folder):
         raise OSError("diskcache would take a part of the path for a variable, and open another folder")
     _make_private(folder)
-    _look_at(find_database(folder), 4 * timeout)  # others who start at the same time write for longer than a row takes
-    # Every setting is given: diskcache takes those that are missing from the database, where anything may stand.
+    _check_database(
+        find_database(folder), 4 * timeout
+    )  # processes starting at the same time write for longer than one row takes
+    # Sets every setting: diskcache reads missing ones from the database, which may hold anything.
     settings = {**diskcache.core.DEFAULT_SETTINGS, **_SETTINGS, "size_limit": max_bytes}
     return cast("CacheTable", _ClosingCache(folder, timeout, **settings))
 
 
 def _make_private(folder: Path) -> None:
-    """The folder for its owner alone, with a database file in it that is the same; its journals take after that."""
+    """Make the folder and its database file private to their owner; the journals inherit that."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     try:
@@ -165,11 +167,11 @@ def _make_private(folder: Path) -> None:
     except FileExistsError:
         find_database(folder).chmod(
             0o600
-        )  # by name: closing a second descriptor of a database drops the locks of the first
+        )  # by name: closing a second descriptor of a database drops the locks of the first one
 
 
-def _look_at(database: Path, timeout: float) -> None:
-    """Raises what opening would raise, sooner: diskcache waits a whole minute for a database that is locked."""
+def _check_database(database: Path, timeout: float) -> None:
+    """Raise what opening would raise, but sooner: diskcache waits a whole minute for a locked database."""
     with closing(sqlite3.connect(database, timeout=timeout, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         if connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'Settings'").fetchone() == (0,):
@@ -180,31 +182,31 @@ def _look_at(database: Path, timeout: float) -> None:
 
 
 def _find_root(error: BaseException) -> BaseException:
-    """The first error: diskcache hides it behind a timeout, or behind a ROLLBACK that failed as well."""
+    """Find the first error: diskcache hides it behind a timeout, or behind a ROLLBACK that failed as well."""
     while error.__context__ is not None:
         error = error.__context__
     return error
 
 
 def _find_code(error: BaseException) -> int | None:
-    """SQLite's primary code; None where it is not SQLite that failed."""
+    """Return SQLite's primary error code; None if the error is not SQLite's."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
 
 def is_undecodable(error: BaseException) -> bool:
-    """Whether a row holds bytes that are not UTF-8: the sqlite3 module says so, not SQLite, hence without a code."""
+    """Whether a row holds bytes that are not UTF-8: the sqlite3 module raises this, not SQLite, so it has no code."""
     return isinstance(error, sqlite3.OperationalError) and _find_code(error) is None
 
 
 def is_unwritable(error: BaseException) -> bool:
-    """Whether it may be that only writing fails: a full disk, or others who write; they do not keep us from reading."""
-    return _find_code(_find_root(error)) in _UNWRITABLE
+    """Whether perhaps only writing fails: a full disk or other writers, which do not prevent reading."""
+    return _find_code(_find_root(error)) in _UNWRITABLE_CODES
 
 
 def is_damage(error: BaseException) -> bool:
     """Whether the file is at fault, and not the disk, the permissions or the load."""
     root = _find_root(error)
     if isinstance(root, sqlite3.Error):
-        return _find_code(root) in _DAMAGED
-    return not isinstance(root, OSError | MemoryError)  # settings, say, with values that diskcache chokes on
+        return _find_code(root) in _DAMAGE_CODES
+    return not isinstance(root, OSError | MemoryError)  # for example settings with values that break diskcache

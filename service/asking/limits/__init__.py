@@ -1,1 +1,1 @@
-"""How many requests a provider gets, when, and whose turn it is."""
+"""Limits on requests to a provider: how many, when, and whose turn it is."""

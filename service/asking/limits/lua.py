@@ -1,15 +1,15 @@
-"""The scripts by which Redis keeps limits that processes share. Each runs whole or not at all, and nothing between its lines.
+"""Redis scripts for limits that processes share. Each script runs atomically.
 
-Under the prefix of a provider and account there are three keys:
+There are three keys under the prefix of a provider and account:
 
-- `state`, a hash: `pause` and `closed`, the times until which no request goes out; `probe_at`, while the breaker is open, the
-  time of the next probe, and `probe_every`; `closed_why`, `open_why`, the errors that did it.
-- `leases`, a sorted set: the requests under way, by the time at which their place is free if nobody renews it.
-- `waiting`, a sorted set: the processes that found no place free, by when they last asked. Who asked longest ago is first,
-  and of the free places as many are kept as there are processes ahead: none that asks often takes them from others.
+- `state`, a hash: `pause` and `closed`, the times until which no request may go out; `probe_at`, while the breaker is open, the
+  time of the next probe, and `probe_every`; `closed_why` and `open_why`, the errors that caused it.
+- `leases`, a sorted set: the requests under way, by the time at which their place becomes free unless it is renewed.
+- `waiting`, a sorted set: the processes that found no free place, by when they last asked. Whoever asked longest ago is first,
+  and a process only gets a place if more are free than processes are ahead of it: asking often takes no place from others.
 
-Times are seconds since 1970 by the server's clock; the first argument is the time for tests, else empty. A time that lies
-further ahead than any could was written before the clock was set back, and counts as over.
+Times are seconds since 1970 by the server's clock; the first argument sets the time in tests, and is empty otherwise. A time
+further ahead than possible was written before the clock was set back, and counts as past.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ return 1
 """
 )
 
-# now, seconds of a lease, leases. One that is gone meanwhile stays so.
+# now, seconds of a lease, leases. A lease that has expired meanwhile is not renewed.
 RENEW = (
     _START
     + """

@@ -1,4 +1,4 @@
-"""Whose calls are made here: turns at a provider's slots go by it. Set around each."""
+"""The tenant on whose behalf calls are made; tenants take turns at a provider. Set around each call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PAYER: ContextVar[str] = ContextVar("payer", default="")
 
 @contextmanager
 def set_payer(tenant: str) -> Generator[None]:
-    """Calls that are made inside the block are this tenant's."""
+    """Make calls inside the block on behalf of this tenant."""
     token = _PAYER.set(tenant)
     try:
         yield
@@ -20,5 +20,5 @@ def set_payer(tenant: str) -> Generator[None]:
 
 
 def get_payer() -> str:
-    """The tenant whose calls are made; "" where nobody has said."""
+    """Return the tenant of the current call; "" if none is set."""
     return _PAYER.get()

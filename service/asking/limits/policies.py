@@ -1,6 +1,6 @@
-"""How many requests a provider gets, and when: small policies over an injected clock, each with one idea.
+"""Limits on how many requests a provider gets, and when: small policies over an injected clock, each with one idea.
 
-They are used from one event loop and keep no lock: nothing awaits between a look and a change.
+They are used from one event loop and need no lock: nothing awaits between reading and changing a value.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Time that passes: monotonic seconds."""
+    """A monotonic clock, in seconds."""
 
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Return the seconds since some fixed moment."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Waits; no less than `seconds`."""
+        """Sleep for at least `seconds`."""
         ...
 
 
 class SystemClock:
-    """The time of this machine."""
+    """The clock of this machine."""
 
     def now(self) -> float:
-        """Seconds since some moment."""
+        """Return the seconds since some fixed moment."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Waits."""
+        """Sleep for at least `seconds`."""
         await asyncio.sleep(seconds)
 
 
 class ConcurrencyLimit:
-    """Requests under way at once, by additive increase and multiplicative decrease.
+    """Limits the requests under way at once, by additive increase and multiplicative decrease.
 
-    Those who wait have turns by name: one of each, and of one name first come, first served. So a thousand questions of one
-    tenant keep another's waiting for one answer, not for a thousand.
+    Waiting callers take turns by name: one of each name in turn, and within a name in order of arrival. So a thousand questions
+    of one tenant delay another's by one answer, not by a thousand.
 
     Chiu and Jain, Analysis of the increase and decrease algorithms for congestion avoidance (1989). A request belongs to
     the epoch it began in: a burst of 429 to requests that were under way together halves the limit once.
@@ -50,20 +50,20 @@ class ConcurrencyLimit:
         self._limit = float(min(start, most))
         self._most = most
         self._epoch = 0
-        self._narrow = False
+        self._one_at_a_time = False
         self._queues: dict[str, deque[asyncio.Future[bool]]] = {}
         """By name, in the order of their turns."""
         self.in_flight = 0
 
     @property
     def limit(self) -> int:
-        """Requests that may be under way now."""
-        return 1 if self._narrow else int(self._limit)
+        """How many requests may be under way now."""
+        return 1 if self._one_at_a_time else int(self._limit)
 
     async def acquire(self, name: str = "") -> int | None:
-        """Waits for a slot, which is then the caller's to release. The current epoch; None where there is none: see `wake`.
+        """Wait for a place, which the caller must release. Return the current epoch; None if there is no place: see `wake`.
 
-        `name`: whose turn it is that is waited for.
+        `name`: whose turn to wait for.
         """
         if self._queues or self.in_flight >= self.limit:
             return self._epoch if await self._wait_for_turn(name) else None
@@ -76,7 +76,7 @@ class ConcurrencyLimit:
         try:
             return await turn
         except asyncio.CancelledError:
-            if not turn.cancelled() and turn.result():  # the slot was handed over in the same moment
+            if not turn.cancelled() and turn.result():  # the place was handed over at the same moment
                 self.release()
             else:
                 self._forget(name, turn)
@@ -90,14 +90,14 @@ class ConcurrencyLimit:
             self._queues.pop(name, None)
 
     def wake(self) -> None:
-        """Sends all who wait away without a slot, to see whether there is still anything to wait for."""
+        """Send away all who wait, without a place, so that they check whether there is still anything to wait for."""
         waiting, self._queues = self._queues, {}
         for turn in chain.from_iterable(waiting.values()):
             if not turn.done():
                 turn.set_result(False)
 
     def release(self) -> None:
-        """Gives a slot back."""
+        """Give a place back."""
         self.in_flight -= 1
         self._hand_out()
 
@@ -110,7 +110,7 @@ class ConcurrencyLimit:
             turn.set_result(True)
 
     def _pop_next(self) -> asyncio.Future[bool]:
-        """Who has waited longest of the name whose turn it is; that name's next turn comes after all others'."""
+        """Return the longest-waiting caller of the next name, and put that name behind all others."""
         name = next(iter(self._queues))
         queue = self._queues.pop(name)
         turn = queue.popleft()
@@ -119,44 +119,44 @@ class ConcurrencyLimit:
         return turn
 
     def grow(self, epoch: int) -> None:
-        """An answer came: one more request at once for each round of them. One that began before a decrease tells nothing."""
+        """Count an answer: one more request at once per round of answers. Ignores requests from before a decrease."""
         if epoch != self._epoch:
             return
-        self._narrow = False
+        self._one_at_a_time = False
         self._limit = min(self._most, self._limit + 1 / self._limit)
         self._hand_out()
 
     def shrink(self, epoch: int, *, to_one: bool = False) -> None:
-        """Too many at once: half of them. With `to_one`, a single one at a time until an answer to a later one comes."""
-        if epoch == self._epoch and not self._narrow:
+        """Halve the limit: there were too many at once. With `to_one`, allow one at a time until a later request is answered."""
+        if epoch == self._epoch and not self._one_at_a_time:
             self._limit = max(1.0, self._limit / 2)
         if to_one or epoch == self._epoch:
             self._epoch += 1
-        self._narrow = self._narrow or to_one
+        self._one_at_a_time = self._one_at_a_time or to_one
 
 
 class Cooldown:
-    """A time in which no request goes out. A longer one replaces a shorter one, never the other way round."""
+    """A time in which no request goes out. A longer one replaces a shorter one, never the reverse."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._until = float("-inf")
 
     def extend(self, seconds: float) -> None:
-        """No request for `seconds` from now."""
+        """Allow no request for `seconds` from now."""
         self._until = max(self._until, self._clock.now() + seconds)
 
     def get_seconds_left(self) -> float:
-        """Seconds that are left of it."""
+        """Return the seconds left."""
         return max(0.0, self._until - self._clock.now())
 
 
 class Breaker:
-    """Stops asking a provider that is down (Nygard, Release It!, 2007: circuit breaker).
+    """Stops requests to a provider that is down (Nygard, Release It!, 2007: circuit breaker).
 
-    Opens after `in_a_row` faults, or when more than half of the last `window` outcomes are faults. Open, it lets one probe
-    through every `probe_every` seconds; a probe that is answered closes it. (Over 20 outcomes, a provider that fails three
-    calls in ten would look like one that is down every few hundred calls.)
+    Opens after `in_a_row` faults, or when more than half of the last `window` outcomes are faults. While open, it admits one
+    probe every `probe_every` seconds; a probe that is answered closes it. (With a window of 20, a provider that fails three
+    calls in ten would look down every few hundred calls.)
     """
 
     def __init__(self, clock: Clock, *, in_a_row: int = 10, window: int = 100, probe_every: float = 10.0) -> None:
@@ -170,22 +170,22 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether only probes are let through."""
+        """Whether only probes are admitted."""
         return self._next_probe is not None
 
     def get_seconds_left(self) -> float:
-        """Seconds until a request may go out; 0.0 where one may now. While a probe is out: as if it failed now."""
+        """Return the seconds until a request may go out; 0.0 if one may now. While a probe is out: as if it failed now."""
         if self._next_probe is None:
             return 0.0
         return self._probe_every if self._probing else max(0.0, self._next_probe - self._clock.now())
 
     def admit(self) -> bool:
-        """Takes up the next request, which must then be reported by one of the methods below. Whether it is a probe."""
+        """Admit the next request, which must then be reported by a method below; return whether it is a probe."""
         self._probing = self.is_open
         return self._probing
 
     def note_success(self) -> None:
-        """An answer came, to whatever request."""
+        """Record an answer, to whatever request."""
         self._faults.append(False)
         self._row = 0
         if self.is_open:
@@ -193,14 +193,14 @@ class Breaker:
             self._faults.clear()
 
     def note_failure(self, *, probe: bool) -> None:
-        """A fault. Those of requests that were under way when it opened do not put the next probe off."""
+        """Record a fault. Faults of requests from before the breaker opened do not delay the next probe."""
         self._faults.append(True)
         self._row += 1
         if probe or (not self.is_open and self._is_due()):
             self._next_probe, self._probing = self._clock.now() + self._probe_every, False
 
     def note_abandonment(self, *, probe: bool) -> None:
-        """The request was given up, and tells nothing. If it was a probe, another may go at once."""
+        """Record that a request was given up, which says nothing. If it was a probe, another may go at once."""
         if probe:
             self._probing = False
 
@@ -210,9 +210,9 @@ class Breaker:
 
 
 class RetryBudget:
-    """Retries are at most a share of the calls of the last minute, so that an outage is not answered by a storm.
+    """Limits retries to a share of the calls of the last minute, so that an outage does not cause a storm of them.
 
-    `floor` retries a minute are free, so that single calls and small sets of them may be tried again too.
+    `floor` retries a minute are free, so that single calls and small sets can be retried too.
     """
 
     def __init__(self, clock: Clock, *, share: float = 0.1, floor: int = 100) -> None:
@@ -222,11 +222,11 @@ class RetryBudget:
         self._floor = floor
 
     def count_call(self) -> None:
-        """A first attempt is made."""
+        """Count a first attempt."""
         self._calls.add()
 
     def take(self) -> bool:
-        """Whether a retry may be made; if so it is counted."""
+        """Count a retry if it may be made; return whether it may."""
         allowed = self._retries.total() < max(self._floor, self._share * self._calls.total())
         if allowed:
             self._retries.add()
@@ -234,7 +234,7 @@ class RetryBudget:
 
 
 class _LastMinute:
-    """How often something happened in the last sixty seconds, by the second."""
+    """Counts events of the last sixty seconds, by the second."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

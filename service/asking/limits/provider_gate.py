@@ -1,4 +1,4 @@
-"""The way to one provider with one key: its slots, its pause, its breaker, in the order in which a request meets them."""
+"""The way to one provider with one key: its concurrency limit, its cooldown and its breaker, in the order requests meet them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from service.asking.failures import LONGEST_PAUSE
+from service.asking.failures import MAX_PAUSE_S
 from service.asking.faults import NotSentError, closes_key, is_outage, is_rate_limit, wants_long_pause
 from service.asking.limits.payer import get_payer
 from service.asking.limits.policies import Breaker, Clock, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
 from service.asking.limits.shared import Admission, GateNews, Halt, SharedGate
 from service.errors import SETUP_CAUSES, JudgeError
 
-ALONE = Admission("", probe=False)
+UNSHARED = Admission("", probe=False)
 ANSWERED = GateNews("answered")
 ABANDONED = GateNews("abandoned")
 NOTHING = GateNews("nothing")
@@ -28,34 +28,34 @@ class _GateTicket(NamedTuple):
 class ProviderGate:
     """What all callers with one key at one provider share: those of this process, and through `shared` those of others.
 
-    Nothing that one answer says keeps the others away for longer than `longest_pause` seconds: neither a Retry-After, nor a
-    key without quota or one that is not accepted, nor what another process has learnt.
+    No single answer keeps the others away for longer than `longest_pause` seconds: neither a Retry-After, nor a key without quota
+    or one that is not accepted, nor what another process has learnt.
     """
 
     def __init__(
         self,
         clock: Clock,
         *,
-        slots: ConcurrencyLimit | None = None,
+        concurrency: ConcurrencyLimit | None = None,
         breaker: Breaker | None = None,
-        longest_pause: float = LONGEST_PAUSE,
+        longest_pause: float = MAX_PAUSE_S,
         shared: SharedGate | None = None,
     ) -> None:
         self.shared = shared
         self._clock = clock
         self._longest_pause = longest_pause
-        self.slots = slots or ConcurrencyLimit()
+        self.concurrency = concurrency or ConcurrencyLimit()
         self.breaker = breaker or Breaker(clock)
-        self.pause = Cooldown(clock)
+        self.cooldown = Cooldown(clock)
         self._closed = Cooldown(clock)
         self._why: JudgeError | None = None
 
     @asynccontextmanager
-    async def hold_slot(self, patience: float) -> AsyncGenerator[None]:
-        """A place for one request, held inside the block; what the block raises is what became of the request.
+    async def hold(self, patience: float) -> AsyncGenerator[None]:
+        """Hold a place for one request inside the block; an error that the block raises is the outcome of the request.
 
-        Waits for a slot as long as it takes, and for the ends of pauses up to `patience` seconds, but in all no longer than
-        the longest pause. Raises NotSentError where pauses are longer, the breaker is open or the key is closed.
+        Waits for a place as long as it takes, and for cooldowns up to `patience` seconds, but never longer than the longest
+        pause. Raises NotSentError if a cooldown is longer, the breaker is open or the key is closed.
         """
         ticket = await self._enter(patience)
         news = ABANDONED
@@ -64,11 +64,11 @@ class ProviderGate:
         except JudgeError as error:
             news = self._note_fault(ticket, error)
             raise
-        except BaseException:  # most likely it was cancelled
+        except BaseException:  # probably a cancellation
             self.breaker.note_abandonment(probe=ticket.probe)
             raise
         else:
-            self.slots.grow(ticket.epoch)
+            self.concurrency.grow(ticket.epoch)
             self.breaker.note_success()
             news = ANSWERED
         finally:
@@ -79,22 +79,22 @@ class ProviderGate:
             if self.shared is not None:
                 await self.shared.leave(ticket.admission, news)
         finally:
-            self.slots.release()
+            self.concurrency.release()
 
     async def _enter(self, patience: float) -> _GateTicket:
         patience = min(patience, self._longest_pause)
         while True:
             self._refuse_if_shut()
-            left = self.pause.get_seconds_left()
+            left = self.cooldown.get_seconds_left()
             if left > max(0.0, patience):
                 raise NotSentError(
-                    "provider_error", f"the provider wants no request for {left:.0f} s", retry_after=left
+                    "provider_error", f"the provider asked for a pause of {left:.0f} s", retry_after=left
                 )
             if left > 0:
                 patience -= left
                 await self._clock.sleep(left)
                 continue
-            epoch = await self.slots.acquire(get_payer())
+            epoch = await self.concurrency.acquire(get_payer())
             if epoch is None:
                 continue
             ticket = None
@@ -102,41 +102,43 @@ class ProviderGate:
                 ticket = await self._admit(epoch)
             finally:
                 if ticket is None:
-                    self.slots.release()
+                    self.concurrency.release()
             if ticket is not None:
                 return ticket
 
     async def _admit(self, epoch: int) -> _GateTicket | None:
-        """Leave to go; None where things have changed while we queued."""
-        if not self._may_go():
+        """Admit a request; None if the state has changed while it queued."""
+        if not self._is_free():
             return None
         if self.shared is None:
-            return _GateTicket(epoch, self.breaker.admit(), ALONE)
-        found = await self.shared.enter()
-        if isinstance(found, Halt):
-            self._heed(found, epoch)
+            return _GateTicket(epoch, self.breaker.admit(), UNSHARED)
+        answer = await self.shared.enter()
+        if isinstance(answer, Halt):
+            self._adopt(answer, epoch)
             return None
-        if not self._may_go():
-            await self.shared.leave(found, ABANDONED)
+        if not self._is_free():
+            await self.shared.leave(answer, ABANDONED)
             return None
-        return _GateTicket(epoch, self.breaker.admit() or found.probe, found)
+        return _GateTicket(epoch, self.breaker.admit() or answer.probe, answer)
 
-    def _heed(self, halt: Halt, epoch: int) -> None:
-        """Makes ours what another process has learnt. NotSentError where its breaker is open, which only a probe may close."""
+    def _adopt(self, halt: Halt, epoch: int) -> None:
+        """Adopt what another process has learnt. Raises NotSentError if its breaker is open, which only a probe may close."""
         seconds = min(halt.seconds, self._longest_pause)
         if halt.kind == "pause":
-            self.pause.extend(seconds)
-            self.slots.shrink(epoch, to_one=True)
+            self.cooldown.extend(seconds)
+            self.concurrency.shrink(epoch, to_one=True)
             return
         if halt.kind == "open":
             raise _build_down_error(seconds, halt.why)
         self._shut(halt.why, seconds)
 
-    def _may_go(self) -> bool:
-        return not (self.pause.get_seconds_left() or self._closed.get_seconds_left() or self.breaker.get_seconds_left())
+    def _is_free(self) -> bool:
+        return not (
+            self.cooldown.get_seconds_left() or self._closed.get_seconds_left() or self.breaker.get_seconds_left()
+        )
 
     def _refuse_if_shut(self) -> None:
-        """Raises NotSentError where no request may go out and none is worth waiting for."""
+        """Raise NotSentError if no request may go out and waiting is useless."""
         left = self._closed.get_seconds_left()
         if left and self._why:
             raise NotSentError(
@@ -147,37 +149,37 @@ class ProviderGate:
             raise _build_down_error(left, self._why)
 
     def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
-        """Takes the fault in. What other processes should know of it."""
+        """Record a fault; return what other processes should know of it."""
         if isinstance(error, NotSentError) or error.cause == "budget_exhausted":  # no request was made after all
             self.breaker.note_abandonment(probe=ticket.probe)
             return ABANDONED
         if is_outage(error):
             return self._note_outage(ticket, error)
-        self.breaker.note_success()  # it answered, if not what was wanted
+        self.breaker.note_success()  # it answered, even if not as hoped
         if closes_key(error) or wants_long_pause(error):
             self._shut(error, self._longest_pause)
-            self.slots.shrink(ticket.epoch, to_one=True)
+            self.concurrency.shrink(ticket.epoch, to_one=True)
             return GateNews("closed", self._longest_pause, error)
         if is_rate_limit(error):
             seconds = min(error.retry_after or 0.0, self._longest_pause)
-            self.pause.extend(seconds)
-            self.slots.shrink(ticket.epoch, to_one=bool(seconds))
+            self.cooldown.extend(seconds)
+            self.concurrency.shrink(ticket.epoch, to_one=bool(seconds))
             return GateNews("pause", seconds)
-        self.slots.grow(ticket.epoch)
+        self.concurrency.grow(ticket.epoch)
         return ANSWERED
 
     def _shut(self, why: JudgeError, seconds: float) -> None:
-        """No request for so long, and nobody waits for one behind those that are still under way."""
+        """Allow no request for so long, and send away those who wait for a place."""
         self._why = why
         self._closed.extend(seconds)
-        self.slots.wake()
+        self.concurrency.wake()
 
     def _note_outage(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
         was_open = self.breaker.is_open
         self._why = error
         self.breaker.note_failure(probe=ticket.probe)
         if self.breaker.is_open and (ticket.probe or not was_open):
-            self.slots.wake()
+            self.concurrency.wake()
             return GateNews("open", self.breaker.get_seconds_left(), error)
         return NOTHING
 
@@ -190,9 +192,9 @@ def _build_down_error(left: float, why: JudgeError | None) -> NotSentError:
 
 
 class ProviderGates:
-    """The gates of a process, made when first asked for, and the retries that it has.
+    """The gates of a process, made on first use, and its retry budget.
 
-    `shared` gives what a gate shares with other processes, by provider and account; None: nothing.
+    `shared` returns what a gate shares with other processes, by provider and account; None: nothing.
     """
 
     def __init__(
@@ -209,8 +211,8 @@ class ProviderGates:
         self._shared = shared
         self._gates: dict[tuple[str, str], ProviderGate] = {}
 
-    def at(self, provider: str, account: str) -> ProviderGate:
-        """The gate of a provider and an account. `account` stands for the key and must not be the key."""
+    def get(self, provider: str, account: str) -> ProviderGate:
+        """Return the gate of a provider and an account. `account` identifies the key, and must not be the key itself."""
         place = (provider, account)
         if place not in self._gates:
             gate = self._gates[place] = self._make(self.clock)

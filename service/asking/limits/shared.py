@@ -1,8 +1,8 @@
-"""Limits of a provider that hold over several processes: what one of them learns, and how many requests are under way.
+"""Provider limits that span several processes: what one of them learns, and how many requests are under way.
 
-It is kept in Redis, by the server's own time. A call costs two questions, one before it and one after it; while all places
-are taken, a process asks again every POLL seconds and whenever a request of its own ends, for all its callers together. A
-Redis that is lost, refuses or hangs costs its patience once; then each process keeps to its own limits until it is back.
+They live in Redis, by the server's clock. A call costs two queries, one before it and one after it; while all places are
+taken, a process asks again every POLL_S seconds and whenever a request of its own ends, once for all its callers. A Redis that
+is lost, refuses or hangs costs its patience once; then each process keeps its own limits until Redis is back.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from service.logs.redaction import name_error_kind
 LOG = logging.getLogger("callgrade.limits")
 
 PREFIX = "callgrade:limits:1:"
-"""What our keys begin with; the number is that of their form. The cache's keys begin otherwise: emptying it leaves these."""
+"""The prefix of our keys; the number is their version. The cache's keys have another prefix: emptying it leaves these alone."""
 
-LEASE = 10.0
-"""Seconds after which the places of a process that died are free."""
+LEASE_S = 10.0
+"""Seconds after which the places of a dead process are free."""
 
-RENEWAL = 3.0
-"""Seconds between two renewals of the places that a process has."""
+RENEWAL_INTERVAL_S = 3.0
+"""Seconds between renewals of the places that a process holds."""
 
-POLL = 0.05
-"""Seconds between two questions whether a place is free."""
+POLL_S = 0.05
+"""Seconds between queries for a free place."""
 
-QUIET = 60.0
-"""Seconds at least between two words in the log about a Redis that comes and goes."""
+LOG_INTERVAL_S = 60.0
+"""Fewest seconds between log lines about a Redis that comes and goes."""
 
 T = TypeVar("T")
 
 
 class Admission(NamedTuple):
-    """Leave to make one request. `lease` is the place that it has, empty where nobody could be asked for one."""
+    """Permission to make one request. `lease` is its place, empty if Redis could not be asked for one."""
 
     lease: str
     probe: bool
 
 
 class Halt(NamedTuple):
-    """No request may go out for `seconds`, for what `why` says; `full`: until a place is free."""
+    """No request may go out for `seconds`, because of `why`; `full`: until a place is free."""
 
     kind: Literal["closed", "open", "pause", "full"]
     seconds: float
@@ -56,7 +56,7 @@ class Halt(NamedTuple):
 
 
 class GateNews(NamedTuple):
-    """What became of a request, as far as others should know. `open`: the breaker has opened, or its probe failed."""
+    """The outcome of a request as far as others should know it. `open`: the breaker has opened, or its probe failed."""
 
     kind: Literal["answered", "pause", "closed", "open", "abandoned", "nothing"]
     seconds: float = 0.0
@@ -64,14 +64,14 @@ class GateNews(NamedTuple):
 
 
 class SharedGate(Protocol):
-    """What all processes know of one provider and account. Nothing of it raises, CancelledError apart."""
+    """What all processes know of one provider and account. Its methods raise nothing but CancelledError."""
 
     async def enter(self) -> Admission | Halt:
-        """Leave for one request, which waits for a place as long as it takes, or why there is none."""
+        """Admit one request, waiting for a place as long as it takes, or return why none may go out."""
         ...
 
     async def leave(self, admission: Admission, news: GateNews) -> None:
-        """The request is over."""
+        """Report that the request is over."""
         ...
 
 
@@ -80,18 +80,18 @@ class _Script(Protocol):
 
 
 class _LimitsRedis(Protocol):
-    """What is used of redis.asyncio.Redis, whose types leave much open."""
+    """The part of redis.asyncio.Redis that we use; its own types leave much open."""
 
     def register_script(self, script: str) -> _Script: ...
     def aclose(self) -> Awaitable[None]: ...
 
 
 class SharedLimits:
-    """The limits in one Redis. One for a process, in one event loop; connects to nothing until it is used.
+    """The limits in one Redis. One per process, in one event loop; connects to nothing until it is used.
 
-    `most`: requests under way at once at one provider, over all processes. Each question takes `patience` seconds at most;
-    after a failure none is asked for `rest` seconds. `now` stands for the server's time, `sleep` for what passes between
-    renewals, and `clock` for the time of the rest: for tests. Raises ValueError for a URL that redis-py does not take.
+    `most`: requests under way at once at one provider, over all processes. Each query takes `patience` seconds at most; after a
+    failure none is made for `rest` seconds. In tests, `now` replaces the server's time, `sleep` the wait between renewals, and
+    `clock` the time of the rest. Raises ValueError for a URL that redis-py does not accept.
     """
 
     def __init__(  # noqa: PLR0913 (the last three are for tests)
@@ -122,22 +122,22 @@ class SharedLimits:
         self._resting_until = float("-inf")
         self._quiet_until = float("-inf")
 
-    def at(self, provider: str, account: str) -> RedisGate:
-        """What is shared by all who ask one provider with one account."""
+    def build_gate(self, provider: str, account: str) -> RedisGate:
+        """Return the gate shared by all who use one provider with one account."""
         gate = RedisGate(self, f"{self._prefix}{provider}:{account}:")
         self._gates.append(gate)
         return gate
 
     async def run(self, script: str, keys: Iterable[str], *args: str | float) -> object:
-        """The reply to a script. Raises whatever the client does."""
+        """Run a script and return its reply. Raises whatever the client raises."""
         now = "" if self._now is None else self._now()
         return await self._scripts[script](keys, [now, *args])
 
     async def try_work(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """What the work gives; None where it fails, takes too long, or is not tried at all."""
+        """Run the work and return its result; None if it fails, takes too long, or is not tried at all."""
         if self._clock() < self._resting_until:
             return None
-        if self._lost:  # one finds out whether it is back; the others need not wait for that
+        if self._lost:  # one caller finds out whether it is back; the others need not wait for that
             self._resting_until = self._clock() + self._rest
         try:
             async with asyncio.timeout(self._patience):
@@ -151,13 +151,13 @@ class SharedLimits:
     def _note_failure(self, error: Exception) -> None:
         self._resting_until = self._clock() + self._rest
         if not self._lost and self._clock() >= self._quiet_until:
-            self._quiet_until = self._clock() + QUIET
-            told = "%s does not share limits (%s): until it does, each process keeps to its own"
-            LOG.warning(told, self._place, name_error_kind(error))
+            self._quiet_until = self._clock() + LOG_INTERVAL_S
+            message = "%s does not share limits (%s): until it does, each process keeps to its own"
+            LOG.warning(message, self._place, name_error_kind(error))
         self._lost = True
 
     async def close(self) -> None:
-        """Ends the connections. Whoever asks afterwards keeps to their own limits."""
+        """Close the connections. Afterwards every caller keeps its own limits."""
         for gate in self._gates:
             gate.stop()
         self._resting_until = float("inf")
@@ -167,30 +167,30 @@ class SharedLimits:
 
 
 class RedisGate:
-    """What is shared about one provider and account: see `limits_lua` for the keys."""
+    """What processes share about one provider and account; `limits.lua` documents the keys."""
 
     def __init__(self, limits: SharedLimits, prefix: str) -> None:
         self._limits = limits
         self._keys = [prefix + name for name in ("state", "leases", "waiting")]
-        self._held: set[str] = set()
+        self._leases: set[str] = set()
         self._renewing: asyncio.Task[None] | None = None
-        self._turn = asyncio.Lock()  # who has it asks, for all who wait
+        self._turn = asyncio.Lock()  # whoever holds it asks, on behalf of all who wait
         self._ended = asyncio.Event()
 
     async def enter(self) -> Admission | Halt:
-        """Leave for one request, or why there is none."""
+        """Admit one request, or return why none may go out."""
         if not self._turn.locked():
-            found = await self._ask()
-            if not _is_full(found):
-                return found
+            answer = await self._ask()
+            if not _is_full(answer):
+                return answer
         async with self._turn:
             while True:
                 self._ended.clear()
-                found = await self._ask()
-                if not _is_full(found):
-                    return found
+                answer = await self._ask()
+                if not _is_full(answer):
+                    return answer
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(POLL):
+                    async with asyncio.timeout(POLL_S):
                         await self._ended.wait()
 
     async def _ask(self) -> Admission | Halt:
@@ -198,42 +198,42 @@ class RedisGate:
 
         async def ask() -> Admission | Halt:
             limits = self._limits
-            return _parse_reply(await limits.run(ENTER, self._keys, lease, limits.process, limits.most, LEASE), lease)
+            return _parse_reply(await limits.run(ENTER, self._keys, lease, limits.process, limits.most, LEASE_S), lease)
 
-        found = await self._limits.try_work(ask) or Admission("", probe=False)
-        if isinstance(found, Admission) and found.lease:
-            self._hold(found.lease)
-        return found
+        answer = await self._limits.try_work(ask) or Admission("", probe=False)
+        if isinstance(answer, Admission) and answer.lease:
+            self._hold(answer.lease)
+        return answer
 
     async def leave(self, admission: Admission, news: GateNews) -> None:
-        """The request is over, and its place free."""
-        self._held.discard(admission.lease)
-        if not self._held:
+        """Report that the request is over, and free its place."""
+        self._leases.discard(admission.lease)
+        if not self._leases:
             self.stop()
         args = (admission.lease, news.kind, int(admission.probe), news.seconds, _format_error(news.why))
         await self._limits.try_work(lambda: self._limits.run(LEAVE, self._keys, *args))
         self._ended.set()
 
     def _hold(self, lease: str) -> None:
-        self._held.add(lease)
+        self._leases.add(lease)
         if self._renewing is None:
             self._renewing = asyncio.create_task(self._renew())
 
     async def _renew(self) -> None:
         while True:
-            await self._limits.sleep(RENEWAL)
-            held = tuple(self._held)
-            await self._limits.try_work(lambda held=held: self._limits.run(RENEW, self._keys, LEASE, *held))
+            await self._limits.sleep(RENEWAL_INTERVAL_S)
+            leases = tuple(self._leases)
+            await self._limits.try_work(lambda leases=leases: self._limits.run(RENEW, self._keys, LEASE_S, *leases))
 
     def stop(self) -> None:
-        """Renews no longer. Places that are still taken are free when their time is over."""
+        """Stop renewing. Places that are still held become free when their leases end."""
         if self._renewing is not None:
             self._renewing.cancel()
             self._renewing = None
 
 
-def _is_full(found: Admission | Halt) -> bool:
-    return isinstance(found, Halt) and found.kind == "full"
+def _is_full(answer: Admission | Halt) -> bool:
+    return isinstance(answer, Halt) and answer.kind == "full"
 
 
 def _parse_reply(reply: object, lease: str) -> Admission | Halt:
@@ -250,4 +250,4 @@ def _format_error(error: JudgeError | None) -> str:
 def _parse_error(text: str) -> JudgeError:
     cause, _, reason = text.partition(" ")
     known = cast("FaultCause", cause if cause in get_args(FaultCause) else "provider_error")
-    return JudgeError(known, reason or "another process was told so")
+    return JudgeError(known, reason or "another process reported it")

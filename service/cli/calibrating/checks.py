@@ -41,7 +41,7 @@ from service.engine import Engine
 from service.errors import InputError
 from service.fits.checks import FitCheck, append_checks
 from service.fits.files import get_today, read_fits
-from service.jobs.predicting import Asking, collect_predictions
+from service.jobs.predicting import AskSettings, collect_predictions
 from service.reporting.document import Section, Table
 
 
@@ -74,7 +74,7 @@ def judge_again(
     engine, judged_by = build_judging_engine()
     current_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
-    asking = Asking(current_rubric, judges, only={one.judge for one in chosen})
+    asking = AskSettings(current_rubric, judges, only={one.judge for one in chosen})
     pinned = list(_pin_judges(chosen, _read_fits(run), sampling))
     items = list({item.key: item for one in pinned for item in _list_items(known, one)}.values())
     predictions, missing = complete(_collect_predictions(engine, items, asking))
@@ -156,7 +156,7 @@ def _list_items(labels: LabelledSet, pinned: _PinnedJudge) -> Iterator[LabelledI
 
 
 async def _collect_predictions(
-    engine: Engine, items: Sequence[LabelledItem], asking: Asking
+    engine: Engine, items: Sequence[LabelledItem], asking: AskSettings
 ) -> tuple[list[Prediction], list[str]]:
     predictions: list[Prediction] = []
     missing: list[str] = []

@@ -16,7 +16,7 @@ from service.client.blocking import BatchClient, CalibrationClient, JobClient
 from service.client.calls import AnyJob, J
 from service.client.watch import watch_job
 from service.store.jobs.batches import Batch
-from service.store.jobs.job import ENDED
+from service.store.jobs.job import ENDED_STATUSES
 
 TableOrJson = Literal["table", "json"]
 
@@ -102,7 +102,7 @@ def _follow(client: JobClient[J], name: str) -> J:
             ):
                 progress_view.show(job)
                 require_judge(job)
-                if job.status in ENDED or job.status == "paused_budget":
+                if job.status in ENDED_STATUSES or job.status == "paused_budget":
                     break
             else:
                 return client.find(name)  # not reached: watch_job yields until the job has ended, or raises

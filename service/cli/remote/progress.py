@@ -10,7 +10,7 @@ from service.cli.rendering.console import build_error_console, pluralize, say
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.reporting.escaping import escape_unprintable
-from service.store.jobs.job import ENDED, STEMS
+from service.store.jobs.job import ENDED_STATUSES, ID_PREFIXES
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -61,14 +61,14 @@ class JobProgress:
 
     def _print_state(self, job: AnyJob) -> None:
         state = (job.status, job.reason)
-        if state == self._last_state or job.status in ENDED:
+        if state == self._last_state or job.status in ENDED_STATUSES:
             return
         before, self._last_state = self._last_state[0], state
         if job.status.startswith("paused"):
             self.print_line(explain_pause(job))
         elif job.status == "cancelling":
             self.print_line("cancelling: items under way will finish")
-        elif job.status == "finalizing" and job.id.startswith(STEMS["calibration"]):
+        elif job.status == "finalizing" and job.id.startswith(ID_PREFIXES["calibration"]):
             self.print_line("all items are judged; fitting")
         elif before.startswith("paused"):
             self.print_line("resumed")

@@ -9,8 +9,8 @@ from sqlalchemy.exc import DBAPIError
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.rendering.console import say
-from service.store.database import Database, is_passing
-from service.store.workers import SILENT, Workers, is_of_this_machine
+from service.store.database import Database, is_transient
+from service.store.workers import SILENT_S, Workers, is_of_this_machine
 from service.wiring import build_database
 
 DATABASE_TIMEOUT_S = 5.0
@@ -36,7 +36,7 @@ def check_worker() -> ExitCode:
 
 def _is_alive(database: Database) -> bool:
     try:
-        known = Workers(database).all()
+        known = Workers(database).list_workers()
     except DBAPIError as error:
-        return is_passing(error)  # missing tables will not go away by themselves: there never was a worker
-    return any(worker.silent <= SILENT for worker in known if is_of_this_machine(worker.id))
+        return is_transient(error)  # missing tables will not go away by themselves: there never was a worker
+    return any(worker.silent <= SILENT_S for worker in known if is_of_this_machine(worker.id))

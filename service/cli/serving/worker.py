@@ -56,7 +56,7 @@ async def work(
     if not beside:  # else the parent process has logged them
         log_warnings(engine.list_warnings())
     queue = job_queue.Enqueuer(database)
-    items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart, beside=pool)
+    items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart, pool=pool)
     in_flight, threads = settings.batch_in_flight, 2 if pool is None else max(2, pool.number)
     runner = Runner(build_chunks(database, queue), items, in_flight=in_flight, remind=job_queue.remind, threads=threads)
     batches = Batches(database, queue)
@@ -119,4 +119,4 @@ def _sweep(batches: Batches, settings: Settings) -> None:
     Answers(batches.database).forget_old()
     Labels(batches.database).forget_old(days=settings.batch_days)
     UsageStore(batches.database).forget_old(int(time.time() // DAY_S))
-    job_queue.clear()
+    job_queue.delete_old()

@@ -1,1 +1,1 @@
-"""Who asks, what they may do, and what is kept of it: keys, sessions, usage, the audit log."""
+"""Callers, what they may do, and records of it: keys, sessions, usage, the audit log."""

@@ -1,4 +1,4 @@
-"""Answers that are given again where the same request comes again under its Idempotency-Key."""
+"""Stored answers, which are returned again if the same request comes again under its Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from service.store.database import Database
 from service.store.tables import ANSWERS
 
 KEPT_S = 86_400.0
-"""Seconds for which an answer is given again."""
+"""Seconds for which an answer is returned again."""
 
 CLAIM_S = 900.0
-"""Seconds after which a request that was begun and gave no answer is taken for lost."""
+"""Seconds after which a request that gave no answer counts as lost."""
 
 MAX_KEPT_BYTES = 2**20
-"""Largest answer that is kept, deflated."""
+"""Largest answer that is stored, deflated."""
 
 MAX_KEYS = 1_000
-"""Keys of one tenant that are known at most; the oldest go first."""
+"""Most keys kept per tenant; the oldest go first."""
 
 
 class KeyedRequest(NamedTuple):
@@ -33,71 +33,71 @@ class KeyedRequest(NamedTuple):
     tenant: str
     key: str
     fingerprint: str
-    """What tells its content from another's."""
+    """Identifies its content."""
     claim: str
-    """What tells it from another one with the same key and content."""
+    """Tells it from another request with the same key and content."""
 
 
 class StoredAnswer(NamedTuple):
-    """What a request was answered with."""
+    """The answer to a request."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
 class Answers:
-    """The answers in a database. All of it waits for the database, and so belongs into a thread."""
+    """The answers in a database. Every method blocks on the database, so call it in a thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def begin(self, asked: KeyedRequest) -> StoredAnswer | None:
-        """The answer that there is; None where there is none: then the key is this request's.
+    def begin(self, request: KeyedRequest) -> StoredAnswer | None:
+        """Return the stored answer; None if there is none: then the key now belongs to this request.
 
-        KeyReusedError where the key stands for something else, KeyBusyError where another request works on the answer.
+        Raises KeyReusedError if the key stands for something else, KeyBusyError if another request is working on the answer.
         """
         with self._database.begin() as connection:
             now: float = connection.execute(sa.select(self._database.now())).scalar_one()
-            self._forget(connection, asked.tenant, now)
-            row = {"tenant": asked.tenant, "key_hash": hash_key(asked.key), "fingerprint": asked.fingerprint}
-            if claim(self._database, connection, ANSWERS, row | {"claim": asked.claim, "claimed_at": now}):
+            self._forget(connection, request.tenant, now)
+            row = {"tenant": request.tenant, "key_hash": hash_key(request.key), "fingerprint": request.fingerprint}
+            if claim(self._database, connection, ANSWERS, row | {"claim": request.claim, "claimed_at": now}):
                 return None
-            found = connection.execute(sa.select(ANSWERS).where(*_match_request(asked)).with_for_update()).one()
-            if found.fingerprint != asked.fingerprint:
+            found = connection.execute(sa.select(ANSWERS).where(*_match_request(request)).with_for_update()).one()
+            if found.fingerprint != request.fingerprint:
                 raise KeyReusedError("the Idempotency-Key was used for another body")
             if found.body is not None:
                 return StoredAnswer(json.loads(found.headers), zlib.decompress(found.body))
-            if found.claim != asked.claim:
+            if found.claim != request.claim:
                 raise KeyBusyError(
                     "a request with this Idempotency-Key is being worked on; ask again when it has ended"
                 )
             return None
 
-    def keep(self, asked: KeyedRequest, answer: StoredAnswer) -> None:
-        """Keeps the answer, unless it is too large: then the key is free again."""
+    def keep(self, request: KeyedRequest, answer: StoredAnswer) -> None:
+        """Store the answer, unless it is too large: then release the key."""
         body = zlib.compress(answer.body, 1)
         if len(body) > MAX_KEPT_BYTES:
-            self.drop(asked)
+            self.drop(request)
             return
         values = {"headers": json.dumps(dict(answer.headers)), "body": body}
         with self._database.begin() as connection:
             connection.execute(
-                sa.update(ANSWERS).where(*_match_request(asked), ANSWERS.c.claim == asked.claim).values(values)
+                sa.update(ANSWERS).where(*_match_request(request), ANSWERS.c.claim == request.claim).values(values)
             )
 
-    def drop(self, asked: KeyedRequest) -> None:
-        """No answer came of the request: the key is free again."""
-        mine = ANSWERS.c.claim == asked.claim, ANSWERS.c.body.is_(None)
+    def drop(self, request: KeyedRequest) -> None:
+        """Release the key: the request gave no answer."""
+        mine = ANSWERS.c.claim == request.claim, ANSWERS.c.body.is_(None)
         with self._database.begin() as connection:
-            connection.execute(sa.delete(ANSWERS).where(*_match_request(asked), *mine))
+            connection.execute(sa.delete(ANSWERS).where(*_match_request(request), *mine))
 
     def forget_old(self) -> None:
-        """Deletes what is too old to be given again, of all tenants."""
+        """Delete the answers of all tenants that are too old to be returned."""
         with self._database.begin() as connection:
             connection.execute(sa.delete(ANSWERS).where(ANSWERS.c.claimed_at < self._database.now() - KEPT_S))
 
     def _forget(self, connection: sa.Connection, tenant: str, now: float) -> None:
-        """Deletes what is too old of a tenant, what was lost, and what is too much with another one."""
+        """Delete a tenant's old answers, lost claims, and any surplus over MAX_KEYS."""
         mine = ANSWERS.c.tenant == tenant
         newest = sa.select(ANSWERS.c.claimed_at).where(mine).order_by(ANSWERS.c.claimed_at.desc())
         first = connection.execute(newest.offset(MAX_KEYS - 1).limit(1)).scalar_one_or_none()
@@ -107,5 +107,5 @@ class Answers:
         connection.execute(sa.delete(ANSWERS).where(mine, old | lost | surplus))
 
 
-def _match_request(asked: KeyedRequest) -> tuple[sa.ColumnElement[bool], ...]:
-    return ANSWERS.c.tenant == asked.tenant, ANSWERS.c.key_hash == hash_key(asked.key)
+def _match_request(request: KeyedRequest) -> tuple[sa.ColumnElement[bool], ...]:
+    return ANSWERS.c.tenant == request.tenant, ANSWERS.c.key_hash == hash_key(request.key)

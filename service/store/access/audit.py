@@ -1,6 +1,6 @@
-"""The audit log: who did what that an operator may be asked about, when, and from where.
+"""The audit log: who did what, when, and from where.
 
-An act and its entry are one transaction: there is neither without the other.
+An act and its entry are one transaction: neither exists without the other.
 """
 
 from __future__ import annotations
@@ -45,38 +45,38 @@ DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts, and from where: a key and the address it came from, or a user of a machine and its name."""
+    """Who acts, and from where: a key and the address it came from, or a machine's user and its name."""
 
     who: str
     origin: str
 
 
 SERVICE = Actor("service", "")
-"""The service itself, at its start."""
+"""The service itself, at startup."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One act. Of files `target` is empty; `detail` says what an act has besides."""
+    """One act. `target` is empty for files; `detail` holds what else the act has."""
 
     id: int
     at: str
     """RFC 3339 in UTC."""
     who: str
-    """`key ID`, `user NAME` of a machine, `service`; `nobody` where no key was asked for."""
+    """`key ID`, `user NAME` of a machine, `service`; `nobody` if no key was asked for."""
     origin: str
     """The address that the request came from, or the name of the machine."""
     act: Act
     tenant: str
-    """Whose the target is; empty: nobody's."""
+    """The owner of the target; empty: nobody."""
     target: str
-    """The id of what was acted on."""
+    """The id of the target."""
     detail: dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
 class AuditLog:
-    """Entries, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+    """Entries, newest first. `next`: the `after` of the next page; null at the end."""
 
     data: tuple[AuditEntry, ...]
     has_more: bool
@@ -96,20 +96,20 @@ def record(  # noqa: PLR0913 (an entry has so many parts)
     tenant: str = "",
     detail: Mapping[str, JsonValue] | None = None,
 ) -> None:
-    """Writes an entry in the transaction of the act itself; `now` is the time by the database's clock."""
+    """Write an entry in the transaction of the act itself; `now` is the database's clock."""
     values = {"at": now, "who": actor.who, "origin": actor.origin, "act": act, "target": target, "tenant": tenant}
     text = json.dumps(dict(detail or {}), separators=(",", ":"))
     connection.execute(AUDIT.insert().values(**values, detail=text))
 
 
 class Audit:
-    """The entries in a database. All of it waits for the database, and so belongs into a thread."""
+    """The entries in a database. Every method blocks on the database, so call it in a thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def page(self, *, limit: int, after: int | None = None, act: Act | None = None) -> AuditLog:
-        """Entries, newest first: `limit` of those older than the entry `after`, which need not exist any more."""
+        """List entries, newest first: `limit` of those older than the entry `after`, which may have been deleted."""
         chosen = sa.select(AUDIT)
         if after is not None:
             chosen = chosen.where(AUDIT.c.id < after)
@@ -122,26 +122,26 @@ class Audit:
         return AuditLog(found, more, found[-1].id if more else None)
 
     def note_files(self, actor: Actor, act: Act, files: Mapping[str, str]) -> bool:
-        """Writes which files there are, by name with their digests, unless the last entry of this act says the same.
+        """Record the current files, by name with their digests, unless the last entry of this act lists the same.
 
-        Whether it was written. Where there never were any, none are nothing new.
+        Returns whether it was recorded. Having none is no news if there never were any.
         """
-        told = cast("dict[str, JsonValue]", {"files": dict(sorted(files.items()))})
+        detail = cast("dict[str, JsonValue]", {"files": dict(sorted(files.items()))})
         with self._database.begin() as connection:
             last = sa.select(AUDIT.c.detail).where(AUDIT.c.act == act).order_by(AUDIT.c.id.desc()).limit(1)
             before = connection.execute(last).scalar_one_or_none() or '{"files":{}}'
-            if json.loads(before) == told:
+            if json.loads(before) == detail:
                 return False
-            record(connection, self._database.now(), actor, act, detail=told)
+            record(connection, self._database.now(), actor, act, detail=detail)
             return True
 
     def forget_old(self, *, days: float) -> int:
-        """Deletes entries that are older than so many days; how many."""
+        """Delete entries older than so many days; return how many."""
         old = AUDIT.delete().where(AUDIT.c.at < self._database.now() - days * DAY_S)
         with self._database.begin() as connection:
             return connection.execute(old).rowcount
 
 
 def _build_entry(row: sa.RowMapping) -> AuditEntry:
-    shown = {name: row[name] for name in ("id", "who", "origin", "act", "tenant", "target")}
-    return AuditEntry(**shown, at=format_rfc3339(cast("float", row["at"])), detail=json.loads(row["detail"]))
+    fields = {name: row[name] for name in ("id", "who", "origin", "act", "tenant", "target")}
+    return AuditEntry(**fields, at=format_rfc3339(cast("float", row["at"])), detail=json.loads(row["detail"]))

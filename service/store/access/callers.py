@@ -1,4 +1,4 @@
-"""Who asks, and what they may do."""
+"""Callers, and what they may do."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks. `tenant` keeps what is theirs apart: batches, cached judgements, limits."""
+    """Who calls. `tenant` separates what belongs to them: batches, cached judgements, limits."""
 
     tenant: str
     key_id: str
     scopes: frozenset[Scope]
 
     def may(self, scope: Scope | None) -> bool:
-        """Whether they may do what needs this scope; None needs none.
+        """Whether the caller may do what needs this scope; None needs none.
 
         >>> Caller("t", "k", frozenset({"score"})).may("batch"), Caller("t", "k", frozenset({"admin"})).may("batch")
         (False, True)
@@ -29,7 +29,7 @@ class Caller:
 
 
 NAMELESS = Caller("", "", frozenset({"admin"}))
-"""Whoever asks where there are no keys. No key has this tenant."""
+"""The caller where no keys exist. No key has this tenant."""
 
 UNKNOWN = Caller("", "", frozenset())
-"""Whoever opens a page and is not signed in: they may do nothing."""
+"""A visitor to the pages who is not signed in, and may do nothing."""

@@ -1,4 +1,4 @@
-"""What an Idempotency-Key stands for: the first who brings it claims it, in a table with a row for each."""
+"""What an Idempotency-Key stands for: the first request with it claims it, as a row in a table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from service.store.database import Database
 
 
 def hash_key(key: str) -> str:
-    """What is kept of a key."""
+    """Hash a key for storage."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def claim(database: Database, connection: sa.Connection, table: sa.Table, row: Mapping[str, object]) -> bool:
-    """Whether the row is ours now: whether there was none of its key. Who comes second waits until the first has decided."""
+    """Insert the row unless its key exists; return whether it is ours. A second claimant waits until the first has decided."""
     insert = sqlite.insert if database.is_sqlite else postgresql.insert
     claimed = insert(table).values(dict(row)).on_conflict_do_nothing().returning(*table.primary_key.columns)
     return connection.execute(claimed).one_or_none() is not None

@@ -1,6 +1,6 @@
-"""Who is signed in to the pages. What a browser keeps is 256 bits of chance; what is kept here is its sha256.
+"""Sessions on the pages. The browser keeps 256 random bits; the store keeps their sha256.
 
-A session is worth what its key is worth, and for as long as it was made: a key that ends, ends its sessions.
+A session carries the rights of its key, and ends when its time is over or its key ends.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ import sqlalchemy as sa
 
 from service.store.access.audit import SERVICE, Actor, record
 from service.store.access.callers import NAMELESS, Caller
-from service.store.access.keys import PATIENCE, Keys
+from service.store.access.keys import PATIENCE_S, Keys
 from service.store.database import Database, insist
 from service.store.tables import SESSIONS
 
-LASTS_S = 43_200.0
-"""Seconds after which somebody signs in again where nothing else is set: half a day."""
+SESSION_S = 43_200.0
+"""Default seconds until somebody must sign in again: half a day."""
 
 
 class Sessions:
-    """The sessions in a database. Safe to share between threads. Asked about as keys are (`KeyCache`)."""
+    """The sessions in a database. Safe to share between threads. Looked up like keys (`KeyCache`)."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._keys = Keys(database)
         self.any_key = self._keys.any_key
 
-    def create(self, key_id: str, *, lasts_s: float = LASTS_S, by: Actor = SERVICE) -> str:
-        """A new session with the key of an id, "" for none; what the browser keeps. Those that are over are deleted.
+    def create(self, key_id: str, *, lasts_s: float = SESSION_S, by: Actor = SERVICE) -> str:
+        """Create a session for a key id ("" for none), and return the browser's token. Deletes expired sessions.
 
-        `by`: who is named in the audit log.
+        `by`: the actor in the audit log.
         """
         token, now = secrets.token_urlsafe(32), self._database.now()
         values = {"hash": _hash_token(token), "key_id": key_id, "created_at": now, "expires_at": now + lasts_s}
@@ -42,16 +42,16 @@ class Sessions:
         return token
 
     def authenticate(self, text: str) -> Caller | None:
-        """Who is signed in; None where nobody is, or not any more. One without a key ends when there is one."""
-        key_id = insist(lambda: self._read_key_id(text), give_up=PATIENCE)
+        """Return who is signed in; None if nobody is, or no longer. A session without a key ends once there is a key."""
+        key_id = insist(lambda: self._read_key_id(text), give_up=PATIENCE_S)
         if key_id is None:
             return None
         if not key_id:
             return None if self.any_key() else NAMELESS
-        return insist(lambda: self._keys.find_caller(key_id), give_up=PATIENCE)
+        return insist(lambda: self._keys.find_caller(key_id), give_up=PATIENCE_S)
 
     def end(self, text: str, *, by: Actor = SERVICE) -> None:
-        """Signs somebody out. `by`: who is named in the audit log."""
+        """Sign somebody out. `by`: the actor in the audit log."""
         own = SESSIONS.c.hash == _hash_token(text)
         with self._database.begin() as connection:
             key_id = connection.execute(sa.select(SESSIONS.c.key_id).where(own)).scalar_one_or_none()
@@ -60,7 +60,7 @@ class Sessions:
                 record(connection, self._database.now(), by, "session.end", target=key_id)
 
     def note_use(self, key_id: str) -> None:
-        """Keeps that a key is used, if there is one."""
+        """Record that a key is used, if there is one."""
         if key_id:
             self._keys.note_use(key_id)
 

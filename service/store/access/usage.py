@@ -1,4 +1,4 @@
-"""What tenants use in a day, over all processes: counted, and bounded by what is held before it is used."""
+"""What tenants use in a day, over all processes: counted, and limited by reserving it before use."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from service.store.database import Database
 from service.store.tables import USAGE
 
 DAY_S = 86_400
-DAYS_KEPT = 31
-"""Days before today of which is known what was used."""
+KEPT_DAYS = 31
+"""Days before today whose usage is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageAmount:
-    """What was used of a day, or what is to be added to it. What a process holds it may use, and gives back the rest."""
+    """What was used in a day, or what to add to it. `held_` amounts are reserved by a process, which gives back the rest."""
 
     questions: int = 0
     held_questions: int = 0
@@ -37,25 +37,25 @@ class UsageAmount:
 
 @dataclass(frozen=True, slots=True)
 class DayUsage:
-    """What judges were asked for a tenant in a day of UTC."""
+    """What judges were asked for a tenant in a UTC day."""
 
     tenant: str
     day: str
     """As 2026-11-22."""
     questions: int
-    """Requests to models: every vote, every repair and every retry is one."""
+    """Requests to models: every vote, repair and retry is one."""
     cached: int
-    """Answers that took none: from the cache, or with another's question of the same moment."""
+    """Answers that needed no request: from the cache, or shared with another question of the same moment."""
     tokens_in: int
     tokens_out: int
     cost_usd: float
-    """Paid, as far as replies said."""
+    """Paid, as far as replies say."""
     uncertain_usd: float
-    """The most that calls may have cost besides: those of which no bill came, and those that are under way."""
+    """The most that further calls may have cost: those without a bill, and those under way."""
 
 
 class Caps(NamedTuple):
-    """The most that a tenant may use in a day; None: as much as it takes."""
+    """The most that a tenant may use in a day; None: unlimited."""
 
     questions: int | None = None
     usd: float | None = None
@@ -63,7 +63,7 @@ class Caps(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """The days of which something is known, newest first, and what a day may take; null: as much as it takes."""
+    """The days with known usage, newest first, and the limits of a day; null: unlimited."""
 
     today: str
     max_questions: int | None
@@ -75,13 +75,13 @@ COLUMNS = [one.name for one in fields(UsageAmount)]
 
 
 class UsageStore:
-    """The usage in a database. All of it waits for the database, and so belongs into a thread."""
+    """The usage in a database. Every method blocks on the database, so call it in a thread."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def add(self, tenant: str, day: int, more: UsageAmount, caps: Caps) -> bool:
-        """Adds to a day; False, and nothing is added, where what is used and held together would pass a cap."""
+        """Add to a day; return False and add nothing if used and reserved amounts together would exceed a cap."""
         insert = sqlite.insert if self.database.is_sqlite else postgresql.insert
         nothing = {"tenant": tenant, "day": day} | dict.fromkeys(COLUMNS, 0)
         raised = sa.update(USAGE).where(USAGE.c.tenant == tenant, USAGE.c.day == day, *_match_caps(more, caps))
@@ -90,8 +90,8 @@ class UsageStore:
             connection.execute(insert(USAGE).values(nothing).on_conflict_do_nothing())
             return connection.execute(raised.values(values)).rowcount > 0
 
-    def days(self, today: int, *, tenant: str | None = None, days: int = DAYS_KEPT) -> tuple[DayUsage, ...]:
-        """Today and so many days before it, newest first: of one tenant, or of all."""
+    def list_days(self, today: int, *, tenant: str | None = None, days: int = KEPT_DAYS) -> tuple[DayUsage, ...]:
+        """List today and so many days before it, newest first: of one tenant, or of all."""
         chosen = sa.select(USAGE).where(USAGE.c.day >= today - days)
         if tenant is not None:
             chosen = chosen.where(USAGE.c.tenant == tenant)
@@ -100,13 +100,13 @@ class UsageStore:
         return tuple([_build_day_usage(row) for row in rows])
 
     def forget_old(self, today: int) -> None:
-        """Deletes what nobody is told any more."""
+        """Delete usage that is no longer reported."""
         with self.database.begin() as connection:
-            connection.execute(sa.delete(USAGE).where(USAGE.c.day < today - DAYS_KEPT))
+            connection.execute(sa.delete(USAGE).where(USAGE.c.day < today - KEPT_DAYS))
 
 
 def format_day(day: int) -> str:
-    """A day since 1970 as people write it.
+    """Format a day, counted from 1970, as people write it.
 
     >>> format_day(20_779)
     '2026-11-22'
@@ -115,11 +115,11 @@ def format_day(day: int) -> str:
 
 
 def _match_caps(more: UsageAmount, caps: Caps) -> list[sa.ColumnElement[bool]]:
-    """What must hold before it is added."""
+    """Return the conditions under which it may be added."""
     found: list[sa.ColumnElement[bool]] = []
-    asked = more.questions + more.held_questions
+    questions = more.questions + more.held_questions
     if caps.questions is not None:
-        found.append(USAGE.c.questions + USAGE.c.held_questions + asked <= caps.questions)
+        found.append(USAGE.c.questions + USAGE.c.held_questions + questions <= caps.questions)
     usd = more.cost_usd + more.uncertain_usd + more.held_usd
     if caps.usd is not None:
         spent = USAGE.c.cost_usd + USAGE.c.uncertain_usd + USAGE.c.held_usd

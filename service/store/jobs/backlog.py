@@ -1,4 +1,4 @@
-"""What is to be done and who is there to do it, over all tenants: for whoever is on call, and for what starts workers."""
+"""The pending work and the workers of all tenants: for whoever is on call, and for autoscalers."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ import sqlalchemy as sa
 
 from service.store.access.usage import DAY_S, DayUsage, UsageStore
 from service.store.database import Database
-from service.store.jobs.job import ENDED, STATUSES
+from service.store.jobs.job import ENDED_STATUSES, STATUSES
 from service.store.tables import BATCHES, CHUNKS
-from service.store.workers import SILENT, Workers
+from service.store.workers import SILENT_S, Workers
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Batches by their state, the items of those that have not ended, and the workers that are alive."""
+    """Batches by state, the items of those that have not ended, and the workers alive."""
 
     batches: Mapping[str, int]
-    """How many there are of each state."""
+    """How many batches are in each state."""
     open: int
-    """Items that wait or are under way, those of paused batches included."""
+    """Items that wait or are under way, including those of paused batches."""
     completed: int
     failed: int
     workers: int
     quarantined: int = 0
-    """Items that took their workers down, of all batches that are kept."""
+    """Items that brought their workers down, over all stored batches."""
     usage: tuple[DayUsage, ...] = ()
     """What tenants have used today."""
 
 
 def read_backlog(database: Database) -> Backlog:
-    """What the database says of it. It waits for the database, and so belongs into a thread.
+    """Read the backlog. Blocks on the database, so call it in a thread.
 
-    What has ended is counted by its batch alone: there may be years of it.
+    Ended batches are only counted, without their items: there may be years of them.
     """
     summed = {"open": _OPEN, "completed": CHUNKS.c.completed, "failed": CHUNKS.c.failed}
     columns = [sa.func.coalesce(sa.func.sum(column), 0).label(name) for name, column in summed.items()]
     items = sa.select(*columns).join_from(BATCHES, CHUNKS, CHUNKS.c.batch == BATCHES.c.id)
     counts = sa.select(BATCHES.c.status, sa.func.count()).group_by(BATCHES.c.status)
     with database.read() as connection:
-        sums = connection.execute(items.where(BATCHES.c.status.not_in(ENDED))).one()
+        sums = connection.execute(items.where(BATCHES.c.status.not_in(ENDED_STATUSES))).one()
         given_up = connection.execute(_QUARANTINED).scalar_one()
         batches = dict.fromkeys(map(str, STATUSES), 0)
         batches.update((status, count) for status, count in connection.execute(counts))
-    alive = sum(worker.silent <= SILENT for worker in Workers(database).all())
-    used = UsageStore(database).days(int(time.time() // DAY_S), days=0)
+    alive = sum(worker.silent <= SILENT_S for worker in Workers(database).list_workers())
+    used = UsageStore(database).list_days(int(time.time() // DAY_S), days=0)
     return Backlog(batches, int(sums.open), int(sums.completed), int(sums.failed), alive, int(given_up), used)
 
 
 _QUARANTINED = sa.select(sa.func.coalesce(sa.func.sum(CHUNKS.c.quarantined), 0)).where(sa.text("quarantined > 0"))
 
 _OPEN = sa.case((CHUNKS.c.done, 0), else_=CHUNKS.c.size - CHUNKS.c.completed - CHUNKS.c.failed)
-"""Items of a chunk that still come to something; of one that was closed none do."""
+"""Items of a chunk that will still get an outcome; in a closed chunk none will."""

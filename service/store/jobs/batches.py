@@ -1,4 +1,4 @@
-"""Batches: jobs whose results are for whoever sent them."""
+"""Batches: jobs whose results are for their submitter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
-from service.store.jobs.job import LEFT_OUT, Job, JobList, Rejected, read_head
+from service.store.jobs.job import SKIPPED_ITEMS, Job, JobList, Rejected, read_head
 from service.store.jobs.jobs import Jobs
 
 
@@ -16,12 +16,12 @@ class Batch(Job):
     """A batch. Times are RFC 3339 in UTC, null where there is none."""
 
     rejected: tuple[Rejected, ...]
-    """The first thousand lines that were left out by `skip_invalid`."""
+    """The first thousand lines that `skip_invalid` left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchList(JobList[Batch]):
-    """Batches, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+    """Batches, newest first. `next`: the `after` of the next page; null at the end."""
 
     data: tuple[Batch, ...]
 
@@ -33,8 +33,8 @@ BATCH_LIST: TypeAdapter[JobList[Batch]] = TypeAdapter(BatchList)
 class Batches(Jobs[Batch]):
     """The batches in a database."""
 
-    kind, form, listed = "scores", BATCH, BatchList
+    kind, adapter, list_type = "scores", BATCH, BatchList
 
     def build(self, row: sa.RowMapping) -> Batch:
-        """The batch in a row of `select`."""
-        return Batch(**read_head(row), rejected=LEFT_OUT.validate_json(row["rejected"]).lines)
+        """Build the batch from a row of `select`."""
+        return Batch(**read_head(row), rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).lines)

@@ -1,6 +1,6 @@
-"""Calibrations: jobs of labelled items, with what was fitted to what judges said of them.
+"""Calibrations: jobs of labelled items, and the fits made from their judges' answers.
 
-What a worker does with them beyond the items is `find_due`, and what `endings.end` keeps.
+A worker also calls `find_pending_fit`, and stores the fit through `endings.end_job`.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from service.store.tables import BATCHES, CALIBRATIONS, RESULTS
 
 @dataclass(frozen=True, slots=True)
 class PendingFit:
-    """A calibration that is judged, and not fitted yet."""
+    """A calibration that is judged, but not fitted yet."""
 
     name: str
     material: Material
     results: tuple[str, ...]
-    """The lines of the items that were judged."""
+    """The result lines of the judged items."""
 
 
 @dataclass(frozen=True, slots=True)
 class FitOutcome:
-    """What became of a calibration."""
+    """The outcome of a fit."""
 
     report: str | None = None
-    """JSON; None where there is none."""
+    """JSON; None if there is none."""
     fits: str = "[]"
     """JSON: a list of `{"name": ..., "fit": {...}}`."""
     unanswered: int = 0
-    """Answers that no judge gave."""
+    """Questions that no judge answered."""
     reasons: tuple[str, ...] = ()
-    """Why not, the first of them."""
+    """The first reasons why."""
     problem: str | None = None
     """Why nothing could be fitted."""
 
@@ -51,20 +51,20 @@ class FitOutcome:
 class Calibration(Job):
     """A calibration. Times are RFC 3339 in UTC, null where there is none.
 
-    It is `completed` where it was fitted, so that there is a report. Its counts are of questions: each item as often as
-    `repeats` says; none where predictions were recorded.
+    It is `completed` once it is fitted, so that there is a report. Its counts are of questions: each item `repeats` times; none
+    where predictions were recorded.
     """
 
     items: int
-    """Labelled items."""
+    """How many labelled items there are."""
     unanswered: int | None
-    """Questions that no judge answered; null before it is fitted."""
+    """Questions that no judge answered; null until it is fitted."""
     reasons: tuple[str, ...]
-    """Why not, the first of them."""
+    """The first reasons why."""
     fits: int
     """How many judges and juries were fitted."""
     rubric: str | None
-    """Whose judges were asked; null where predictions were recorded."""
+    """The rubric whose judges were asked; null where predictions were recorded."""
     judges: str | None
     judge_model: str | None
     repeats: int
@@ -74,7 +74,7 @@ class Calibration(Job):
 
 @dataclass(frozen=True, slots=True)
 class CalibrationList(JobList[Calibration]):
-    """Calibrations, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+    """Calibrations, newest first. `next`: the `after` of the next page; null at the end."""
 
     data: tuple[Calibration, ...]
 
@@ -90,16 +90,16 @@ _COLUMNS = [CALIBRATIONS.c[name] for name in ("items", "unanswered", "reasons", 
 class Calibrations(Jobs[Calibration]):
     """The calibrations in a database."""
 
-    kind, form, listed = "calibration", CALIBRATION, CalibrationList
+    kind, adapter, list_type = "calibration", CALIBRATION, CalibrationList
 
     def select(self, chosen: sa.Select[Any]) -> sa.Select[Any]:
-        """As of any job, with what is fitted."""
+        """Select as for any job, with the columns of the fit."""
         jobs = select_jobs(chosen)
         columns = [*_COLUMNS, CALIBRATIONS.c.options.label("fitting")]
         return jobs.add_columns(*columns).join(CALIBRATIONS, CALIBRATIONS.c.batch == jobs.selected_columns.id)
 
     def build(self, row: sa.RowMapping) -> Calibration:
-        """The calibration in a row of `select`."""
+        """Build the calibration from a row of `select`."""
         options = json.loads(row["fitting"])
         rubric = options["rubric"]
         return Calibration(
@@ -113,11 +113,11 @@ class Calibrations(Jobs[Calibration]):
         )
 
     def report(self, tenant: str, name: str) -> str:
-        """The report as JSON; JobStateError where there is none, or none yet."""
+        """Return the report as JSON. Raises JobStateError if there is none, or none yet."""
         return self._read_column(tenant, name, CALIBRATIONS.c.report)
 
     def fits(self, tenant: str, name: str) -> str:
-        """The fits with the names of their files, as JSON; JobStateError where there is none, or none yet."""
+        """Return the fits with their file names, as JSON. Raises JobStateError if there are none, or none yet."""
         return self._read_column(tenant, name, CALIBRATIONS.c.fits)
 
     def _read_column(self, tenant: str, name: str, column: sa.Column[Any]) -> str:
@@ -131,8 +131,8 @@ class Calibrations(Jobs[Calibration]):
         return found
 
 
-def find_due(database: Database, batch: str) -> PendingFit | None:
-    """What is to be fitted before a batch is ended; None where nothing is: it is none, was cancelled, or is done."""
+def find_pending_fit(database: Database, batch: str) -> PendingFit | None:
+    """Find what to fit before a batch ends; None if it is no calibration, was cancelled, or has ended."""
     with database.read() as connection:
         found = connection.execute(
             sa.select(CALIBRATIONS, BATCHES.c.name)
@@ -148,12 +148,12 @@ def find_due(database: Database, batch: str) -> PendingFit | None:
     return PendingFit(found.name, material, results)
 
 
-def keep(connection: sa.Connection, batch: str, fitted: FitOutcome) -> None:
-    """Keeps what became of a calibration."""
+def store_fit_outcome(connection: sa.Connection, batch: str, outcome: FitOutcome) -> None:
+    """Store the outcome of a calibration's fit."""
     values = {
-        "unanswered": fitted.unanswered,
-        "reasons": json.dumps(fitted.reasons),
-        "fits": fitted.fits,
-        "report": fitted.report,
+        "unanswered": outcome.unanswered,
+        "reasons": json.dumps(outcome.reasons),
+        "fits": outcome.fits,
+        "report": outcome.report,
     }
     connection.execute(sa.update(CALIBRATIONS).where(CALIBRATIONS.c.batch == batch).values(values))

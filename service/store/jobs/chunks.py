@@ -1,7 +1,7 @@
-"""Chunks of batches as a worker sees them: opening, recording results exactly once, putting off, closing.
+"""Chunks of batches as a worker sees them: lease, record outcomes exactly once, defer, close.
 
-Opening a chunk raises its attempt number. Whoever writes names the number it was given, and is refused where another has
-opened the chunk since: a replica that was frozen and wakes up cannot record over the one that took its work over.
+Leasing a chunk raises its attempt number. Every write names the attempt it belongs to, and is refused if another worker has
+leased the chunk since: a replica that was frozen and wakes up cannot write over the one that took over its work.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ from service.store.labelling.drafts import LabelItem
 from service.store.labelling.items import ItemPlace, insert_items, name_batch_item
 from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
 
-RUNNING = frozenset({"in_progress", "paused_provider"})
-"""The states of a batch whose items may be worked on."""
+RUNNING_STATUSES = frozenset({"in_progress", "paused_provider"})
+"""The states of a batch whose items may run."""
 
 
-# What runs for each commit of results is built once: building a statement takes longer than running it.
+# Statements that run for each commit of results are built once: building one takes longer than running it.
 
-_THIS = (CHUNKS.c.batch == sa.bindparam("of"), CHUNKS.c.number == sa.bindparam("at"))
+_IS_CHUNK = (CHUNKS.c.batch == sa.bindparam("of"), CHUNKS.c.number == sa.bindparam("at"))
 
-_HELD = (
+_LOCK_LEASE = (
     sa.select(CHUNKS.c.number)
-    .where(*_THIS, CHUNKS.c.attempt == sa.bindparam("opening"), ~CHUNKS.c.done)
+    .where(*_IS_CHUNK, CHUNKS.c.attempt == sa.bindparam("opening"), ~CHUNKS.c.done)
     .with_for_update()
 )
 
-_DONE = sa.select(RESULTS.c.position).where(
+_SELECT_DONE = sa.select(RESULTS.c.position).where(
     RESULTS.c.batch == sa.bindparam("of"),
     RESULTS.c.position >= sa.bindparam("start"),
     RESULTS.c.position < sa.bindparam("end"),
 )
 
-_COUNTED = (
+_ADD_COUNTS = (
     sa.update(CHUNKS)
-    .where(*_THIS)
+    .where(*_IS_CHUNK)
     .values(
         completed=CHUNKS.c.completed + sa.bindparam("more_completed"),
         failed=CHUNKS.c.failed + sa.bindparam("more_failed"),
@@ -67,84 +67,86 @@ _COUNTED = (
     )
     .returning(CHUNKS.c.completed + CHUNKS.c.failed == CHUNKS.c.size)
 )
-"""Adds to the sums of a chunk; tells whether all of it is there."""
+"""Adds to the sums of a chunk; returns whether all its items have outcomes."""
 
-_RESULT = ("batch", "position", "ok", "line")
+_RESULT_COLUMNS = ("batch", "position", "ok", "line")
 
-_TENANT = sa.select(BATCHES.c.tenant).where(BATCHES.c.id == sa.bindparam("of"))
+_SELECT_TENANT = sa.select(BATCHES.c.tenant).where(BATCHES.c.id == sa.bindparam("of"))
 
-_RESUMED = (
+_RESUME = (
     sa.update(BATCHES)
     .where(BATCHES.c.id == sa.bindparam("of"), BATCHES.c.status == "paused_provider")
     .values(status="in_progress", reason=None, resume_at=None)
 )
-"""A batch of which something was recorded does not wait any more."""
+"""Resumes a batch that waited for its provider: something of it was recorded."""
 
 
 class Chunks:
-    """The chunks in a database. What comes next is put into `queue` in the same transaction."""
+    """The chunks in a database. What comes next goes into `queue` in the same transaction."""
 
     def __init__(self, database: Database, queue: Queue) -> None:
         self.database = database
         self._queue = queue
 
-    def count_openings(self, chunk: ChunkId) -> int:
-        """How often a chunk was opened."""
+    def count_attempts(self, chunk: ChunkId) -> int:
+        """Count how often a chunk was leased."""
         with self.database.read() as connection:
             return connection.execute(sa.select(CHUNKS.c.attempt).where(*_match_chunk(chunk))).scalar() or 0
 
-    def open(self, chunk: ChunkId, generation: int, *, openings: int | None = None) -> LeasedChunk | None:
-        """Opens a chunk; None where nothing is to be done: it is done, or its batch is over, and then it is closed.
+    def lease(self, chunk: ChunkId, generation: int, *, attempts: int | None = None) -> LeasedChunk | None:
+        """Lease a chunk; None where nothing is left to do: it is done, or its batch is over, which closes the chunk.
 
-        None too where it was put off since, or its batch resumed: then work of a later generation is in the queue.
+        None too if it was deferred or its batch was resumed since: then work of a later generation is in the queue.
 
-        With `openings`, only where nobody has opened it since the caller counted them; else raises `LeasedElsewhere`.
+        With `attempts`, leases only if nobody has leased the chunk since the caller counted them; else raises `LeasedElsewhere`.
         """
         with self.database.begin() as connection:
             batch = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == chunk.batch)).one_or_none()
             if batch is None or batch.status == "paused_budget":
                 return None
             waits = (*_match_chunk(chunk), ~CHUNKS.c.done, CHUNKS.c.generation == generation)
-            found = connection.execute(sa.select(CHUNKS).where(*waits).with_for_update()).one_or_none()
-            if found is None:
+            row = connection.execute(sa.select(CHUNKS).where(*waits).with_for_update()).one_or_none()
+            if row is None:
                 return None
-            if openings not in (None, found.attempt):
+            if attempts not in (None, row.attempt):
                 raise LeasedElsewhere
-            if batch.status not in RUNNING:
+            if batch.status not in RUNNING_STATUSES:
                 self._close(connection, chunk)
                 return None
-            done = _read_done(connection, chunk.batch, found.first, found.size)
-            suspects = _find_suspects(found, done)
-            values = _build_chunk_values(suspects, found) | {"attempt": found.attempt + 1, "under_way": True}
+            done = _read_done(connection, chunk.batch, row.first, row.size)
+            suspects = _find_suspects(row, done)
+            values = _build_chunk_values(suspects, row) | {"attempt": row.attempt + 1, "under_way": True}
             connection.execute(sa.update(CHUNKS).where(*_match_chunk(chunk)).values(values))
-            items = _list_items(found.first, _unpack_lines(found.payload, found.size), done)
+            items = _list_items(row.first, _unpack_lines(row.payload, row.size), done)
             left_usd, left_questions = _find_left_to_spend(connection, batch)
-        hold, spent = (
-            Lease(chunk, found.attempt + 1),
-            ChunkSpending(found.cost_usd, found.uncertain_usd, found.questions),
+        lease, spent = (
+            Lease(chunk, row.attempt + 1),
+            ChunkSpending(row.cost_usd, row.uncertain_usd, row.questions),
         )
-        return LeasedChunk(hold, batch.tenant, items, left_usd, left_questions, spent, suspects)
+        return LeasedChunk(lease, batch.tenant, items, left_usd, left_questions, spent, suspects)
 
-    def mark(self, hold: Lease, suspects: Suspects) -> bool:
-        """Writes down which items are about to be begun; False where the opening does not count any more."""
+    def mark_under_way(self, lease: Lease, suspects: Suspects) -> bool:
+        """Record which items are about to begin; False if the lease no longer counts."""
         with self.database.begin() as connection:
-            marked = sa.update(CHUNKS).where(*_match_lease(hold)).values(suspects=suspects.as_json())
+            marked = sa.update(CHUNKS).where(*_match_lease(lease)).values(suspects=suspects.to_json())
             return connection.execute(marked).rowcount > 0
 
     def record(self, groups: Iterable[OutcomeRows]) -> list[bool]:
-        """Records outcomes in one transaction; for each group whether its opening still counts. A refused group leaves nothing.
+        """Record outcomes in one transaction; return for each group whether its lease counts. A refused group leaves no trace.
 
-        An item that was recorded before is left as it is.
+        Outcomes that were recorded before stay as they are.
         """
         with self.database.begin() as connection:
             found = [(group, self._select_new(connection, group)) for group in groups]
-            rows = [(group.hold.chunk.batch, row) for group, new in found for row in new or ()]
-            insert_rows(connection, RESULTS, _RESULT, [(batch, one.position, one.ok, one.line) for batch, one in rows])
+            rows = [(group.lease.chunk.batch, row) for group, new in found for row in new or ()]
+            insert_rows(
+                connection, RESULTS, _RESULT_COLUMNS, [(batch, one.position, one.ok, one.line) for batch, one in rows]
+            )
             self._insert_label_items(connection, rows)
             listed = [build_item_row(batch, one.position, one.facts) for batch, one in rows if one.facts is not None]
             insert_rows(connection, ITEMS, ITEM_COLUMNS, listed)
-            for batch in sorted({group.hold.chunk.batch for group, new in found if new}):
-                connection.execute(_RESUMED, {"of": batch})
+            for batch in sorted({group.lease.chunk.batch for group, new in found if new}):
+                connection.execute(_RESUME, {"of": batch})
             for group, new in found:
                 if new is not None:
                     self._count(connection, group, new)
@@ -153,18 +155,18 @@ class Chunks:
     def _insert_label_items(self, connection: sa.Connection, rows: Iterable[tuple[str, OutcomeRow]]) -> None:
         by_batch: dict[str, list[tuple[ItemPlace, LabelItem]]] = {}
         for batch, row in rows:
-            if row.labelled:
+            if row.label_items:
                 place = name_batch_item(batch, row.position)
-                by_batch.setdefault(batch, []).extend([(place, item) for item in row.labelled])
+                by_batch.setdefault(batch, []).extend([(place, item) for item in row.label_items])
         for batch, items in by_batch.items():
-            tenant: str = connection.execute(_TENANT, {"of": batch}).scalar_one()
+            tenant: str = connection.execute(_SELECT_TENANT, {"of": batch}).scalar_one()
             insert_items(self.database, connection, tenant, items)
 
     def _select_new(self, connection: sa.Connection, group: OutcomeRows) -> list[OutcomeRow] | None:
-        """What of a group is not recorded yet; None where its opening does not count any more."""
-        (batch, number), attempt = group.hold
-        held = connection.execute(_HELD, {"of": batch, "at": number, "opening": attempt}).one_or_none()
-        if held is None:
+        """Return the rows of a group that are not recorded yet; None if its lease no longer counts."""
+        (batch, number), attempt = group.lease
+        leased = connection.execute(_LOCK_LEASE, {"of": batch, "at": number, "opening": attempt}).one_or_none()
+        if leased is None:
             return None
         if not group.rows:
             return []
@@ -173,7 +175,7 @@ class Chunks:
         return [row for row in group.rows if row.position not in done]
 
     def _count(self, connection: sa.Connection, group: OutcomeRows, new: Sequence[OutcomeRow]) -> None:
-        chunk = group.hold.chunk
+        chunk = group.lease.chunk
         completed = sum(row.ok for row in new)
         sums = {
             "more_completed": completed,
@@ -185,42 +187,42 @@ class Chunks:
             "uncertain": group.spent.uncertain_usd,
             "asked": group.spent.questions,
         }
-        if connection.execute(_COUNTED, {"of": chunk.batch, "at": chunk.number, **sums}).scalar_one():
+        if connection.execute(_ADD_COUNTS, {"of": chunk.batch, "at": chunk.number, **sums}).scalar_one():
             self._close(connection, chunk)
 
-    def put_off(
+    def defer(
         self,
-        hold: Lease,
+        lease: Lease,
         *,
         delay: float,
         spent: ChunkSpending,
         pause: Pause | None = None,
         reason: str | None = None,
     ) -> int | None:
-        """Leaves a chunk for later, in `delay` seconds, with its batch paused where `pause` says so. Its new generation.
+        """Leave a chunk for later, in `delay` seconds, and pause its batch where `pause` says so; return its new generation.
 
-        None where the opening does not count any more. A chunk of a batch that is paused for its budget waits until it is
-        resumed, one of a batch that is over is closed. `spent`: on the whole chunk.
+        None if the lease no longer counts. In a batch paused for its budget the chunk waits until the batch is resumed; in a
+        batch that is over it is closed. `spent` covers the whole chunk.
         """
         with self.database.begin() as connection:
             batch = connection.execute(
-                sa.select(BATCHES.c.status).where(BATCHES.c.id == hold.chunk.batch).with_for_update()
+                sa.select(BATCHES.c.status).where(BATCHES.c.id == lease.chunk.batch).with_for_update()
             ).scalar_one_or_none()
             generation = connection.execute(
                 sa.update(CHUNKS)
-                .where(*_match_lease(hold))
+                .where(*_match_lease(lease))
                 .values(generation=CHUNKS.c.generation + 1, under_way=False, **_build_sums(spent))
                 .returning(CHUNKS.c.generation)
             ).scalar_one_or_none()
             if generation is None:
                 return None
-            if batch not in RUNNING | {"paused_budget"}:
-                self._close(connection, hold.chunk)
+            if batch not in RUNNING_STATUSES | {"paused_budget"}:
+                self._close(connection, lease.chunk)
                 return generation
-            if pause is not None and batch in RUNNING:
-                self._pause(connection, hold.chunk.batch, pause, delay, reason)
+            if pause is not None and batch in RUNNING_STATUSES:
+                self._pause(connection, lease.chunk.batch, pause, delay, reason)
             if "paused_budget" not in (pause, batch):
-                self._queue.enqueue_chunk(connection, *hold.chunk, generation=generation, delay=delay)
+                self._queue.enqueue_chunk(connection, *lease.chunk, generation=generation, delay=delay)
             return generation
 
     def _pause(self, connection: sa.Connection, batch: str, pause: Pause, delay: float, reason: str | None) -> None:
@@ -229,28 +231,30 @@ class Chunks:
             sa.update(BATCHES).where(BATCHES.c.id == batch).values(status=pause, reason=reason, resume_at=resume_at)
         )
 
-    def close(self, hold: Lease, *, spent: ChunkSpending) -> bool:
-        """Closes a chunk of a batch that was cancelled or has expired: its other items are not run.
+    def close(self, lease: Lease, *, spent: ChunkSpending) -> bool:
+        """Close a chunk of a cancelled or expired batch: its remaining items never run.
 
-        `spent` as in `put_off`. False where the opening does not count any more.
+        `spent` as in `defer`. False if the lease no longer counts.
         """
         with self.database.begin() as connection:
             counts = connection.execute(
-                sa.update(CHUNKS).where(*_match_lease(hold)).values(_build_sums(spent))
+                sa.update(CHUNKS).where(*_match_lease(lease)).values(_build_sums(spent))
             ).rowcount
             if counts:
-                self._close(connection, hold.chunk)
+                self._close(connection, lease.chunk)
             return bool(counts)
 
-    def ending(self, batches: Iterable[str]) -> set[str]:
-        """Which of these batches are not to be worked on any more."""
-        wanted = set(batches)
+    def find_over(self, batches: Iterable[str]) -> set[str]:
+        """Return which of these batches must not be worked on any more."""
+        candidates = set(batches)
         with self.database.read() as connection:
-            running = sa.select(BATCHES.c.id).where(BATCHES.c.id.in_(wanted), BATCHES.c.status.in_(RUNNING))
-            return wanted - set(connection.execute(running).scalars())
+            running = sa.select(BATCHES.c.id).where(
+                BATCHES.c.id.in_(candidates), BATCHES.c.status.in_(RUNNING_STATUSES)
+            )
+            return candidates - set(connection.execute(running).scalars())
 
     def _close(self, connection: sa.Connection, chunk: ChunkId) -> None:
-        """Marks a chunk as done; the last one ends its batch, and one of a serial batch is followed by the next."""
+        """Mark a chunk as done; end its batch after the last one, and in a serial batch enqueue the next one."""
         closed = sa.update(CHUNKS).where(*_match_chunk(chunk), ~CHUNKS.c.done).values(done=True, under_way=False)
         if not connection.execute(closed).rowcount:
             return
@@ -280,35 +284,35 @@ class Chunks:
         self._queue.enqueue_chunk(connection, batch, following.number, generation=following.generation)
 
 
-def _find_suspects(found: sa.Row[Any], done: set[int]) -> Suspects:
-    """What is known of deaths under a chunk that is opened: one that is under way was left by a worker that died."""
-    known = parse_suspects(found.deaths, found.suspects)
-    return known.after_death(_find_left(found, done)) if found.under_way else known
+def _find_suspects(row: sa.Row[Any], done: set[int]) -> Suspects:
+    """Return what is known of deaths under a chunk; one that is still under way was left by a worker that died."""
+    known = parse_suspects(row.deaths, row.suspects)
+    return known.add_death(_find_left(row, done)) if row.under_way else known
 
 
-def _build_chunk_values(suspects: Suspects, found: sa.Row[Any]) -> dict[str, object]:
-    given_up = len(suspects.find_quarantined(range(found.first, found.first + found.size)))
-    return {"deaths": suspects.deaths, "suspects": suspects.as_json(), "quarantined": given_up}
+def _build_chunk_values(suspects: Suspects, row: sa.Row[Any]) -> dict[str, object]:
+    given_up = len(suspects.find_quarantined(range(row.first, row.first + row.size)))
+    return {"deaths": suspects.deaths, "suspects": suspects.to_json(), "quarantined": given_up}
 
 
-def _find_left(found: sa.Row[Any], done: set[int]) -> set[int]:
-    return set(range(found.first, found.first + found.size)) - done
+def _find_left(row: sa.Row[Any], done: set[int]) -> set[int]:
+    return set(range(row.first, row.first + row.size)) - done
 
 
 def _match_chunk(chunk: ChunkId) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
     return CHUNKS.c.batch == chunk.batch, CHUNKS.c.number == chunk.number
 
 
-def _match_lease(hold: Lease) -> tuple[sa.ColumnElement[bool], ...]:
-    return (*_match_chunk(hold.chunk), CHUNKS.c.attempt == hold.attempt, ~CHUNKS.c.done)
+def _match_lease(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
+    return (*_match_chunk(lease.chunk), CHUNKS.c.attempt == lease.attempt, ~CHUNKS.c.done)
 
 
 def _read_done(connection: sa.Connection, batch: str, first: int, size: int) -> set[int]:
-    return set(connection.execute(_DONE, {"of": batch, "start": first, "end": first + size}).scalars())
+    return set(connection.execute(_SELECT_DONE, {"of": batch, "start": first, "end": first + size}).scalars())
 
 
 def _unpack_lines(payload: bytes | None, size: int) -> list[bytes]:
-    """The items' lines; empty ones, which are told as what is wrong with them, where the payload is damaged."""
+    """Inflate the lines of the items; if the payload is damaged, return empty ones, which become errors of their own."""
     try:
         lines = zlib.decompress(payload or b"").splitlines()
     except zlib.error:
@@ -325,9 +329,9 @@ def _build_sums(spent: ChunkSpending) -> dict[str, float]:
 
 
 def _find_left_to_spend(connection: sa.Connection, batch: sa.Row[Any]) -> tuple[float | None, int | None]:
-    """The dollars and the questions that a batch has left; None where it has no limit of them.
+    """Return the dollars and the questions that a batch has left; None where it has no such limit.
 
-    What it may have cost of which no bill came counts, and what it may have asked.
+    Counts what it may have cost without a bill, and what it may have asked.
     """
     if (batch.budget_usd, batch.max_questions) == (None, None):
         return None, None

@@ -1,31 +1,31 @@
-"""The end of a batch."""
+"""End jobs, and record what became of their notices."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
 from service.store.database import Database
-from service.store.jobs.calibrations import FitOutcome, keep
+from service.store.jobs.calibrations import FitOutcome, store_fit_outcome
 from service.store.jobs.queue import Queue
 from service.store.tables import BATCHES, CHUNKS
 
 
-def end(database: Database, queue: Queue, batch: str, *, fitted: FitOutcome | None = None) -> None:
-    """Ends a batch of which nothing is under way. One that has ended, or is gone, stays as it is.
+def end_job(database: Database, queue: Queue, batch: str, *, fit_outcome: FitOutcome | None = None) -> None:
+    """End a job of which nothing is under way. Leave one that has ended, or is gone, as it is.
 
-    `fitted`: of a calibration, what became of it.
+    `fit_outcome`: only for a calibration.
     """
     with database.begin() as connection:
-        found = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == batch).with_for_update()).one_or_none()
-        if found is None or found.status != "finalizing":
+        row = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == batch).with_for_update()).one_or_none()
+        if row is None or row.status != "finalizing":
             return
-        status = found.ending or _choose_status(connection, batch, found.total)
+        status = row.ending or _choose_status(connection, batch, row.total)
         reason: str | None = None
-        if fitted is not None:
-            keep(connection, batch, fitted)
-            status, reason = ("failed", fitted.problem) if fitted.problem else ("completed", None)
+        if fit_outcome is not None:
+            store_fit_outcome(connection, batch, fit_outcome)
+            status, reason = ("failed", fit_outcome.problem) if fit_outcome.problem else ("completed", None)
         values = {"status": status, "reason": reason, "resume_at": None, "ended_at": database.now()}
-        if found.webhook is not None:
+        if row.webhook is not None:
             values["webhook_status"] = "pending"
             queue.enqueue_notice(connection, batch)
         connection.execute(sa.update(BATCHES).where(BATCHES.c.id == batch).values(values))
@@ -37,11 +37,11 @@ def _choose_status(connection: sa.Connection, batch: str, total: int) -> str:
 
 
 def record_notice(
-    database: Database, queue: Queue, batch: str, status: str, *, again: tuple[int, float] | None
+    database: Database, queue: Queue, batch: str, status: str, *, next_attempt: tuple[int, float] | None
 ) -> None:
-    """Keeps what became of a notice. `again`: the number of the next attempt, and in how many seconds it is due."""
+    """Record the status of a notice. `next_attempt`: the number of the next attempt, and its delay in seconds."""
     with database.begin() as connection:
         connection.execute(sa.update(BATCHES).where(BATCHES.c.id == batch).values(webhook_status=status))
-        if again is not None:
-            attempt, delay = again
+        if next_attempt is not None:
+            attempt, delay = next_attempt
             queue.enqueue_notice(connection, batch, attempt=attempt, delay=delay)

@@ -1,6 +1,6 @@
-"""The items of a batch as they are listed and counted: one short row each, written with its result.
+"""List and count the items of a batch: one short row each, written with its result.
 
-Lists and counts read these rows and indexes over them, never the results: a batch of 100,000 items is as quick as one of ten.
+Lists and counts read these rows and their indexes, never the results: a batch of 100,000 items is as quick as one of ten.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from service.store.labelling.drafts import LabelItem
 from service.store.labelling.items import insert_items, name_batch_item
 from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
 
-MOST_GROUPS = 200
-"""Groups of failures that are told at most, the largest first."""
+MAX_GROUPS = 200
+"""Most groups of failures that are returned, the largest first."""
 
-MOST_CHARACTERS = 160
-"""Characters of a text that is counted by: names of tools and groups are somebody's, and may be of any length."""
+MAX_TEXT_CHARS = 160
+"""Most characters of a text that is counted by: users choose the names of tools and groups, of any length."""
 
-MOST_CAUGHT_UP = 500
-"""Items that are taken in at once while somebody waits."""
+MAX_ADDED_ITEMS = 500
+"""Most missing items that are added while a request waits."""
 
-FAILED = "f"
+FAILED_STAGE = "f"
 """The letter of a stage that failed."""
 
-ERROR = "error"
-"""What stands for the verdict of an item that could not be scored."""
+ERROR_VERDICT = "error"
+"""Stands in for the verdict of an item that could not be scored."""
 
 
 class ItemFacts(NamedTuple):
-    """What is kept of one item. Empty texts: there is none."""
+    """The stored facts of one item. Empty text: there is none."""
 
     custom_id: str
     verdict: str
@@ -48,18 +48,18 @@ class ItemFacts(NamedTuple):
     finding: str = ""
     tool: str = ""
     stages: str = ""
-    """How each stage did, a letter for each."""
+    """The state of each stage, one letter each."""
     score: float | None = None
     cluster: str = ""
-    """Its tag `group`: items of one are not independent."""
+    """Its tag `group`: items of one group are not independent."""
 
 
-class ReadOutcome(NamedTuple):
-    """What is kept of an outcome besides its line."""
+class StoredOutcome(NamedTuple):
+    """What is stored of an outcome besides its line."""
 
     facts: ItemFacts
-    labelled: Sequence[LabelItem] = ()
-    """What of it may be labelled."""
+    label_items: Sequence[LabelItem] = ()
+    """What people may label of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ListedItem:
     index: int
     custom_id: str
     verdict: str
-    """`error` where it could not be scored."""
+    """`error` if it could not be scored."""
     score: float | None
     stage: str | None
     finding: str | None
@@ -78,7 +78,7 @@ class ListedItem:
 
 @dataclass(frozen=True, slots=True)
 class ListedItems:
-    """Items of a batch in their order. `next`: what to ask for as `after` to go on; null at the end."""
+    """Items of a batch, in order. `next`: the `after` of the next page; null at the end."""
 
     data: tuple[ListedItem, ...]
     has_more: bool
@@ -87,7 +87,7 @@ class ListedItems:
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """The items that broke first at one stage, with one finding, at a call of one tool. Null: no call did."""
+    """The items that broke first at one stage, with one finding, at a call of one tool. Null: at no call."""
 
     stage: str
     finding: str
@@ -97,54 +97,54 @@ class FailureGroup:
 
 @dataclass(frozen=True, slots=True)
 class WholeItem:
-    """One item of a batch: what was sent, and what came of it. `report` and `error` are null before it was looked at."""
+    """One item of a batch: its request and its outcome. `report` and `error` are null until it is scored."""
 
     index: int
     custom_id: str
     request: JsonValue
-    """As POST /v1/score takes it, with the options of the batch filled in; null once it has expired."""
+    """As POST /v1/score takes it, with the batch's options filled in; null once it has expired."""
     report: JsonValue
     error: JsonValue
     previous: int | None
-    """The index of the item before, in the same list; null where it is the first."""
+    """The index of the item before it in the same list; null for the first."""
     next: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class ItemChoice:
-    """Which items are listed; None: whatever it is. An empty `tool` stands for none."""
+    """A filter on items; None: any. An empty `tool` means no tool."""
 
     verdict: str | None = None
     stage: str | None = None
     finding: str | None = None
     tool: str | None = None
     failed: Stage | None = None
-    """A stage that failed, whether or not another one broke before it."""
+    """A stage that failed, even if another one broke before it."""
 
     def match(self, batch: str) -> list[sa.ColumnElement[bool]]:
-        """What holds of the rows that are chosen of a batch."""
+        """Return the conditions on the items of a batch."""
         return [ITEMS.c.batch == batch, *self.match_in(ITEMS)]
 
     def match_in(self, table: sa.Table) -> list[sa.ColumnElement[bool]]:
-        """What holds of the rows that are chosen of a table with the same columns."""
-        asked = {"verdict": self.verdict, "stage": self.stage, "finding": self.finding, "tool": self.tool}
-        found = [table.c[name] == value for name, value in asked.items() if value is not None]
+        """Return the conditions on a table that has the same columns."""
+        wanted_values = {"verdict": self.verdict, "stage": self.stage, "finding": self.finding, "tool": self.tool}
+        found = [table.c[name] == value for name, value in wanted_values.items() if value is not None]
         if self.failed is not None:
-            found.append(sa.func.substr(table.c.stages, STAGES.index(self.failed) + 1, 1) == FAILED)
+            found.append(sa.func.substr(table.c.stages, STAGES.index(self.failed) + 1, 1) == FAILED_STAGE)
         return found
 
 
-EVERY = ItemChoice()
+ALL_ITEMS = ItemChoice()
 
 _LISTED = [ITEMS.c[name] for name in ("position", "custom_id", "verdict", "score", "stage", "finding", "tool")]
 
 
 ITEM_COLUMNS = ("batch", "position", *ItemFacts._fields)
-"""What `build_item_row` has values for."""
+"""The columns of `build_item_row`."""
 
 
 def build_item_row(batch: str, position: int, facts: ItemFacts) -> tuple[object, ...]:
-    """The row of an item."""
+    """Build the row of an item."""
     name, verdict, stage, finding, tool, stages, score, cluster = facts
     return (
         *(batch, position, name, verdict, shorten(stage), shorten(finding), shorten(tool)),
@@ -153,14 +153,14 @@ def build_item_row(batch: str, position: int, facts: ItemFacts) -> tuple[object,
 
 
 def shorten_all(values: Mapping[str, str]) -> dict[str, str]:
-    """Of the facts of an item those that are counted by, as an index takes them."""
+    """Shorten those facts of an item that are counted by, so that an index takes them."""
     return {name: shorten(values.get(name, "")) for name in ("stage", "finding", "tool", "cluster")}
 
 
 def list_items(
-    database: Database, batch: str, choice: ItemChoice = EVERY, *, limit: int, after: int | None = None
+    database: Database, batch: str, choice: ItemChoice = ALL_ITEMS, *, limit: int, after: int | None = None
 ) -> ListedItems:
-    """At most `limit` of the items that are chosen, of those behind the index `after`."""
+    """List at most `limit` of the chosen items, after the index `after`."""
     chosen = sa.select(*_LISTED).where(*choice.match(batch)).order_by(ITEMS.c.position).limit(limit + 1)
     if after is not None:
         chosen = chosen.where(ITEMS.c.position > after)
@@ -171,11 +171,11 @@ def list_items(
 
 
 def add_missing_items(
-    database: Database, batch: str, read: Callable[[str], ReadOutcome], *, whole: int, most: int = MOST_CAUGHT_UP
+    database: Database, batch: str, read: Callable[[str], StoredOutcome], *, whole: int, most: int = MAX_ADDED_ITEMS
 ) -> int:
-    """Adds what is kept of at most `most` results that have no rows, as an earlier version left them; how many.
+    """Add rows for at most `most` results without one, left by an earlier version; return how many were added.
 
-    `read` tells what is kept of a line. `whole`: results in all, where all of them have rows nothing is looked for.
+    `read` reads the facts from a line. `whole`: how many results there are; if all have rows, there is nothing to look for.
     """
     if count_items(database, batch) >= whole:
         return 0
@@ -188,13 +188,13 @@ def add_missing_items(
             rows = [build_item_row(batch, position, one.facts) for position, one in found]
             insert_rows(connection, ITEMS, ITEM_COLUMNS, rows, keep=True)
             tenant: str = connection.execute(sa.select(BATCHES.c.tenant).where(BATCHES.c.id == batch)).scalar_one()
-            labelled = [(name_batch_item(batch, n), item) for n, one in found for item in one.labelled]
+            labelled = [(name_batch_item(batch, n), item) for n, one in found for item in one.label_items]
             insert_items(database, connection, tenant, labelled)
     return len(found)
 
 
-def count_items(database: Database, batch: str, choice: ItemChoice = EVERY) -> int:
-    """How many items are chosen, of those that have an outcome."""
+def count_items(database: Database, batch: str, choice: ItemChoice = ALL_ITEMS) -> int:
+    """Count the chosen items among those that have an outcome."""
     with database.read() as connection:
         return connection.execute(
             sa.select(sa.func.count()).select_from(ITEMS).where(*choice.match(batch))
@@ -202,54 +202,56 @@ def count_items(database: Database, batch: str, choice: ItemChoice = EVERY) -> i
 
 
 def count_outcomes(database: Database, batch: str) -> Counter[tuple[str, str, str]]:
-    """How many items have each verdict, stages and cluster."""
+    """Count the items with each combination of verdict, stages and cluster."""
     return count_rows(database, ITEMS, ITEMS.c.batch == batch)
 
 
 def count_rows(database: Database, table: sa.Table, own: sa.ColumnElement[bool]) -> Counter[tuple[str, str, str]]:
-    """The same of the rows of a table with the same columns."""
-    told = [table.c.verdict, table.c.stages, table.c.cluster]
-    counted = sa.select(*told, sa.func.count().label("n")).where(own).group_by(*told)
+    """Do the same for a table that has the same columns."""
+    columns = [table.c.verdict, table.c.stages, table.c.cluster]
+    counted = sa.select(*columns, sa.func.count().label("n")).where(own).group_by(*columns)
     with database.read() as connection:
         rows = connection.execute(counted).mappings()
         return Counter({(row["verdict"], row["stages"], row["cluster"]): row["n"] for row in rows})
 
 
 def group_failures(database: Database, batch: str) -> tuple[FailureGroup, ...]:
-    """Where items broke first, what breaks most first: at most `MOST_GROUPS`."""
+    """Group items by where they broke first, the largest group first: at most `MAX_GROUPS`."""
     return group_rows(database, ITEMS, ITEMS.c.batch == batch)
 
 
 def group_rows(database: Database, table: sa.Table, own: sa.ColumnElement[bool]) -> tuple[FailureGroup, ...]:
-    """The same of the rows of a table with the same columns."""
-    told, count = [table.c.stage, table.c.finding, table.c.tool], sa.func.count().label("n")
-    grouped = sa.select(*told, count).where(own, table.c.stage != "").group_by(*told)
+    """Do the same for a table that has the same columns."""
+    columns, count = [table.c.stage, table.c.finding, table.c.tool], sa.func.count().label("n")
+    grouped = sa.select(*columns, count).where(own, table.c.stage != "").group_by(*columns)
     with database.read() as connection:
-        rows = connection.execute(grouped.order_by(count.desc(), *told).limit(MOST_GROUPS)).mappings()
+        rows = connection.execute(grouped.order_by(count.desc(), *columns).limit(MAX_GROUPS)).mappings()
         return tuple([FailureGroup(row["stage"], row["finding"], row["tool"] or None, row["n"]) for row in rows])
 
 
-def find_item(database: Database, batch: str, index: int, choice: ItemChoice = EVERY) -> WholeItem | None:
-    """An item whole, with its neighbours in the list of those that are chosen; None where there is no such item."""
+def find_item(database: Database, batch: str, index: int, choice: ItemChoice = ALL_ITEMS) -> WholeItem | None:
+    """Find a whole item, with its neighbours among the chosen ones; None if there is no such item."""
     within = (CHUNKS.c.batch == batch, CHUNKS.c.first <= index, CHUNKS.c.first + CHUNKS.c.size > index)
     line = sa.select(RESULTS.c.line).where(RESULTS.c.batch == batch, RESULTS.c.position == index)
     with database.read() as connection:
         chunk = connection.execute(sa.select(CHUNKS.c.first, CHUNKS.c.payload).where(*within)).one_or_none()
         if chunk is None:
             return None
-        told = connection.execute(line).scalar_one_or_none()
+        outcome_line = connection.execute(line).scalar_one_or_none()
         previous, following = (_find_neighbour(connection, choice.match(batch), index, step) for step in (-1, 1))
-    sent = _read_sent(chunk.payload, index - chunk.first)
-    outcome: Mapping[str, Any] = json.loads(told) if told is not None else {}
-    name = outcome.get("custom_id") or sent.get("custom_id") or f"item-{index}"
-    return WholeItem(index, name, sent.get("request"), outcome.get("report"), outcome.get("error"), previous, following)
+    submitted = _read_sent(chunk.payload, index - chunk.first)
+    outcome: Mapping[str, Any] = json.loads(outcome_line) if outcome_line is not None else {}
+    name = outcome.get("custom_id") or submitted.get("custom_id") or f"item-{index}"
+    return WholeItem(
+        index, name, submitted.get("request"), outcome.get("report"), outcome.get("error"), previous, following
+    )
 
 
 def shorten(text: str) -> str:
-    """A text that an index takes; a long one ends in its digest, so that it stays apart from others."""
-    if len(text) <= MOST_CHARACTERS:
+    """Shorten a text for an index; a long one ends in its digest, so that it stays distinct."""
+    if len(text) <= MAX_TEXT_CHARS:
         return text
-    return f"{text[: MOST_CHARACTERS - 18]}… {sha256(text.encode(errors='replace')).hexdigest()[:16]}"
+    return f"{text[: MAX_TEXT_CHARS - 18]}… {sha256(text.encode(errors='replace')).hexdigest()[:16]}"
 
 
 def _build_item(row: sa.Row[Any]) -> ListedItem:
@@ -266,7 +268,7 @@ def _find_neighbour(
 
 
 def _read_sent(payload: bytes | None, offset: int) -> Mapping[str, Any]:
-    """What was sent of the item at an offset of its chunk; nothing where it has expired, or is damaged."""
+    """Read what was sent for the item at an offset of its chunk; empty if it has expired or is damaged."""
     try:
         lines = zlib.decompress(payload or b"").splitlines()
     except zlib.error:

@@ -1,4 +1,4 @@
-"""A job as it is told, a batch or a calibration: how far it is, what it cost, what was left out of it."""
+"""A job as the API reports it, a batch or a calibration: its progress, its cost, and what was skipped."""
 
 from __future__ import annotations
 
@@ -27,42 +27,42 @@ Status = Literal[
 ]
 STATUSES: tuple[Status, ...] = get_args(Status)
 
-ENDED = frozenset({"completed", "failed", "cancelled", "expired"})
-"""What stays as it is. `failed`: no item could be scored."""
+ENDED_STATUSES = frozenset({"completed", "failed", "cancelled", "expired"})
+"""Final states. `failed`: no item could be scored."""
 
-PAUSED = frozenset({"paused_budget", "paused_provider"})
-STOPPABLE = PAUSED | {"in_progress"}
-"""The states of a batch that goes on if it is left alone."""
+PAUSED_STATUSES = frozenset({"paused_budget", "paused_provider"})
+STOPPABLE_STATUSES = PAUSED_STATUSES | {"in_progress"}
+"""The states of a job that goes on if it is left alone, or once resumed."""
 
 Kind = Literal["scores", "calibration"]
-"""scores: its results are for whoever sent it. calibration: something is fitted to them."""
+"""scores: the results are for the submitter. calibration: a fit is made of them."""
 
-STEMS: dict[Kind, str] = {"scores": "batch", "calibration": "calibration"}
-"""What an id begins with, by the kind of the batch."""
+ID_PREFIXES: dict[Kind, str] = {"scores": "batch", "calibration": "calibration"}
+"""The prefix of an id, by kind of job."""
 
-ID = re.compile(r"(batch|calibration)_([0-9a-f]{12})[0-9a-f]{20}")
-"""An id: when the batch was made, in milliseconds since 1970, and 80 bits of chance."""
+ID_PATTERN = re.compile(r"(batch|calibration)_([0-9a-f]{12})[0-9a-f]{20}")
+"""An id: the time it was made, in milliseconds since 1970, and 80 random bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """The items of a job. Once it has ended, completed, failed, cancelled and expired add up to total."""
+    """Item counts of a job. Once it has ended, completed, failed, cancelled and expired add up to total."""
 
     total: int
-    """Those that were taken."""
+    """Items that were accepted."""
     completed: int
     failed: int
     rejected: int
-    """Lines that were left out by `skip_invalid`; they are not in total."""
+    """Lines that `skip_invalid` left out; not part of total."""
     cancelled: int
-    """Never run, for the batch was cancelled."""
+    """Never run, because the batch was cancelled."""
     expired: int
-    """Never run, for the batch was not done by its deadline."""
+    """Never run, because the batch missed its deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A line, from 1, that was left out, and what is wrong with it. Of a JSON body: the position of the item, from 1."""
+    """A line that was left out, counted from 1, and what is wrong with it. Of a JSON body: the position of the item, from 1."""
 
     line: int
     errors: tuple[Place, ...]
@@ -70,7 +70,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """Who is told of the end of a batch, and what came of it; null before."""
+    """The webhook that is notified when a batch ends, and whether the notice arrived; null before."""
 
     url: str
     status: str | None
@@ -85,22 +85,22 @@ class Job:
     status: Status
     request_counts: RequestCounts
     cost_usd: float
-    """Paid for judges, as far as replies said."""
+    """Paid for judges, as far as their replies say."""
     uncertain_usd: float
-    """The most that calls may have cost besides, of which no bill came."""
+    """The most that further calls may have cost, for which no bill came."""
     budget_usd: float | None
     questions: int
-    """Requests to models: every vote, every repair and every retry is one; of a job with a limit of them those too that a
-    worker which died may have made."""
+    """Requests to models: every vote, repair and retry is one. In a job with a question limit, this includes requests that a
+    worker may have made before it died."""
     max_questions: int | None
     tokens_in: int
     tokens_out: int
     cache_hits: int
     tags: dict[str, str]
     reason: str | None
-    """Of a pause, or of a failure."""
+    """Why it is paused or failed."""
     resume_at: str | None
-    """When a paused one is tried again by itself."""
+    """When a paused job is tried again automatically."""
     created_at: str
     deadline_at: str
     ended_at: str | None
@@ -108,8 +108,8 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        """Whether it stays as it is."""
-        return self.status in ENDED
+        """Whether the job is final."""
+        return self.status in ENDED_STATUSES
 
 
 J = TypeVar("J", bound=Job)
@@ -117,7 +117,7 @@ J = TypeVar("J", bound=Job)
 
 @dataclass(frozen=True, slots=True)
 class JobList(Generic[J]):
-    """Jobs, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+    """Jobs, newest first. `next`: the `after` of the next page; null at the end."""
 
     data: tuple[J, ...]
     has_more: bool
@@ -126,35 +126,44 @@ class JobList(Generic[J]):
 
 @dataclass(frozen=True, slots=True)
 class SkippedItems:
-    """What skip_invalid left out: how many lines, and the first of them."""
+    """The lines that skip_invalid left out: how many, and the first of them."""
 
     count: int = 0
     lines: tuple[Rejected, ...] = ()
 
 
-LEFT_OUT: TypeAdapter[SkippedItems] = TypeAdapter(SkippedItems)
+SKIPPED_ITEMS: TypeAdapter[SkippedItems] = TypeAdapter(SkippedItems)
 
-_AS_STORED = ("id", "name", "status", "budget_usd", "max_questions", "reason")
+_STORED_FIELDS = ("id", "name", "status", "budget_usd", "max_questions", "reason")
 
-SUMMED = ("completed", "failed", "cost_usd", "uncertain_usd", "questions", "tokens_in", "tokens_out", "cache_hits")
+SUMMED_COLUMNS = (
+    "completed",
+    "failed",
+    "cost_usd",
+    "uncertain_usd",
+    "questions",
+    "tokens_in",
+    "tokens_out",
+    "cache_hits",
+)
 
 
 def parse_made_at(job_id: str, kind: Kind) -> float | None:
-    """When a job was made, by its id, in seconds since 1970; None for what is no id of one of this kind."""
-    found = ID.fullmatch(job_id)
-    return int(found[2], 16) / 1_000 if found and found[1] == STEMS[kind] else None
+    """Return when a job was made, in seconds since 1970, according to its id; None if it is not the id of such a job."""
+    match = ID_PATTERN.fullmatch(job_id)
+    return int(match[2], 16) / 1_000 if match and match[1] == ID_PREFIXES[kind] else None
 
 
 def select_jobs(chosen: sa.Select[Any]) -> sa.Select[Any]:
-    """The rows of `chosen`, a choice of whole BATCHES, each with the sums of its chunks: one statement, so one moment."""
+    """Select the rows of `chosen`, a selection from BATCHES, with the sums of their chunks, in one statement: one moment."""
     page = chosen.subquery()
     sums = (
-        sa.select(CHUNKS.c.batch, *[sa.func.sum(CHUNKS.c[name]).label(name) for name in SUMMED])
+        sa.select(CHUNKS.c.batch, *[sa.func.sum(CHUNKS.c[name]).label(name) for name in SUMMED_COLUMNS])
         .where(CHUNKS.c.batch.in_(sa.select(page.c.id)))
         .group_by(CHUNKS.c.batch)
         .subquery()
     )
-    columns = [sa.func.coalesce(sums.c[name], 0).label(name) for name in SUMMED]
+    columns = [sa.func.coalesce(sums.c[name], 0).label(name) for name in SUMMED_COLUMNS]
     return (
         sa.select(*page.c, *columns)
         .outerjoin_from(page, sums, sums.c.batch == page.c.id)
@@ -162,28 +171,28 @@ def select_jobs(chosen: sa.Select[Any]) -> sa.Select[Any]:
     )
 
 
-def read_head(found: sa.RowMapping) -> dict[str, Any]:
-    """The fields of a `Job`, from a row of `select_jobs`."""
-    head = {name: found[name] for name in _AS_STORED}
-    head |= {name: format_rfc3339(found[name]) for name in ("resume_at", "created_at", "deadline_at", "ended_at")}
+def read_head(row: sa.RowMapping) -> dict[str, Any]:
+    """Read the fields of a `Job` from a row of `select_jobs`."""
+    head = {name: row[name] for name in _STORED_FIELDS}
+    head |= {name: format_rfc3339(row[name]) for name in ("resume_at", "created_at", "deadline_at", "ended_at")}
     return head | {
-        "request_counts": _build_counts(found),
-        "cost_usd": float(found["cost_usd"]),
-        "uncertain_usd": float(found["uncertain_usd"]),
-        **{name: int(found[name]) for name in ("questions", "tokens_in", "tokens_out", "cache_hits")},
-        "tags": json.loads(found["tags"]),
-        "webhook": None if found["webhook"] is None else Notified(found["webhook"], found["webhook_status"]),
+        "request_counts": _build_counts(row),
+        "cost_usd": float(row["cost_usd"]),
+        "uncertain_usd": float(row["uncertain_usd"]),
+        **{name: int(row[name]) for name in ("questions", "tokens_in", "tokens_out", "cache_hits")},
+        "tags": json.loads(row["tags"]),
+        "webhook": None if row["webhook"] is None else Notified(row["webhook"], row["webhook_status"]),
     }
 
 
-def _build_counts(found: sa.RowMapping) -> RequestCounts:
-    status, completed, failed = found["status"], int(found["completed"]), int(found["failed"])
-    never_run = found["total"] - completed - failed
+def _build_counts(row: sa.RowMapping) -> RequestCounts:
+    status, completed, failed = row["status"], int(row["completed"]), int(row["failed"])
+    never_run = row["total"] - completed - failed
     return RequestCounts(
-        total=found["total"],
+        total=row["total"],
         completed=completed,
         failed=failed,
-        rejected=LEFT_OUT.validate_json(found["rejected"]).count,
+        rejected=SKIPPED_ITEMS.validate_json(row["rejected"]).count,
         cancelled=never_run if status == "cancelled" else 0,
         expired=never_run if status == "expired" else 0,
     )

@@ -1,6 +1,6 @@
-"""Jobs in the database: taken, looked up, cancelled, resumed, forgotten. What workers do with them is in `chunks`.
+"""Jobs in the database: submit, find, cancel, resume, delete, expire. What workers do with them is in `chunks`.
 
-Every change is one transaction, and what comes of it is put into the queue within it.
+Every change is one transaction, which also enqueues the work that follows from it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from service.store.access.audit import SERVICE, Act, Actor, record
 from service.store.access.keyed import claim, hash_key
 from service.store.database import Database
 from service.store.jobs.job import (
-    ENDED,
-    PAUSED,
-    STEMS,
-    STOPPABLE,
+    ENDED_STATUSES,
+    ID_PREFIXES,
+    PAUSED_STATUSES,
+    STOPPABLE_STATUSES,
     Job,
     JobList,
     Kind,
@@ -49,19 +49,19 @@ from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, SUBMISSIONS
 
 J = TypeVar("J", bound=Job)
 
-DAY = 86_400.0
+DAY_S = 86_400.0
 
 
 class Jobs(ABC, Generic[J]):
-    """The jobs of one kind in a database. All of it waits for the database, and so belongs into a thread.
+    """The jobs of one kind in a database. Every method blocks on the database, so call it in a thread.
 
-    UnknownJobError for an id that is not there, is another tenant's, or is of another kind.
+    Raises UnknownJobError for an id that does not exist, is another tenant's, or is of another kind.
     """
 
     kind: Kind
-    form: TypeAdapter[J]
-    """What writes a job."""
-    listed: type[JobList[J]]
+    adapter: TypeAdapter[J]
+    """Serialises a job."""
+    list_type: type[JobList[J]]
 
     def __init__(self, database: Database, queue: Queue, room: Room = Room()) -> None:  # noqa: B008 (frozen)
         self.database = database
@@ -69,24 +69,24 @@ class Jobs(ABC, Generic[J]):
         self._room = room
 
     def select(self, chosen: sa.Select[Any]) -> sa.Select[Any]:
-        """The rows of `chosen`, a choice of whole BATCHES, with all that `build` needs."""
+        """Select the rows of `chosen`, a selection from BATCHES, with all columns that `build` needs."""
         return select_jobs(chosen)
 
     @abstractmethod
     def build(self, row: sa.RowMapping) -> J:
-        """The job in a row of `select`."""
+        """Build the job from a row of `select`."""
 
     def submit(self, submission: JobSubmission, chunks: Iterable[Chunk]) -> J:
-        """Makes a job, in one transaction with its chunks; they are read one at a time. One without any is ended next.
+        """Make a job, in one transaction with its chunks, which are read one at a time. A job without items ends at once.
 
-        A submission that is repeated under its key gives the job that there is. Raises KeyReusedError and JobGoneError
-        as `find_submitted` does, QueueFullError where its items find no room. (On PostgreSQL submissions at the same moment do
-        not see each other's items, and may pass the bound together.)
+        A submission repeated under the same key returns the earlier job. Raises KeyReusedError and JobGoneError as
+        `find_submitted` does, and QueueFullError if there is no room for its items. (On PostgreSQL, simultaneous submissions
+        do not see each other's items, and may pass the limit together.)
         """
         with self.database.begin() as connection:
             now: float = connection.execute(sa.select(self.database.now())).scalar_one()
             milliseconds = int(now * 1_000)
-            job_id = f"{STEMS[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}"
+            job_id = f"{ID_PREFIXES[self.kind]}_{milliseconds:012x}{secrets.token_hex(10)}"
             key = submission.key
             if key is not None and not self._claim(connection, submission, key, (job_id, now)):
                 return self._read_earlier(connection, submission.tenant, key, submission.fingerprint)
@@ -98,9 +98,9 @@ class Jobs(ABC, Generic[J]):
             return self._read_job(connection, submission.tenant, job_id)
 
     def find_submitted(self, tenant: str, key: str, fingerprint: str) -> J | None:
-        """The job that was made under an Idempotency-Key; None where there is none.
+        """Find the job that was made under an Idempotency-Key; None if there is none.
 
-        KeyReusedError where the key stands for something else, JobGoneError where its job was deleted.
+        Raises KeyReusedError if the key stands for something else, JobGoneError if its job was deleted.
         """
         with self.database.read() as connection:
             if connection.execute(_select_submission(tenant, key)).one_or_none() is None:
@@ -108,39 +108,39 @@ class Jobs(ABC, Generic[J]):
             return self._read_earlier(connection, tenant, key, fingerprint)
 
     def check_room(self, tenant: str, items: int = 1) -> None:
-        """QueueFullError where no room is left for so many items."""
+        """Raise QueueFullError if there is no room for so many items."""
         with self.database.read() as connection:
             self._room.check(connection, tenant, items)
 
     def find(self, tenant: str, job_id: str) -> J:
-        """One job."""
+        """Find one job."""
         with self.database.read() as connection:
             return self._read_job(connection, tenant, job_id)
 
     def page(self, tenant: str, *, limit: int, after: str | None = None, status: Status | None = None) -> JobList[J]:
-        """A tenant's jobs, newest first: `limit` of those older than the job `after`, which need not exist any more.
+        """List a tenant's jobs, newest first: `limit` of those older than the job `after`, which may have been deleted.
 
-        InputError for an `after` that is no id.
+        Raises InputError if `after` is not an id.
         """
         chosen = sa.select(BATCHES).where(BATCHES.c.tenant == tenant, BATCHES.c.kind == self.kind)
         if status is not None:
             chosen = chosen.where(BATCHES.c.status == status)
         if after is not None:
-            made = parse_made_at(after, self.kind)
-            if made is None:
-                raise InputError.at("", f"after: expected the id of a {STEMS[self.kind]}")
-            chosen = chosen.where(sa.tuple_(BATCHES.c.created_at, BATCHES.c.id) < (made, after))
+            made_at = parse_made_at(after, self.kind)
+            if made_at is None:
+                raise InputError.at("", f"after: expected the id of a {ID_PREFIXES[self.kind]}")
+            chosen = chosen.where(sa.tuple_(BATCHES.c.created_at, BATCHES.c.id) < (made_at, after))
         chosen = chosen.order_by(BATCHES.c.created_at.desc(), BATCHES.c.id.desc()).limit(limit + 1)
         with self.database.read() as connection:
             found = [self.build(row) for row in connection.execute(self.select(chosen)).mappings()]
         more = len(found) > limit
-        return self.listed(tuple(found[:limit]), more, found[limit - 1].id if more else None)
+        return self.list_type(tuple(found[:limit]), more, found[limit - 1].id if more else None)
 
     def cancel(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
-        """Lets a job end: items that were not begun are never run. One that ends or has ended is left as it is."""
+        """Cancel a job: items that have not begun never run. Leave one that is ending or has ended as it is."""
         with self.database.begin() as connection:
             row = self._lock_job(connection, job_id, tenant)
-            if row.status in STOPPABLE:
+            if row.status in STOPPABLE_STATUSES:
                 self._record(connection, by, "cancel", row)
                 self._stop(connection, row, ending="cancelled", meanwhile="cancelling")
             return self._read_job(connection, tenant, job_id)
@@ -154,13 +154,13 @@ class Jobs(ABC, Generic[J]):
         max_questions: int | None = None,
         by: Actor | None = None,
     ) -> J:
-        """Goes on with a paused job, with other limits where they are given. JobStateError for one that is not paused.
+        """Resume a paused job, with new limits where given. Raises JobStateError if it is not paused.
 
-        InputError for a limit that is no more than what was spent or asked, or where the job had none.
+        Raises InputError for a limit no higher than what was spent or asked, and for one where the job had none.
         """
         with self.database.begin() as connection:
             row = self._lock_job(connection, job_id, tenant)
-            if row.status not in PAUSED:
+            if row.status not in PAUSED_STATUSES:
                 raise JobStateError(f"the batch is {row.status}; only a paused one can be resumed")
             found = self._read_job(connection, tenant, job_id)
             limits: dict[str, JsonValue] = {}
@@ -175,19 +175,19 @@ class Jobs(ABC, Generic[J]):
             return self._read_job(connection, tenant, job_id)
 
     def delete(self, tenant: str, job_id: str, *, by: Actor | None = None) -> None:
-        """Deletes a job that has ended, with its items and results. JobStateError for one that has not."""
+        """Delete a job that has ended, with its items and results. Raises JobStateError if it has not ended."""
         with self.database.begin() as connection:
             row = self._lock_job(connection, job_id, tenant)
-            if row.status not in ENDED:
+            if row.status not in ENDED_STATUSES:
                 raise JobStateError(f"the batch is {row.status}; cancel it first, and delete it when it has ended")
             labels = count_labels(connection, batch=job_id)
             connection.execute(BATCHES.delete().where(BATCHES.c.id == job_id))
             self._record(connection, by, "delete", row, **({"labels": labels} if labels else {}))
 
     def expire_due(self) -> list[str]:
-        """Lets those end that are not done by their deadline; their ids."""
+        """Expire the jobs that missed their deadline; return their ids."""
         due = sa.select(BATCHES.c.id).where(
-            BATCHES.c.status.in_(STOPPABLE), BATCHES.c.deadline_at <= self.database.now()
+            BATCHES.c.status.in_(STOPPABLE_STATUSES), BATCHES.c.deadline_at <= self.database.now()
         )
         with self.database.read() as connection:
             found = list(connection.execute(due).scalars())
@@ -196,23 +196,23 @@ class Jobs(ABC, Generic[J]):
     def _expire(self, job_id: str) -> bool:
         with self.database.begin() as connection:
             row = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == job_id).with_for_update()).one_or_none()
-            if row is None or row.status not in STOPPABLE:  # somebody was faster
+            if row is None or row.status not in STOPPABLE_STATUSES:  # somebody was faster
                 return False
             self._stop(connection, row, ending="expired", meanwhile="finalizing")
             return True
 
     def forget_old(self, *, days: float) -> int:
-        """Deletes what ended more than so many days ago; how many jobs.
+        """Delete jobs that ended more than so many days ago; return how many.
 
-        A key that made a job is given free as long after, and when the job is gone.
+        An Idempotency-Key is released after the same time, once its job is gone.
         """
-        old = sa.select(BATCHES.c.id, BATCHES.c.tenant).where(BATCHES.c.ended_at < self.database.now() - days * DAY)
+        old = sa.select(BATCHES.c.id, BATCHES.c.tenant).where(BATCHES.c.ended_at < self.database.now() - days * DAY_S)
         with self.database.read() as connection:
             found = connection.execute(old).all()
-        for job_id, tenant in found:  # each in a transaction of its own, so that others need not wait for all
+        for job_id, tenant in found:  # one transaction each, so that others need not wait for all
             with self.database.begin() as connection:
                 if labels := count_labels(connection, batch=job_id):
-                    told = {"labels": labels}
+                    detail = {"labels": labels}
                     record(
                         connection,
                         self.database.now(),
@@ -220,26 +220,26 @@ class Jobs(ABC, Generic[J]):
                         "label.forget",
                         target=job_id,
                         tenant=tenant,
-                        detail=told,
+                        detail=detail,
                     )
                 connection.execute(BATCHES.delete().where(BATCHES.c.id == job_id))
         with self.database.begin() as connection:
             connection.execute(
                 SUBMISSIONS.delete().where(
-                    SUBMISSIONS.c.created_at < self.database.now() - days * DAY,
+                    SUBMISSIONS.c.created_at < self.database.now() - days * DAY_S,
                     ~sa.exists().where(BATCHES.c.id == SUBMISSIONS.c.batch),
                 )
             )
         return len(found)
 
-    def _claim(self, connection: sa.Connection, submission: JobSubmission, key: str, made: tuple[str, float]) -> bool:
-        """Whether the key is ours now."""
+    def _claim(self, connection: sa.Connection, submission: JobSubmission, key: str, job: tuple[str, float]) -> bool:
+        """Claim the Idempotency-Key; return whether it is ours now."""
         row = {
             "tenant": submission.tenant,
             "key_hash": hash_key(key),
             "fingerprint": submission.fingerprint,
-            "batch": made[0],
-            "created_at": made[1],
+            "batch": job[0],
+            "created_at": job[1],
         }
         return claim(self.database, connection, SUBMISSIONS, row)
 
@@ -263,13 +263,14 @@ class Jobs(ABC, Generic[J]):
     def _record(
         self, connection: sa.Connection, by: Actor | None, verb: str, row: sa.Row[Any], **detail: JsonValue
     ) -> None:
-        """Writes into the audit log what somebody does to a job; nothing where nobody is named."""
+        """Write into the audit log what somebody does to a job; nothing if nobody is named."""
         if by is not None:
-            act, told = cast("Act", f"{STEMS[self.kind]}.{verb}"), {"name": row.name, "status": row.status, **detail}
-            record(connection, self.database.now(), by, act, target=row.id, tenant=row.tenant, detail=told)
+            act = cast("Act", f"{ID_PREFIXES[self.kind]}.{verb}")
+            detail = {"name": row.name, "status": row.status, **detail}
+            record(connection, self.database.now(), by, act, target=row.id, tenant=row.tenant, detail=detail)
 
     def _stop(self, connection: sa.Connection, row: sa.Row[Any], *, ending: Status, meanwhile: Status) -> None:
-        """Closes what is not under way; whoever is at the rest closes it."""
+        """Close the chunks that are not under way; workers close the others."""
         closing = CHUNKS.update().where(CHUNKS.c.batch == row.id, ~CHUNKS.c.done, ~CHUNKS.c.under_way)
         left = row.open_chunks - connection.execute(closing.values(done=True)).rowcount
         values = {"status": meanwhile if left else "finalizing", "ending": ending, "open_chunks": left}
@@ -297,23 +298,23 @@ class Jobs(ABC, Generic[J]):
         return self.build(row)
 
     def _lock_job(self, connection: sa.Connection, job_id: str, tenant: str) -> sa.Row[Any]:
-        """The job, held so that nobody else changes it."""
+        """Lock the row of a job, so that nobody else changes it."""
         row = connection.execute(self._select_job(tenant, job_id).with_for_update()).one_or_none()
         if row is None:
             raise self._build_unknown_error()
         return row
 
     def _select_job(self, tenant: str, job_id: str) -> sa.Select[Any]:
-        """What finds a job. What is no id is not looked for: it may hold what no database takes."""
+        """Select a job. Rejects malformed ids without a query: they may hold characters that no database takes."""
         if parse_made_at(job_id, self.kind) is None:
             raise self._build_unknown_error()
         return sa.select(BATCHES).where(BATCHES.c.id == job_id, BATCHES.c.tenant == tenant)
 
     def _build_unknown_error(self) -> UnknownJobError:
-        return UnknownJobError(f"no {STEMS[self.kind]} of that id")
+        return UnknownJobError(f"no {ID_PREFIXES[self.kind]} of that id")
 
     def _read_earlier(self, connection: sa.Connection, tenant: str, key: str, fingerprint: str) -> J:
-        """The job of a submission that was made before."""
+        """Read the job of an earlier submission."""
         earlier = connection.execute(_select_submission(tenant, key)).one()
         if earlier.fingerprint != fingerprint:
             raise KeyReusedError("the Idempotency-Key was used for another body, or with other options")
@@ -334,7 +335,7 @@ def _check_budget(job: Job, budget_usd: float) -> float:
     if job.budget_usd is None:
         raise InputError.at("/budget_usd", "the batch was made without a budget")
     if budget_usd <= spent:
-        raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} that are spent")
+        raise InputError.at("/budget_usd", f"expected more than the ${spent:.6f} already spent")
     return budget_usd
 
 
@@ -342,11 +343,11 @@ def _check_questions(job: Job, max_questions: int) -> int:
     if job.max_questions is None:
         raise InputError.at("/max_questions", "the batch was made without a limit of questions")
     if max_questions <= job.questions:
-        raise InputError.at("/max_questions", f"expected more than the {job.questions} that were asked")
+        raise InputError.at("/max_questions", f"expected more than the {job.questions} already asked")
     return max_questions
 
 
 def _count_running(connection: sa.Connection, tenant: str) -> int:
-    """How many jobs of a tenant are not done."""
-    counted = sa.select(sa.func.count()).where(BATCHES.c.tenant == tenant, BATCHES.c.status.in_(STOPPABLE))
+    """Count a tenant's jobs that have not ended."""
+    counted = sa.select(sa.func.count()).where(BATCHES.c.tenant == tenant, BATCHES.c.status.in_(STOPPABLE_STATUSES))
     return connection.execute(counted).scalar_one()

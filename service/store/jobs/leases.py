@@ -1,4 +1,4 @@
-"""What a worker and the store hand each other of a chunk: what was opened, what is in it, what came of it, what it cost."""
+"""What a worker and the store exchange about a chunk: its lease, its items, their outcomes, and what they cost."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from service.store.labelling.drafts import LabelItem
 
 
 class ChunkId(NamedTuple):
-    """A chunk: its batch, and its place in it."""
+    """A chunk: its batch, and its number in it."""
 
     batch: str
     number: int
 
 
 class Lease(NamedTuple):
-    """A chunk that was opened, and the number of the opening: what a write must name."""
+    """A lease of a chunk, with the number of the attempt, which every write must name."""
 
     chunk: ChunkId
     attempt: int
 
 
 class LeasedElsewhere(Exception):  # noqa: N818 - an answer, not an error
-    """Another worker opened the chunk in the meantime."""
+    """Another worker leased the chunk in the meantime."""
 
 
 class ChunkItem(NamedTuple):
-    """One item that is to be worked on."""
+    """One item to work on."""
 
     position: int
     line: bytes
@@ -38,34 +38,34 @@ class ChunkItem(NamedTuple):
 
 
 class ChunkSpending(NamedTuple):
-    """What was spent on a chunk."""
+    """What a chunk has cost."""
 
     usd: float = 0.0
     uncertain_usd: float = 0.0
     """The most that it may have cost besides."""
     questions: int = 0
-    """Requests to models; those that may have been made too."""
+    """Requests to models, including those that may have been made."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeasedChunk:
-    """A chunk that was opened, with what is left of it to do."""
+    """A leased chunk, with what is left of it to do."""
 
-    hold: Lease
+    lease: Lease
     tenant: str
     items: tuple[ChunkItem, ...]
     cap_usd: float | None
-    """What it may spend; None: as much as it takes."""
+    """What it may spend; None: unlimited."""
     cap_questions: int | None
-    """How many requests to models it may make; None: as many as it takes."""
+    """How many requests to models it may make; None: unlimited."""
     spent: ChunkSpending
-    """What was spent on it before."""
+    """What earlier attempts spent on it."""
     suspects: Suspects = Suspects()  # noqa: RUF009 (frozen)
-    """Which of the items may have taken a worker down."""
+    """Which items may have brought a worker down."""
 
 
 class OutcomeRow(NamedTuple):
-    """The outcome of one item: a line of the results, or of the errors."""
+    """The outcome of one item: a line of the results or of the errors."""
 
     position: int
     ok: bool
@@ -73,16 +73,16 @@ class OutcomeRow(NamedTuple):
     tokens_in: int = 0
     tokens_out: int = 0
     cache_hits: int = 0
-    labelled: Sequence[LabelItem] = ()
-    """What of it may be labelled."""
+    label_items: Sequence[LabelItem] = ()
+    """What people may label of it."""
     facts: ItemFacts | None = None
-    """What lists and counts hold of it; None: it is in none."""
+    """The facts that lists and counts use; None: it is left out of them."""
 
 
 class OutcomeRows(NamedTuple):
-    """What is to be recorded of one chunk. `spent` is on the whole chunk so far."""
+    """Outcomes to record for one chunk. `spent` covers the whole chunk so far."""
 
-    hold: Lease
+    lease: Lease
     rows: Sequence[OutcomeRow]
     spent: ChunkSpending
 

@@ -1,4 +1,4 @@
-"""What is put into the queue of work, within the transaction that makes it due."""
+"""What the store puts into the work queue, within the transaction that makes it due."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 
 class Queue(Protocol):
-    """The queue that workers take from. What is put in counts when the transaction is committed, or not at all."""
+    """The queue that workers take from. An entry takes effect when its transaction commits, or not at all."""
 
     def enqueue_chunk(
         self,
@@ -20,16 +20,16 @@ class Queue(Protocol):
         delay: float = 0.0,
         ahead: int = 0,
     ) -> None:
-        """A chunk is to be worked on, in `delay` seconds. One of the same generation is put in once only.
+        """Enqueue a chunk, due in `delay` seconds. The same generation of a chunk is enqueued once only.
 
-        `ahead`: how many batches of the same tenant came before; those of others have their turns in between.
+        `ahead`: how many batches of the same tenant came before; batches of others take turns in between.
         """
         ...
 
     def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:
-        """A batch is to be ended: nothing of it is under way any more."""
+        """Enqueue the end of a batch: none of it is under way any more."""
         ...
 
     def enqueue_notice(self, connection: sa.Connection, batch: str, *, attempt: int = 1, delay: float = 0.0) -> None:
-        """Whoever wants to be told of the end of a batch is to be told, in `delay` seconds."""
+        """Enqueue a notice that a batch has ended, due in `delay` seconds."""
         ...

@@ -1,6 +1,6 @@
-"""The results and errors of a batch, in the order of its items, while it runs and afterwards.
+"""The results and errors of a batch, in the order of its items, during the run and afterwards.
 
-While a batch runs only its front is told: the items before the first one that has no outcome yet. So the same offset
+While a batch runs, only its front is readable: the items before the first one without an outcome. So the same offset
 always gives the same bytes. Lines come in pages, each read on its own: a slow reader holds no lock and little memory.
 """
 
@@ -20,32 +20,32 @@ from service.store.database import Database
 from service.store.jobs.batches import Batch
 from service.store.tables import BATCHES, CHUNKS, RESULTS
 
-PAGE = 64
-"""Lines that are read at once."""
+PAGE_LINES = 64
+"""Lines that are read at a time."""
 
-NEVER_RUN = {
+NEVER_RUN_PROBLEMS = {
     "cancelled": ProblemDetails(
         "about:blank", "Cancelled", 409, "the batch was cancelled before this item was run", ()
     ),
     "expired": ProblemDetails("about:blank", "Expired", 504, "the batch was not done by its deadline", ()),
 }
-"""What is told of an item that was never run, by what the batch became."""
+"""The problem of an item that was never run, by the status of its batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Items of a batch, by position: from `start` up to, without, `end`."""
+    """Items of a batch, by position: from `start` up to `end`, exclusive."""
 
     start: int
     end: int
     complete: bool
-    """Whether nothing comes after it, now or later."""
+    """Whether nothing will ever follow."""
 
 
 def find_window(database: Database, batch: Batch, *, offset: int = 0, limit: int | None = None) -> Window:
-    """What can be told of at most `limit` items from `offset` on; empty where the batch is not that far.
+    """Find the readable part of at most `limit` items from `offset` on; empty if the batch is not that far.
 
-    `batch`: as it was found before; what it had by then is told at least.
+    `batch` may be out of date: at least what was readable then is included.
     """
     total = batch.request_counts.total
     front = total if batch.ended else _find_front(database, batch.id, total)
@@ -54,27 +54,27 @@ def find_window(database: Database, batch: Batch, *, offset: int = 0, limit: int
     return Window(offset, end, complete=batch.ended and end >= total)
 
 
-def read_result_pages(database: Database, batch: Batch, found: Window) -> Generator[bytes]:
-    """The lines of the items that were scored. UnknownJobError where the batch is deleted meanwhile."""
-    yield from _read_pages(database, batch.id, True, found.start, found.end)
+def read_result_pages(database: Database, batch: Batch, window: Window) -> Generator[bytes]:
+    """Yield the lines of the items that were scored. Raises UnknownJobError if the batch is deleted meanwhile."""
+    yield from _read_pages(database, batch.id, True, window.start, window.end)
     _check_there(database, batch.id)
 
 
-def read_error_pages(database: Database, batch: Batch, found: Window) -> Generator[bytes]:
-    """The lines of the items that were not; of a batch that has ended those of the items never run as well."""
-    at = found.start
-    for first, size in _find_unfinished(database, batch.id, found) if batch.status in NEVER_RUN else ():
+def read_error_pages(database: Database, batch: Batch, window: Window) -> Generator[bytes]:
+    """Yield the lines of the items that failed; in an ended batch, also those of the items that were never run."""
+    at = window.start
+    for first, size in _find_unfinished(database, batch.id, window) if batch.status in NEVER_RUN_PROBLEMS else ():
         yield from _read_pages(database, batch.id, False, at, first)
         at = max(at, first)
-        end = min(first + size, found.end)
+        end = min(first + size, window.end)
         yield _merge_errors(database, batch, first, at, end)
         at = end
-    yield from _read_pages(database, batch.id, False, at, found.end)
+    yield from _read_pages(database, batch.id, False, at, window.end)
     _check_there(database, batch.id)
 
 
 def _find_front(database: Database, batch_id: str, total: int) -> int:
-    """The position of the first item without an outcome."""
+    """Return the position of the first item without an outcome."""
     unfinished = sa.select(CHUNKS.c.first, CHUNKS.c.size).where(*_is_unfinished(batch_id))
     with database.read() as connection:
         chunk = connection.execute(unfinished.order_by(CHUNKS.c.number).limit(1)).one_or_none()
@@ -88,9 +88,9 @@ def _is_unfinished(batch_id: str) -> tuple[sa.ColumnElement[bool], sa.ColumnElem
     return CHUNKS.c.batch == batch_id, CHUNKS.c.completed + CHUNKS.c.failed < CHUNKS.c.size
 
 
-def _find_unfinished(database: Database, batch_id: str, found: Window) -> list[tuple[int, int]]:
-    """First position and size of the chunks of a window that have items never run."""
-    within = (CHUNKS.c.first < found.end, CHUNKS.c.first + CHUNKS.c.size > found.start)
+def _find_unfinished(database: Database, batch_id: str, window: Window) -> list[tuple[int, int]]:
+    """List first position and size of the chunks in a window that have items never run."""
+    within = (CHUNKS.c.first < window.end, CHUNKS.c.first + CHUNKS.c.size > window.start)
     chosen = sa.select(CHUNKS.c.first, CHUNKS.c.size).where(*_is_unfinished(batch_id), *within)
     with database.read() as connection:
         return [(row.first, row.size) for row in connection.execute(chosen.order_by(CHUNKS.c.number))]
@@ -106,18 +106,18 @@ def _match_between(batch_id: str, start: int, end: int) -> tuple[sa.ColumnElemen
 
 
 def _read_pages(database: Database, batch_id: str, ok: bool, start: int, end: int) -> Generator[bytes]:  # noqa: FBT001
-    """Pages of the lines that were recorded."""
-    lines = sa.select(RESULTS.c.position, RESULTS.c.line).order_by(RESULTS.c.position).limit(PAGE)
+    """Yield pages of recorded lines."""
+    lines = sa.select(RESULTS.c.position, RESULTS.c.line).order_by(RESULTS.c.position).limit(PAGE_LINES)
     while start < end:
         with database.read() as connection:
             rows = connection.execute(lines.where(*_match_between(batch_id, start, end), RESULTS.c.ok == ok)).all()
         if rows:
             yield _join_lines([row.line for row in rows])
-        start = rows[-1].position + 1 if len(rows) == PAGE else end
+        start = rows[-1].position + 1 if len(rows) == PAGE_LINES else end
 
 
 def _merge_errors(database: Database, batch: Batch, first: int, start: int, end: int) -> bytes:
-    """The errors of a part of one chunk, with a line for each item that was never run."""
+    """Render the errors of a part of one chunk, with a line for each item that was never run."""
     with database.read() as connection:
         there = _read_positions(connection, batch.id, start, end)
         rows: Any = connection.execute(
@@ -127,7 +127,7 @@ def _merge_errors(database: Database, batch: Batch, first: int, start: int, end:
         payload = connection.execute(
             sa.select(CHUNKS.c.payload).where(CHUNKS.c.batch == batch.id, CHUNKS.c.first == first)
         ).scalar_one_or_none()
-    if payload is None:  # deleted meanwhile, which is told at the end
+    if payload is None:  # deleted meanwhile, which is raised at the end
         return b""
     for n, item in enumerate(zlib.decompress(payload).splitlines(), start=first):
         if start <= n < end and n not in there:
@@ -137,7 +137,7 @@ def _merge_errors(database: Database, batch: Batch, first: int, start: int, end:
 
 def _render_never_run(batch: Batch, position: int, item: bytes) -> str:
     custom_id = json.dumps(json.loads(item)["custom_id"], ensure_ascii=False)
-    error = PROBLEM.dump_json(NEVER_RUN[batch.status]).decode()
+    error = PROBLEM.dump_json(NEVER_RUN_PROBLEMS[batch.status]).decode()
     return f'{{"custom_id":{custom_id},"index":{position},"error":{error}}}'
 
 

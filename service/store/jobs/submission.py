@@ -1,4 +1,4 @@
-"""What becomes a job: its options, its items in chunks, and of a calibration what it is fitted to, as rows."""
+"""A submission as database rows: a job's options, its items in chunks, and what a calibration is fitted to."""
 
 from __future__ import annotations
 
@@ -10,66 +10,66 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.store.jobs.job import LEFT_OUT, SkippedItems
+from service.store.jobs.job import SKIPPED_ITEMS, SkippedItems
 
-LEVEL = 3
-"""Of deflating: 6 takes four times as long for a thirtieth less."""
+DEFLATE_LEVEL = 3
+"""Deflate level: 6 takes four times as long and saves a thirtieth."""
 
 
 class Chunk(NamedTuple):
-    """Some items of a batch that are next to each other."""
+    """A run of consecutive items of a batch."""
 
     first: int
-    """The position of the first in the batch, from 0."""
+    """The position of the first item in the batch, from 0."""
     size: int
     payload: bytes
-    """The items, one JSON object a line, deflated."""
+    """The items, one JSON object per line, deflated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What is calibrated with: kept when it is submitted, and read again when all is judged."""
+    """What a calibration is fitted to: stored on submission, and read when all items are judged."""
 
     items: int
-    """Labelled items."""
+    """How many labelled items there are."""
     labels: bytes
-    """The labelled items, one JSON object a line, in the order in which they are judged."""
+    """The labelled items, one JSON object per line, in the order in which they are judged."""
     predictions: bytes | None
-    """Recorded predictions, likewise; None where judges are asked."""
+    """Recorded predictions, one JSON object per line; None where judges are asked."""
     options: Mapping[str, JsonValue]
-    """How it is judged and fitted."""
+    """How the items are judged and fitted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSubmission:
-    """A job that is to be made, without its items."""
+    """A job to be made, without its items."""
 
     tenant: str
     fingerprint: str
-    """What tells its content from another's: sha256 of the body and of the options."""
+    """Identifies its content: sha256 of the body and the options."""
     key: str | None = None
-    """The Idempotency-Key: of all submissions with it only the first makes a job."""
+    """The Idempotency-Key: of all submissions with it, only the first makes a job."""
     name: str = ""
     options: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
-    """What its items have that do not say otherwise."""
+    """The defaults of its items."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     budget_usd: float | None = None
     max_questions: int | None = None
     hours: float
-    """Time from now to the deadline."""
+    """Hours from now to the deadline."""
     webhook: str | None = None
-    left_out: SkippedItems = field(default_factory=SkippedItems)
+    skipped_items: SkippedItems = field(default_factory=SkippedItems)
     material: Material | None = None
-    """Of a calibration."""
+    """Only for a calibration."""
 
     @property
     def serial(self) -> bool:
-        """Whether its chunks are worked on one after the other: so what is limited is one sum, and holds."""
+        """Whether its chunks run one after the other, so that limited spending is a single sum, and the limit holds."""
         return (self.budget_usd, self.max_questions) != (None, None)
 
 
 def build_job_values(submission: JobSubmission, job_id: str, created_at: float) -> dict[str, object]:
-    """The row of a job before its chunks are counted."""
+    """Build the row of a job before its chunks are counted."""
     return {
         "id": job_id,
         "tenant": submission.tenant,
@@ -77,7 +77,7 @@ def build_job_values(submission: JobSubmission, job_id: str, created_at: float) 
         "status": "in_progress",
         "total": 0,
         "open_chunks": 0,
-        "rejected": LEFT_OUT.dump_json(submission.left_out).decode(),
+        "rejected": SKIPPED_ITEMS.dump_json(submission.skipped_items).decode(),
         "options": json.dumps(submission.options, separators=(",", ":")),
         "tags": json.dumps(dict(submission.tags), separators=(",", ":")),
         "budget_usd": submission.budget_usd,
@@ -90,7 +90,7 @@ def build_job_values(submission: JobSubmission, job_id: str, created_at: float) 
 
 
 def build_chunk_values(job_id: str, number: int, chunk: Chunk) -> dict[str, object]:
-    """The row of a chunk of which nothing is done."""
+    """Build the row of a chunk that has not started."""
     zeros = ("attempt", "generation", "completed", "failed", "tokens_in", "tokens_out", "cache_hits")
     values: dict[str, object] = dict.fromkeys(zeros, 0)
     values |= {"cost_usd": 0.0, "uncertain_usd": 0.0, "done": False, "under_way": False}
@@ -98,11 +98,11 @@ def build_chunk_values(job_id: str, number: int, chunk: Chunk) -> dict[str, obje
 
 
 def build_material_values(material: Material, job_id: str) -> dict[str, object]:
-    """The row of a calibration of which nothing is fitted."""
+    """Build the row of a calibration that is not fitted yet."""
     return {
         "batch": job_id,
         "items": material.items,
         "options": json.dumps(material.options, separators=(",", ":")),
-        "labels": zlib.compress(material.labels, LEVEL),
-        "predictions": None if material.predictions is None else zlib.compress(material.predictions, LEVEL),
+        "labels": zlib.compress(material.labels, DEFLATE_LEVEL),
+        "predictions": None if material.predictions is None else zlib.compress(material.predictions, DEFLATE_LEVEL),
     }

@@ -1,1 +1,1 @@
-"""What people say of scored traces: what may be labelled, labels, what to label next, where people differ."""
+"""Human labels of scored traces: the items, the labels, what to label next, and where people disagree."""

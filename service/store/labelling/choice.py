@@ -1,7 +1,7 @@
-"""What an annotator labels next: what waits for a human, then second opinions, then what narrows the interval most.
+"""Choose what an annotator labels next: items left to a human, then second opinions, then what narrows the interval most.
 
-What waits is chosen by what the judge said, so no rate may be worked out from labels of it. All else is drawn by chance
-within strata of the judge's value, as `stats.sampling` plans it.
+Items left to a human were selected by the judge's answer, so no rate may be computed from their labels. All others are drawn at
+random within strata of the judge's value, as `stats.sampling` plans it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from service.store.database import Database
 from service.store.labelling.drafts import LabelSource
 from service.store.labelling.draws import (
     DOUBLE_SHARE,
-    find_due,
+    compute_draw_bound,
     is_due_again,
     is_labelled,
     match_items,
@@ -26,13 +26,13 @@ from service.store.labelling.draws import (
 )
 from service.store.tables import LABEL_ITEMS, LABELS
 
-AHEAD = 20
-"""Labels by which it is told how much narrower the interval gets."""
+FORECAST_LABELS = 20
+"""Further labels for which the narrower interval is forecast."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelChoice:
-    """An item that is to be labelled, and why it is its turn."""
+    """An item to label, and why it was chosen."""
 
     item: str
     criterion: str
@@ -48,28 +48,28 @@ class LabelProgress:
     items: int
     labelled: int
     waiting: int
-    """Items that are left to a human and have no label."""
+    """Items left to a human that have no label."""
     twice: int
-    """Items that two annotators or more have labelled."""
+    """Items that two or more annotators have labelled."""
     mine: int
-    """Labels of the annotator who asks."""
+    """Labels by the annotator who asks."""
     annotators: int
     width: float | None
-    """Of the 95 % interval of the pass rate by the labels that chance drew; null where a stratum has none."""
+    """The width of the 95 % interval of the pass rate, from randomly drawn labels; null if a stratum has none."""
     width_next: float | None
-    """The same with twenty labels more, where they help most."""
+    """The same with twenty more labels, placed where they help most."""
 
 
 class LabelChooser:
-    """Chooses over a database. All of it waits for the database, and so belongs into a thread."""
+    """Chooses items from a database. Every method blocks on the database, so call it in a thread."""
 
     def __init__(self, database: Database, *, double: float = DOUBLE_SHARE) -> None:
         """`double`: the share of items that get a second opinion, from 0 to 1."""
         self._database = database
-        self._due = find_due(double)
+        self._due = compute_draw_bound(double)
 
     def choose(self, tenant: str, criterion: str, annotator: str) -> LabelChoice | None:
-        """What to label next, nothing twice; None where nothing is left for this annotator."""
+        """Choose the next item, none twice; None if nothing is left for this annotator."""
         with self._database.read() as connection:
             waiting = self._select_waiting(tenant, criterion, annotator)
             if found := connection.execute(waiting.limit(1)).one_or_none():
@@ -80,7 +80,7 @@ class LabelChooser:
             return self._draw(connection, tenant, criterion)
 
     def measure(self, tenant: str, criterion: str, annotator: str) -> LabelProgress:
-        """How far a criterion is."""
+        """Measure how far the labelling of a criterion is."""
         items = sa.select(sa.func.count()).select_from(LABEL_ITEMS).where(*match_items(tenant, criterion))
         by_item = (
             sa.select(sa.func.count(sa.distinct(sa.case((~LABELS.c.decides, LABELS.c.annotator)))).label("people"))
@@ -112,15 +112,15 @@ class LabelChooser:
             )
 
     def count_waiting(self, tenant: str) -> dict[str, int]:
-        """Items by criterion that are left to a human and have no label."""
+        """Count, by criterion, the items left to a human that have no label."""
         waits = (LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.waits, ~is_labelled())
-        told = [LABEL_ITEMS.c.criterion, sa.func.count().label("n")]
-        counted = sa.select(*told).where(*waits).group_by(LABEL_ITEMS.c.criterion).order_by(LABEL_ITEMS.c.criterion)
+        columns = [LABEL_ITEMS.c.criterion, sa.func.count().label("n")]
+        counted = sa.select(*columns).where(*waits).group_by(LABEL_ITEMS.c.criterion).order_by(LABEL_ITEMS.c.criterion)
         with self._database.read() as connection:
             return {row["criterion"]: row["n"] for row in connection.execute(counted).mappings()}
 
     def _select_waiting(self, tenant: str, criterion: str, annotator: str) -> sa.Select[str, str]:
-        """What is left to humans, the most doubtful first: at the threshold; of equals chance decides."""
+        """Select what is left to humans, the most doubtful first: closest to the threshold, ties at random."""
         waits = (LABEL_ITEMS.c.waits == sa.true()) & (~is_labelled() | is_due_again(annotator, self._due))
         raw = sa.func.coalesce(LABEL_ITEMS.c.value, LABEL_ITEMS.c.raw, 0.5)
         doubt = sa.func.round(sa.cast(sa.func.abs(raw - sa.func.coalesce(LABEL_ITEMS.c.threshold, 0.5)), sa.Numeric), 9)
@@ -140,7 +140,7 @@ class LabelChooser:
 
 
 def _order_strata(strata: Sequence[Stratum]) -> list[int]:
-    """Where the next label helps most, and after that the others, in case somebody has labelled all of it meanwhile."""
+    """Order strata by how much the next label helps; full ones follow, in case a label was deleted meanwhile."""
     more = allocate_labels(strata, 1)
     return sorted(range(len(strata)), key=lambda at: -more[at])
 
@@ -148,13 +148,13 @@ def _order_strata(strata: Sequence[Stratum]) -> list[int]:
 def _compute_widths(strata: Sequence[Stratum]) -> tuple[float | None, float | None]:
     if not strata or any(not one.labels for one in strata):
         return None, None
-    return _compute_width(strata, [0] * len(strata)), _compute_width(strata, allocate_labels(strata, AHEAD))
+    return _compute_width(strata, [0] * len(strata)), _compute_width(strata, allocate_labels(strata, FORECAST_LABELS))
 
 
 def _compute_width(strata: Sequence[Stratum], more: Sequence[int]) -> float:
-    """Of the interval within [0, 1], were there so many labels more in each stratum."""
-    whole = sum(one.items for one in strata)
-    centre, half = sum(one.items / whole * one.smoothed_rate for one in strata), compute_half_width(strata, more)
+    """Return the width of the interval within [0, 1], with so many more labels in each stratum."""
+    total = sum(one.items for one in strata)
+    centre, half = sum(one.items / total * one.smoothed_rate for one in strata), compute_half_width(strata, more)
     return min(1.0, centre + half) - max(0.0, centre - half)
 
 

@@ -1,4 +1,4 @@
-"""What is to be kept, as plain values: what may be labelled, labels, scores. No database is loaded for them."""
+"""Values to be stored, as plain data: label items, labels, scores. They load no database."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Word = Literal["pass", "fail", "unsure"]
-"""What an annotator says of an item. `unsure` is kept, and is on neither side."""
+"""An annotator's word on an item. `unsure` is stored, but takes no side."""
 LabelSource = Literal["human", "sample", "second", "direct", "adjudication", "import"]
-"""How it came to a label. human: a fit or the lack of one left it to a human. sample: chance drew it, stratum by stratum.
-second: another had labelled it, and how far people agree is measured on it. direct: somebody looked it up. adjudication:
-annotators disagreed, and this label decides. import: it was labelled elsewhere."""
+"""How a label came about. human: a fit, or the lack of one, left the item to a human. sample: it was drawn at random, by strata.
+second: another person had labelled it, so that agreement is measured. direct: somebody looked it up. adjudication: annotators
+disagreed, and this label decides. import: it was labelled elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelItem:
-    """A criterion of a scored trace that a human may label. `raw` None: no judge said anything."""
+    """A criterion of a scored trace that a human may label. `raw` None: no judge answered."""
 
     criterion: str
     stage: str
     waits: bool = False
-    """Whether what the judge said is left to a human."""
+    """Whether the judge's answer is left to a human."""
     raw: float | None = None
     value: float | None = None
-    """What its fit made of that."""
+    """The judge's value after its fit."""
     threshold: float | None = None
     """The least value that passes."""
     passed: bool | None = None
-    """What the report said of it; None: nothing, it was left open."""
+    """The report's decision; None: left open."""
     predictions: str | None = None
-    """JSON: a list of them, as calibration takes them."""
+    """JSON: a list of judge answers, as calibration takes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelDraft:
-    """A label as it is given."""
+    """A label as submitted."""
 
     item: str
     criterion: str
@@ -52,7 +52,7 @@ class LabelDraft:
 
 @dataclass(frozen=True, slots=True)
 class ScoreDraft:
-    """A score that is to be kept."""
+    """A score to be stored."""
 
     rubric: str
     verdict: str
@@ -64,4 +64,4 @@ class ScoreDraft:
     """JSON."""
     items: Sequence[LabelItem] = field(default=())
     broken: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Where it broke, as of an item of a batch: `stage`, `finding`, `tool`, `stages` and `cluster`."""
+    """Where it broke, as for an item of a batch: `stage`, `finding`, `tool`, `stages` and `cluster`."""

@@ -1,4 +1,4 @@
-"""What chance draws: strata of the judge's value, whose turn an item is in them, and whether a label came of that."""
+"""Random draws of items to label: strata of the judge's value, the next item in each, and the source of a label."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import sqlalchemy as sa
 
 from service.stats.sampling import Stratum, cut_strata_of_counts
 from service.store.labelling.drafts import LabelDraft, LabelSource
-from service.store.labelling.items import WHOLE
+from service.store.labelling.items import WHOLE_TRACE
 from service.store.tables import LABEL_ITEMS, LABELS
 
 DOUBLE_SHARE = 0.2
-"""The share of items that two annotators label, so that it can be told how far people agree."""
+"""The share of items that two annotators label, so that their agreement can be measured."""
 
 
 class AlikeItems(NamedTuple):
-    """Items of one value; -1 stands for what no judge looked at."""
+    """Items with the same judge value; -1 stands for items that no judge answered."""
 
     raw: float
     items: int
@@ -28,7 +28,7 @@ class AlikeItems(NamedTuple):
 def read_strata(
     connection: sa.Connection, tenant: str, criterion: str
 ) -> tuple[list[Stratum], list[tuple[float, float]]]:
-    """Strata of what does not wait: of the judge's value, and one of what no judge looked at; with their bounds."""
+    """Read the strata of items not left to a human: by judge value, and one of items without an answer; with their bounds."""
     groups = _read_groups(connection, tenant, criterion)
     judged = {one.raw: one.items for one in groups if one.raw >= 0}
     ranges = cut_strata_of_counts(judged) if judged else []
@@ -43,7 +43,7 @@ def _build_stratum(groups: Sequence[AlikeItems], low: float, high: float) -> Str
 
 
 def _read_groups(connection: sa.Connection, tenant: str, criterion: str) -> list[AlikeItems]:
-    """What does not wait, by value. Read from an index alone: a hundred thousand items are as many short entries."""
+    """Count items not left to a human, by value. Reads an index alone: a hundred thousand items are short entries."""
     sure = (*match_items(tenant, criterion), LABEL_ITEMS.c.waits == sa.false())
     counted = sa.select(LABEL_ITEMS.c.raw, sa.func.count()).where(*sure).group_by(LABEL_ITEMS.c.raw)
     sides: dict[float | None, list[bool]] = {}
@@ -58,10 +58,10 @@ def _read_groups(connection: sa.Connection, tenant: str, criterion: str) -> list
 
 
 def _select_sides(tenant: str, criterion: str) -> sa.Select[float, int, str, str]:
-    """Each item on a side that chance drew and that does not wait.
+    """Select each randomly drawn, not waiting item whose label takes a side.
 
-    Its value; by how much more people pass than fail it; of these the first, and of labels that decide the last, each as
-    `ID:LABEL`: ids sort by time.
+    Columns: its value; by how much passing labels outnumber failing ones; of these labels the first, and of deciding labels the
+    last, each as `ID:LABEL`, as ids sort by time.
     """
     on_side = ~LABELS.c.decides & (LABELS.c.label != "unsure")
     worth = sa.func.sum(sa.case((on_side & (LABELS.c.label == "pass"), 1), (on_side, -1), else_=0))
@@ -83,45 +83,45 @@ def _select_sides(tenant: str, criterion: str) -> sa.Select[float, int, str, str
 
 
 def match_items(tenant: str, criterion: str) -> tuple[sa.ColumnElement[bool], ...]:
-    """What finds the items of a criterion."""
+    """Match the items of a criterion."""
     return LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.criterion == criterion
 
 
 def match_labels(tenant: str, criterion: str) -> tuple[sa.ColumnElement[bool], ...]:
-    """What finds the labels of whole traces of a criterion."""
-    return LABELS.c.tenant == tenant, LABELS.c.criterion == criterion, LABELS.c.step == WHOLE
+    """Match the labels of whole traces under a criterion."""
+    return LABELS.c.tenant == tenant, LABELS.c.criterion == criterion, LABELS.c.step == WHOLE_TRACE
 
 
 def match_own() -> tuple[sa.ColumnElement[bool], ...]:
-    """The labels of the item in the row outside."""
+    """Match the labels of the item in the outer row."""
     same = [LABELS.c[name] == LABEL_ITEMS.c[name] for name in ("tenant", "criterion", "item")]
-    return (*same, LABELS.c.step == WHOLE)
+    return (*same, LABELS.c.step == WHOLE_TRACE)
 
 
 def is_labelled(*, by: str | None = None) -> sa.ColumnElement[bool]:
-    """Whether the item in the row outside has a label, or one `by` somebody."""
+    """Whether the item in the outer row has a label, or one `by` somebody."""
     mine = () if by is None else (LABELS.c.annotator == by,)
     return sa.exists().where(*match_own(), *mine).correlate(LABEL_ITEMS)
 
 
 def count_people() -> sa.ScalarSelect[int]:
-    """How many have labelled the item in the row outside."""
+    """Count the people who have labelled the item in the outer row."""
     own = (*match_own(), ~LABELS.c.decides)
     return sa.select(sa.func.count()).select_from(LABELS).where(*own).correlate(LABEL_ITEMS).scalar_subquery()
 
 
-def find_due(share: float) -> str:
-    """Draws below this are of so large a share of all items."""
+def compute_draw_bound(share: float) -> str:
+    """Return the bound below which the draws are this share of all items."""
     return f"{min(int(share * 16**8), 16**8 - 1):08x}"
 
 
 def is_due_again(annotator: str, due: str) -> sa.ColumnElement[bool]:
-    """Whether one other has labelled it, and chance wants a second opinion."""
+    """Whether exactly one other person has labelled the item, and it was drawn for a second opinion."""
     return (LABEL_ITEMS.c.draw < due) & ~is_labelled(by=annotator) & (count_people() == 1)
 
 
 def select_drawn(tenant: str, criterion: str, low: float, high: float) -> sa.Select[str, str]:
-    """What nobody has labelled of a stratum, in the order in which chance draws."""
+    """Select the unlabelled items of a stratum, in the order of random draws."""
     raw = sa.func.coalesce(LABEL_ITEMS.c.raw, -1.0)
     within = (LABEL_ITEMS.c.waits == sa.false()) & (raw >= low) & (raw <= high) & ~is_labelled()
     chosen = sa.select(LABEL_ITEMS.c.item, LABEL_ITEMS.c.stage).where(*match_items(tenant, criterion), within)
@@ -129,23 +129,23 @@ def select_drawn(tenant: str, criterion: str, low: float, high: float) -> sa.Sel
 
 
 def check_source(connection: sa.Connection, tenant: str, draft: LabelDraft) -> LabelSource:
-    """How a label came about: as it says where that is so, else `direct`.
+    """Check how a label came about: return its claimed source if true, else `direct`.
 
-    What says that chance drew it must be its turn: nothing of its stratum that nobody has labelled comes before it. So nobody
-    chooses what a rate is worked out from.
+    A label that claims to be drawn must be next in line: no unlabelled item of its stratum comes before it. So nobody can choose
+    the labels from which a rate is computed.
     """
     if draft.source not in ("human", "second", "sample") or draft.step is not None:
         return draft.source
     own = [*match_items(tenant, draft.criterion), LABEL_ITEMS.c.item == draft.item]
-    told = [LABEL_ITEMS.c.waits, LABEL_ITEMS.c.raw, LABEL_ITEMS.c.draw]
-    row = connection.execute(sa.select(*told).where(*own)).one()
+    columns = [LABEL_ITEMS.c.waits, LABEL_ITEMS.c.raw, LABEL_ITEMS.c.draw]
+    row = connection.execute(sa.select(*columns).where(*own)).one()
     if draft.source == "sample":
         return "sample" if not row.waits and _is_drawn(connection, tenant, draft.criterion, row) else "direct"
     if draft.source == "human":
         return "human" if row.waits else "direct"
     others = sa.exists().where(*match_own(), LABELS.c.annotator != draft.annotator).correlate(LABEL_ITEMS)
-    again = connection.execute(sa.select(LABEL_ITEMS.c.item).where(*own, others)).one_or_none()
-    return "direct" if again is None else "second"
+    labelled_by_others = connection.execute(sa.select(LABEL_ITEMS.c.item).where(*own, others)).one_or_none()
+    return "direct" if labelled_by_others is None else "second"
 
 
 def _is_drawn(connection: sa.Connection, tenant: str, criterion: str, row: sa.Row[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""What may be labelled: a trace under a criterion, where it lives, and what a judge said of it. And the trace itself."""
+"""The items to label: a trace under a criterion, its place, the judge's answer, and the trace itself."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from service.store.database import Database
 from service.store.labelling.drafts import LabelItem
 from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, RESULTS, SCORES
 
-OF_BATCH = re.compile(r"(batch_[0-9a-f]{32})/(0|[1-9][0-9]{0,8})")
-"""The item of a batch, by its position."""
-WHOLE = -1
+BATCH_ITEM_ID = re.compile(r"(batch_[0-9a-f]{32})/(0|[1-9][0-9]{0,8})")
+"""The id of a batch item: the batch and the position."""
+WHOLE_TRACE = -1
 """The step of a label of the whole trace."""
-OF_SCORE = re.compile(r"score_[0-9a-f]{32}")
+SCORE_ID = re.compile(r"score_[0-9a-f]{32}")
 
 
 class ItemPlace(NamedTuple):
-    """Where an item lives: in a batch, among kept scores, or, both None, by itself."""
+    """Where an item is stored: in a batch, among the kept scores, or, if both are None, on its own."""
 
     item: str
     batch: str | None = None
@@ -38,7 +38,7 @@ class ItemPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelSubject:
-    """What there is to look at: a request as POST /v1/score takes it with its report, or the document of an imported item."""
+    """What an annotator looks at: a request as POST /v1/score takes it with its report, or an imported item's document."""
 
     request: dict[str, JsonValue] | None = None
     report: dict[str, JsonValue] | None = None
@@ -46,12 +46,12 @@ class LabelSubject:
 
 
 def name_batch_item(batch: str, position: int) -> ItemPlace:
-    """The place of an item of a batch."""
+    """Return the place of a batch item."""
     return ItemPlace(f"{batch}/{position}", batch, position)
 
 
 def name_score(score: str) -> ItemPlace:
-    """The place of a kept score."""
+    """Return the place of a kept score."""
     return ItemPlace(score, kept=score)
 
 
@@ -63,12 +63,12 @@ def insert_items(
     *,
     documents: Mapping[tuple[str, str], str] | None = None,
 ) -> None:
-    """Takes items in; one that is there stays as it is. `documents`: of imported ones, by item and criterion."""
+    """Insert items; existing ones stay as they are. `documents`: those of imported items, by item and criterion."""
     now: float = connection.execute(sa.select(database.now())).scalar_one()
     rows = [
         (
             tenant,
-            draw_place(place.item, one.criterion),
+            compute_draw(place.item, one.criterion),
             (documents or {}).get((place.item, one.criterion)),
             now,
             *place,
@@ -84,19 +84,19 @@ _COLUMNS = ("tenant", "draw", "document", "created_at", *ItemPlace._fields, *_CO
 _copy = attrgetter(*_COPIED)
 
 
-def draw_place(item: str, criterion: str) -> str:
-    """Where chance puts an item: always the same, and nobody chose it."""
+def compute_draw(item: str, criterion: str) -> str:
+    """Draw a pseudo-random place for an item: always the same, and chosen by nobody."""
     return sha256(f"label\0{item}\0{criterion}".encode()).hexdigest()[:16]
 
 
 def match_item(tenant: str, item: str, criterion: str) -> tuple[sa.ColumnElement[bool], ...]:
-    """What finds an item."""
+    """Match an item."""
     return LABEL_ITEMS.c.tenant == tenant, LABEL_ITEMS.c.item == item, LABEL_ITEMS.c.criterion == criterion
 
 
 def ensure_item(database: Database, connection: sa.Connection, tenant: str, item: str, criterion: str) -> None:
-    """Takes in an item that somebody labels unasked. UnknownItemError where there is no such, or no such criterion."""
-    if "\0" in item + criterion:  # which no database takes
+    """Insert an item that somebody labels unasked. Raises UnknownItemError if it, or its criterion, does not exist."""
+    if "\0" in item + criterion:  # no database accepts it
         raise _build_unknown_error()
     known = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))
     if connection.execute(known).one_or_none() is not None:
@@ -111,14 +111,14 @@ def ensure_item(database: Database, connection: sa.Connection, tenant: str, item
 
 
 def find_place(item: str) -> ItemPlace:
-    """Where an item lives, by its id."""
-    if found := OF_BATCH.fullmatch(item):
+    """Return the place of an item, by its id."""
+    if found := BATCH_ITEM_ID.fullmatch(item):
         return name_batch_item(found[1], int(found[2]))
-    return name_score(item) if OF_SCORE.fullmatch(item) else ItemPlace(item)
+    return name_score(item) if SCORE_ID.fullmatch(item) else ItemPlace(item)
 
 
 def is_scored_here(connection: sa.Connection, tenant: str, item: str) -> bool:
-    """Whether an id is that of a batch's item or a kept score of this tenant: no document takes the place of those."""
+    """Whether an id is that of a tenant's batch item or kept score: no imported document may replace these."""
     place = find_place(item)
     for table, name in ((BATCHES, place.batch), (SCORES, place.kept)):
         if name is not None:
@@ -128,11 +128,11 @@ def is_scored_here(connection: sa.Connection, tenant: str, item: str) -> bool:
 
 
 def read_subject(connection: sa.Connection, tenant: str, item: str, criterion: str) -> LabelSubject:
-    """What there is to look at of an item: what was scored here, else the document that was imported under that criterion.
+    """Read the subject of an item: what was scored here, else the document imported under that criterion.
 
-    UnknownItemError where it is not there, or another tenant's.
+    Raises UnknownItemError if it does not exist, or is another tenant's.
     """
-    if "\0" in item:  # which no database takes
+    if "\0" in item:  # no database accepts it
         raise _build_unknown_error()
     place = find_place(item)
     if not is_scored_here(connection, tenant, item):

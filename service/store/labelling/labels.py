@@ -1,4 +1,4 @@
-"""Labels: what people said of items, once for each annotator, item, criterion and step."""
+"""Labels: what people say of items, one per annotator, item, criterion and step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.store.database import Database
 from service.store.labelling.drafts import LabelDraft, LabelItem, LabelSource, Word
 from service.store.labelling.draws import check_source
 from service.store.labelling.items import (
-    WHOLE,
+    WHOLE_TRACE,
     ItemPlace,
     LabelSubject,
     ensure_item,
@@ -36,7 +36,7 @@ NO_STEPS: Mapping[tuple[str, str], tuple[str, int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class HumanLabel:
-    """What an annotator said of an item."""
+    """An annotator's label of an item."""
 
     id: str
     item: str
@@ -47,34 +47,34 @@ class HumanLabel:
     annotator: str
     label: Word
     value: float | None
-    """Where the menu of the criterion is graded, the label's place on it in [0, 1]."""
+    """If the criterion's menu is graded, the label's place on it in [0, 1]."""
     failing_step: int | None
     """Where it fails: the step, from 0."""
     claim: str
     """Where it fails: the words of the answer."""
     note: str
     blind: bool
-    """Whether it was given before the judge's word was shown."""
+    """Whether it was given before the judge's answer was shown."""
     source: LabelSource
     made_at: str
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeWord:
-    """What the judge said of an item: its own value, what its fit made of that, and the least value that passes."""
+    """The judge's answer on an item: its own value, the value after its fit, and the least value that passes."""
 
     raw: float
     value: float | None
     threshold: float | None
     passed: bool | None
-    """What the report said; None where it left it open."""
+    """The report's decision; None if it left it open."""
     predictions: str
-    """JSON: a list of them, as calibration takes them."""
+    """JSON: a list of judge answers, as calibration takes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelList:
-    """Labels, newest first. `next`: what to ask for as `after` to go on; null at the end."""
+    """Labels, newest first. `next`: the `after` of the next page; null at the end."""
 
     data: tuple[HumanLabel, ...]
     has_more: bool
@@ -82,18 +82,16 @@ class LabelList:
 
 
 class Labels:
-    """The labels in a database. All of it waits for the database, and so belongs into a thread."""
+    """The labels in a database. Every method blocks on the database, so call it in a thread."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def put(self, tenant: str, draft: LabelDraft, *, by: Actor = SERVICE) -> HumanLabel:
-        """Keeps a label, in place of what the annotator said of the same before; the same again changes nothing.
+        """Store a label, replacing the annotator's earlier one of the same; an identical label changes nothing.
 
-        Its source is what `check_source` makes of it.
-
-        It is not blind where the judge's word was shown to the annotator before, as it is after each label. UnknownItemError
-        where there is no such item.
+        `check_source` decides its source. It is not blind if the judge's answer was shown to the annotator before, as it is
+        after each label. Raises UnknownItemError if there is no such item.
         """
         with self.database.begin() as connection:
             ensure_item(self.database, connection, tenant, draft.item, draft.criterion)
@@ -103,14 +101,14 @@ class Labels:
             return _build_label(connection.execute(sa.select(LABELS).where(LABELS.c.id == name)).mappings().one())
 
     def read_judge(self, tenant: str, item: str, criterion: str) -> JudgeWord | None:
-        """What the judge said; None where none did."""
+        """Return the judge's answer; None if no judge answered."""
         with self.database.read() as connection:
             chosen = sa.select(LABEL_ITEMS).where(*match_item(tenant, item, criterion))
             row = connection.execute(chosen).mappings().one_or_none()
         return None if row is None else build_judge_word(row)
 
     def read_subject(self, tenant: str, item: str, criterion: str) -> LabelSubject:
-        """What there is to look at. UnknownItemError where it is not there, or another tenant's."""
+        """Return what to look at. Raises UnknownItemError if it does not exist, or is another tenant's."""
         with self.database.read() as connection:
             return read_subject(connection, tenant, item, criterion)
 
@@ -124,10 +122,10 @@ class Labels:
         annotator: str | None = None,
         item: str | None = None,
     ) -> LabelList:
-        """Labels, newest first: `limit` of those older than the label `after`, which need not exist any more."""
-        asked = {"criterion": criterion, "annotator": annotator, "item": item}
+        """List labels, newest first: `limit` of those older than the label `after`, which may have been deleted."""
+        filters = {"criterion": criterion, "annotator": annotator, "item": item}
         chosen = sa.select(LABELS).where(LABELS.c.tenant == tenant)
-        chosen = chosen.where(*[LABELS.c[name] == value for name, value in asked.items() if value is not None])
+        chosen = chosen.where(*[LABELS.c[name] == value for name, value in filters.items() if value is not None])
         if after is not None:
             chosen = chosen.where(LABELS.c.id < after)
         with self.database.read() as connection:
@@ -137,9 +135,9 @@ class Labels:
         return LabelList(found, more, found[-1].id if more else None)
 
     def delete(self, tenant: str, name: str, *, by: Actor, annotator: str | None = None) -> HumanLabel:
-        """Takes a label back; what it was. UnknownItemError where it is not there, or another tenant's.
+        """Delete a label, and return it. Raises UnknownItemError if it does not exist, or is another tenant's.
 
-        `annotator`: whose it must be; OthersLabelError where it is another's. None: anybody's.
+        `annotator`: who must own it, else raises OthersLabelError. None: anybody.
         """
         with self.database.begin() as connection:
             chosen = LABELS.c.id == name, LABELS.c.tenant == tenant
@@ -149,11 +147,11 @@ class Labels:
             if annotator not in (None, row["annotator"]):
                 raise OthersLabelError(f"it is a label of {row['annotator']}: only an admin takes it back")
             connection.execute(LABELS.delete().where(*chosen))
-            now, told = self.database.now(), _describe_label(row)
-            record(connection, now, by, "label.delete", target=name, tenant=tenant, detail=told)
+            now, detail = self.database.now(), _describe_label(row)
+            record(connection, now, by, "label.delete", target=name, tenant=tenant, detail=detail)
             return _build_label(row)
 
-    def take_in(
+    def import_items(
         self,
         tenant: str,
         items: Mapping[tuple[str, str], tuple[LabelItem, str]],
@@ -163,11 +161,11 @@ class Labels:
         by: Actor,
         annotator: str | None = None,
     ) -> None:
-        """Takes in items with their documents, by id and criterion, and labels. Items that are there stay as they are.
+        """Import items with their documents, by id and criterion, and labels. Existing items stay as they are.
 
-        What was scored here keeps its own trace: only the labels of such an item are taken. InputError where it has no such
-        criterion. `steps`: of items that are steps, the run and the place in it; where the run is there as an item, its step
-        is labelled. `annotator`: whose labels may be replaced besides imported ones; OthersLabelError for another's.
+        What was scored here keeps its own trace: only the labels of such an item are imported. Raises InputError if it has no
+        such criterion. `steps`: for items that are steps, the run and the place in it; if the run exists as an item, its step
+        is labelled. `annotator`: whose labels may be replaced, besides imported ones; raises OthersLabelError for another's.
         """
         documents = {key: document for key, (_, document) in items.items()}
         with self.database.begin() as connection:
@@ -181,8 +179,8 @@ class Labels:
             placed = [(ItemPlace(key[0]), item) for key, (item, _) in items.items() if key not in real]
             insert_items(self.database, connection, tenant, placed, documents=documents)
             written = write_labels(self.database, connection, tenant, drafts, annotator=annotator)
-            told = {"items": len(items), "labels": len(drafts), "replaced": written.replaced}
-            record(connection, self.database.now(), by, "label.import", tenant=tenant, detail=told)
+            detail = {"items": len(items), "labels": len(drafts), "replaced": written.replaced}
+            record(connection, self.database.now(), by, "label.import", tenant=tenant, detail=detail)
 
     def _is_item(self, connection: sa.Connection, tenant: str, item: str, criterion: str) -> bool:
         own = sa.select(LABEL_ITEMS.c.item).where(*match_item(tenant, item, criterion))
@@ -195,13 +193,13 @@ class Labels:
             raise InputError.at("/criterion", f"{item!r} was scored here: {error}") from None
 
     def list_criteria(self, tenant: str) -> tuple[str, ...]:
-        """The criteria that there is something to label of."""
+        """List the criteria that have something to label."""
         chosen = sa.select(LABEL_ITEMS.c.criterion).where(LABEL_ITEMS.c.tenant == tenant).distinct()
         with self.database.read() as connection:
             return tuple(sorted(connection.execute(chosen).scalars()))
 
     def forget_old(self, *, days: float) -> None:
-        """Deletes what was kept or imported more than so many days ago and got no label since. Batches go by themselves."""
+        """Delete what was kept or imported more than so many days ago and got no label since. Batches expire on their own."""
         early = self.database.now() - days * DAY_S
         fresh = LABELS.c.made_at >= early
         same = (LABELS.c.tenant == LABEL_ITEMS.c.tenant, LABELS.c.item == LABEL_ITEMS.c.item)
@@ -216,19 +214,19 @@ class Labels:
             items = connection.execute(sa.delete(LABEL_ITEMS).where(imported)).rowcount
             scores = connection.execute(sa.delete(SCORES).where(SCORES.c.id.in_(old))).rowcount
             if items or scores:
-                told = {"items": items, "scores": scores, "labels": labels}
-                record(connection, self.database.now(), SERVICE, "label.forget", detail=told)
+                detail = {"items": items, "scores": scores, "labels": labels}
+                record(connection, self.database.now(), SERVICE, "label.forget", detail=detail)
 
 
 def build_judge_word(row: sa.RowMapping) -> JudgeWord | None:
-    """What the judge said of the item in a row of LABEL_ITEMS; None where none did."""
+    """Build the judge's answer from a row of LABEL_ITEMS; None if no judge answered."""
     if row["raw"] is None:
         return None
     return JudgeWord(row["raw"], row["value"], row["threshold"], row["passed"], row["predictions"] or "[]")
 
 
 def count_labels(connection: sa.Connection, *, batch: str | None = None, kept: str | None = None) -> int:
-    """How many labels there are of a batch, or of a kept score."""
+    """Count the labels of a batch, or of a kept score."""
     own = LABEL_ITEMS.c.kept == kept if batch is None else LABEL_ITEMS.c.batch == batch
     return _count_labels(connection, own)
 
@@ -240,7 +238,7 @@ def _count_labels(connection: sa.Connection, own: sa.ColumnElement[bool]) -> int
 
 
 def adopt_labels(connection: sa.Connection, before: str, tenant: str) -> None:
-    """All that may be labelled of one tenant becomes another's, which has nothing yet, with the labels."""
+    """Move everything to label, with its labels, from one tenant to another, which has nothing yet."""
     names = [one.name for one in LABEL_ITEMS.c]
     copied = [sa.literal(tenant) if name == "tenant" else LABEL_ITEMS.c[name] for name in names]
     connection.execute(
@@ -252,7 +250,7 @@ def adopt_labels(connection: sa.Connection, before: str, tenant: str) -> None:
 
 
 def claim_reveal(database: Database, connection: sa.Connection, tenant: str, draft: LabelDraft) -> bool:
-    """Notes that the judge's word is shown to an annotator, as it is after each label. Whether it had not been before."""
+    """Record that the judge's answer is shown to an annotator, as after each label; return whether this is the first time."""
     word = sa.select(LABEL_ITEMS.c.raw).where(*match_item(tenant, draft.item, draft.criterion))
     if connection.execute(word).scalar_one() is None:
         return True
@@ -261,7 +259,7 @@ def claim_reveal(database: Database, connection: sa.Connection, tenant: str, dra
 
 
 class WrittenLabels(NamedTuple):
-    """The ids of labels in their order, and how many took the place of others."""
+    """The ids of labels, in order, and how many replaced others."""
 
     names: list[str]
     replaced: int
@@ -277,9 +275,9 @@ def write_labels(  # noqa: PLR0913 (each is needed by somebody)
     by: Actor | None = None,
     annotator: str | None = None,
 ) -> WrittenLabels:
-    """Writes labels in their order; one that says the same as before stays as it was.
+    """Write labels in order; an identical one stays as it was.
 
-    `seen`: none of them is blind. `by`: who is named in the audit log for each that is replaced. `annotator`: as `take_in`.
+    `seen`: none of them is blind. `by`: the actor in the audit log for each replaced label. `annotator`: as in `import_items`.
     """
     now: float = connection.execute(sa.select(database.now())).scalar_one()
     stem = _make_stem(connection, tenant, now)
@@ -297,8 +295,10 @@ def write_labels(  # noqa: PLR0913 (each is needed by somebody)
             connection.execute(LABELS.delete().where(*once))
             replaced += 1
             if by is not None:
-                told = _describe_label(before)
-                record(connection, database.now(), by, "label.replace", target=before["id"], tenant=tenant, detail=told)
+                detail = _describe_label(before)
+                record(
+                    connection, database.now(), by, "label.replace", target=before["id"], tenant=tenant, detail=detail
+                )
         names.append(f"{stem}{at:08x}")
         values = {**row, "id": names[-1], "blind": row["blind"] and not seen}
         connection.execute(LABELS.insert().values(values))
@@ -306,7 +306,7 @@ def write_labels(  # noqa: PLR0913 (each is needed by somebody)
 
 
 def _make_stem(connection: sa.Connection, tenant: str, now: float) -> str:
-    """The beginning of the ids of labels that are written together: behind all before, also of the same millisecond."""
+    """Make the common beginning of ids of labels written together: it sorts after all before, even of the same millisecond."""
     last = connection.execute(sa.select(sa.func.max(LABELS.c.id)).where(LABELS.c.tenant == tenant)).scalar_one()
     after = 0 if last is None else int(last.removeprefix("label_")[:12], 16) + 1
     return f"label_{max(int(now * 1_000), after):012x}{secrets.token_hex(6)}"
@@ -332,7 +332,7 @@ _SAID = ("label", "value", "failing_step", "claim", "note", "source")
 
 
 def _build_values(draft: LabelDraft) -> dict[str, object]:
-    step = WHOLE if draft.step is None else draft.step
+    step = WHOLE_TRACE if draft.step is None else draft.step
     return {**asdict(draft), "step": step, "decides": draft.source == "adjudication"}
 
 
@@ -340,7 +340,7 @@ def _build_label(row: sa.RowMapping) -> HumanLabel:
     copied: dict[str, Any] = {name: row[name] for name in _AS_STORED}
     step = cast("int", row["step"])
     return HumanLabel(
-        **copied, step=None if step == WHOLE else step, made_at=format_rfc3339(cast("float", row["made_at"]))
+        **copied, step=None if step == WHOLE_TRACE else step, made_at=format_rfc3339(cast("float", row["made_at"]))
     )
 
 
@@ -351,6 +351,6 @@ _AS_STORED = (
 
 
 def read_labels_of(connection: sa.Connection, tenant: str, criterion: str) -> Iterable[HumanLabel]:
-    """All labels of a criterion, first to last."""
+    """Read all labels of a criterion, oldest first."""
     chosen = sa.select(LABELS).where(LABELS.c.tenant == tenant, LABELS.c.criterion == criterion)
     return [_build_label(row) for row in connection.execute(chosen.order_by(LABELS.c.id)).mappings()]

@@ -1,4 +1,4 @@
-"""Where people differ, from one another and from the judge; and all that was said of a criterion, for export."""
+"""Where people disagree, with one another or with the judge; and all labels of a criterion, for export."""
 
 from __future__ import annotations
 
@@ -12,66 +12,66 @@ from service.store.labelling.items import LabelSubject, read_subject
 from service.store.labelling.labels import HumanLabel, JudgeWord, build_judge_word, read_labels_of
 from service.store.tables import LABEL_ITEMS, LABELS
 
-PAGE = 32
+PAGE_ITEMS = 32
 """Items that are exported at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledCase:
-    """An item of a criterion with what people and the judge say of it."""
+    """An item of a criterion with the labels of people and the judge's answer."""
 
     item: str
     criterion: str
     stage: str
     labels: tuple[HumanLabel, ...]
-    """First to last; those that settle a disagreement go before all others, the last of them first."""
+    """In order of time, after those that settle a dispute, of which the last comes first."""
     judge: JudgeWord | None
 
     @property
-    def counted(self) -> tuple[HumanLabel, ...]:
-        """Opinions on the whole trace that are on a side."""
-        whole = [one for one in self.labels if one.step is None and one.source != "adjudication"]
-        return tuple([one for one in whole if one.label != "unsure"])
+    def opinions(self) -> tuple[HumanLabel, ...]:
+        """The opinions on the whole trace that take a side."""
+        opinions = [one for one in self.labels if one.step is None and one.source != "adjudication"]
+        return tuple([one for one in opinions if one.label != "unsure"])
 
     @property
     def decision(self) -> HumanLabel | None:
-        """The label of the whole trace that decides: the last one that settles it."""
+        """The deciding label of the whole trace: the last one that settles a dispute."""
         return next((one for one in self.labels if one.step is None and one.source == "adjudication"), None)
 
     @property
     def is_settled(self) -> bool:
-        """Whether somebody decided for all."""
+        """Whether somebody has settled it for all."""
         return self.decision is not None
 
     @property
     def is_disputed(self) -> bool:
-        """Whether people differ, and nobody has settled it."""
-        return len({one.label for one in self.counted}) > 1 and not self.is_settled
+        """Whether people disagree, and nobody has settled it."""
+        return len({one.label for one in self.opinions}) > 1 and not self.is_settled
 
     @property
     def passes(self) -> bool | None:
-        """What was decided, else what most say; of even sides the first one; None where nobody is on a side."""
+        """The decision, else the majority; on a tie the first opinion; None if nobody takes a side."""
         if self.decision is not None:
             return None if self.decision.label == "unsure" else self.decision.label == "pass"
-        said = [one.label == "pass" for one in self.counted]
-        return None if not said else said[0] if 2 * sum(said) == len(said) else 2 * sum(said) > len(said)
+        sides = [one.label == "pass" for one in self.opinions]
+        return None if not sides else sides[0] if 2 * sum(sides) == len(sides) else 2 * sum(sides) > len(sides)
 
     @property
     def differs_from_judge(self) -> bool:
-        """Whether people say another thing than the judge. What was left open differs from nothing."""
+        """Whether people disagree with the judge. What was left open disagrees with nothing."""
         if self.judge is None or self.judge.passed is None or self.passes is None:
             return False
         return self.passes is not self.judge.passed
 
 
 class Opinions:
-    """What was said in a database. All of it waits for the database, and so belongs into a thread."""
+    """The labels in a database. Every method blocks on the database, so call it in a thread."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def list_cases(self, tenant: str, criterion: str) -> tuple[LabelledCase, ...]:
-        """Every labelled item of a criterion, by its first label."""
+        """List every labelled item of a criterion, by its first label."""
         with self._database.read() as connection:
             by_item: dict[str, list[HumanLabel]] = {}
             for label in read_labels_of(connection, tenant, criterion):
@@ -86,12 +86,12 @@ class Opinions:
         return tuple([_build_case(rows[item], labels) for item, labels in by_item.items() if item in rows])
 
     def read_subjects(self, tenant: str, cases: Sequence[LabelledCase]) -> Iterator[tuple[LabelledCase, LabelSubject]]:
-        """What there is to look at of each, some at a time."""
-        for start in range(0, len(cases), PAGE):
+        """Yield each case with its subject, reading some at a time."""
+        for start in range(0, len(cases), PAGE_ITEMS):
             with self._database.read() as connection:
                 page = [
                     (one, read_subject(connection, tenant, one.item, one.criterion))
-                    for one in cases[start : start + PAGE]
+                    for one in cases[start : start + PAGE_ITEMS]
                 ]
             yield from page
 

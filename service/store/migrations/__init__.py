@@ -1,1 +1,1 @@
-"""How the tables came to be what they are: one file for each change, in `versions`, oldest first."""
+"""The history of the tables: one file per change, in `versions`, oldest first."""

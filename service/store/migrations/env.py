@@ -1,4 +1,4 @@
-"""Run by alembic: applies the changes over the connection it is given."""
+"""Run by alembic: apply the changes over the given connection."""
 
 from __future__ import annotations
 

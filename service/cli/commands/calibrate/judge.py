@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from service.calibration.prediction_files import PredictionFile
     from service.core.report import JudgeMode
     from service.engine import Engine
-    from service.jobs.predicting import Asking
+    from service.jobs.predicting import AskSettings
 
 
 @command(2)
@@ -62,11 +62,14 @@ def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -
     from service.cli.calibrating.judging import build_judging_engine
     from service.cli.labelled import Sources, naming_file, read_labelled
     from service.cli.rendering.plans import Totals
-    from service.jobs.predicting import Asking, estimate_predictions
+    from service.jobs.predicting import AskSettings, estimate_predictions
 
     engine, model = build_judging_engine()
     items = read_labelled(Sources(labels)).labels.items
-    asking, totals = Asking(engine.registry.find(rubric), repeats=repeats), Totals(len(items), priced_model=model.model)
+    asking, totals = (
+        AskSettings(engine.registry.find(rubric), repeats=repeats),
+        Totals(len(items), priced_model=model.model),
+    )
 
     async def add_all() -> None:
         try:
@@ -102,12 +105,12 @@ def judge_labels(
     from service.cli.calibrating.judging import build_judging_engine
     from service.cli.interrupts import complete
     from service.cli.labelled import Sources, naming_file, read_labelled
-    from service.jobs.predicting import Asking
+    from service.jobs.predicting import AskSettings
 
     engine, model = build_judging_engine()
     items, asking = (
         read_labelled(Sources(labels)).labels.items,
-        Asking(engine.registry.find(rubric), judges, repeats),
+        AskSettings(engine.registry.find(rubric), judges, repeats),
     )
     basis = build_basis(items, asking.rubric, model=model.model, api_base=model.api_base)
     count = _Count()
@@ -133,7 +136,7 @@ def _print_known(file: PredictionFile, out: Path) -> None:
 
 
 async def _write_predictions(
-    engine: Engine, items: Iterable[LabelledItem], asking: Asking, file: PredictionFile, count: _Count, model: str
+    engine: Engine, items: Iterable[LabelledItem], asking: AskSettings, file: PredictionFile, count: _Count, model: str
 ) -> None:
     from service.calibration.report_predictions import UnansweredItem
     from service.jobs.predicting import collect_predictions

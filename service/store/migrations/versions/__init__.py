@@ -1,1 +1,1 @@
-"""The changes."""
+"""The changes, oldest first."""

@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Makes the tables."""
+    """Create the tables."""
     op.create_table(
         "callgrade_batches",
         sa.Column("id", sa.Text, primary_key=True),
@@ -91,6 +91,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops the tables."""
+    """Drop the tables."""
     for name in ("keys", "workers", "submissions", "results", "chunks", "batches"):
         op.drop_table(f"callgrade_{name}")

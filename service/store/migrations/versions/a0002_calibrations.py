@@ -1,4 +1,4 @@
-"""Calibrations: batches of labelled items, and what is fitted to what judges say of them."""
+"""Calibrations: batches of labelled items, and what is fitted to the judges' answers about them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Tells batches apart by their kind, and makes the table."""
+    """Give batches a kind, and create the table."""
     op.add_column("callgrade_batches", sa.Column("kind", sa.Text, nullable=False, server_default="scores"))
     op.create_table(
         "callgrade_calibrations",
@@ -29,6 +29,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops the table and the column."""
+    """Drop the table and the column."""
     op.drop_table("callgrade_calibrations")
     op.drop_column("callgrade_batches", "kind")

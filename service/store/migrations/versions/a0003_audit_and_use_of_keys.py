@@ -1,4 +1,4 @@
-"""What admins did, when a key was last used, and by which it was replaced."""
+"""The acts of admins, when a key was last used, and which key replaced it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Makes the table, and adds the columns."""
+    """Create the table, and add the columns."""
     op.add_column("callgrade_keys", sa.Column("used_at", sa.Double))
     op.add_column("callgrade_keys", sa.Column("replaced_by", sa.Text))
     op.create_table(
@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops the table and the columns."""
+    """Drop the table and the columns."""
     op.drop_table("callgrade_audit")
     op.drop_column("callgrade_keys", "replaced_by")
     op.drop_column("callgrade_keys", "used_at")

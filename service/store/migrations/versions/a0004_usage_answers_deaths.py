@@ -1,4 +1,4 @@
-"""What tenants use in a day; reports that are given again for an Idempotency-Key; items that take their worker down."""
+"""Daily usage of tenants; stored answers under an Idempotency-Key; items that bring their worker down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Makes the tables, and counts the deaths over a chunk."""
+    """Create the tables, and add the columns that count deaths under a chunk."""
     counts = ("questions", "held_questions", "cached", "tokens_in", "tokens_out")
     dollars = ("cost_usd", "uncertain_usd", "held_usd")
     op.create_table(
@@ -43,7 +43,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops them."""
+    """Drop them."""
     op.drop_table("callgrade_answers")
     op.drop_table("callgrade_usage")
     op.drop_index("callgrade_chunks_quarantined", "callgrade_chunks")

@@ -1,4 +1,4 @@
-"""How many questions judges were asked for a batch, and may be."""
+"""How many questions judges were asked for a batch, and how many are allowed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Adds the columns: on SQLite that of a chunk before its items, which are long to read through."""
+    """Add the columns; on SQLite put a chunk's before its items, which take long to read through."""
     op.add_column("callgrade_batches", sa.Column("max_questions", sa.BigInteger))
     questions = sa.Column("questions", sa.BigInteger, nullable=False, server_default="0")
     if op.get_context().dialect.name != "sqlite":
@@ -23,6 +23,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops them."""
+    """Drop them."""
     op.drop_column("callgrade_chunks", "questions")
     op.drop_column("callgrade_batches", "max_questions")

@@ -1,4 +1,4 @@
-"""Who is signed in to the pages, and what became of each item of a batch, where it can be counted and listed."""
+"""Who is signed in to the pages, and the outcome of each item of a batch in a form that can be counted and listed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOLD = ("custom_id", "verdict", "stage", "finding", "tool", "stages", "cluster")
 
 
 def upgrade() -> None:
-    """Makes the tables. Batches that were scored before have no rows in the second one."""
+    """Create the tables. Batches scored before have no rows in the second one."""
     op.create_table(
         "callgrade_sessions",
         sa.Column("hash", sa.Text, primary_key=True),
@@ -38,6 +38,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drops them."""
+    """Drop them."""
     op.drop_table("callgrade_items")
     op.drop_table("callgrade_sessions")

@@ -1,4 +1,4 @@
-"""Kept scores, what may be labelled, labels, and fits that were installed over HTTP."""
+"""Kept scores, items to label, labels, and fits installed over HTTP."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Makes the tables."""
+    """Create the tables."""
     _make_scores()
     _make_items()
     _make_labels()
@@ -95,6 +95,6 @@ def _make_labels() -> None:
 
 
 def downgrade() -> None:
-    """Drops them."""
+    """Drop them."""
     for name in ("label_reveals", "labels", "label_items", "scores", "fits"):
         op.drop_table(f"callgrade_{name}")

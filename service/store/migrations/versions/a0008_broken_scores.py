@@ -1,4 +1,4 @@
-"""Where a kept score broke, so that kept scores can be counted and listed as items of batches are."""
+"""Where a kept score broke, so that kept scores can be counted and listed like batch items."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOLD = ("stage", "finding", "tool", "stages", "cluster")
 
 
 def upgrade() -> None:
-    """Adds the columns. Of what was kept before, it is not known where it broke."""
+    """Add the columns. For scores kept before, it is unknown where they broke."""
     for name in TOLD:
         op.add_column("callgrade_scores", sa.Column(name, sa.Text, nullable=False, server_default=""))
     counted = ["tenant", "verdict", "stages", "cluster", "id"]
@@ -23,7 +23,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Takes them away."""
+    """Drop them."""
     for name in ("callgrade_scores_by_verdict", "callgrade_scores_by_break"):
         op.drop_index(name, "callgrade_scores")
     for name in TOLD:
