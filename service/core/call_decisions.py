@@ -1,4 +1,4 @@
-"""What a summary of many reports needs to know of each: where a call was due, and which calls were one too many."""
+"""Whether calls were expected and made, and which calls were unexpected: what summaries count in each report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CallClass = Literal["call", "no_call"]
 
 @light
 class Decision:
-    """Whether a call was due, in a turn or (None) in the trace as a whole, and whether one was made."""
+    """Whether a call was expected and whether one was made, in a turn or (`turn` None) in the whole trace."""
 
     turn: int | None
     expected: CallClass
@@ -22,28 +22,28 @@ class Decision:
 
     @property
     def right(self) -> bool:
-        """Whether what was done is what was due."""
+        """Whether a call was made if and only if one was expected."""
         return self.made == (self.expected == "call")
 
 
 def find_decisions(case: Case) -> tuple[Decision, ...]:
-    """One for the trace and for each turn of which the expectation says whether there should be calls."""
+    """Return a decision for the trace and for each turn, wherever the expectation says whether there should be calls."""
     found: list[Decision] = []
     for path, scope, turn in case.scopes:
-        expected = _find_due(case, scope, path, turn)
+        expected = _find_expected_class(case, scope, path, turn)
         if expected is not None:
             made = (case.trace.steps if turn is None else case.find_steps(turn)) != ()
             found.append(_OF_TRACE[expected, made] if turn is None else Decision(turn, expected, made))
     return tuple(found)
 
 
-def _find_due(case: Case, scope: Scope, path: str, turn: int | None) -> CallClass | None:
-    """None where nothing is said, or where every call that is listed may be left out."""
+def _find_expected_class(case: Case, scope: Scope, path: str, turn: int | None) -> CallClass | None:
+    """Return None if the scope does not say, or if every call it lists is optional."""
     if not scope.says_calls:
         return None
     if scope.no_calls:
         return "no_call"
-    # A single scope has the case's own calls, which are listed already.
+    # A single scope holds all the calls that the case has listed already.
     listed = scope.list_expected_calls(path, turn) if case.scopes[1:] else case.expected_calls
     for wanted in listed:
         if wanted.required:
@@ -52,7 +52,7 @@ def _find_due(case: Case, scope: Scope, path: str, turn: int | None) -> CallClas
 
 
 def find_unexpected_steps(case: Case) -> frozenset[int]:
-    """The steps that stand for no expected call and are not free either."""
+    """Return the steps that match no expected call and count as unexpected."""
     if not case.lists_calls:
         return NONE
     steps = case.trace.steps
@@ -64,4 +64,4 @@ NONE: frozenset[int] = frozenset()
 
 _CLASSES: tuple[CallClass, ...] = ("call", "no_call")
 _OF_TRACE = {(expected, made): Decision(None, expected, made) for expected in _CLASSES for made in (True, False)}
-"""The four there are."""
+"""All four decisions on a whole trace, made once."""

@@ -1,4 +1,4 @@
-"""A trace with what was expected of it, as the checks see it."""
+"""A trace and what was expected of it, as the checks see them."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ __all__ = ["Alignment", "Case", "Matching", "Pair", "build_call_path", "fold_nam
 T = TypeVar("T")
 
 RESULT_WORTH = 1e-4
-"""What a fitting result is worth: less than any difference of arguments that a rubric would see."""
+"""What a matching result adds to a pair: less than any difference in arguments that a rubric can see."""
 
 
 @dataclass(frozen=True)
 class Matching:
-    """How expected and actual calls are paired, and what a call too many does. Part of the rubric."""
+    """The rubric's rules for pairing expected with actual calls, and for calls that match none."""
 
     arguments: Check
-    """The check whose score of a pair the assignment maximises, names being equal."""
+    """The check whose pair score the assignment maximises among calls of the same name."""
     fold_names: bool = False
     extra_calls: Literal["count", "allow"] = "count"
     compat: bool = False
     fail_threshold: float = 0.8
-    """The rubric's thresholds, for systems whose own number knows them."""
+    """The rubric's thresholds, for published methods that use them."""
     warn_threshold: float = 0.9
 
     @lazy
     def cost(self) -> int:
-        """The cost of the dearest matcher that the rubric brings."""
+        """The cost of the most expensive matcher in the rubric."""
         check = self.arguments
         return find_cost([getattr(check, name) for name in type(check).model_fields])
 
     def make_strict(self) -> Matching:
-        """The same without compatibility: our own number."""
+        """Return the same rules without `compat`, for our own number."""
         return replace(self, compat=False)
 
 
@@ -59,14 +59,14 @@ _NO_ASPECTS: frozenset[Aspect] = frozenset()
 
 
 class PlacedValue(NamedTuple):
-    """A value of the trace with its pointer."""
+    """A value in the trace and its pointer."""
 
     path: str
     value: JsonValue
 
 
 class Case:
-    """A trace with what was expected of it. What checks share is worked out here, once: what all ask for, at the start."""
+    """A trace and what was expected of it. Computes once what several checks need: eagerly what all of them use."""
 
     def __init__(self, trace: Trace, expectation: Expectation | None, matching: Matching) -> None:
         listing = EMPTY_LISTING if expectation is None else expectation.list_sections()
@@ -76,45 +76,45 @@ class Case:
         self.listing = listing
         self.matching = matching
         self.scopes = listing.scopes
-        """What is said of the trace as a whole and of single turns: pointer, scope, turn."""
+        """What the expectation says about the whole trace and about single turns: pointer, scope, turn."""
         self.expected_calls = listing.expected_calls
         """The calls that should or may have been made."""
         self.lists_calls = listing.lists_calls
-        """Whether anything says which calls are right, so that there is something to hold calls against."""
+        """Whether the expectation says which calls are right, so that calls can be checked against it."""
         self.subjects = tuple([build_subject(step.index, step.turn) for step in trace.steps])
         """The subject of each step."""
         self.catalogue: dict[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
-        """The tools on offer by name; empty also where the trace does not tell."""
+        """The tools on offer, by name; empty if none were, or if the trace does not say."""
         self.has_few_pairs = calls * len(listing.expected_calls) <= FEW_PAIRS
-        """Whether pairs are compared one by one; of more, those that are not equal differ."""
+        """Whether there are few enough pairs to compare each one; with more, pairs are only equal or different."""
         self.meter = Meter(calls=calls)
-        """What was done so far, of what one item may take."""
+        """The work done so far, against the limits for one item."""
         self.memo: dict[object, object] = {}
-        """What was worked out so far, by keys of those who did."""
+        """Results computed so far, by keys that the callers choose."""
         self._schemas: dict[str, Validator | None] = {}
 
     @lazy
     def output(self) -> PlacedValue | None:
-        """What the run gave back: its output, else its answer, as JSON where it is an object or array. None: neither is told."""
+        """The run's output, else its answer (parsed if it is a JSON object or array); None if the trace has neither."""
         given, answer = self.trace.output, self.trace.answer
         if given is not None and given.captured:
             return PlacedValue("/output", given.content)
         return None if answer is None else PlacedValue("/answer", read_structure(answer))
 
     def break_cycles(self) -> None:
-        """Drops what refers back to the case, which is then freed as soon as nobody needs it: circles are freed at a cost."""
+        """Drop cached values that refer back to the case, so that it is freed at once: collecting reference cycles is slow."""
         for name in ("worths", "comparison_rules"):
             self.__dict__.pop(name, None)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` gave the first time it was asked for under this key."""
+        """Return the value under this key, made by `make` the first time."""
         if key not in self.memo:
             self.memo[key] = make()
         return self.memo[key]  # pyright: ignore[reportReturnType] (what `make` gave)
 
     @lazy
     def other_aspects(self) -> frozenset[Aspect]:
-        """What the expectation says beside which calls are right and with which arguments: most say nothing."""
+        """What the expectation says beyond which calls are right and with which arguments; for most, nothing."""
         if self.expectation is None:
             return _NO_ASPECTS
         said: set[Aspect] = set()
@@ -133,13 +133,13 @@ class Case:
         return frozenset(said) if said else _NO_ASPECTS
 
     def find_offered_tool(self, step: Step) -> ToolDef | None:
-        """The tool that a step calls, if it was on offer by then."""
+        """Return the tool that a step calls, if it was on offer by then."""
         offers = self.trace.offers
         came = offers.get(step.call.name) if offers else None
         return self.catalogue.get(step.call.name) if came is None or came.step <= step.index else None
 
     def find_validator(self, step: Step) -> Validator | None:
-        """The compiled schema of the tool a step calls, where there is one that can be used."""
+        """Return the validator of the tool that a step calls, or None if the tool has no usable schema."""
         name = step.call.name
         if name not in self._schemas:
             tool = self.catalogue.get(name)
@@ -150,28 +150,28 @@ class Case:
         return self._schemas[name]
 
     def compile_schema(self, tool: ToolDef, dialect: Dialect = "auto", *, formats: bool = True) -> Validator:
-        """The compiled parameters schema of a tool. Raises SchemaProblem where it cannot be used."""
+        """Return the validator of a tool's parameters. Raises SchemaProblem if the schema cannot be used."""
         kept = tool.memo.get((dialect, formats))
         if kept is None:
             kept = tool.memo[dialect, formats] = build_validator(tool.parameters, dialect=dialect, formats=formats)
         return kept  # pyright: ignore[reportReturnType] (what `build_validator` gave)
 
     def is_same_name(self, expected: str, actual: str) -> bool:
-        """Whether two tool names are the same, as the rubric compares them."""
+        """Whether two tool names are the same under the rubric's rules."""
         return expected == actual or (self.matching.fold_names and fold_name(expected) == fold_name(actual))
 
     def make_name_key(self, name: str) -> str:
-        """What names that are the same have in common."""
+        """Return a key that is equal for names that are the same."""
         return fold_name(name) if self.matching.fold_names else name
 
     def explain_missing_turn(self, turn: int | None) -> Skipped | None:
-        """Why nothing can be said of a turn, if the trace does not have it."""
+        """Return why a turn cannot be scored if the trace does not have it, else None."""
         if turn is None or 1 <= turn <= self.trace.turns or (turn == 0 and self.find_steps(0)):
             return None
         return Skipped("not_captured", f"the trace has no turn {turn}; it has {self.trace.turns}, counted from 1")
 
     def find_steps(self, turn: int | None) -> tuple[Step, ...]:
-        """The steps of a turn; None: all."""
+        """Return the steps of a turn, or all steps if `turn` is None."""
         return self.trace.steps if turn is None else self._steps_by_turn.get(turn, ())
 
     @lazy
@@ -183,13 +183,13 @@ class Case:
 
     @lazy
     def active_turns(self) -> Sequence[int]:
-        """The turns in which the model called or said something."""
+        """The turns in which the model made a call or wrote a text."""
         acted = {step.turn for step in self.trace.steps}
         spoke = {one.turn for one in self.trace.messages if one.role == "assistant" and one.text}
         return sorted(acted | spoke)
 
     def find_messages(self, turn: int | None) -> Sequence[tuple[int, Message]]:
-        """The messages of a turn with their positions; None: all."""
+        """Return the messages of a turn with their positions, or all messages if `turn` is None."""
         return self._messages_by_turn.get(turn, ())
 
     @lazy
@@ -201,7 +201,7 @@ class Case:
 
     @lazy
     def alignment(self) -> Alignment:
-        """The optimal one-to-one alignment, within the budget."""
+        """The optimal one-to-one alignment, within the work limits."""
         return align(self)
 
     @lazy
@@ -211,7 +211,7 @@ class Case:
 
     @lazy
     def comparison_rules(self) -> ComparisonRules:
-        """How an expected call and one made are compared."""
+        """How an expected call is compared with an actual one."""
         return ComparisonRules(
             worth=self._weigh_pair, is_plain=self._is_plain, cost=self._find_cost, defaults=self._find_defaults
         )
@@ -231,27 +231,27 @@ class Case:
         return {} if schema is None else schema.defaults
 
     def agrees(self, pattern: CallPattern, step: Step) -> bool:
-        """Whether a call's arguments are all that the pattern asks for."""
+        """Whether a call's arguments fully match the pattern."""
         return pattern.args is None or self._score_pair(pattern, step) == 1.0
 
     def compute_worth(self, pattern: CallPattern, step: Step) -> float:
-        """What pairing these two of one name is worth: their arguments, and among equals the result."""
+        """Return what pairing a pattern with a step of the same name is worth: by arguments, then by result."""
         arguments = self._score_pair(pattern, step)
         return arguments + (RESULT_WORTH * _score_result(pattern, step) if pattern.says_result else 0.0)
 
     def _score_pair(self, pattern: CallPattern, step: Step) -> float:
-        """Worked out once: alignment asks for it, and so does whoever looks for calls that could be an expected one."""
+        """Score a pair once: the alignment needs the score, and so does the search for matching steps."""
         key = ("pair", id(pattern), step.index)
         if key not in self.memo:
             self.memo[key] = self.matching.arguments.score_pair(self, pattern, step)
         return self.memo[key]  # pyright: ignore[reportReturnType] (what `score_pair` gave)
 
     def find_matching_steps(self, expected: int) -> frozenset[int]:
-        """The calls that can be an expected one by tool, turn and arguments. OverBudgetError beyond the budget."""
+        """Return the steps that match an expected call by tool, turn and arguments. Raises OverBudgetError over the limit."""
         return self.once(("meeting", expected), lambda: self._find_matching_steps(expected))
 
     def find_candidate_steps(self, expected: int) -> frozenset[int]:
-        """The calls that can be an expected one by their tool and their turn."""
+        """Return the steps that match an expected call by tool and turn."""
         wanted = self.expected_calls[expected]
         due = frozenset([(self.make_name_key(p.tool), p.turn, wanted.turn) for _, p in wanted.options])
         return self.once(("naming", due), lambda: self._find_candidate_steps(wanted))
@@ -281,11 +281,11 @@ class Case:
 
     @lazy
     def chargeable_steps(self) -> frozenset[int]:
-        """The steps that would count as a call too many if they stood for no expected call."""
+        """The steps that would count as unexpected if they matched no expected call."""
         return frozenset([step.index for step in self.trace.steps if isinstance(self.score_unexpected(step), Scored)])
 
     def score_unexpected(self, step: Step) -> Outcome | None:
-        """What an unmatched call is worth to a check that scores calls; None where it is nobody's business."""
+        """Return the outcome of an unmatched call for a check that scores calls; None if such calls do not count."""
         return self.once(("unexpected", step.index), lambda: self._score_unexpected(step))
 
     def _score_unexpected(self, step: Step) -> Outcome | None:
@@ -298,7 +298,7 @@ class Case:
         return build_failure(0.0, Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step)))
 
     def find_scopes(self, turn: int) -> tuple[Scope, ...]:
-        """What is said of the trace as a whole and of this turn."""
+        """Return what the expectation says about the whole trace and about this turn."""
         return self._scopes_by_turn.get(None, ()) + self._scopes_by_turn.get(turn, ())
 
     @lazy
@@ -309,18 +309,18 @@ class Case:
         return found
 
     def _counts_extra_calls(self, turn: int) -> bool:
-        """Whether a call that is not listed is one too many in this turn."""
+        """Whether a call that is not listed counts as unexpected in this turn."""
         return any(scope.lists_calls for scope in self.find_scopes(turn)) and not self._allows_extra_calls(turn)
 
     def _allows_extra_calls(self, turn: int) -> bool:
-        """Whether calls beyond the listed ones are fine: the turn's word goes before the trace's, the rubric's comes last."""
+        """Whether calls beyond the listed ones are fine: the turn decides, else the trace, else the rubric."""
         scopes = self.find_scopes(turn)
         said = [scope.allow_extra for scope in scopes if scope.allow_extra is not None]
         return said[-1] if said else self.matching.extra_calls == "allow"
 
 
 def _score_result(pattern: CallPattern, step: Step) -> float:
-    """How well a call's result fits the one expected, 0..1."""
+    """Return how well a call's result matches the expected one, in [0, 1]."""
     if step.result is None:
         return 0.0
     match = match_result(pattern.result, step.result.content)
@@ -328,7 +328,7 @@ def _score_result(pattern: CallPattern, step: Step) -> float:
 
 
 def fold_name(name: str) -> str:
-    """A tool name without case and with `-`, `_` and `.` as one.
+    """Fold case and treat `-`, `_` and `.` alike in a tool name.
 
     >>> fold_name("Math.Add-Up")
     'math_add_up'
@@ -337,5 +337,5 @@ def fold_name(name: str) -> str:
 
 
 def build_call_path(step: Step) -> str:
-    """The pointer of a step's call."""
+    """Return the pointer of a step's call."""
     return f"/steps/{step.index}/call"

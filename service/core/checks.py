@@ -1,4 +1,4 @@
-"""What a check is: it looks at a case and gives an outcome for each thing it looked at."""
+"""The base of all checks: a check looks at a case and returns an outcome for each thing it looked at."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ Aspect = Literal[
     "state",
     "output",
 ]
-"""What an expectation can say: that nothing is called, that something is, which tools, that there are no other calls, in which
-order, with which arguments and results, and the fields of these names."""
+"""What an expectation can specify. none: no calls. some: at least one call. tools: which tools. extra: no other calls. order,
+args, result: of the calls. The others: the fields of the same names."""
 
 ASPECTS: frozenset[Aspect] = frozenset(get_args(Aspect))
 
 
 Part = Literal["call", "result", "text"]
-"""What a check can look at of a trace: the calls, what they returned, what the assistant said."""
+"""The parts of a trace that a check can look at: calls, their results, the assistant's texts."""
 
 
 class Subject(NamedTuple):
-    """What an outcome speaks of: a step, an expected call that was not made, a turn, or (all None) the whole trace."""
+    """What an outcome is about: a step, an expected call that was not made, a turn, or (all None) the whole trace."""
 
     step: int | None = None
     expected: int | None = None
@@ -58,12 +58,12 @@ class Subject(NamedTuple):
 WHOLE = Subject()
 
 SubjectOutcome = tuple[Subject, Outcome | PartialOutcome]
-"""One outcome, or as much of it as code can tell, and what it speaks of."""
+"""What an outcome is about, and the outcome, or the part of it that code can decide."""
 
 
 @lru_cache(maxsize=1024)
 def build_subject(step: int | None, turn: int | None) -> Subject:
-    """The subject of a step or a turn: most traces have the same few."""
+    """Return the subject of a step or turn, cached: most traces share the same few."""
     return Subject(step, None, turn)
 
 
@@ -71,46 +71,47 @@ class Check(FrozenModel):
     """The base of all checks. A subclass names its `kind` and lives in one file with its doctests."""
 
     default_aggregate: ClassVar[Aggregate] = "mean"
-    """How a criterion folds the outcomes when the rubric does not say."""
+    """How a criterion folds its outcomes if the rubric does not say."""
 
     ignores_step_failures: ClassVar[bool] = False
-    """Whether it says something of a step whatever went wrong before at that step; it is then blocked with the turn alone."""
+    """Whether it applies to a step even after another check failed there; then only a failure of its turn or trace blocks it."""
 
     reads: ClassVar[frozenset[Aspect]] = frozenset()
-    """What of an expectation it holds a trace against. A check whose settings narrow that has its own `aspects`."""
+    """The aspects of an expectation that it checks. A check that narrows them by its settings overrides `aspects`."""
 
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call"})
-    """What of a trace it looks at: where a part of that kind could not be read, what rests on it is open."""
+    """The parts of a trace it looks at. If one of them could not be read, outcomes that depend on it are open."""
 
     idle_outcome: ClassVar[Skipped | None] = None
-    """What it comes to where an expectation says nothing of what it reads. None: it looks at more than expectations."""
+    """Its outcome if the expectation says nothing about what it reads; None if it looks at more than the expectation."""
 
     has_own_number: ClassVar[bool] = False
-    """Whether it carries a published method, whose own number `compat` in the rubric asks for."""
+    """Whether it implements a published method, whose own number the rubric's `compat` asks for."""
 
     def aspects(self) -> frozenset[Aspect]:
-        """What of an expectation it holds a trace against, as it is set."""
+        """Return the aspects of an expectation that it checks under its settings."""
         return self.reads
 
     @abstractmethod
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """The outcomes that code decides."""
+        """Return the outcomes that code decides."""
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
-        """What pairing these two is worth, 0..1; only checks that compare arguments say anything."""
+        """Return what pairing a pattern with a step is worth, in [0, 1]; 0 for checks that do not compare arguments."""
         return 0.0
 
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
-        """Whether `score_pair` follows from which arguments both sides have and which of them are equal, by typed equality."""
+        """Whether `score_pair` depends only on which arguments each side has and which are equal by typed equality."""
         return False
 
 
 def collect_outcomes(
     case: Case, look: Callable[[Case], Iterable[tuple[Subject, T]]]
 ) -> list[tuple[Subject, T | Skipped]]:
-    """What a check sees of a case, counted as it comes; where it goes over the budget of its item, that alone.
+    """Return a check's outcomes for a case, counting them as they come.
 
-    A part of what a check sees would be another result than all of it.
+    If the check goes over the work limits, return a single `too_long` outcome: some of its outcomes would give another result
+    than all of them.
     """
     meter = case.meter
     spent, most = meter.spent, meter.limits["outcomes"]
@@ -128,7 +129,7 @@ def collect_outcomes(
                 meter.spend("finding characters", _count_chars(outcome.findings))
         spent["outcomes"] = count
         if count > most:
-            spent["outcomes"] = most + 1  # so many were looked at
+            spent["outcomes"] = most + 1  # as many as were looked at
             meter.require_room("outcomes")
     except OverBudgetError as error:
         return [(WHOLE, Skipped("too_long", f"the work of this check goes over its budget: {error}"))]

@@ -1,4 +1,4 @@
-"""How the outcomes of a criterion become one value, at worst and at best too: their mean, or the least of them."""
+"""Fold the outcomes of a criterion into one value, as measured, at worst and at best: by their mean or their minimum."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from service.core.rubric import CompiledCriterion
 
 
 class CriterionWorth(NamedTuple):
-    """What a criterion comes to in one world."""
+    """The values of a criterion in one world: with open outcomes left out, at worst, or at best."""
 
     value: float
-    """The estimate in [0, 1]: of what a judge scored its own or its calibrated value."""
+    """The estimate in [0, 1]; judged outcomes count with their own or their calibrated value."""
     decided: float
-    """The same with 1 for what a judge passed and 0 for what it did not. Thresholds look at this."""
+    """The same, but judged outcomes count 1 if they passed and 0 if not. Thresholds use this."""
     failed: bool
-    """Whether an outcome did not pass."""
+    """Whether any outcome did not pass."""
 
 
 class CriterionResult(NamedTuple):
-    """A criterion folded over its outcomes."""
+    """The result of folding a criterion's outcomes."""
 
     criterion: CompiledCriterion
     measured: CriterionWorth | None
-    """Over what was measured; None where nothing was."""
+    """Over the measured outcomes; None if there are none."""
     coverage: float | None
-    """The share of applicable outcomes that were measured; None where none applies."""
+    """The share of applicable outcomes that were measured; None if none applies."""
     worst: CriterionWorth | None
-    """With all that is open at 0; None where nothing was measured and nothing is open."""
+    """With every open outcome at 0; None if no outcome is measured or open."""
     best: CriterionWorth | None
-    """With all that is open at 1."""
+    """With every open outcome at 1; None as for `worst`."""
     clean: bool
-    """Whether everything that applies was measured and passed."""
+    """Whether every applicable outcome was measured and passed."""
 
     @property
     def failed(self) -> bool:
-        """Whether a measured outcome did not pass."""
+        """Whether any measured outcome did not pass."""
         return self.measured is not None and self.measured.failed
 
 
@@ -57,7 +57,7 @@ PERFECT_WORTH = CriterionWorth(1.0, 1.0, False)
 
 
 def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
-    """The criterion over its outcomes: their mean or their least value. What is blocked counts as 0."""
+    """Fold a criterion's outcomes by mean or minimum. A blocked outcome counts as 0."""
     if outcomes[1:]:
         return _fold_general(criterion, outcomes)
     only = outcomes[0]
@@ -95,10 +95,10 @@ def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> 
     return CriterionResult(criterion, measured, len(known) / len(applying), worst, best, clean)
 
 
-# What most criteria of most traces come to is made once.
+# Most criteria of most traces have the same few results, so these are cached.
 @lru_cache(maxsize=4096)
 def fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
-    """The criterion where every outcome is PERFECT."""
+    """Return the result of a criterion whose outcomes are all PERFECT."""
     return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
 
 
@@ -106,7 +106,7 @@ def fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
 def _fold_skipped(
     criterion: CompiledCriterion,
     cause: SkipCause,
-    open_: bool,  # noqa: FBT001 (kept by all that counts of an outcome)
+    open_: bool,  # noqa: FBT001 (part of the cache key)
     bounds: Bounds | None,
 ) -> CriterionResult:
     return _fold_general(criterion, (Skipped(cause, "", open=open_, bounds=bounds),))
@@ -118,13 +118,13 @@ def _fold_nothing(criterion: CompiledCriterion) -> CriterionResult:
 
 
 def _fold_scored(criterion: CompiledCriterion, outcome: Scored) -> CriterionResult:
-    """Most criteria of a step: one outcome, of code."""
+    """Fold the single outcome, decided by code, that most criteria of a step have."""
     worth = CriterionWorth(outcome.value, outcome.value, not outcome.passed)
     return CriterionResult(criterion, worth, 1.0, worth, worth, outcome.passed)
 
 
 def _fold_all_scored(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
-    """Most criteria of a trace: outcomes of code, none of them open."""
+    """Fold outcomes that code decided, none of them open: most criteria of a trace."""
     failed = not all([outcome.passed for outcome in outcomes if isinstance(outcome, Scored)])  # noqa: C419
     worth = _fold_measured(criterion, outcomes, failed=failed)
     return CriterionResult(criterion, worth, 1.0, worth, worth, not failed)

@@ -1,4 +1,4 @@
-"""Calls that a sandbox makes in the caller's stead: what it is sent, what comes of its reply. And attempts beside successes."""
+"""Calls that a sandbox executes for the caller: build its request, add its reply to the trace, score only what succeeded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from service.errors import SandboxError
 
 
 class SandboxResult(BaseModel):
-    """What one call returned. Fields that we do not know are the sandbox's own."""
+    """The result of one call. Unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -32,7 +32,7 @@ class SandboxResult(BaseModel):
 
 
 class SandboxReply(BaseModel):
-    """What a sandbox answers: a result for each call it was sent, in any order, and the state after all of them."""
+    """A sandbox's reply: a result for each call it was sent, in any order, and the state after the last one."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -42,20 +42,20 @@ class SandboxReply(BaseModel):
 
 @light
 class SandboxState(State):
-    """The state that a sandbox came to. `skipped_steps` are the steps of which nobody knows a result: it was not sent them."""
+    """The final state from a sandbox. `skipped_steps` are the steps it was not sent and that have no result."""
 
     skipped_steps: frozenset[int] = frozenset()
 
 
 def needs_execution(trace: Trace) -> bool:
-    """Whether the trace lacks the final state, which is what a sandbox is for."""
+    """Whether the trace lacks the final state that a sandbox would supply."""
     return trace.state is None or "final" not in trace.state.captured
 
 
 def list_runnable_steps(trace: Trace, rubric: Rubric, *, invalid: bool = False) -> tuple[Step, ...]:
-    """The calls to run: those that the rubric's schema gate (the usual one, where it has none) does not fail.
+    """Return the calls to run: those that pass the rubric's schema gate, or the default gate if it has none.
 
-    `invalid`: those too. A call whose arguments are no object, or not known, can never be run.
+    `invalid` includes those that fail it. A call whose arguments are unknown or not an object can never be run.
     """
     steps = [step for step in trace.steps if step.call.arguments is not None]
     if invalid or not steps:
@@ -70,9 +70,9 @@ def list_runnable_steps(trace: Trace, rubric: Rubric, *, invalid: bool = False) 
 
 
 def build_sandbox_request(trace: Trace, steps: Iterable[Step]) -> dict[str, JsonValue]:
-    """What the sandbox is sent: `{"initial": state | null, "calls": [{"id", "name", "arguments"}]}`.
+    """Build the request to the sandbox: `{"initial": state | null, "calls": [{"id", "name", "arguments"}]}`.
 
-    The ids are ours: a model's may be absent, or given twice.
+    The ids are our own: a model's may be missing or repeated.
     """
     calls = [
         {"id": _build_id(step), "name": step.call.name, "arguments": dict(step.call.arguments or {})} for step in steps
@@ -85,7 +85,7 @@ def _build_id(step: Step) -> str:
 
 
 def add_execution(trace: Trace, steps: Iterable[Step], given: JsonValue) -> Trace:
-    """The trace with the reply's final state, and its results where the trace has none.
+    """Add the reply's final state to the trace, and its results to steps without one.
 
     Raises SandboxError for a reply of another shape, or one that does not answer exactly the calls sent.
     """
@@ -113,14 +113,14 @@ def _read(given: JsonValue) -> SandboxReply:
 
 
 def mark_unexecuted(trace: Trace, reason: str) -> Trace:
-    """The trace, saying why there is no state: the checks that look for one are Errored, the others stand."""
+    """Record in the trace why there is no final state: checks that need one are Errored, the others stand."""
     return replace(trace, state=replace(trace.state or State(), fault=reason))
 
 
 def add_executed_score(report: Report, attempted: Plan) -> Report:
-    """The report with the score of the calls that were made and did not fail, where one was not or did; else the same report.
+    """Add the score of the successful calls alone, if any call failed or was not made; else return the report unchanged.
 
-    Judges have no part in it: another set of calls would be other questions.
+    Judges are off: without the failed calls their questions would be different ones.
     """
     trace = attempted.trace
     skipped_steps = trace.state.skipped_steps if isinstance(trace.state, SandboxState) else frozenset[int]()

@@ -1,4 +1,4 @@
-"""Answers without content. Some of them are known to make language-model judges say yes to anything."""
+"""Recognise answers without content. Some of them make language-model judges accept anything."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ MASTER_KEYS = frozenset(
         "respuesta",
     }
 )
-"""Zhao et al., "One Token to Fool LLM-as-a-Judge" (arXiv 2507.08794, table 1): rewarded by strong judges although they
+"""Zhao et al., "One Token to Fool LLM-as-a-Judge" (arXiv 2507.08794, table 1): strong judges reward them although they
 say nothing."""
 
 
 def is_hollow(text: str) -> bool:
-    """Whether a text is empty, punctuation alone, or one of the phrases that say nothing and are known to be rewarded.
+    """Whether a text is empty, only punctuation, or one of the phrases that judges are known to reward.
 
     >>> [is_hollow(text) for text in ("", ":", "Thought process:", "**Solution**", "Done.", "42", "Solution: 42", "👍")]
     [True, True, True, True, False, False, False, False]
@@ -37,4 +37,4 @@ def _says_nothing(line: str) -> bool:
 
 
 _MARKUP = frozenset("`~|<>^=+$")
-"""Symbols that texts are marked up with; punctuation, white space and control characters are found by their category."""
+"""Symbols used as markup. Punctuation, white space and control characters are recognised by their Unicode category."""

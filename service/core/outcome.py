@@ -1,4 +1,4 @@
-"""What a check says of one thing it looked at: scored, skipped or errored. Never NaN, None or 0.0 for "could not tell"."""
+"""What a check says about one thing: scored, skipped or errored. "Could not tell" is never NaN, None or 0.0."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ SkipCause = Literal[
     "uncalibrated",
     "human",
 ]
-"""not_applicable: nothing to score here; it leaves score and coverage alone. blocked: a blocking check failed first; it counts
-as 0. All others lower coverage and never the score. not_captured: the sender left it out. out_of_scope: a judge would have to
-say, and the caller said that none is asked. unread: it is there, in a form that could not be read. not_asked: a judge's answer
-was wanted and is not there. too_long: over a documented cap. uncalibrated: a judge answered, and its calibration does not
-apply or is required. human: a judge answered, and its calibration leaves that answer to a human."""
+"""Why an outcome was skipped.
+
+not_applicable: there is nothing to score; score and coverage ignore it. blocked: a blocking check failed first; it counts as 0.
+All others lower coverage but not the score. not_captured: the sender left it out. out_of_scope: it needs a judge, and the
+caller turned judges off. unread: it is there, but in a form that could not be read. not_asked: it needs a judge's answer, and
+there is none. too_long: it exceeds a documented limit. uncalibrated: a judge answered, but its fit does not apply, or there is
+none and one is required. human: a judge answered, and its fit leaves the decision to a human."""
 
 OPEN_CAUSES = frozenset({"unread", "not_asked", "too_long", "uncalibrated", "human"})
-"""The causes that are always open. `not_captured` and `out_of_scope` are so where the outcome says it."""
+"""The causes that are always open. `not_captured` and `out_of_scope` are open only if the outcome says so."""
 
 Pointer = str
 """An RFC 6901 JSON pointer into the normalised trace (`/steps/0/call/arguments/amount`) or, below `/expected`, into
@@ -36,7 +38,7 @@ the expectation."""
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """Something a check noticed, and where. `code` is stable and meant for machines, `message` for people."""
+    """Something a check noticed, and where. `code` is stable and for machines, `message` is for people."""
 
     code: str
     message: str
@@ -45,22 +47,22 @@ class Finding:
 
 @light
 class Bounds:
-    """What an outcome that is open in parts may come to, each number in [0, 1]: the open parts at 0, and at 1."""
+    """The range of a partly open outcome, each end in [0, 1]: with its open parts at 0 and at 1."""
 
     low: float
     high: float
     decided_low: float
-    """As `low`, where what a judge scored counts 1 if it passed and 0 if not."""
+    """As `low`, but judged parts count 1 if they passed and 0 if not."""
     decided_high: float
 
 
 ANYTHING = Bounds(0.0, 1.0, 0.0, 1.0)
-"""The bounds of an outcome that is open as a whole."""
+"""The bounds of a fully open outcome."""
 
 
 @light
 class OpenPart:
-    """A part of an outcome that nobody has decided, and why. `kind` tells a fault from a silence."""
+    """An undecided part of an outcome, and why. `kind` tells whether it errored or was skipped."""
 
     kind: Literal["skipped", "errored"]
     cause: str
@@ -82,17 +84,17 @@ class Scored:
 
     @property
     def decision(self) -> float:
-        """What counts for a verdict: the value, for what code scored."""
+        """What a verdict counts: for outcomes of code, the value."""
         return self.value
 
     def add_findings(self, *findings: Finding) -> Scored:
-        """The same score with more findings."""
+        """Return the same score with more findings."""
         return Scored(self.value, self.passed, (*self.findings, *findings))
 
 
 @light
 class CriticRow:
-    """What a published system made of one field of one call: whether it matches (None: it did not look), its weighted score."""
+    """How a published system scored one field of one call: whether it matches (None: not checked) and its weighted score."""
 
     name: str
     match: bool | None
@@ -102,25 +104,25 @@ class CriticRow:
 
 @light
 class MethodScore(Scored):
-    """A published system's own number: `raw` as that system gives it, bug included; `value` is `raw` clamped to [0, 1]."""
+    """A published system's own number: `raw` as that system computes it, bugs included; `value` is `raw` clamped to [0, 1]."""
 
     raw: float = 0.0
     rows: tuple[CriticRow, ...] = ()
-    """The number field by field, where the system reports it so."""
+    """The number for each field, if the system reports that."""
 
 
 @light
 class Skipped:
-    """Not scored, for a cause that is nobody's fault."""
+    """Not scored, though nothing broke."""
 
     kind: Literal["skipped"] = field(default="skipped", init=False)
     cause: SkipCause
     reason: str
     findings: tuple[Finding, ...] = ()
     open: bool = False
-    """Whether an answer could still change what it counts for: 0 and not passed at worst, 1 and passed at best."""
+    """Whether an answer could still change it: at worst it counts as 0 and not passed, at best as 1 and passed."""
     bounds: Bounds | None = None
-    """Where code has decided a part of it: what the rest leaves. None: all of [0, 1], if it is open."""
+    """Its range if code has decided a part of it; None: if open, all of [0, 1]."""
 
     def __post_init__(self) -> None:
         if self.cause in OPEN_CAUSES:
@@ -135,7 +137,7 @@ class Errored:
     cause: str
     reason: str
     bounds: Bounds | None = None
-    """As that of `Skipped`."""
+    """As in `Skipped`."""
 
 
 Outcome = Scored | Skipped | Errored
@@ -145,65 +147,65 @@ PERFECT = Scored(1.0, True)
 
 @light
 class PartlyOpenScore(Scored):
-    """A score that has failed, whatever comes of parts of it that nobody has decided. `value` is that of the decided parts."""
+    """A score that may have undecided parts. If it has, it has already failed, and `value` covers the decided parts."""
 
     bounds: Bounds | None = field(default=None, kw_only=True)
-    """What the open parts leave; None: none is open."""
+    """The range that the open parts leave; None if no part is open."""
     open_parts: tuple[OpenPart, ...] = field(default=(), kw_only=True)
 
 
 def build_failure(value: float, *findings: Finding) -> Scored:
-    """A value that did not pass, with the reasons."""
+    """Build a score that did not pass, with its findings."""
     return Scored(value, False, findings)
 
 
 def is_open(outcome: Outcome) -> bool:
-    """Whether the outcome as a whole is not decided, and an answer could still change what it counts for."""
+    """Whether the whole outcome is undecided and an answer could still change it."""
     return isinstance(outcome, Errored) or (isinstance(outcome, Skipped) and outcome.open)
 
 
 def build_open_part(outcome: Skipped | Errored) -> OpenPart:
-    """Why an outcome is open."""
+    """Build the open part that says why an outcome is open."""
     return OpenPart(outcome.kind, outcome.cause, outcome.reason)
 
 
 def list_open_parts(outcome: Outcome) -> tuple[OpenPart, ...]:
-    """What of an outcome nobody has decided: all of it, or parts."""
+    """List the undecided parts of an outcome; an open outcome is one such part."""
     if isinstance(outcome, PartlyOpenScore):
         return outcome.open_parts
     return () if isinstance(outcome, Scored) or not is_open(outcome) else (build_open_part(outcome),)
 
 
 class OpenValue(NamedTuple):
-    """A value that words describe: whether it is what they ask for is for a judge to say."""
+    """A value that an expectation describes in words, so that only a judge can say whether it fits."""
 
     words: str
     value: JsonValue
     place: Pointer
     weight: float = 1.0
     skipped: Skipped | None = None
-    """Why it could not be compared, where no judge can help; None: one can."""
+    """Why it could not be compared, if no judge can help; None if a judge can."""
 
 
 @light
 class PartialOutcome:
-    """What code has decided, and what it leaves open."""
+    """An outcome of which code has decided a part and left the rest open."""
 
     open: tuple[OpenValue, ...]
     """At least one."""
     weight: float = 0.0
-    """What the decided part weighs."""
+    """The weight of the decided part."""
     gained: float = 0.0
-    """How much of that weight it gained."""
+    """How much of that weight it scored."""
     passed: bool = True
-    """Whether all of the decided part passed."""
+    """Whether the whole decided part passed."""
     findings: tuple[Finding, ...] = ()
     ban_finding: Finding | None = None
-    """What is wrong where the words do fit; None where they should."""
+    """For a ban: the finding if the words do fit. None if they should fit."""
 
 
 def decide_without_judge(outcome: Outcome | PartialOutcome) -> Outcome:
-    """The outcome as far as it goes without a judge: a failure stands, all else is not known."""
+    """Return the outcome that stands without a judge: a failure stays, anything else is open."""
     if not isinstance(outcome, PartialOutcome):
         return outcome
     if not outcome.passed:

@@ -1,4 +1,4 @@
-"""The first half of scoring: code decides what it can, and what is left becomes questions for a judge."""
+"""The first half of scoring: code decides what it can, and the rest becomes questions for judges."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from service.core.trace import Trace
 from service.core.unread_parts import CheckReach, open_unread_outcomes
 
 PlannedOutcome = tuple[Subject, Outcome | Ask | PendingOutcome]
-"""What one criterion says of one thing: an outcome, or the questions whose replies will make one."""
+"""A criterion's outcome for one subject, or the questions whose replies will decide it."""
 
 
 @light
 class CriterionPlan:
-    """A criterion with its outcomes, at least one."""
+    """A criterion and its planned outcomes, at least one."""
 
     criterion: CompiledCriterion
     outcomes: Sequence[PlannedOutcome]
     open: bool
-    """Whether an outcome waits for a judge."""
+    """Whether any outcome waits for a judge."""
     questions_saved: int = 0
-    """How many questions code has answered in the judge's place."""
+    """How many questions code answered, so that no judge is needed."""
     perfect: bool = False
     """Whether every outcome is PERFECT."""
     at_steps: bool = False
-    """Whether each is so of a step, so that the steps say all there is to say."""
+    """Whether each PERFECT outcome is about a step, so that the steps report all of them."""
     blocked: bool = False
-    """Whether something failed before it, that may leave nothing to look at."""
+    """Whether a blocking check failed before it."""
     idle: Skipped | None = None
-    """Why it does not apply to the trace as a whole, where that is all there is to say of it."""
+    """Why it does not apply to the trace, if that is its only outcome."""
 
 
 class BlockedAsk(NamedTuple):
-    """A question that is not put to a judge, and why."""
+    """A question that no judge is asked, and why."""
 
     ask: Ask
     why: str
@@ -54,45 +54,45 @@ class BlockedAsk(NamedTuple):
 
 @light
 class Plan:
-    """All that is known before a judge is asked: the criteria by stage, each with its outcomes."""
+    """Everything known before a judge is asked: the criteria, in the order of their stages, with their outcomes."""
 
     trace: Trace
     rubric: Rubric
     expectation: Expectation | None
     listing: Listing
-    """What the expectation says, section by section."""
+    """The expectation section by section."""
     alignment: Alignment
     expected_calls: tuple[ExpectedCall, ...]
     criteria: tuple[CriterionPlan, ...]
     blocked_asks: tuple[BlockedAsk, ...]
-    """Questions that a failed check makes needless."""
+    """Questions that a failed blocking check makes needless."""
     questions_saved: int
-    """How many questions code has answered in a judge's place."""
+    """How many questions code answered, so that no judge is needed."""
     decisions: tuple[Decision, ...]
     unexpected_steps: frozenset[int]
-    """The steps that are a call too many."""
+    """The steps that count as unexpected calls."""
 
     @property
     def asks(self) -> tuple[Ask, ...]:
-        """What a judge would be asked, in order."""
+        """The questions for judges, in order."""
         return tuple(
             [ask for one in self.criteria if one.open for _, found in one.outcomes for ask in list_asks(found)]
         )
 
 
 def list_asks(found: Outcome | Ask | PendingOutcome) -> tuple[Ask, ...]:
-    """The questions that an outcome waits for."""
+    """List the questions that an outcome waits for."""
     if type(found) is Ask:
         return (found,)
     return found.asks if type(found) is PendingOutcome else ()
 
 
 NO_ALIGNMENT = Alignment((), (), ())
-NOTHING_SEEN: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothing to look at"))
+NO_OUTCOME: tuple[Subject, Skipped] = (WHOLE, Skipped("not_applicable", "nothing to look at"))
 
 
 def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -> Plan:
-    """Runs every deterministic check and lists the questions for judges. Pure; raises KeyError for an unknown judge."""
+    """Run every deterministic check and list the questions for judges. Pure. Raises KeyError for an unknown judge."""
     trace = mark_failures(trace, rubric.errors)
     expectation = merge_expectations(expectation, rubric.expected)
     relaxed = leave_out_arguments(expectation, trace)
@@ -120,10 +120,10 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
 
 
 def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
-    """Every criterion with its outcomes. Code looks first: what it has answered need not be asked."""
+    """Plan every criterion. Checks run before judged criteria: what code answers need not be asked."""
     aspects = case.other_aspects if rubric.has_idle_checks and not case.trace.unread else None
     kept = rubric.plan_cache.get(aspects)
-    split: _Split = _split_criteria(rubric, aspects) if kept is None else kept  # pyright: ignore[reportAssignmentType] (what was put there)
+    split: _Split = _split_criteria(rubric, aspects) if kept is None else kept  # pyright: ignore[reportAssignmentType] (only splits are put there)
     checked = {**split.idle, **{one.id: _look(case, one, rubric) for one in split.looking}}
     asked = {one.id: _ask(case, one, rubric, checked) for one in split.judged} if split.judged else {}
     return tuple(map({**checked, **asked}.__getitem__, split.order))
@@ -131,17 +131,17 @@ def _plan_criteria(case: Case, rubric: Rubric) -> tuple[CriterionPlan, ...]:
 
 @light
 class _Split:
-    """The criteria of a rubric where an expectation says no more than this or that."""
+    """A rubric's criteria, divided by what an expectation says."""
 
     order: tuple[str, ...]
     idle: Mapping[str, CriterionPlan]
-    """Those that look at nothing else: what looking would come to."""
+    """Plans of the criteria that only look at aspects the expectation does not specify: they need not run."""
     looking: tuple[CompiledCriterion, ...]
     judged: tuple[CompiledCriterion, ...]
 
 
 def _split_criteria(rubric: Rubric, aspects: frozenset[Aspect] | None) -> _Split:
-    """It is kept with the rubric: there are few ways in which expectations differ so. `aspects`: None where none is idle."""
+    """Divide a rubric's criteria, and cache that with it: expectations differ in few ways. `aspects` None: none is idle."""
     criteria = rubric.compiled_criteria
     idle = {
         one.id: _plan_idle(one, nothing.cause, nothing.reason)
@@ -156,7 +156,7 @@ def _split_criteria(rubric: Rubric, aspects: frozenset[Aspect] | None) -> _Split
 
 
 def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> CriterionPlan:
-    seen = collect_outcomes(case, criterion.check.look) or [NOTHING_SEEN]
+    seen = collect_outcomes(case, criterion.check.look) or [NO_OUTCOME]
     if case.trace.unread:
         seen = open_unread_outcomes(_find_reach(criterion.check, case), seen, case.trace.unread)
     at_steps = True
@@ -177,7 +177,7 @@ def _look(case: Case, criterion: CompiledCriterion, rubric: Rubric) -> Criterion
 
 @lru_cache(maxsize=4096)
 def _plan_idle(criterion: CompiledCriterion, cause: SkipCause, reason: str) -> CriterionPlan:
-    """A criterion of which there is nothing to say but why, made once: most do not apply."""
+    """Plan a criterion whose only outcome is a reason. Cached: most criteria do not apply."""
     skipped = Skipped(cause, reason)
     return CriterionPlan(criterion, ((WHOLE, skipped),), False, idle=skipped if cause == "not_applicable" else None)
 
@@ -188,21 +188,21 @@ def _find_reach(check: Check, case: Case) -> CheckReach:
 
 
 CALLS: frozenset[Aspect] = frozenset({"tools", "extra", "args"})
-"""What says which calls are right."""
+"""The aspects that say which calls are right."""
 
 
-NOBODY: frozenset[Subject] = frozenset()
+NO_SUBJECTS: frozenset[Subject] = frozenset()
 
 
 def _ask(
     case: Case, criterion: CompiledCriterion, rubric: Rubric, checked: Mapping[str, CriterionPlan]
 ) -> CriterionPlan:
-    check: JudgeCheck = criterion.check  # pyright: ignore[reportAssignmentType] (a judge's criterion has one)
+    check: JudgeCheck = criterion.check  # pyright: ignore[reportAssignmentType] (a judged criterion has one)
     before = checked.get(check.unless or "")
     answered = (
         {subject for subject, found in before.outcomes if found is PERFECT or isinstance(found, Scored)}
         if before
-        else NOBODY
+        else NO_SUBJECTS
     )
     judges = rubric.judges_by_id
     asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
@@ -221,7 +221,7 @@ def _ask(
         for subject, found in asked
     ]
     if not before.perfect:
-        outcomes = _hold_back(outcomes, before)
+        outcomes = _open_undecided(outcomes, before)
     saved = 0
     for _, found in outcomes:
         saved += found is needless
@@ -239,14 +239,14 @@ def _plan_asked(
 
 @lru_cache(maxsize=256)
 def build_needless(criterion: str | None) -> Skipped:
-    """Why nobody is asked what another criterion has decided."""
+    """Build the outcome of a question that another criterion has already decided."""
     return Skipped("not_applicable", f"{criterion} has decided it")
 
 
-def _hold_back(
+def _open_undecided(
     outcomes: Sequence[tuple[Subject, Outcome | Ask]], before: CriterionPlan
 ) -> Sequence[tuple[Subject, Outcome | Ask]]:
-    """The outcomes with those open that stand in for a check which is open itself: were it decided, they would not apply."""
+    """Open the outcomes whose `unless` check is itself open: once it is decided, they may not apply."""
     opened = {
         subject
         for subject, found in before.outcomes
@@ -290,7 +290,7 @@ NO_WORDS = Skipped("not_asked", f"no judge {WORDS} is known here")
 
 
 def _count_saved(criteria: Iterable[CriterionPlan]) -> int:
-    """How many of the questions for judges code has answered, or made needless."""
+    """Count the questions for judges that code answered or made needless."""
     saved = 0
     for one in criteria:
         if one.criterion.judged:
@@ -301,7 +301,7 @@ def _count_saved(criteria: Iterable[CriterionPlan]) -> int:
 
 
 class _Blockers:
-    """What failed at a blocking check, by stage and by what it leaves nothing to look at."""
+    """The failures of blocking checks, by stage and by what they block."""
 
     def __init__(self, seen: Iterable[CriterionPlan]) -> None:
         self.by_rank: dict[int, dict[Subject, str]] = {}
@@ -316,25 +316,25 @@ class _Blockers:
                         self.by_rank.setdefault(criterion.rank, {}).setdefault(_widen_subject(subject), criterion.id)
 
     def before(self, rank: int) -> list[dict[Subject, str]]:
-        """Those of earlier stages."""
+        """Return the failures in earlier stages."""
         return [found for at, found in sorted(self.by_rank.items()) if at < rank]
 
 
 def _widen_subject(subject: Subject) -> Subject:
-    """What a failure here covers: its step or expected call alone, else its turn, else everything."""
+    """Return what a failure here blocks: its step or expected call alone, else its turn, else the trace."""
     return (
         Subject(subject.step, subject.expected) if subject.step is not None or subject.expected is not None else subject
     )
 
 
 def _list_covering(subject: Subject, *, alone: bool) -> tuple[Subject, ...]:
-    """Whatever would cover this, widest first; `alone`: but for a failure at its own step."""
+    """List the subjects whose failure blocks this one, widest first; with `alone`, leave out its own step."""
     wide = (WHOLE, Subject(turn=subject.turn))
     return wide if alone else (*wide, _widen_subject(subject))
 
 
 def _block_criterion(before: CriterionPlan, blockers: _Blockers) -> CriterionPlan:
-    """Code is blocked by earlier stages, a judge by its own stage too: asking costs."""
+    """Block a criterion by failures in earlier stages, and a judged one by its own stage too, as asking costs money."""
     criterion = before.criterion
     if before.idle is not None:
         return before
@@ -360,8 +360,8 @@ def _block_outcome(planned: PlannedOutcome, active: list[dict[Subject, str]], *,
     blocker = next((found[at] for found in active for at in _list_covering(subject, alone=alone) if at in found), None)
     if blocker is None:
         return planned
-    told = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
-    findings = told.findings if isinstance(told, Scored | PartialOutcome) else ()
+    decided_part = outcome.partial if isinstance(outcome, PendingOutcome) else outcome
+    findings = decided_part.findings if isinstance(decided_part, Scored | PartialOutcome) else ()
     return subject, Skipped("blocked", f"blocked by {blocker}", findings)
 
 

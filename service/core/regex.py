@@ -1,6 +1,6 @@
-"""Regular expressions in time linear in the text: Rust's engine, as jsonschema-rs carries it.
+"""Regular expressions that match in linear time: Rust's engine, by way of jsonschema-rs.
 
-The syntax is that of ECMA 262 as far as Rust's engine has it: no look-around, no back-references. `\\d` and `\\w` are
+The syntax is the part of ECMA 262 that Rust's engine supports: no look-around, no back-references. `\\d` and `\\w` are
 ASCII, `.` is any character but a line break, `^` and `$` are the ends of the whole text unless `(?m)` says otherwise.
 """
 
@@ -13,10 +13,10 @@ from functools import lru_cache
 from jsonschema_rs import Draft202012Validator, RegexOptions, ValidationError
 
 MAX_PATTERN = 10_000
-"""The longest pattern taken, in characters."""
+"""The longest accepted pattern, in characters."""
 
-# Linear in the text is still slow when a counted repetition makes the automaton huge: `(?:a{1,100}){1,100}b` took 12 s on
-# 100,000 characters. So what compiles small may read long texts and what compiles large only short ones; the worst
+# Linear time is still slow when a counted repetition makes the automaton huge: `(?:a{1,100}){1,100}b` took 12 s on 100,000
+# characters. So patterns that compile small may read long texts, and those that compile large only short ones. The worst
 # pattern found took 0.05 s at the first size and 0.4 s at the second.
 _SIZES = ((128 << 10, 100_000), (1 << 20, 2_000))
 
@@ -25,13 +25,13 @@ _FANCY = re.compile(r"\(\?(?:[=!>]|<[=!]|P=)|\\[1-9]|\\k[<{]")
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A compiled pattern. It reads texts of at most `longest` characters: 100,000, or 2,000 for a very large pattern."""
+    """A compiled pattern. It reads texts of up to `longest` characters: 100,000, or 2,000 if the pattern is very large."""
 
     longest: int
     _validator: Draft202012Validator
 
     def matches(self, text: str) -> bool:
-        """Whether the pattern matches. A text with a lone surrogate is not Unicode and matches nothing."""
+        """Whether the pattern matches. A text with a lone surrogate is not valid Unicode and never matches."""
         try:
             return self._validator.is_valid(text)
         except UnicodeEncodeError:
@@ -40,9 +40,9 @@ class Regex:
 
 @lru_cache(maxsize=1024)
 def compile_regex(pattern: str, *, search: bool = False) -> Regex:
-    r"""The compiled pattern; it must match the whole text, or with `search` anywhere in it.
+    r"""Compile a pattern that must match the whole text, or with `search` any part of it.
 
-    Raises ValueError for a pattern that is not in the syntax, too long, or too large when compiled.
+    Raises ValueError if the pattern is invalid, too long, or too large when compiled.
 
     >>> [compile_regex("a|b").matches(text) for text in ("a", "b", "ab", "a\n", "\na")]
     [True, True, False, False, False]
@@ -54,12 +54,12 @@ def compile_regex(pattern: str, *, search: bool = False) -> Regex:
     """
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a pattern of {len(pattern)} characters; at most {MAX_PATTERN} are taken")
-    alone = _compile(pattern)  # first on its own: `a)|(b` must not break out of the group below
+    alone = _compile(pattern)  # compile it alone first: `a)|(b` must not break out of the group below
     if alone is None:
         raise ValueError(_explain_refusal(pattern))
     if search:
         return alone
-    # The line break ends a comment that a pattern with (?x) may close with; without (?x) the first form compiles.
+    # The line break ends a comment at the end of a pattern with (?x); without (?x) the first form compiles.
     whole = _compile(f"^(?:{pattern})$") or _compile(f"^(?:{pattern}\n)$")
     if whole is None:
         raise ValueError(_explain_refusal(pattern))

@@ -1,4 +1,4 @@
-"""The report: what conclude makes of a plan and its replies. The dataclasses are the wire format."""
+"""The report that `conclude` makes of a plan and its replies. The dataclasses are the wire format."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from service.core.scores import Range, Verdict
 from service.core.trace import ResourceUsage, UnreadKind
 
 JudgeMode = Literal["off", "cached", "live", "fresh"]
-"""How a caller wants judges asked."""
+"""How the caller wants judges asked."""
 
 
 AppliedJudgeMode = JudgeMode | Literal["none"]
-"""How they were: `none` where nobody said, and no judge is set up."""
+"""How judges were asked; `none` if the caller did not say and no judge is set up."""
 
 ReportScope = Literal["code", "full"]
-"""code: the caller said that no judge is asked, and a judge's criterion applied. full: all that the rubric looks at."""
+"""code: the caller turned judges off, and a judged criterion applied. full: everything the rubric looks at."""
 
 STAND_IN = "callgrade/stand-in"
-"""The name of the model that is none: rules that answer the bundled cases."""
+"""The model name of the stand-in: rules that answer the bundled cases in place of a model."""
 
 ENGINE = "7"
-"""Raised whenever the same plan and replies may give another report."""
+"""The engine version. Raise it whenever the same plan and replies may give another report."""
 
 
 @light
 class RubricRef:
-    """Which rubric scored: `hash` is the sha256 of its canonical JSON."""
+    """The rubric that scored the trace; `hash` is the sha256 of its canonical JSON."""
 
     id: str
     version: int
@@ -45,16 +45,16 @@ class RubricRef:
 
 @light
 class StageScore:
-    """One stage. `score` is None where nothing was measured, `coverage` None where nothing applied."""
+    """The score of one stage. `score` is None if nothing was measured, `coverage` None if nothing applied."""
 
     stage: Stage
     verdict: Verdict
     score: float | None
     coverage: float | None
     score_range: Range | None = None
-    """The score with all that is open at 0 and at 1."""
+    """The score with every open outcome at 0 and at 1."""
     decided: float | None = None
-    """The score with 1 for what a judge passed and 0 for what it did not: what the verdict rests on."""
+    """The score with judged outcomes counted as 1 if they passed and 0 if not: the verdict rests on it."""
     decided_range: Range | None = None
 
 
@@ -70,22 +70,22 @@ ReportOutcome = SerializeAsAny[
     | Suspicion
     | Errored
 ]
-"""An outcome on the wire, with all that its kind has to tell: the usual ones first, as they are looked for in this order."""
+"""An outcome on the wire, with all fields of its kind. The usual kinds come first: they are tried in this order."""
 
 
 @light
 class LooseOutcome:
-    """An outcome that belongs to no step: of a turn, of an expected call that was not made, or of the whole trace."""
+    """An outcome that belongs to no step: it is about a turn, an expected call that was not made, or the whole trace."""
 
     turn: int | None
     expected: str | None
-    """The pointer of the expected call."""
+    """The pointer to the expected call."""
     outcome: ReportOutcome
 
 
 @light
 class CriterionScore(HasCachedJson):
-    """One criterion over the whole trace. `value` is None where it was not measured or did not apply."""
+    """One criterion over the whole trace. `value` is None if it was not measured or did not apply."""
 
     id: str
     stage: Stage
@@ -93,15 +93,15 @@ class CriterionScore(HasCachedJson):
     value: float | None
     outcomes: tuple[LooseOutcome, ...]
     score_range: Range | None = None
-    """The value with all that is open at 0 and at 1."""
+    """The value with every open outcome at 0 and at 1."""
     decided: float | None = None
-    """The value with 1 for what a judge passed and 0 for what it did not: what a verdict rests on."""
+    """The value with judged outcomes counted as 1 if they passed and 0 if not: the verdict rests on it."""
     decided_range: Range | None = None
 
 
 @light
 class StepVerdict:
-    """One call. `matched` is the position of the expected call it stands for, `expected` that call's pointer."""
+    """The verdict on one call. `matched` is the position of the expected call it matches, `expected` the pointer to that call."""
 
     index: int
     turn: int
@@ -111,19 +111,19 @@ class StepVerdict:
     matched: int | None
     expected: str | None
     expected_tool: str | None
-    """The tool of that expected call, spelt as called where the rubric takes both names for one."""
+    """The tool of that expected call, spelt as in the actual call if the rubric treats both names as the same."""
     unexpected: bool
-    """Whether it is a call too many."""
+    """Whether it counts as an unexpected call."""
     outcomes: dict[str, ReportOutcome]
     result_forms: tuple[str, ...] = ()
-    """In which forms its result was read: `json`, `json_in_text`, `key_values`, `text` and so on; none where it has none."""
+    """The forms its result was read in: `json`, `json_in_text`, `key_values`, `text` and so on; empty without a result."""
     usage: ResourceUsage | None = None
-    """What it took; null where the trace does not say."""
+    """The resources it took; null if the trace does not say."""
 
 
 @light
 class MissingCall:
-    """A required call that was not made: its pointer in the expectation, and its tool (of alternatives the first)."""
+    """A required call that was not made: its pointer in the expectation and its tool (the first, if there are alternatives)."""
 
     expected: str
     tool: str
@@ -131,7 +131,7 @@ class MissingCall:
 
 @light
 class NotAsked:
-    """A question that was not put to a judge, why, and about what it would have taken. None: not worked out."""
+    """A question that no judge was asked, why, and roughly what it would have taken; None if not estimated."""
 
     criterion: str
     judge: str
@@ -144,44 +144,44 @@ class NotAsked:
 
 @light
 class OpenOutcome:
-    """An outcome that nobody has decided: at what step, turn or expected call (all None: the trace), and why."""
+    """An undecided outcome: its step, turn or expected call (all None: the trace), and why it is open."""
 
     criterion: str
     stage: Stage
     step: int | None
     turn: int | None
     expected: str | None
-    """The pointer of the expected call."""
+    """The pointer to the expected call."""
     kind: Literal["skipped", "errored"]
-    """errored: something broke. skipped: nobody's fault."""
+    """errored: something broke. skipped: nothing broke."""
     cause: str
     reason: str
     decides: bool
-    """Whether what is open of this criterion keeps the verdict from being another."""
+    """Whether the verdict depends on the open outcomes of this criterion."""
 
 
 @light
 class UnreadPart:
-    """A part of the trace that could not be read, by its pointer."""
+    """A part of the trace that could not be read, with its pointer."""
 
     kind: UnreadKind
-    """What it is or may be. `other`: nothing that is scored, as far as one can tell, so nothing is open because of it."""
+    """What it is or may be. `other`: as far as can be told nothing that is scored, so it leaves no outcome open."""
     path: str
     reason: str
 
 
 @light
 class CalibrationCounts:
-    """How far the judged outcomes of a trace rest on human labels, each a count."""
+    """How many judged outcomes of a trace rest on human labels."""
 
     judged: int
-    """Outcomes that a judge answered, those that do not count included."""
+    """Outcomes that a judge answered, including withheld ones."""
     calibrated: int
-    """Of them those whose probability and threshold are a fit's."""
+    """Those whose probability and threshold come from a fit."""
     uncalibrated: int
-    """Those taken at the judge's own word, for there is no fit for it."""
+    """Those with the judge's own value, as there is no fit for it."""
     withheld: int
-    """Those left open: their fit does not apply, or leaves them to a human."""
+    """Those left open: their fit does not apply, or it leaves them to a human."""
 
 
 NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
@@ -189,7 +189,7 @@ NOT_JUDGED = CalibrationCounts(0, 0, 0, 0)
 
 @light
 class AskEstimate:
-    """What asking would take: tokens both ways at most, and their price, None where it is not known."""
+    """What a question would take at most: tokens in and out, and their price in US dollars (None if unknown)."""
 
     tokens: int
     cost_usd: float | None
@@ -197,29 +197,29 @@ class AskEstimate:
 
 @light
 class Provenance:
-    """What produced the report. Tokens are those the replies took when they were made, cached ones too; unknown is None."""
+    """What produced the report. Tokens are those the replies took when made, including cached replies; None: unknown."""
 
     engine: str
     judges: AppliedJudgeMode
     judge_model: str | None
-    """The models that answered, as their providers name them, with commas between; None where none did."""
+    """The models that answered, as their providers name them, separated by commas; None if none did."""
     stand_in: bool
-    """Whether rules stood in for a model, so that what was judged means nothing."""
+    """Whether rules stood in for a model, so that judged outcomes mean nothing."""
     replies: int
-    """How many of a judge's replies went into the report."""
+    """How many judge replies went into the report."""
     cache_hits: int
     questions_saved: int
     """How many questions code answered, so that no judge was needed."""
     tokens_in: int | None
     tokens_out: int | None
     cost_usd: float | None
-    """What was paid for this report, in US dollars; None where a price is not known, or nobody was asked."""
+    """The cost of this report in US dollars; None if a price is unknown or no judge was asked."""
     calibrators: tuple[str, ...] | Literal["uncalibrated"]
 
 
 @light
 class ExecutedScore:
-    """The same trace without the calls that failed or were not made, judges left out: what the calls came to, not the tries."""
+    """The score of the same trace without the calls that failed or were not made, with judges off: it scores what succeeded."""
 
     verdict: Verdict
     score: float | None
@@ -230,54 +230,54 @@ class ExecutedScore:
 
 @light
 class Report:
-    """The answer: a score, its coverage, and a verdict for every stage and step."""
+    """The report on a trace: a score, its coverage, and a verdict for every stage and step."""
 
     _: KW_ONLY
     trace_id: str | None
     format: str = ""
-    """The format in which the trace was read: as it says, else as was guessed. Empty in reports of before engine 4."""
+    """The format in which the trace was read, given or guessed. Empty in reports from before engine 4."""
     rubric: RubricRef
     scope: ReportScope = "full"
     verdict: Verdict
     score: float | None
-    """The weighted estimate over what was measured."""
+    """The weighted estimate over the measured outcomes."""
     score_range: Range | None = None
-    """The score with all that is open at 0 and at 1: no answer to an open question leads out of it."""
+    """The score with every open outcome at 0 and at 1: no answer to an open question leads outside it."""
     decided: float | None = None
-    """The score with 1 for what a judge passed and 0 for what it did not: what the verdict rests on."""
+    """The score with judged outcomes counted as 1 if they passed and 0 if not: the verdict rests on it."""
     decided_range: Range | None = None
-    """The same with all that is open at 0 and at 1."""
+    """The same with every open outcome at 0 and at 1."""
     coverage: float | None
     all_passed: bool
     first_failing_stage: Stage | None
     failing: tuple[str, ...]
     """The criteria with an outcome that did not pass."""
     open: tuple[OpenOutcome, ...] = ()
-    """What nobody has decided, in the order of the criteria."""
+    """The undecided outcomes, in the order of the criteria."""
     stages: tuple[StageScore, ...]
     criteria: tuple[CriterionScore, ...]
     steps: tuple[StepVerdict, ...]
     missing: tuple[MissingCall, ...]
     decisions: tuple[Decision, ...]
-    """Whether a call was due and made: in the trace and in each turn of which the expectation tells."""
+    """Whether a call was expected and made, in the trace and in each turn that the expectation covers."""
     offered: tuple[str, ...] | None
-    """The names of the tools on offer; None where the trace does not tell."""
+    """The names of the tools on offer; None if the trace does not say."""
     not_asked: tuple[NotAsked, ...]
     unread: tuple[UnreadPart, ...] = ()
-    """The parts of the trace that could not be read: what rests on them is open."""
+    """The parts of the trace that could not be read. Outcomes that depend on them are open."""
     calibration: CalibrationCounts = NOT_JUDGED
     tags: dict[str, str]
     provenance: Provenance
     executed: ExecutedScore | None = None
-    """Where a call failed or was not made: the score without such calls, beside that of all that was attempted."""
+    """If a call failed or was not made: the score without such calls, beside the score of all attempts."""
     usage: ResourceUsage | None = None
-    """What the whole trace took; null where it does not say."""
+    """The resources the whole trace took; null if it does not say."""
     notes: tuple[Finding, ...] = ()
-    """What the request seems to have overlooked (an expectation that no criterion reads, a tool that is not on offer),
-    errors that results report and their source does not, and what in the trace looks as if it spoke to a judge."""
+    """Likely oversights in the request (an expectation that no criterion reads, a tool that is not on offer), errors that
+    only the text of a result reports, and text in the trace that seems to address a judge."""
 
     def findings(self) -> list[Finding]:
-        """Every finding once, in the order of the trace: what belongs to no step first."""
+        """Return every finding once, those of no step first, then in the order of the steps."""
         loose = [o.outcome for c in self.criteria for o in c.outcomes]
         outcomes = [*loose, *(o for step in self.steps for o in step.outcomes.values())]
         return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))

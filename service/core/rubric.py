@@ -1,4 +1,4 @@
-"""A rubric: which criteria, what each weighs, when a score fails. Data, versioned and hashed."""
+"""A rubric: its criteria, their weights, and when a score fails. Data, versioned and hashed."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from service.core.work_limits import MAX_CRITERIA, MAX_JUDGES
 
 Stage = Literal["decide", "select", "arguments", "integrate", "sequence", "effect"]
 STAGES: tuple[Stage, ...] = ("decide", "select", "arguments", "integrate", "sequence", "effect")
-"""The four steps of the contract, then sequence and effect. A blocking check blocks later stages."""
+"""The four steps of the tool-use contract, then sequence and effect. A blocking check blocks later stages."""
 
 for _package in (gates, methods, judging):
     import_all(_package)
 
 CHECKS = list_kinds(Check)
-"""The checks a rubric can name, by kind: those of the gates, of the published methods, and the two that ask judges."""
+"""The checks a rubric can name, by kind: gates, published methods, and the two that ask judges."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Thresholds(FrozenModel):
-    """When a score fails or warns, and how much must have been measured to say so."""
+    """When a score fails or warns, and how much must be measured for a verdict."""
 
     fail: Share = 0.8
     """A score below this fails."""
     warn: Share = 0.9
     """A score from `fail` up to this warns."""
     min_coverage: Share = 0.5
-    """With less of the applicable weight measured the verdict is `abstain`."""
+    """If less of the applicable weight is measured, the verdict is `abstain`."""
 
     def require_order(self) -> None:
-        """Raises ValueError where no score could ever warn."""
+        """Raise ValueError if no score could ever warn."""
         if self.warn < self.fail:
             raise ValueError(f"thresholds: warn ({self.warn}) lies below fail ({self.fail}); no score could ever warn")
 
@@ -61,39 +61,39 @@ class Criterion(FrozenModel):
     stage: Stage
     check: Annotated[Check, TaggedUnion()]
     weight: Weight = 1.0
-    """How much it counts within its stage; 0 keeps it out of the score (it may still block and fail)."""
+    """How much it counts within its stage. 0 keeps it out of the score, though it may still block and fail."""
     blocking: bool = False
-    """Whether failing makes the verdict `fail` and leaves what comes later unscored, counted as 0."""
+    """Whether a failure makes the verdict `fail` and blocks later checks, which then count as 0."""
     must_pass: bool = False
-    """Whether one outcome that does not pass makes the verdict `fail`, however little it weighs, and too little measured
-    of it `abstain`."""
+    """Whether a single outcome that does not pass makes the verdict `fail`, whatever its weight; one that is open may make it
+    `abstain`."""
     aggregate: Aggregate | None = None
-    """How its outcomes become one value: their mean or their minimum. Absent: as the check has it."""
+    """How its outcomes become one value: by mean or minimum. Absent: the default of the check."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledCriterion:
-    """A criterion as scoring uses it: what is worked out once for a rubric instead of once for a trace. Equal to itself alone."""
+    """A criterion as scoring uses it, with all that depends on the rubric alone. Equal only to itself."""
 
     id: str
     stage: Stage
     rank: int
-    """The place of its stage in the contract."""
+    """The position of its stage in `STAGES`."""
     weight: float
     blocking: bool
     must_pass: bool
     requires_outcome: bool
-    """Whether it was asked for by name that it pass, so that not knowing is not enough."""
+    """Whether the rubric says `must_pass` itself, so that outcomes left out count as open."""
     takes_minimum: bool
-    """Whether the minimum of its outcomes is its value, not their mean."""
+    """Whether its value is the minimum of its outcomes rather than their mean."""
     check: Check
     reads: frozenset[Aspect]
-    """What of an expectation its check reads."""
+    """The aspects of an expectation that its check reads."""
     judged: bool
 
     @classmethod
     def of(cls, criterion: Criterion) -> CompiledCriterion:
-        """A criterion as a rubric has it, compiled."""
+        """Compile a criterion of a rubric."""
         check = criterion.check
         return cls(
             id=criterion.id,
@@ -111,7 +111,7 @@ class CompiledCriterion:
 
 
 def limit_criteria(given: object) -> object:
-    """Refuses more criteria than a rubric may have before any is read."""
+    """Refuse too many criteria before any is validated."""
     many = len(cast("list[object]", given)) if isinstance(given, list | tuple) else 0
     if many > MAX_CRITERIA:
         raise ValueError(f"{many} criteria; at most {MAX_CRITERIA} are taken")
@@ -128,35 +128,35 @@ class Rubric(FrozenModel):
     criteria: Annotated[Some[Criterion], BeforeValidator(limit_criteria)]
     thresholds: Thresholds = Thresholds()
     stages: dict[Stage, Weight] | None = None
-    """Weight of each stage in the trace's score (a stage that is not named weighs 1). Absent: the criteria of all stages
-    are weighed against each other directly."""
+    """The weight of each stage in the trace's score; a stage that is not named weighs 1. Absent: all criteria are weighed against
+    each other directly."""
     verdict: Literal["score", "worst_stage"] = "score"
-    """What the verdict of a trace or step rests on: its score alone, or also its stages, of which the worst decides. (A
+    """What the verdict of a trace or step rests on: its score alone, or also its stages, the worst of which decides. (A
     contract broken at one step is broken, however well the others went.)"""
     fold_names: bool = False
-    """Whether tool names are compared without case and with `-`, `_`, `.` as one."""
+    """Whether to ignore case in tool names and to treat `-`, `_` and `.` alike."""
     extra_calls: Literal["count", "allow"] = "count"
-    """What an unexpected call does where the expectation does not say: counts as 0, or nothing."""
+    """What an unexpected call does if the expectation does not say: `count` as 0, or `allow` it."""
     compat: bool = False
-    """Whether checks that carry a published system's method give that system's own number, bugs included."""
+    """Whether checks that implement a published method give that system's own number, bugs included."""
     require_calibration: bool = False
-    """Whether a judge's value counts only where it is calibrated for that very judge. Where it is not, it is left out as if it
-    could not be measured, so that coverage falls, and the report says why."""
+    """Whether a judge's value counts only if a fit for that very judge applies. Otherwise it is left open, coverage falls, and
+    the report says why."""
     judges: Several[Judge] = ()
-    """Judges that this rubric brings with it."""
+    """Judges that come with this rubric."""
     errors: Patterns = ()
-    """How results say that a call failed where their format has no mark for it, and how they do not."""
+    """Patterns of results that report a failed call, or that only seem to, in formats without an error flag."""
     expected: Expectation | None = None
-    """What is expected of every trace, beside what is expected of it alone, whose word goes first."""
+    """What is expected of every trace. A trace's own expectation takes precedence."""
     families: dict[str, Several[str]] = Field(default_factory=dict[str, tuple[str, ...]])
-    """Tools that are easily taken for one another, by a name for each such family: a summary counts these near misses."""
+    """Families of tools that are easily confused, by family name: summaries count such near misses."""
 
     @field_serializer("expected")
-    def _write_what_was_said(self, expected: Expectation | None) -> dict[str, JsonValue] | None:
+    def _serialize_given_fields(self, expected: Expectation | None) -> dict[str, JsonValue] | None:
         return expected and expected.model_dump(mode="json", exclude_unset=True)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Rubric:
+    def _check_consistency(self) -> Rubric:
         if len(self.judges) > MAX_JUDGES:
             raise ValueError(f"{len(self.judges)} judges; at most {MAX_JUDGES} come with a rubric")
         ids = [criterion.id for criterion in self.criteria]
@@ -167,7 +167,7 @@ class Rubric(FrozenModel):
         named = {c.check.unless for c in self.criteria if isinstance(c.check, JudgeCheck) and c.check.unless}
         if named - set(ids):
             raise ValueError(f"`unless` names no criterion: {', '.join(sorted(named - set(ids)))}")
-        if not self.compat:  # a published system may have them the other way round
+        if not self.compat:  # a published system may order them the other way round
             self.thresholds.require_order()
         if self.compat and not any(c.check.has_own_number for c in self.criteria):
             raise ValueError("`compat` asks for a published system's own number, and no criterion here carries one")
@@ -178,29 +178,29 @@ class Rubric(FrozenModel):
 
     @lazy
     def compiled_criteria(self) -> tuple[CompiledCriterion, ...]:
-        """The criteria in the order of their stages, then ids: their order of writing means nothing."""
+        """The criteria ordered by stage, then id: their order in the file means nothing."""
         return tuple(
             sorted(map(CompiledCriterion.of, self.criteria), key=lambda criterion: (criterion.rank, criterion.id))
         )
 
     @lazy
     def fold_cache(self) -> dict[object, object]:
-        """What its criteria came to before, by what each of them did: kept by whoever folds them, and bounded there."""
+        """A cache of folded results, filled and bounded by `service.core.scores`."""
         return {}
 
     @lazy
     def has_idle_checks(self) -> bool:
-        """Whether any of its checks has nothing to look at where an expectation does not speak of it."""
+        """Whether any of its checks is idle when an expectation does not specify what it reads."""
         return any(one.check.idle_outcome is not None for one in self.compiled_criteria)
 
     @lazy
     def plan_cache(self) -> dict[object, object]:
-        """How its criteria divide, by what an expectation says beside the calls: kept by whoever plans."""
+        """A cache of how its criteria divide by what an expectation says, filled by `service.core.plan`."""
         return {}
 
     @lazy
     def unused_judges(self) -> tuple[Finding, ...]:
-        """The judges it brings that no criterion asks, each as an oversight."""
+        """A finding for each of its judges that no criterion asks."""
         said = f"no criterion of {self.id} asks the judge"
         idle = [(n, one.id) for n, one in enumerate(self.judges) if one.id not in {*self.judge_ids, WORDS}]
         return tuple([Finding("unused_judge", f"{said} {name}", f"/rubric/judges/{n}") for n, name in idle])
@@ -214,8 +214,8 @@ class Rubric(FrozenModel):
     def digest(self) -> str:
         """sha256 of the canonical JSON of everything in the rubric that scores: 64 hex digits."""
         written = self.model_dump(mode="json")
-        del written["families"]  # they say how reports are summed up, never what is in one
-        if not self.require_calibration:  # as it was before there was such a thing
+        del written["families"]  # they affect summaries, never a report
+        if not self.require_calibration:  # keeps the digests from before this field existed
             del written["require_calibration"]
         if not self.errors:  # likewise
             del written["errors"]
@@ -227,7 +227,7 @@ class Rubric(FrozenModel):
 
     @lazy
     def matching(self) -> Matching:
-        """How calls are paired: the first check that compares arguments decides between calls of one tool."""
+        """The rules for pairing calls. The first check that compares arguments decides between calls of one tool."""
         scorers = [c.check for c in self.compiled_criteria if type(c.check).score_pair is not Check.score_pair]
         return Matching(
             fold_names=self.fold_names,
@@ -240,18 +240,18 @@ class Rubric(FrozenModel):
 
     @lazy
     def judges_by_id(self) -> dict[str, Judge]:
-        """The judges it brings, by id."""
+        """The judges that come with it, by id."""
         return {judge.id: judge for judge in self.judges}
 
     @lazy
     def reads(self) -> frozenset[Aspect]:
-        """What of an expectation those of its criteria look at that count for anything."""
+        """The aspects of an expectation read by criteria that have a weight, block or must pass."""
         counted = [c for c in self.criteria if read_weight(c.weight) or c.blocking or c.must_pass]
         return frozenset(aspect for criterion in counted for aspect in criterion.check.aspects())
 
     @lazy
     def judge_ids(self) -> frozenset[str]:
-        """The judges its criteria ask."""
+        """The ids of the judges its criteria ask."""
         return frozenset[str]().union(*[c.check.judge_ids for c in self.criteria if isinstance(c.check, JudgeCheck)])
 
 
@@ -261,16 +261,16 @@ def list_duplicates(ids: Iterable[str]) -> list[str]:
 
 
 def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
-    """The rubric with the judges it asks and does not bring, and the one that matchers in words need.
+    """Add the judges that the rubric asks but does not bring, and the one for matchers in words.
 
-    Raises ValueError for a judge that nobody knows.
+    Raises ValueError for an unknown judge.
     """
-    wanted = rubric.judge_ids - rubric.judges_by_id.keys()
-    unknown = sorted(wanted - known.keys())
+    missing = rubric.judge_ids - rubric.judges_by_id.keys()
+    unknown = sorted(missing - known.keys())
     if unknown:
         raise ValueError(f"no judge {', '.join(unknown)}; known: {', '.join(sorted(known)) or 'none'}")
-    wanted |= {WORDS} & known.keys() - rubric.judges_by_id.keys()
-    complete = change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(wanted))))
+    missing |= {WORDS} & known.keys() - rubric.judges_by_id.keys()
+    complete = change_rubric(rubric, judges=(*rubric.judges, *(known[name] for name in sorted(missing))))
     for one in complete.criteria:
         if isinstance(one.check, JudgeCheck):
             _require_one_level(one.id, one.check, complete.judges_by_id)
@@ -278,7 +278,7 @@ def add_judges(rubric: Rubric, known: Mapping[str, Judge]) -> Rubric:
 
 
 def _require_one_level(criterion: str, check: JudgeCheck, judges: Mapping[str, Judge]) -> None:
-    """Raises ValueError where the judges of a cascade are asked of different things."""
+    """Raise ValueError if the judges of a cascade have different levels."""
     first = judges[check.judge].level
     strange = [name for name in check.then if judges[name].level != first]
     if strange:
@@ -287,6 +287,6 @@ def _require_one_level(criterion: str, check: JudgeCheck, judges: Mapping[str, J
 
 
 def change_rubric(rubric: Rubric, **fields: object) -> Rubric:
-    """A new rubric with other fields. (A pydantic copy would take the cached properties along.)"""
+    """Return a new rubric with other fields. (A pydantic copy would copy the cached properties too.)"""
     same = {name: getattr(rubric, name) for name in Rubric.model_fields}
     return Rubric.model_validate({**same, **fields})

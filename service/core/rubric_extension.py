@@ -1,4 +1,4 @@
-"""A rubric that starts from another one and changes some of it; and what a rubric file may hold."""
+"""Rubrics that extend another one, and what a rubric file may hold."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from service.errors import RubricError
 
 
 class Extension(FrozenModel):
-    """Another rubric with some of it changed: `{"extends": "arcade", "compat": true}`."""
+    """Another rubric with changes: `{"extends": "arcade", "compat": true}`."""
 
     extends: str
-    """The id of the rubric to start from."""
+    """The id of the rubric to extend."""
     id: str = Field(default="", pattern=r"^([a-z][a-z0-9_]*)?$")
-    """Its own id; absent: that of the other."""
+    """Its own id. Absent: that of the base."""
     version: int | None = Field(default=None, ge=1)
-    """Its own version; absent: that of the other."""
+    """Its own version. Absent: that of the base."""
     title: str | None = None
     description: str | None = None
     thresholds: Thresholds | None = None
-    """Those that are named change; the others stay."""
+    """Thresholds to change; the others stay."""
     stages: dict[Stage, Weight] | None = None
-    """Likewise."""
+    """Stage weights to change; the others stay."""
     weights: dict[str, Weight] = Field(default_factory=dict[str, Weight])
-    """Weights of criteria that stay as they are otherwise, by id."""
+    """New weights of criteria that otherwise stay the same, by id."""
     expected: Expectation | None = None
-    """What is expected of every trace; it goes before what the other rubric expects, as a trace's own does."""
+    """What is expected of every trace. It takes precedence over what the base expects."""
     verdict: Literal["score", "worst_stage"] | None = None
     fold_names: bool | None = None
     extra_calls: Literal["count", "allow"] | None = None
     compat: bool | None = None
     require_calibration: bool | None = None
     criteria: Annotated[Several[Criterion], BeforeValidator(limit_criteria)] = ()
-    """Criteria to add; one with the id of another takes its place."""
+    """Criteria to add; one with the id of an existing criterion replaces it."""
     without: Several[str] = ()
-    """Ids of criteria to leave out."""
+    """Ids of criteria to remove."""
     judges: Several[Judge] = ()
     errors: Patterns | None = None
     families: dict[str, Several[str]] | None = None
 
 
 def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
-    """The base with the extension's changes. ValueError or RubricError for an id in `without` or `weights` that it lacks."""
+    """Apply an extension to its base. Raises ValueError or RubricError for an unknown id in `without` or `weights`."""
     own = {criterion.id for criterion in base.criteria}
     unknown = sorted(set(extension.without) - own)
     if unknown:
@@ -90,7 +90,7 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
 
 
 def _require_each_once(extension: Extension, gone: Set[str]) -> None:
-    """Raises RubricError for criteria and judges of an extension of which another would take the place without a word."""
+    """Raise RubricError if a criterion or judge of the extension would silently be dropped or replaced by another of its own."""
     for member, given in (("criteria", extension.criteria), ("judges", extension.judges)):
         twice = list_duplicates(one.id for one in given)
         if twice:
@@ -111,7 +111,7 @@ def _weigh_criterion(criterion: Criterion, weight: Weight | None) -> Criterion:
 
 
 def _free_criterion(criterion: Criterion, gone: frozenset[str]) -> Criterion:
-    """The criterion; a judge that waits for one that is left out waits for none."""
+    """Return the criterion, without its `unless` if that names a removed criterion."""
     check = criterion.check
     if not isinstance(check, JudgeCheck) or check.unless not in gone:
         return criterion
@@ -119,10 +119,10 @@ def _free_criterion(criterion: Criterion, gone: frozenset[str]) -> Criterion:
 
 
 RUBRIC: TypeAdapter[Rubric | Extension] = TypeAdapter(Rubric | Extension, config=DEFERRED)
-"""What a rubric file may hold. Building this closes every union of kinds."""
+"""Validates a rubric file. Building it closes every union of kinds."""
 
 
 def build_rubric_schema() -> dict[str, JsonValue]:
-    """The JSON Schema of a rubric file, for editors."""
+    """Build the JSON Schema of a rubric file, for editors."""
     described = RUBRIC.json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A callgrade rubric", **described}

@@ -1,7 +1,8 @@
-"""How criteria become scores, coverage and verdicts.
+"""Fold criteria into scores, coverage and verdicts.
 
-Outcomes fold to criteria (`criterion_results`), criteria to stages, stages to a trace or a step. What is open folds twice more:
-at worst as 0 and not passed, at best as 1 and passed. A verdict is given where no answer to an open question could change it.
+Outcomes fold into criteria (`criterion_results`), criteria into stages, stages into a trace or step. Each fold happens in up to
+three worlds: over the measured outcomes, with open ones at worst (0, not passed) and at best (1, passed). There is a verdict only
+if no answer to an open question could change it.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
 
 WorldVerdict = Literal["pass", "warn", "fail"] | None
-"""What one world comes to; None where nothing is left to average."""
+"""The verdict in one world; None if nothing is left to average."""
 
 Range = tuple[float, float]
 
 TOLERANCE = 1e-9
-"""Scores this close to a threshold have reached it: weights such as 0.7 and 0.3 do not add up exactly."""
+"""A score this close to a threshold has reached it: weights like 0.7 and 0.3 do not add up exactly."""
 
 
 class Score(NamedTuple):
-    """The weighted means of one world: the estimate and the decision, both None where nothing is left to average."""
+    """The weighted means in one world: the estimate and the decided value, both None if nothing is left to average."""
 
     value: float | None
     decided: float | None
@@ -43,7 +44,7 @@ NO_SCORE = Score(None, None)
 
 
 class StageWorld(NamedTuple):
-    """What a stage comes to with what is open taken in one way."""
+    """The score and verdict of a stage in one world."""
 
     score: Score
     verdict: WorldVerdict
@@ -53,7 +54,7 @@ NO_STAGE = StageWorld(NO_SCORE, None)
 
 
 class World(NamedTuple):
-    """The same of a trace or step, with its stages."""
+    """The score and verdict of a trace or step in one world, with its stages."""
 
     score: Score
     verdict: WorldVerdict
@@ -64,7 +65,7 @@ Weighted = tuple[CompiledCriterion, CriterionWorth]
 
 
 def fold_world(worths: Sequence[Weighted], rubric: Rubric) -> World:
-    """The world in which these criteria come to this. Those that come to nothing are left out."""
+    """Fold the values of criteria in one world. Criteria without a value are left out by the caller."""
     by_stage: dict[Stage, list[Weighted]] = {}
     for one in worths:
         by_stage.setdefault(one[0].stage, []).append(one)
@@ -123,21 +124,21 @@ def _average_scores(scores: Iterable[tuple[float, Score]]) -> Score:
 
 
 def _average(pairs: Sequence[tuple[float, float]]) -> float | None:
-    """The weighted mean; None where nothing weighs. Sums are exactly rounded, so that no order changes a digit."""
+    """Return the weighted mean, or None if all weights are 0. Sums are exactly rounded, so order changes no digit."""
     whole = fsum([weight for weight, _ in pairs])
     return min(1.0, fsum([weight * value for weight, value in pairs]) / whole) if whole else None
 
 
 class Fold(NamedTuple):
-    """What a trace, a step or a stage comes to."""
+    """The verdict and scores of a trace, a step or a stage."""
 
     verdict: Verdict
     score: float | None
-    """The estimate over what was measured."""
+    """The estimate over the measured outcomes."""
     coverage: float | None
-    """The share of the applicable weight that was measured; None where nothing applies."""
+    """The share of the applicable weight that was measured; None if nothing applies."""
     score_range: Range | None
-    """The estimate at worst and at best; None where nothing was measured and nothing is open."""
+    """The estimate at worst and at best; None if no outcome is measured or open."""
     decided: float | None
     decided_range: Range | None
 
@@ -153,9 +154,9 @@ class StagedFold(NamedTuple):
     worst: WorldVerdict
     best: WorldVerdict
     failing: tuple[str, ...]
-    """The criteria with an outcome that did not pass."""
+    """The ids of criteria with an outcome that did not pass."""
     clean: bool
-    """Whether all that applies was measured and passed."""
+    """Whether everything applicable was measured and passed."""
     first_failing: Stage | None
     """The first stage that fails."""
 
@@ -164,7 +165,7 @@ MAX_KEPT_FOLDS = 1_024
 
 
 def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFold:
-    """The verdicts and scores of criteria, by stage and altogether. What a rubric's criteria came to before is kept."""
+    """Fold criterion results into verdicts and scores, by stage and as a whole. Caches folds with the rubric."""
     key = (*results,)
     kept = rubric.fold_cache.get(key)
     if kept is not None:
@@ -244,9 +245,9 @@ def _compute_whole_coverage(
 
 
 def find_deciding_criteria(results: Sequence[CriterionResult], folded: StagedFold, rubric: Rubric) -> frozenset[str]:
-    """The criteria whose open outcomes decide: at worst, with all others at best, they change what the best world comes to.
+    """Return the ids of criteria whose open outcomes decide: at worst, with all others at best, they change the best verdict.
 
-    Where none does alone, all that are open do. None where no answer could change anything.
+    If none does so alone, all open criteria decide. Empty if no answer could change the verdict.
     """
     if folded.worst == folded.best:
         return frozenset()
@@ -263,13 +264,13 @@ def find_deciding_criteria(results: Sequence[CriterionResult], folded: StagedFol
 def _find_tipping(
     group: Iterable[CriterionResult], results: Sequence[CriterionResult], best: WorldVerdict, rubric: Rubric
 ) -> Sequence[CriterionResult]:
-    """Those of a stage that change what the best world comes to: all that cost it so much, or more."""
+    """Return the criteria of a group that change the best verdict: those with the largest losses."""
     by_loss = sorted(group, key=_compute_loss)
     return by_loss[bisect_left(by_loss, True, key=lambda one: _fold_with_worst(results, one, rubric).verdict != best) :]
 
 
 def _compute_loss(one: CriterionResult) -> float:
-    """What its stage loses with it at worst, before it is shared by the stage's weight."""
+    """Return how much its stage loses if it is at worst, before dividing by the stage's total weight."""
     return one.criterion.weight * (one.best.decided - one.worst.decided) if one.best and one.worst else 0.0
 
 
@@ -279,7 +280,7 @@ def _fold_with_worst(results: Iterable[CriterionResult], worst: CriterionResult,
 
 
 def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rubric) -> Fold:
-    """What one step comes to by its own outcomes."""
+    """Fold the outcomes of one step."""
     perfect = False
     for criterion, outcome in outcomes:
         if outcome is PERFECT and criterion.weight:
@@ -287,7 +288,7 @@ def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rub
         elif type(outcome) is not Skipped or outcome.cause != "not_applicable":
             break
     else:
-        return PERFECT_STEP if perfect else NOTHING  # what the rest would come to
+        return PERFECT_STEP if perfect else NOTHING  # the same as folding them
     key = tuple([_make_key(criterion, outcome) for criterion, outcome in outcomes])
     kept = None if None in key else rubric.fold_cache.get(("step", key))
     if kept is not None:
@@ -299,7 +300,7 @@ def fold_step(outcomes: Sequence[tuple[CompiledCriterion, Outcome]], rubric: Rub
 
 
 def _make_key(criterion: CompiledCriterion, outcome: Outcome) -> tuple[object, ...] | None:
-    """All that counts of an outcome; None for what says more than most."""
+    """Return what matters in an outcome as a cache key; None for kinds with more fields."""
     if type(outcome) is Scored:
         return criterion.id, outcome.value, outcome.passed
     return (criterion.id, outcome.cause, outcome.open, outcome.bounds) if type(outcome) is Skipped else None

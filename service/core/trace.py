@@ -1,4 +1,4 @@
-"""What happened, in one form whatever provider it came from. Intake builds these; nothing below intake sees foreign JSON."""
+"""What happened, in one form for all providers. Intake builds these; nothing below intake sees foreign JSON."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from service.core.models.light import light
 
 Role = Literal["system", "user", "assistant"]
 UnreadKind = Literal["call", "result", "text", "other"]
-"""What a part that was not read is or may be. Nothing rests on `other`, which is named all the same."""
+"""What a part that was not read is or may be. No outcome depends on `other`, but reports name it."""
 
 
 @dataclass(frozen=True)
 class ToolDef:
     """A tool on offer. `parameters` and `output_schema` are JSON Schemas as given; `annotations` are MCP's hints.
 
-    Intake makes one for all traces that have it; what is worked out of it alone it keeps.
+    Intake shares one object between all traces with the same tool, which caches what depends on the tool alone.
     """
 
     name: str
@@ -32,23 +32,23 @@ class ToolDef:
 
     @property
     def read_only(self) -> bool:
-        """Marked as changing nothing (MCP `readOnlyHint`)."""
+        """Whether it is marked as changing nothing (MCP `readOnlyHint`)."""
         return self.annotations.get("readOnlyHint") is True
 
     @lazy
     def memo(self) -> dict[object, object]:
-        """What others worked out of it alone, by keys of theirs."""
+        """A cache of values that depend on the tool alone, by keys that the callers choose."""
         return {}
 
     @lazy
     def properties(self) -> frozenset[str]:
-        """The arguments that its schema lists in the plainest way."""
+        """The arguments listed in the top-level `properties` of its schema."""
         plain = self.parameters.get("properties") if isinstance(self.parameters, Mapping) else None
         return frozenset(plain if isinstance(plain, Mapping) else ())
 
     @lazy
     def texts(self) -> tuple[PlacedText, ...]:
-        """What it says of itself, with pointers below the tool."""
+        """All its texts, with pointers below the tool."""
         return (
             PlacedText("/name", self.name),
             PlacedText("/description", self.description),
@@ -58,22 +58,23 @@ class ToolDef:
 
 
 class Offer(NamedTuple):
-    """When a tool came on offer: the first step that could call it, and the turn."""
+    """When a tool was first offered: the first step that could call it, and the turn."""
 
     step: int
     turn: int
 
 
 CUSTOM_TOOL = "a custom tool takes text, not arguments"
-"""The problem of a call whose arguments are no JSON object because its tool has none."""
+"""The `problem` of a call to a custom tool, which takes text instead of a JSON object."""
 
 
 @light
 class ToolCall:
-    """One call as the model made it. `arguments` is None when they are no JSON object; `problem` says why, `raw` keeps them.
+    """One call as the model made it.
 
-    Where `captured` is false the trace does not tell the arguments, which is no fault of the model's. `tool_id` is an id of
-    the tool itself, which some spans tell beside its name.
+    If the arguments are no JSON object, `arguments` is None, `problem` says why and `raw` has them. If `captured`
+    is false, the trace does not record the arguments, which is not the model's fault. `tool_id` is the id of the tool itself,
+    which some spans give beside its name.
     """
 
     id: str | None
@@ -86,41 +87,41 @@ class ToolCall:
 
     @property
     def takes_text(self) -> bool:
-        """Whether it calls a custom tool, which takes free text and no arguments."""
+        """Whether it calls a custom tool, which takes free text instead of arguments."""
         return self.problem == CUSTOM_TOOL
 
 
 @light
 class ToolFailure:
-    """What in a result says that the call failed. `certain`: it can mean nothing else; else it is likely."""
+    """Why a result seems to report a failed call. `certain`: it can mean nothing else; otherwise it is likely."""
 
     certain: bool
     reason: str
     path: str
-    """The pointer of what says so."""
+    """The pointer to the evidence."""
     status: int | None = None
-    """The HTTP status, where it tells one: 400 to 599."""
+    """The HTTP status, 400 to 599, if there is one."""
 
 
 @light
 class ToolResult:
-    """What the tool returned: parsed JSON where it is JSON, else its text."""
+    """What the tool returned: parsed if it is JSON, else its text."""
 
     content: JsonValue
     is_error: bool = False
-    """Whether the tool reported an error: its source says so, or the result does, for certain."""
+    """Whether the tool reported an error: the source says so, or the result certainly does."""
     failure: ToolFailure | None = None
-    """What in the result says so where its source does not. `plan` looks for it."""
+    """The evidence of an error in the result, if the source does not report one. `plan` looks for it."""
     text: str | None = field(default=None, compare=False)
-    """The text that a span tells, where `content` is what was read from it."""
+    """The original text from a span, if `content` was parsed from it."""
 
 
 @light
 class ResourceUsage:
-    """What a step or a whole trace took; None where the source does not say.
+    """The resources a step or a whole trace took; None if the source does not say.
 
-    Of a step the time is its tool's; tokens and US dollars are those of the model's reply that made the call, and stand at
-    the first of several calls of one reply, so that they add up.
+    For a step, the time is that of its tool. Tokens and US dollars are those of the model's reply that made the call; if one
+    reply made several calls, only the first has them, so that they add up.
     """
 
     duration_s: float | None = None
@@ -131,7 +132,7 @@ class ResourceUsage:
 
 @light
 class Step:
-    """One call and its result (None: not captured). `turn` counts from 1; `message` is the index of the message that made it."""
+    """One call and its result (None: not captured). `turn` counts from 1; `message` is the index of the message with the call."""
 
     index: int
     turn: int
@@ -152,9 +153,9 @@ class Message:
 
 @light
 class State:
-    """The world around the tools, before and after. Absent parts are None only where `captured` lacks their name.
+    """The state of the world before and after the run. `captured` names the parts that are known; a known part may be None.
 
-    `fault` is why a sandbox that should have found out did not.
+    `fault` is why a sandbox could not supply the final state.
     """
 
     initial: JsonValue = None
@@ -165,9 +166,9 @@ class State:
 
 @light
 class AgentOutput:
-    """The value that a run gave back, beside what it said, and the JSON Schema that it was to fit, where the source tells one.
+    """The value that a run returned beside its texts, and the JSON Schema for it, if the source gives one.
 
-    Where `captured` is false it tells the schema alone.
+    If `captured` is false, only the schema is known.
     """
 
     content: JsonValue = None
@@ -177,25 +178,25 @@ class AgentOutput:
 
 @light
 class UnreadablePart:
-    """A part of the source that could not be read: a call, a result, a text of the assistant's, or something else."""
+    """A part of the source that could not be read: a call, a result, an assistant's text, or something else."""
 
     kind: UnreadKind
     path: str
-    """Its pointer in the source, or in the trace for what the source gave in a form that nothing reads."""
+    """Its pointer in the source, or in the trace if it is there in a form that nothing reads."""
     reason: str
     turn: int
     step: int | None = None
-    """The step whose result it is."""
+    """The step that it is the result of, if it is a result."""
 
 
 @light
 class Trace:
     """A conversation with its tools.
 
-    A turn is a user message (or several in a row) and all that follows up to the next one; turns count from 1, and 0 is
-    what precedes the first user message. `tools` is None when the trace does not say what was on offer, () when nothing
-    was; `offers` says when those came that were not there from the start. `answer` is the text of the last message if that
-    is the assistant's and makes no call. `raw` is the input, whole. What could not be read of it stands in `unread`.
+    A turn is one or more user messages in a row and everything up to the next one. Turns count from 1; 0 is what precedes the
+    first user message. `tools` is None if the trace does not say what was on offer, and () if nothing was; `offers` says when
+    tools were added later. `answer` is the text of the last message if it is the assistant's and makes no call. `raw` is the
+    whole input. `unread` lists the parts of it that could not be read.
     """
 
     id: str | None
@@ -209,8 +210,8 @@ class Trace:
     raw: JsonValue = None
     unread: tuple[UnreadablePart, ...] = ()
     usage: ResourceUsage | None = None
-    """What all of it took, replies that call nothing included."""
+    """The resources the whole trace took, including replies without calls."""
     offers: Mapping[str, Offer] = field(default_factory=dict[str, Offer])
-    """When tools came on offer, by name, of those among `tools` that were not from the start. One that came stays."""
+    """When each tool that was not there from the start was first offered, by name. Once offered, a tool stays."""
     output: AgentOutput | None = None
-    """What the run gave back; None: the source tells of none, and `answer` is all there is."""
+    """What the run returned; None if the source has no output, only the `answer`."""

@@ -1,4 +1,4 @@
-"""What could not be read, and what is open because of it."""
+"""Open the outcomes that depend on parts of a trace that could not be read."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from service.core.trace import UnreadablePart
 T = TypeVar("T")
 
 UNREAD_RESULT = "unread_result"
-"""The code of the finding that names such a result."""
+"""The finding code for a result whose fields could not be read."""
 
 
 def build_unread_result(path: str, findings: tuple[Finding, ...] = ()) -> Skipped:
-    """The outcome where fields of a result at this pointer had to be looked up, and it is in no form that has any."""
+    """Build the outcome of a check that needs fields of the result at this pointer, which has a form without fields."""
     reason = "the result is text or media, and no JSON in which its fields could be looked up"
     return Skipped("unread", reason, (*findings, Finding(UNREAD_RESULT, reason, path)))
 
 
 def build_missing_result(path: str) -> Skipped:
-    """The outcome of a text that follows a call whose result, at this pointer, the trace does not tell."""
+    """Build the outcome of a text that follows a call whose result, at this pointer, was not captured."""
     reason = "a text follows a call, and the trace does not tell what that call returned"
     return Skipped("not_captured", reason, (Finding("missing_result", reason, path),), open=True)
 
 
 class CheckReach(NamedTuple):
-    """What a check reach at of a trace, and whether it holds the trace against an expectation."""
+    """The parts of a trace that a check looks at, and whether it compares them with an expectation."""
 
     parts: frozenset[Part]
     expects: bool
     lists_calls: bool = False
-    """Whether it reach which calls are right, and something says so: one call more would be looked at."""
+    """Whether it checks which calls are right against an expectation that lists them, so that an unread call matters."""
 
 
 def open_unread_outcomes(
     reach: CheckReach, outcomes: Sequence[tuple[Subject, T | Skipped]], unread: Iterable[UnreadablePart]
 ) -> Sequence[tuple[Subject, T | Skipped]]:
-    """The outcomes of a check with those open that rest on a part that could not be read.
+    """Open the outcomes of a check that depend on a part that could not be read.
 
-    A call that could not be read is one more step, whose outcome is open; and whatever is said of the trace or its turn as a
-    whole (a call that is missing, too many calls, their order) may be due to it. A result leaves open all that is said of its
-    step and of what follows. What does not apply whatever was called stays so.
+    An unread call is one more step with an open outcome. It also opens outcomes about its turn or the whole trace (missing calls,
+    extra calls, their order), as it may explain them. An unread result opens the outcomes of its step and of later steps. An
+    outcome that does not apply, whatever was called, stays as it is.
     """
     parts = [part for part in unread if part.kind in reach.parts]
     calls = [(Subject(turn=part.turn), _build_unread(part)) for part in parts if part.kind == "call"]
@@ -70,20 +70,20 @@ def _is_free(outcome: object) -> bool:
 
 
 class _LostParts(NamedTuple):
-    """The first of the parts that leave open what is said of a step, of a turn, or of the trace."""
+    """The first unread parts that open outcomes about a step, a turn, or the trace."""
 
     any: UnreadablePart | None
     of_step: UnreadablePart | None
-    """Of those that belong to a step the one of the first: it reaches that step and all later ones."""
+    """The part of the earliest step: it affects that step and all later ones."""
     of_later_steps: UnreadablePart | None
-    """Of those that belong to none the one of the first turn, where results are retold: it reaches the steps of later turns."""
+    """The part without a step of the earliest turn, if the check reads results: it affects the steps of later turns."""
     of_later_turns: UnreadablePart | None
-    """That of the first turn of those that reach all turns after them."""
+    """The part of the earliest turn that affects all turns from then on."""
     of_turns: Mapping[int, UnreadablePart]
-    """Those that reach their own turn alone."""
+    """The parts that affect only their own turn."""
 
     def find(self, subject: Subject) -> UnreadablePart | None:
-        """A part on which what is said of a subject rests; None where there is none."""
+        """Return an unread part that outcomes about this subject depend on, or None."""
         if subject.step is not None:
             if self.of_step is not None and subject.step >= (self.of_step.step or 0):
                 return self.of_step
@@ -98,14 +98,16 @@ def _take_from(part: UnreadablePart | None, turn: int | None) -> UnreadablePart 
 
 
 def _index_parts(reach: CheckReach, parts: Sequence[UnreadablePart]) -> _LostParts:
-    retells = "result" in reach.parts
-    lasting = [part for part in parts if retells and part.kind != "text"]
+    reads_results = "result" in reach.parts
+    lasting = [part for part in parts if reads_results and part.kind != "text"]
     return _LostParts(
         any=parts[0] if parts else None,
         of_step=min([part for part in parts if part.step is not None], key=lambda part: part.step or 0, default=None),
-        of_later_steps=min([part for part in parts if retells and part.step is None], key=_get_turn, default=None),
+        of_later_steps=min(
+            [part for part in parts if reads_results and part.step is None], key=_get_turn, default=None
+        ),
         of_later_turns=min(lasting, key=_get_turn, default=None),
-        of_turns={part.turn: part for part in reversed(parts) if not (retells and part.kind != "text")},
+        of_turns={part.turn: part for part in reversed(parts) if not (reads_results and part.kind != "text")},
     )
 
 

@@ -1,4 +1,4 @@
-"""How much something counts: a number, or one of seven names."""
+"""Weights: how much a criterion or argument counts, as a number or one of seven names."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ WEIGHTS: Mapping[str, float] = MappingProxyType(
         "critical": 7.0,
     }
 )
-"""What each name weighs: equal steps from 1 to 7, as Arcade's fuzzy weights have it."""
+"""The weight of each name: equal steps from 1 to 7, as in Arcade's fuzzy weights."""
 
 
 def read_weight(weight: Weight) -> float:
-    """The weight as a number.
+    """Return the weight as a number.
 
     >>> read_weight("high"), read_weight(0.5)
     (5.0, 0.5)
@@ -45,9 +45,9 @@ def read_weight(weight: Weight) -> float:
 
 
 def compute_shares(weights: Mapping[str, Weight]) -> dict[str, float]:
-    """The weights as numbers, by key: divided by their sum if any is a name, as they are if all are numbers.
+    """Return the weights as numbers, by key: divided by their sum if any is a name, unchanged if all are numbers.
 
-    A number next to a name is taken as it stands: 0.5 beside `critical` is 0.5 of 7.5. Source: Arcade evals (`weights.py`).
+    A number beside a name keeps its value: 0.5 beside `critical` is 0.5 of 7.5. Source: Arcade evals (`weights.py`).
 
     >>> compute_shares({"owner": "high", "state": "low"})
     {'owner': 0.625, 'state': 0.375}

@@ -1,7 +1,7 @@
-"""The work that one item may take. It is counted and never timed: an item is scored, or refused, alike on every machine.
+"""Limits on the work for one item. Work is counted, never timed, so that every machine scores or refuses the same items.
 
-A limit on what the sender wrote is told with its pointer and the number (InputError). A limit on what one check does leaves
-that check's outcomes open (`too_long`). The limits are set so that no body of 100 kB takes more than about a second.
+Exceeding a limit on what the sender wrote is an InputError with the pointer and the number. Exceeding a limit on what one check
+does leaves that check's outcomes open (`too_long`). The limits keep any body of 100 kB under about a second.
 """
 
 from __future__ import annotations
@@ -11,43 +11,44 @@ from sys import maxsize
 from typing import Literal
 
 MAX_ALIGNMENT_PAIRS = 1_000_000
-"""Pairs of an expected call and a call made that are weighed against each other at once: 1,000 calls against 1,000."""
+"""Pairs of an expected and an actual call in one assignment: 1,000 calls against 1,000."""
 MAX_ALIGNMENT_COMPARISONS = 100_000
-"""Comparisons of arguments, each with its own result, that the alignment of one item makes."""
+"""Comparisons of arguments, each with its own score, in the alignment of one item."""
 MAX_COMPARISONS = 1_000_000
-"""Comparisons that the checks of one item make beside the alignment (calls with places in an order, values with values), or
-`MAX_COMPARISONS_PER_CALL` for each call made, whichever is more."""
+"""Comparisons that the checks of one item make beside the alignment (calls with positions, values with values), or
+`MAX_COMPARISONS_PER_CALL` for each call, whichever is more."""
 MAX_COMPARISONS_PER_CALL = 200
 COST_OF_A_VIOLATION = 50
-"""Comparisons that one violation of a schema, or of a ban under Apple's metrics, counts as."""
+"""How many comparisons one violation of a schema, or of a ban under Apple's metrics, counts as."""
 COST_OF_A_MATCHER = 8
-"""Comparisons that one look of a cheap matcher counts as."""
+"""How many comparisons one use of a cheap matcher counts as."""
 MAX_TEXT_CHARS = 30_000_000
-"""Characters that matchers read in one item. A text counts each time that it is read, and ten times where it is
-measured how similar it is."""
+"""Characters that matchers read in one item. A text counts each time it is read, and ten times if its similarity is
+measured."""
 MAX_LOOKS = 2_000_000
-"""Texts and results that arguments are looked for in without an index, each counting each time."""
+"""Texts and results searched for arguments without an index; each counts every time."""
 MAX_OUTCOMES = 50_000
-"""Outcomes in one report, or `MAX_OUTCOMES_PER_CALL` for each call made, whichever is more."""
+"""Outcomes in one report, or `MAX_OUTCOMES_PER_CALL` for each call, whichever is more."""
 MAX_OUTCOMES_PER_CALL = 16
 MAX_FINDING_CHARS = 2_000_000
-"""Characters in the messages and pointers of one report's findings, or `MAX_FINDING_CHARS_PER_CALL` for each call made."""
+"""Characters in the messages and pointers of one report's findings, or `MAX_FINDING_CHARS_PER_CALL` for each call, whichever
+is more."""
 MAX_FINDING_CHARS_PER_CALL = 1_000
 FEW_CALLS = 1_000
-"""So many raise no limit."""
+"""The number of calls up to which no limit is raised."""
 MAX_CRITERIA = 2_000
-"""Criteria of one rubric."""
+"""Criteria in one rubric."""
 MAX_JUDGES = 200
-"""Judges that one rubric brings."""
+"""Judges that come with one rubric."""
 MAX_QUESTIONS = 1_000
-"""Requests to judges for one item, every vote of every model of every question, where no setting says otherwise. A trace of
-200 calls, each in a turn of its own, takes 800 under four_step with no expectation."""
+"""Requests to judges for one item, counting every vote of every model, if no setting says otherwise. A trace of 200 calls,
+each in its own turn, takes 800 under four_step without an expectation."""
 MAX_JURY = 20
-"""Models of one judge."""
+"""Models in one jury."""
 MAX_NEAR_NAMES = 100_000
-"""Names that are held against others in one item, to suggest what may have been meant."""
+"""Names compared with others in one item, to suggest what may have been meant."""
 MAX_NAME_CHARS = 256
-"""Characters of a name that a suggestion looks at and shows."""
+"""Characters of a name that suggestions compare and show."""
 
 Work = Literal["comparisons", "looks", "characters", "outcomes", "finding characters", "names"]
 
@@ -75,14 +76,14 @@ def _raise_limits(limits: Mapping[Work, int], calls: int) -> Mapping[Work, int]:
 
 
 class OverBudgetError(Exception):
-    """More work than one item may take."""
+    """One item takes more work than allowed."""
 
-    def __init__(self, said: str, most: int) -> None:
-        super().__init__(f"{said}; at most {most} in one item")
+    def __init__(self, amount: str, most: int) -> None:
+        super().__init__(f"{amount}; at most {most} in one item")
 
 
 class Meter:
-    """The work done for one item so far.
+    """Counts the work done for one item.
 
     >>> meter = Meter({"names": 3})
     >>> meter.spend("names", 2)
@@ -91,33 +92,33 @@ class Meter:
     """
 
     def __init__(self, limits: Mapping[Work, int] = LIMITS, *, calls: int = 0) -> None:
-        """`calls`: those of the item; very many raise the limits."""
+        """`calls` is the number of calls in the item; more than `FEW_CALLS` raise the limits."""
         self.limits = limits if calls <= FEW_CALLS else _raise_limits(limits, calls)
         self.spent: dict[Work, int] = {**_NOTHING_SPENT}
 
     def get_remaining(self, work: Work) -> int:
-        """How much more of it there may be."""
+        """Return how many units of this work are left."""
         return self.limits[work] - self.spent[work]
 
     def can_afford(self, work: Work, units: int) -> bool:
-        """Whether so much more is within the limit."""
+        """Whether that many more units are within the limit."""
         return units <= self.get_remaining(work)
 
     def spend(self, work: Work, units: int = 1) -> None:
-        """Counts work that is about to be done. Raises OverBudgetError where it goes over the limit."""
+        """Count work that is about to be done. Raises OverBudgetError if it exceeds the limit."""
         self.spent[work] += units
         if self.spent[work] > self.limits[work]:
             self.require_room(work)
 
     def require_room(self, *works: Work) -> None:
-        """Raises OverBudgetError for the first of these that is over its limit already."""
+        """Raise OverBudgetError for the first of these that already exceeds its limit."""
         for work in works:
             if self.spent[work] > self.limits[work]:
                 raise OverBudgetError(f"{self.spent[work]} {work}", self.limits[work])
 
 
 def count_text_chars(values: Iterable[object]) -> int:
-    """The characters of all texts inside, keys left out; any other value counts as one.
+    """Count the characters of all texts inside, without keys; any other value counts as one.
 
     >>> count_text_chars([{"a": "four", "b": ["two", 2, None]}])
     9

@@ -1,1 +1,1 @@
-"""The second half of scoring: answers and outcomes become the report."""
+"""The second half of scoring: judges' answers and outcomes become the report."""

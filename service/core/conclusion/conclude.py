@@ -1,4 +1,4 @@
-"""The second half of scoring: replies and outcomes become the report."""
+"""The second half of scoring: turn a plan and the judges' replies into the report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from service.core.trace import Trace
 from service.core.unread_parts import UNREAD_RESULT
 
 STRATUM = "stratum"
-"""The tag that says of which stratum of labelled sets a trace is: who wrote it, say."""
+"""The tag that names a trace's stratum, as labelled sets have it: who wrote it, for example."""
 
 
 def conclude(
@@ -59,11 +59,11 @@ def conclude(
     estimates: Mapping[str, AskEstimate] | None = None,
     fits: Collection[Fit] = (),
 ) -> Report:
-    """The report of a plan. Pure.
+    """Build the report of a plan. Pure.
 
-    `mode` is how judges were asked: `off` leaves out what only they can say, `none` (what it is without `replies`) leaves it
-    open. `estimates`, by `Ask.key`, say what the questions that were not asked would have taken; `fits` are the calibrations
-    at hand, and the tag `stratum` says whether they were made on such traces.
+    `mode` is how judges were asked: `off` leaves judged criteria out of the score, `none` (the default without `replies`) leaves
+    them open. `estimates`, by `Ask.key`, say what the questions that were not asked would have taken. `fits` are the available
+    calibrations; the tag `stratum` selects those made on such traces.
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
@@ -120,17 +120,17 @@ def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
 
 
 ConcludedCriterion = tuple[CriterionResult, CriterionScore, Sequence[SubjectResult] | None]
-"""What a criterion comes to, how the report says so, and its outcomes; None: nothing of the trace rests on them."""
+"""A criterion's result, its score in the report, and its outcomes (None if nothing else in the report needs them)."""
 
 
 @light
 class _Conclusions:
-    """What all criteria come to, in their order."""
+    """The results of all criteria, in order."""
 
     results: tuple[CriterionResult, ...]
     scores: tuple[CriterionScore, ...]
     rows: list[Row]
-    """The outcomes of those on which anything of the trace rests."""
+    """The outcomes of the criteria whose outcomes are needed further on."""
     others: list[OtherOutcome]
 
 
@@ -159,12 +159,12 @@ def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers) -> Conclu
     return result, _build_criterion_score(result, outcomes, answers.plan.expected_calls), outcomes
 
 
-# What most criteria of most traces come to is made once: making it costs more than finding it.
+# Most criteria of most traces have the same few results: looking those up is cheaper than building them.
 @lru_cache(maxsize=4096)
 def _conclude_skipped(
     criterion: CompiledCriterion, subject: Subject, outcome: Skipped
 ) -> tuple[CriterionResult, CriterionScore]:
-    """A criterion of which one thing is left out, in words that say nothing else of the trace."""
+    """Conclude a criterion with a single skipped outcome that holds nothing specific to the trace."""
     result = fold_criterion(criterion, (outcome,))
     return result, cache_json(_build_criterion_score(result, [(subject, outcome)], ()))
 
@@ -176,10 +176,14 @@ def _conclude_idle(criterion: CompiledCriterion, reason: str) -> ConcludedCriter
     return fold_criterion(criterion, (outcome,)), cache_json(score), None
 
 
-def _build_loose_outcomes(loose: Iterable[SubjectResult], wanted: Sequence[ExpectedCall]) -> tuple[LooseOutcome, ...]:
+def _build_loose_outcomes(
+    loose: Iterable[SubjectResult], expected_calls: Sequence[ExpectedCall]
+) -> tuple[LooseOutcome, ...]:
     return tuple(
         [
-            LooseOutcome(subject.turn, None if subject.expected is None else wanted[subject.expected].path, outcome)
+            LooseOutcome(
+                subject.turn, None if subject.expected is None else expected_calls[subject.expected].path, outcome
+            )
             for subject, outcome in loose
         ]
     )
@@ -187,16 +191,16 @@ def _build_loose_outcomes(loose: Iterable[SubjectResult], wanted: Sequence[Expec
 
 @lru_cache(maxsize=4096)
 def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> tuple[CriterionResult, CriterionScore]:
-    """All is well: at steps, which say so themselves, or with the whole. Elsewhere it has to be told of each place."""
+    """Conclude a criterion whose outcomes are all PERFECT and either all at steps or one for the whole trace."""
     elsewhere = () if at_steps else (LooseOutcome(None, None, PERFECT),)
-    told = CriterionScore(criterion.id, criterion.stage, criterion.weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
-    return fold_perfect(criterion), cache_json(told)
+    score = CriterionScore(criterion.id, criterion.stage, criterion.weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
+    return fold_perfect(criterion), cache_json(score)
 
 
 def list_next_asks(
     plan: Plan, replies: Replies, *, tags: Mapping[str, str] | None = None, fits: Collection[Fit] = ()
 ) -> tuple[Ask, ...]:
-    """The questions that the replies so far leave to the next judge of a cascade; none where nothing is left to ask. Pure."""
+    """List the questions that the replies so far leave to the next judge of a cascade. Pure."""
     return JudgeAnswers(replies, "cached", plan, fits, (tags or {}).get(STRATUM)).list_next_asks()
 
 
@@ -240,11 +244,11 @@ def _list_votes(answer: Answer) -> tuple[Vote, ...]:
 
 
 OtherOutcome = tuple[CompiledCriterion, Subject, Outcome]
-"""An outcome that is more or less than a score by code, of what criterion and what."""
+"""An outcome that is not a plain score by code, with its criterion and subject."""
 
 
 def _list_fits(others: Iterable[OtherOutcome]) -> tuple[str, ...]:
-    """The fits that values of the report rest on."""
+    """List the fits that the judged values rest on."""
     outcomes = [outcome for criterion, _, outcome in others if criterion.judged]
     calibrations = [one.calibration for one in outcomes if type(one) is not Skipped and isinstance(one, JudgedScore)]
     return tuple(sorted({one.fit for one in calibrations if one.fit and one.status == "calibrated"}))
@@ -268,7 +272,7 @@ def _count_calibrated(others: Iterable[OtherOutcome]) -> CalibrationCounts:
 
 
 def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPart, ...]:
-    """What could not be read: of the source, and of the trace where a check needed it."""
+    """List the parts that could not be read: in the source, and in results that a check needed."""
     found = {part.path: UnreadPart(part.kind, part.path, part.reason) for part in trace.unread} if trace.unread else {}
     for _, _, outcome in others:
         if outcome.kind == "skipped" and outcome.cause == "unread":
@@ -279,9 +283,9 @@ def _list_unread(trace: Trace, others: Iterable[OtherOutcome]) -> tuple[UnreadPa
 
 
 def _list_not_asked(plan: Plan, answers: JudgeAnswers, estimates: Mapping[str, AskEstimate]) -> Iterator[NotAsked]:
-    held = [(one.ask, one.why) for one in plan.blocked_asks]
-    held += [(ask, answers.silence) for ask in plan.asks if ask.key not in answers.replies]
-    for ask, reason in held:
+    unasked = [(one.ask, one.why) for one in plan.blocked_asks]
+    unasked += [(ask, answers.silence) for ask in plan.asks if ask.key not in answers.replies]
+    for ask, reason in unasked:
         guess = estimates.get(ask.key)
         priced = (guess.tokens, guess.cost_usd) if guess else (None, None)
         yield NotAsked(ask.criterion, ask.judge.id, ask.step, ask.turn, reason, *priced)
@@ -318,13 +322,13 @@ def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageSc
 
 
 def _build_criterion_score(
-    result: CriterionResult, outcomes: Sequence[SubjectResult], wanted: Sequence[ExpectedCall]
+    result: CriterionResult, outcomes: Sequence[SubjectResult], expected_calls: Sequence[ExpectedCall]
 ) -> CriterionScore:
     criterion = result.criterion
     loose = [one for one in outcomes if one[0].step is None]
     if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
         return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
-    elsewhere = _build_loose_outcomes(loose, wanted) if loose else ()
+    elsewhere = _build_loose_outcomes(loose, expected_calls) if loose else ()
     measured, worst, best = result.measured, result.worst, result.best
     return CriterionScore(
         criterion.id,
@@ -344,7 +348,7 @@ def _build_absent_score(name: str, stage: Stage, weight: float, reason: str) -> 
 
 
 def _explain_absence(outcome: Outcome) -> str | None:
-    """Why a criterion does not apply, if that is all there is to say of it."""
+    """Return why a criterion does not apply, if that is all its outcome says, else None."""
     if isinstance(outcome, Skipped) and outcome.cause == "not_applicable" and not outcome.findings:
         return outcome.reason
     return None

@@ -1,4 +1,4 @@
-"""Judges' answers in place of the questions that outcomes wait for."""
+"""Replace the questions that outcomes wait for by judges' answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from service.core.report import AppliedJudgeMode
 from service.core.rubric import CompiledCriterion
 
 Answer = Outcome | tuple[Vote, ...]
-"""The votes on a question, or an outcome that stands in their place."""
+"""The votes on a question, or an outcome in their place."""
 
 Replies = Mapping[str, Answer]
 """Answers by `Ask.key`."""
@@ -38,12 +38,12 @@ NO_REPLY = "no judge has answered this"
 
 SubjectResult = tuple[Subject, Outcome]
 Row = tuple[CompiledCriterion, Sequence[SubjectResult]]
-"""A criterion with its outcomes."""
+"""A criterion and its outcomes."""
 
 
 @light
 class JudgeAnswers:
-    """What judges said of a plan's questions, and what those come to that nobody answered."""
+    """Judges' answers to a plan's questions, and what unanswered questions resolve to."""
 
     replies: Replies
     asking: AppliedJudgeMode
@@ -57,7 +57,7 @@ class JudgeAnswers:
         return {"off": JUDGES_OFF, "none": NO_JUDGE}.get(self.asking, NO_REPLY)
 
     def resolve(self, ask: Ask) -> Outcome:
-        """The outcome of a question."""
+        """Return the outcome of a question."""
         if self.asking == "off":
             return _leave_unasked(ask)
         answer = self.replies.get(ask.key)
@@ -68,38 +68,38 @@ class JudgeAnswers:
         return self._follow(ask, answer).outcome
 
     def list_next_asks(self) -> tuple[Ask, ...]:
-        """The questions that replies leave to the next judge of a cascade, and that have no answer yet."""
+        """List the questions that replies leave to the next judge of a cascade and that have no answer yet."""
         asks = [(ask, self.replies.get(ask.key)) for ask in self.plan.asks if ask.then]
         open_ones = [self._follow(ask, answer).next_ask for ask, answer in asks if isinstance(answer, tuple)]
         return tuple([ask for ask in open_ones if ask is not None])
 
     def _follow(self, ask: Ask, votes: tuple[Vote, ...], earlier: tuple[EarlierJudgement, ...] = ()) -> _FollowedAsk:
-        """What the judges of a cascade come to as far as they have answered."""
+        """Follow a cascade of judges as far as they have answered."""
         at = find_place(ask, self.plan.trace)
         found = judge_ask(ask, votes, at, self.fits, stratum=self.stratum)
         if not isinstance(found, JudgedScore):
             return _FollowedAsk(found)
-        told = replace(found, earlier=earlier) if earlier else found
-        kept = withhold(told, at, required=self.plan.rubric.require_calibration, guarantee=ask.guarantee)
+        score = replace(found, earlier=earlier) if earlier else found
+        outcome = withhold(score, at, required=self.plan.rubric.require_calibration, guarantee=ask.guarantee)
         next_ask = ask.next_ask
-        if next_ask is None or isinstance(kept, JudgedScore) or kept.cause != "human":
-            return _FollowedAsk(kept)
+        if next_ask is None or isinstance(outcome, JudgedScore) or outcome.cause != "human":
+            return _FollowedAsk(outcome)
         answer = self.replies.get(next_ask.key)
         if answer is None or not isinstance(answer, tuple):
-            return _FollowedAsk(kept, next_ask)
+            return _FollowedAsk(outcome, next_ask)
         return self._follow(next_ask, answer, (*earlier, build_earlier(ask, votes, found)))
 
 
 class _FollowedAsk(NamedTuple):
     outcome: Outcome
     next_ask: Ask | None = None
-    """What the next judge is to be asked."""
+    """The question for the next judge, if it has no answer yet."""
 
 
 def _leave_unasked(ask: Ask) -> Skipped:
-    """What a question comes to that the caller wants nobody asked.
+    """Return the outcome of a question when judges are off.
 
-    It is open all the same where the expectation asks it in words, where code suspects something, and where code could not look.
+    It is still open if the expectation asks it in words, if code suspects something, or if code could not look at everything.
     """
     if ask.gap is not None:
         return ask.gap
@@ -112,7 +112,7 @@ OUT_OF_SCOPE = Skipped("out_of_scope", JUDGES_OFF)
 
 
 def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Sequence[SubjectResult]:
-    """The outcomes of a criterion, none of which waits for a reply any more."""
+    """Return a criterion's outcomes with every question resolved."""
     outcomes = criterion_plan.outcomes
     if criterion_plan.open:
         outcomes = [(subject, _resolve_outcome(found, answers)) for subject, found in outcomes]
@@ -128,7 +128,7 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
 
 
 def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: JudgeAnswers) -> Outcome:
-    """The outcome, with the replies that it waits for."""
+    """Complete an outcome with the replies it waits for."""
     if isinstance(found, PendingOutcome):
         return complete_outcome(
             found, [answers.resolve(part) if isinstance(part, Ask) else part for part in found.parts]
@@ -137,7 +137,7 @@ def _resolve_outcome(found: Outcome | Ask | PendingOutcome, answers: JudgeAnswer
 
 
 def _require_outcome(outcome: Outcome | Ask | PendingOutcome) -> Outcome | Ask | PendingOutcome:
-    """An outcome of a criterion that must pass: what was left out is open."""
+    """For a `must_pass` criterion, open an outcome that was left out."""
     if isinstance(outcome, Skipped) and outcome.cause in ("not_captured", "out_of_scope"):
         return replace(outcome, open=True)
     return outcome

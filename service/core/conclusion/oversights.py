@@ -1,4 +1,4 @@
-"""What would pass in silence: expectations that nothing is held against, and names that the trace does not know."""
+"""Find likely oversights in a request: expectations that no criterion reads, and names that the trace does not know."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from service.core.work_limits import Meter
 def find_oversights(
     trace: Trace, rubric: Rubric, expectation: Expectation | None, listing: Listing
 ) -> tuple[Finding, ...]:
-    """What looks like an oversight in a request. It changes no score.
+    """Find what looks like an oversight in a request. Changes no score.
 
-    `unread_expectation`: no criterion of the rubric reads what is expected here; one finding for each kind of thing, at the
-    first place. `unknown_tool_expected`: an expected or counted tool that the trace does not offer, or a disallowed one if a
-    tool of a near name is there. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both with
-    near names, and only where the trace tells its tools. `unused_judge`: a judge that the rubric brings and no criterion asks.
+    `unread_expectation`: no criterion of the rubric reads what is expected; one finding for each kind, at its first place.
+    `unknown_tool_expected`: an expected or counted tool that the trace does not offer, or a disallowed one if it offers a
+    similar name. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both suggest similar
+    names, and need a trace that lists its tools. `unused_judge`: a judge in the rubric that no criterion asks.
     """
     unused = rubric.unused_judges
     if expectation is None:
@@ -34,7 +34,7 @@ def find_oversights(
 
 
 Need = tuple[str, str, frozenset[Aspect]]
-"""Something that is expected: where, what, and which aspects of a check would do to read it."""
+"""Something that is expected: its pointer, its name in words, and the aspects of which a check must read at least one."""
 
 
 def _find_unread(rubric: Rubric, expectation: Expectation, listing: Listing) -> Iterable[Finding]:
@@ -47,7 +47,7 @@ def _find_unread(rubric: Rubric, expectation: Expectation, listing: Listing) -> 
         return [_build_finding(rubric, path, what) for path, what, _ in reversed(unread.values())] if unread else ()
     needs = _list_needs(expectation, listing)
     if needs and all(reads.isdisjoint(by) for *_, by in needs):
-        # of which each system reads its own part
+        # each system reads only its own part of it
         return (_build_finding(rubric, "/expected", "anything of the gold"),)
     return ()
 
@@ -57,9 +57,9 @@ def _build_finding(rubric: Rubric, path: str, what: str) -> Finding:
 
 
 def _list_needs(expectation: Expectation, listing: Listing, *, without: frozenset[Aspect] = frozenset()) -> list[Need]:
-    """Everything that is expected, in the order of writing.
+    """List everything that is expected, in the order written.
 
-    `without`: what is read anyway. A call that needs nothing else may be left out.
+    `without` is what the rubric reads anyway: a call that needs nothing else may be left out.
     """
     needs: list[Need] = []
     reads_calls = without >= TOOLS | ARGUMENTS
@@ -69,9 +69,9 @@ def _list_needs(expectation: Expectation, listing: Listing, *, without: frozense
             needs.append((f"{path}/calls", "whether nothing is called", NO_CALL))
         if scope.calls == "some":
             needs.append((f"{path}/calls", "whether something is called", SOME_CALL))
-        for wanted in section.expected_calls:
-            if wanted.required:
-                needs += _list_call_needs(wanted, reads_calls=reads_calls)
+        for expected_call in section.expected_calls:
+            if expected_call.required:
+                needs += _list_call_needs(expected_call, reads_calls=reads_calls)
         if not scope.__pydantic_fields_set__ <= CALL_FIELDS:  # (what `model_fields_set` looks up)
             needs += _list_field_needs(path, scope)
     if expectation.state is not None:
@@ -82,7 +82,7 @@ def _list_needs(expectation: Expectation, listing: Listing, *, without: frozense
 
 
 CALL_FIELDS = frozenset({"calls", "unordered", "optional"})
-"""Fields of which no need is told but by the calls themselves."""
+"""Fields whose needs are listed with the calls themselves."""
 NO_CALL: frozenset[Aspect] = frozenset({"none", "extra"})
 SOME_CALL: frozenset[Aspect] = frozenset({"some"})
 STATE: frozenset[Aspect] = frozenset({"state"})
@@ -93,10 +93,10 @@ RESULT: frozenset[Aspect] = frozenset({"result"})
 ARGUMENTS: frozenset[Aspect] = frozenset({"args"})
 
 
-def _list_call_needs(wanted: ExpectedCall, *, reads_calls: bool) -> list[Need]:
-    placed = wanted.position is not None
+def _list_call_needs(expected_call: ExpectedCall, *, reads_calls: bool) -> list[Need]:
+    placed = expected_call.position is not None
     needs: list[Need] = []
-    for at, pattern in wanted.options:
+    for at, pattern in expected_call.options:
         if placed or not reads_calls or "result" in pattern.__pydantic_fields_set__:  # (as `says_result`)
             needs += _list_pattern_needs(at, pattern, placed=placed)
     return needs
@@ -138,10 +138,10 @@ def _find_unknown(trace: Trace, rubric: Rubric, listing: Listing) -> Iterator[Fi
     for tool, (path, name, args) in strange:
         if tool is None:
             hint = _build_hint(name, [tool.name for tool in trace.tools], meter)
-            if hint or not _BAN.search(path):  # a ban on what is not offered here is kept, unless it is misspelt
+            if hint or not _BAN.search(path):  # a ban on a tool that is not offered is fine, unless it is misspelt
                 yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
             continue
-        if tool.name not in declared:  # once for all that is expected of a tool, for a schema may be long
+        if tool.name not in declared:  # once for each tool, as a schema may be long
             declared[tool.name] = _list_declared(tool)
         known = declared[tool.name]
         if known is not None:
@@ -151,20 +151,20 @@ def _find_unknown(trace: Trace, rubric: Rubric, listing: Listing) -> Iterator[Fi
 _BAN = re.compile(r"/disallowed/\d+/tool$")
 
 NamedTool = tuple[str, str, Mapping[str, object]]
-"""The pointer of a tool's name, the name, and its arguments."""
+"""The pointer to a tool's name, the name, and its expected arguments."""
 
 NO_ARGUMENTS: Mapping[str, object] = {}
 
 Declared = Mapping[str, None]
-"""Names of arguments, sorted: so that of names that are as near the same are told in every process."""
+"""Names of arguments, sorted so that every process suggests the same of equally similar names."""
 
 
 def _list_names(listing: Listing) -> list[NamedTool]:
     names: list[NamedTool] = []
     for section in listing.sections:
         path, scope = section.path, section.scope
-        for wanted in section.expected_calls:
-            for at, pattern in wanted.options:
+        for expected_call in section.expected_calls:
+            for at, pattern in expected_call.options:
                 names += ((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS),)
         for n, ban in enumerate(scope.disallowed):
             names.append((f"{path}/disallowed/{n}/tool", ban.tool, ban.args or NO_ARGUMENTS))
@@ -184,7 +184,7 @@ def _find_unknown_arguments(
 
 
 def _list_declared(tool: ToolDef) -> Declared | None:
-    """The arguments that a tool declares, in any branch; None where it may take others, or its schema is of no use."""
+    """Return the arguments a tool declares, in any branch; None if it may take others or its schema is unusable."""
     schema = tool.parameters
     if not isinstance(schema, Mapping) or "patternProperties" in schema:
         return None

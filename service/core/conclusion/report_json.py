@@ -1,4 +1,4 @@
-"""The report as JSON. Scores that many reports share keep theirs: making it takes longer than all else there is to do."""
+"""Write a report as JSON. Criterion scores that many reports share cache theirs: encoding them takes most of the time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ REPORT: TypeAdapter[Report] = TypeAdapter(Report)
 
 _APART = {"criteria"}
 _NEXT = b',"steps":'
-"""The member after them. Quotation marks in texts are escaped, so this is nothing but a member of the report itself."""
+"""The member after `criteria`. Texts escape their quotation marks, so this only matches a member of the report itself."""
 
 
 def report_json(report: Report) -> bytes:
-    """The report as JSON: the same bytes for the same report, whoever asks."""
+    """Write the report as JSON: the same bytes for the same report at every front door."""
     text = _build_serializer(Report).to_json(report, exclude=_APART)
     at = text.index(_NEXT)
     write = _build_serializer(CriterionScore).to_json
@@ -27,14 +27,14 @@ def report_json(report: Report) -> bytes:
 
 
 def cache_json(score: CriterionScore) -> CriterionScore:
-    """The score, which keeps its JSON from now on: for one that many reports share."""
+    """Cache the JSON of a score that many reports share, and return the score."""
     score.cached_json = _build_serializer(CriterionScore).to_json(score)
     return score
 
 
 @cache
 def _build_serializer(kind: Any) -> SchemaSerializer:
-    """What encodes a type. Each kind of outcome gets its own, by which it is encoded wherever it stands."""
+    """Build the serializer of a type. Each kind of outcome gets its own, which encodes it wherever it appears."""
     for outcome in get_args(get_args(ReportOutcome)[0]):
         outcome.__pydantic_serializer__ = TypeAdapter(outcome).serializer
     return TypeAdapter(kind).serializer

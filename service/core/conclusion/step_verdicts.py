@@ -1,4 +1,4 @@
-"""The verdict on every step: what all criteria say of one call."""
+"""The verdict on every step: what all criteria say about one call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from service.core.trace import Step
 
 
 def build_step_verdicts(plan: Plan, rows: Iterable[Row]) -> tuple[StepVerdict, ...]:
-    """A verdict for each step of the trace, from the outcomes that are about it."""
+    """Build a verdict for each step of the trace from the outcomes about it."""
     by_step: list[list[tuple[CompiledCriterion, Outcome]]] = [[] for _ in plan.trace.steps]
     for criterion, outcomes in rows:
         for subject, outcome in outcomes:
@@ -64,7 +64,7 @@ def _spell_tool(pair: Pair, step: Step) -> str:
 
 
 def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
-    """The outcome of each criterion; of several at one step the worst, with the findings of all."""
+    """Return each criterion's outcome; of several at one step the worst, with the findings of all if they are scores."""
     outcomes: dict[str, Outcome] = {}
     for criterion, outcome in pairs:
         name = criterion.id
@@ -79,7 +79,7 @@ def _pick_worse(one: Outcome, other: Outcome) -> Outcome:
 
 
 def _rank_severity(outcome: Outcome) -> int:
-    """What failed goes before what is open, that before what passed, and that before what was left out."""
+    """Rank failed before open, open before passed, and passed before skipped."""
     if isinstance(outcome, Scored):
         return 2 * outcome.passed
     return 1 if is_open(outcome) else 3

@@ -1,1 +1,1 @@
-"""What should have happened, as users write it: the calls, values that hold matchers, the state; merged and compared."""
+"""Expectations: what should have happened, as users write it. Models, matching, merging."""

@@ -1,4 +1,4 @@
-"""How often a tool must have been called, as users write it: `"<=2"`, or 3."""
+"""Limits on how often a tool is called, as users write them: `"<=2"`, or 3."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _COUNT = re.compile(r"\s*(==|!=|<=|>=|=|<|>)?\s*([0-9]{1,6})\s*")
 
 
 class Limit(NamedTuple):
-    """A comparison with a number of calls."""
+    """A limit on the number of calls: an operator and a number."""
 
     op: str
     number: int
 
     def holds(self, made: int) -> bool:
-        """Whether as many calls are right."""
+        """Whether this many calls satisfy the limit."""
         return COMPARISONS[self.op](made, self.number)
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Limit(NamedTuple):
 
 
 def parse_limit(count: str | int) -> Limit:
-    """The limit that a count writes: `"<=2"`, or 3 for exactly three. Raises ValueError for anything else.
+    """Parse a limit: `"<=2"`, or 3 for exactly three. Raises ValueError for anything else.
 
     >>> parse_limit(" <= 2"), parse_limit(3)
     (Limit(op='<=', number=2), Limit(op='=', number=3))

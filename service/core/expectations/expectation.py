@@ -1,4 +1,4 @@
-"""What should have happened: the calls, their arguments, results and order, the answer and the state. Written by users."""
+"""Expectations as users write them: calls with arguments, results and order, the answer, the output and the state."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from service.core.models.light import light
 from service.core.weights import Weight
 
 ExtraArguments = Literal["count", "allow", "forbid"]
-"""What an argument that the expectation does not list does: lowers the score, nothing, or zeroes the call."""
+"""What an argument does that the expectation does not list. count: it lowers the score. allow: nothing. forbid: the call
+scores 0."""
 
 
 def _is_plain(given: Any) -> bool:
-    """Whether these are arguments of which each is a scalar, under names in plain letters."""
+    """Whether these are arguments with ASCII names and scalar values only."""
     if type(given) is not dict:
         return False
     name: object
@@ -43,14 +44,14 @@ class _NamedCall(FrozenModel):
     tool: str = Field(min_length=1)
     """The tool's name."""
     args: dict[str, Template] | None = None
-    """Arguments by name: a value, or a matcher (an object with `kind`), at any depth. Absent: any arguments; `{}`: none."""
+    """Arguments by name: values or matchers (objects with `kind`), at any depth. Absent: any arguments; `{}`: none."""
     reason: str | None = None
-    """Why, for the reader of a report."""
+    """Why, for readers of a report."""
 
     @field_validator("args", mode="wrap")
     @classmethod
     def _compare_with_something(cls, given: Any, check: ValidatorFunctionWrapHandler) -> dict[str, Template] | None:
-        if _is_plain(given):  # as most are: there is nothing to check
+        if _is_plain(given):  # most are plain, and need no check
             return {**given}
         args: dict[str, Template] | None = check(given)
         for name, value in (args or {}).items():
@@ -62,19 +63,19 @@ class CallPattern(_NamedCall):
     """A call that should have been made."""
 
     extra_args: ExtraArguments | None = None
-    """What an argument does that `args` does not list. Absent: as the rubric says."""
+    """What an argument that `args` does not list does. Absent: as the rubric says."""
     result: Template | None = None
     """What the call must have returned: a value, or a matcher."""
     turn: int | None = Field(default=None, ge=0)
-    """The turn in which it must be made. Absent: any."""
+    """The turn in which the call must be made. Absent: any."""
     optional: bool = False
-    """Whether leaving the call out is fine too."""
+    """Whether the call may be left out."""
     weights: dict[str, Weight] = Field(default_factory=dict)
-    """How much each argument counts, by name; 1 where nothing is said, 0 leaves it out."""
+    """How much each argument counts, by name: 1 by default, 0 to ignore it."""
 
     @property
     def says_result(self) -> bool:
-        """Whether a result is expected; null is one."""
+        """Whether a result is expected; null counts as one."""
         return "result" in self.__pydantic_fields_set__  # (what `model_fields_set` looks up)
 
     @model_validator(mode="after")
@@ -88,22 +89,22 @@ class CallPattern(_NamedCall):
 
 
 class AnyOrder(FrozenModel):
-    """Calls that together take one position of `ordered`, in any order among themselves."""
+    """Calls that share one position of `ordered`, in any order among themselves."""
 
     any_order: Some[CallPattern]
 
 
 class CallAlternatives(FrozenModel):
-    """Alternatives for one position: one of these calls."""
+    """Alternatives for one position: any one of these calls."""
 
     any_of: Some[CallPattern]
 
 
 class Ban(_NamedCall):
-    """A call that must not be made. Its matchers narrow the ban: only calls that match all of them break it."""
+    """A call that must not be made. Its arguments narrow the ban: only a call that matches all of them breaks it."""
 
     prefer: str | None = None
-    """The tool that would have done, where the ban is for being slower or dearer."""
+    """The tool to use instead, if this one is banned for being slower or more expensive."""
 
 
 def _find_position_form(value: object) -> str:
@@ -132,22 +133,22 @@ Calls = Annotated[
 
 @light
 class ExpectedCall:
-    """One call that should (or, if not required, may) have been made: any one of its options."""
+    """One call that should (or, if not `required`, may) be made, by any one of its options."""
 
     options: tuple[tuple[str, CallPattern], ...]
-    """Pointer and pattern of each alternative, at least one."""
+    """The pointer and pattern of each alternative, at least one."""
     required: bool = True
     position: int | None = None
-    """Its place in `ordered`; calls of one `any_order` group share it."""
+    """Its position in `ordered`, shared by the calls of an `any_order` group."""
     turn: int | None = None
 
     def is_in_turn(self, pattern: CallPattern, turn: int) -> bool:
-        """Whether a call in this turn may be the one that this option means."""
+        """Whether this option allows a call in this turn."""
         return pattern.turn in (None, turn) and self.turn in (None, turn)
 
     @property
     def path(self) -> str:
-        """The pointer of its first option."""
+        """The pointer to its first option."""
         return self.options[0][0]
 
     @property
@@ -157,31 +158,31 @@ class ExpectedCall:
 
     @property
     def tools(self) -> str:
-        """Its tool, or its tools, for people."""
+        """Its tools in words: `a or b`."""
         return " or ".join(dict.fromkeys(pattern.tool for _, pattern in self.options))
 
 
 class Scope(FrozenModel):
-    """What is said about the calls and texts of a trace, or of one turn of it."""
+    """What is expected of the calls and texts of a trace, or of one turn."""
 
     calls: Calls | None = None
-    """`none`, `some` (any call), or the calls that should have been made, in any order; `[]` is `none`."""
+    """`none`, `some` (at least one call), or the calls that should be made, in any order; `[]` means `none`."""
     ordered: Several[Position] = ()
-    """Calls that should have been made in this order."""
+    """Calls that should be made in this order."""
     unordered: Several[Position] = ()
-    """Calls that should have been made, in any order, beside those of `ordered`."""
+    """Calls that should be made in any order, beside those in `ordered`."""
     optional: Several[CallPattern] = ()
     """Calls that may be made or left out."""
     disallowed: Several[Ban] = ()
     """Calls that must not be made."""
     counts: dict[str, Count] = Field(default_factory=dict)
-    """How often each tool must have been called: an operator and a number, such as `<=2`."""
+    """How often each tool must be called: an operator and a number, such as `<=2`."""
     allow_extra: bool | None = None
     """Whether calls beyond the expected ones are fine. Absent: as the rubric says."""
     answer: Template | None = None
-    """What the final text (of the turn) must be: a text, or a matcher."""
+    """What the final text (of the turn) must be: a text or a matcher."""
     said: Template | None = None
-    """What some text of the assistant must be: a text, a matcher, or a list of these, each of which must be said."""
+    """What some text of the assistant must be: a text, a matcher, or a list of these that must all be said."""
 
     @field_validator("answer", "said")
     @classmethod
@@ -202,28 +203,28 @@ class Scope(FrozenModel):
 
     @property
     def says_something(self) -> bool:
-        """Whether any field but `allow_extra` says anything."""
+        """Whether any field but `allow_extra` expects something."""
         if self.calls is not None or self.answer is not None or self.said not in (None, []):
             return True
         return bool(self.ordered or self.unordered or self.optional or self.disallowed or self.counts)
 
     @lazy
     def no_calls(self) -> bool:
-        """Whether the right thing is to call nothing."""
+        """Whether no call is expected."""
         return self.calls in ("none", ())
 
     @property
     def says_calls(self) -> bool:
-        """Whether it says if there should be calls."""
+        """Whether it says if there should be calls at all."""
         return self.calls is not None or bool(self.ordered or self.unordered)
 
     @property
     def lists_calls(self) -> bool:
-        """Whether a call that it does not list is one too many."""
+        """Whether it lists the right calls, so that others are unexpected."""
         return self.calls not in (None, "some") or bool(self.ordered or self.unordered)
 
     def list_expected_calls(self, below: str, turn: int | None = None) -> list[ExpectedCall]:
-        """Every call that should or may have been made, in the order of writing."""
+        """List every call that should or may be made, in the order written. `below` is the pointer of this scope."""
         listed: list[ExpectedCall] = []
         for n, position in enumerate(self.calls or ()) if self.calls not in ("none", "some") else ():
             listed += _list_expected(position, f"{below}/calls/{n}", turn)  # pyright: ignore[reportArgumentType] (no word)
@@ -238,7 +239,7 @@ class Scope(FrozenModel):
 
 
 def _list_expected(position: Position, path: str, turn: int | None, place: int | None = None) -> list[ExpectedCall]:
-    """The calls of one position."""
+    """List the expected calls of one position."""
     if isinstance(position, CallPattern):
         due = turn if position.turn is None else position.turn
         return [ExpectedCall(((path, position),), not position.optional, place, due)]
@@ -258,7 +259,7 @@ def _find_turn(pattern: CallPattern, turn: int | None) -> int | None:
 
 
 class TurnScope(Scope):
-    """The same for one turn."""
+    """What is expected of one turn."""
 
     @model_validator(mode="after")
     def _say_something(self) -> TurnScope:
@@ -267,11 +268,11 @@ class TurnScope(Scope):
         return self
 
     turn: int = Field(ge=0)
-    """Which: turns count from 1, and 0 is what precedes the first user message."""
+    """The turn: turns count from 1; 0 is what precedes the first user message."""
 
 
 class StateChange(FrozenModel):
-    """A change that should have been made at a pointer: to `value`, or, with `remove`, away with it."""
+    """A change that should be made at a pointer: set it to `value`, or `remove` it."""
 
     path: str
     value: Any = None
@@ -285,14 +286,14 @@ class StateChange(FrozenModel):
 
 
 class StateExpectation(FrozenModel):
-    """What the world should look like afterwards: its whole `final` state, or the `changes` to the initial one."""
+    """What the state should be at the end: the whole `final` state, or the `changes` to the initial one."""
 
     final: JsonValue = None
     changes: Several[StateChange] | None = None
     ignore: Several[str] = ()
-    """Pointers whose subtree does not matter; a token `*` stands for any one."""
+    """Pointers to parts that do not matter; a `*` token stands for any one token."""
     keys: dict[str, str] = Field(default_factory=dict[str, str])
-    """Pointer of a list -> the field that identifies its items, so that their order does not matter."""
+    """By pointer to a list: the field that identifies its items, so that their order does not matter."""
 
     @model_validator(mode="after")
     def _one_way(self) -> StateExpectation:
@@ -303,7 +304,7 @@ class StateExpectation(FrozenModel):
 
 @light
 class ExpectedSection:
-    """What is said of the trace as a whole (`turn` None) or of one turn, its pointer, and every call that it lists."""
+    """What is expected of the whole trace (`turn` None) or of one turn, its pointer, and every call it lists."""
 
     path: str
     scope: Scope
@@ -313,16 +314,16 @@ class ExpectedSection:
 
 @light
 class Listing:
-    """An expectation as the checks go through it."""
+    """An expectation in the form that checks use."""
 
     sections: tuple[ExpectedSection, ...]
-    """The trace as a whole, then each turn that is spoken of."""
+    """The whole trace, then each turn that is mentioned."""
     scopes: tuple[tuple[str, Scope, int | None], ...]
-    """The same without the calls: pointer, scope, turn."""
+    """The pointer, scope and turn of each section."""
     expected_calls: tuple[ExpectedCall, ...]
-    """The calls that should or may have been made."""
+    """The calls that should or may be made."""
     lists_calls: bool
-    """Whether anything says which calls are right, so that there is something to hold calls against."""
+    """Whether any section says which calls are right, so that calls can be checked against it."""
 
 
 EMPTY_LISTING = Listing((), (), (), False)
@@ -331,19 +332,19 @@ IgnoredArgument = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Expectation(Scope):
-    """What a trace is held against. At least one field must say something."""
+    """What a trace is checked against. At least one field must expect something."""
 
     turns: Several[TurnScope] = ()
-    """The same for single turns."""
+    """What is expected of single turns."""
     state: StateExpectation | None = None
-    """What the world should look like afterwards."""
+    """What the state should be at the end."""
     output: Template | None = None
-    """What the run must give back: a value, or a matcher. Where a trace has no output, its answer is taken for it, read as JSON
-    where it is an object or array."""
+    """What the run must return: a value or a matcher. If the trace has no output, its answer is used instead, parsed if it is
+    a JSON object or array."""
     gold: dict[str, Any] | None = None
-    """The same in another system's own shape, for a rubric that carries that system's method."""
+    """The expectation in another system's own format, for a rubric with that system's method."""
     ignore_args: Annotated[Several[IgnoredArgument], Field(max_length=64)] = ()
-    """Arguments that do not matter in any call, by name or pattern: `request_id`, `*_token`, `search.cursor`."""
+    """Arguments to ignore in every call, by name or pattern: `request_id`, `*_token`, `search.cursor`."""
 
     @model_validator(mode="after")
     def _say_something(self) -> Expectation:
@@ -357,7 +358,7 @@ class Expectation(Scope):
 
     @property
     def says_output(self) -> bool:
-        """Whether an output is expected; null is one."""
+        """Whether an output is expected; null counts as one."""
         return "output" in self.__pydantic_fields_set__  # (what `model_fields_set` looks up)
 
     @field_validator("output")
@@ -367,9 +368,9 @@ class Expectation(Scope):
         return output
 
     def list_sections(self) -> Listing:
-        """All that is said, section by section, with the calls that should or may be made.
+        """List what is expected, section by section, with the calls that should or may be made.
 
-        Whoever needs it more than once keeps it: kept here it would be a circle, which is freed late and at a cost.
+        Callers keep the result if they need it again: a cache here would be a reference cycle, which is slow to free.
         """
         expected_calls = tuple(self.list_expected_calls("/expected"))
         whole = ExpectedSection("/expected", self, None, expected_calls)

@@ -1,4 +1,4 @@
-"""Arguments that do not matter: which they are, and an expectation that leaves them out."""
+"""Arguments that an expectation ignores: which they are, and how to leave them out of the comparison."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ IGNORED = Present(kind="present", optional=True)
 
 
 def is_ignored(expectation: Expectation | None, tool: str, argument: str) -> bool:
-    """Whether an argument does not matter, by its name or by tool and name: `*_id`, `search.cursor`."""
+    """Whether to ignore an argument, by its name or by tool and name: `*_id`, `search.cursor`."""
     patterns = () if expectation is None else expectation.ignore_args
     return any(fnmatchcase(argument, one) or fnmatchcase(f"{tool}.{argument}", one) for one in patterns)
 
 
 def leave_out_arguments(expectation: Expectation | None, trace: Trace) -> Expectation | None:
-    """The expectation with what does not matter taken as anything or nothing, and weightless, in every call that it lists."""
+    """Let ignored arguments be anything or absent, and weigh 0, in every call that the expectation lists."""
     if expectation is None or not expectation.ignore_args:
         return expectation
     names = {(step.call.name, name) for step in trace.steps for name in step.call.arguments or ()}
@@ -67,6 +67,6 @@ def _relax_position(position: Position, relax: Relax) -> Position:
 
 
 def list_ignored(expectation: Expectation | None, step: Step) -> frozenset[str]:
-    """The arguments of a call that do not matter."""
+    """Return the names of a call's arguments that are ignored."""
     given = step.call.arguments or {}
     return frozenset(name for name in given if is_ignored(expectation, step.call.name, name))

@@ -11,16 +11,15 @@ from service.core.expectations.templates import Template
 M = TypeVar("M", CallPattern, AnyOrder, CallAlternatives, Expectation)
 
 CALLS = ("calls", "ordered", "unordered", "optional")
-"""What says which calls are right: one of the two says it, never both."""
+"""The fields that say which calls are right: taken together from one of the two expectations, never mixed."""
 WHOLE_FIELDS = ("allow_extra", "answer", "state", "output", "gold")
 
 
 def merge_expectations(own: Expectation | None, standing: Expectation | None) -> Expectation | None:
-    """Both together. Pure.
+    """Merge a trace's own expectation with the standing one, which a rubric has for every trace. Pure.
 
-    What must not be called, what must be said and what does not matter add up, those of the trace first. Counts are taken tool
-    by tool, turns turn by turn, and the calls, the answer, the state, the output and the rest each as a whole: the trace's own
-    word goes before the standing one.
+    Bans, texts that must be said and ignored arguments add up, the trace's own first. Counts are merged tool by tool, turns by
+    turn; the calls, the answer, the state, the output and the rest are each taken whole. The trace's own takes precedence.
     """
     if own is None or standing is None:
         return own or standing
@@ -31,23 +30,23 @@ def merge_expectations(own: Expectation | None, standing: Expectation | None) ->
         "said": _join_said(own.said, standing.said),
         "turns": (*own.turns, *[one for one in standing.turns if one.turn not in {scope.turn for scope in own.turns}]),
     }
-    changes |= {name: getattr(standing, name) for name in _list_taken(own, standing)}
+    changes |= {name: getattr(standing, name) for name in _iter_standing_fields(own, standing)}
     return change_model(own, changes)
 
 
-def _list_taken(own: Expectation, standing: Expectation) -> Iterator[str]:
-    """The fields that the standing expectation says and the trace's own does not."""
+def _iter_standing_fields(own: Expectation, standing: Expectation) -> Iterator[str]:
+    """Yield the fields that the standing expectation gives and the trace's own does not."""
     said = own.model_fields_set
     if not any(getattr(own, name) for name in CALLS) and own.calls is None:
         yield from (name for name in CALLS if name in standing.model_fields_set)
     for name in WHOLE_FIELDS:
-        own_word = name in said and _says(name, getattr(own, name))
-        if name in standing.model_fields_set and not own_word:
+        has_own = name in said and _says(name, getattr(own, name))
+        if name in standing.model_fields_set and not has_own:
             yield name
 
 
 def _says(name: str, value: object) -> bool:
-    """Whether a field that is given says anything: null does so of an output alone."""
+    """Whether a given field says anything: null does only for `output`."""
     return value is not None or name == "output"
 
 
@@ -58,7 +57,7 @@ def _join_said(one: Template | None, other: Template | None) -> Template | None:
 
 
 def change_model(model: M, changes: dict[str, object]) -> M:
-    """The model with other fields. (A pydantic copy would take the cached properties along.)"""
+    """Return the model with other fields. (A pydantic copy would copy the cached properties too.)"""
     said = {name: getattr(model, name) for name in model.model_fields_set}
     fields = {**said, **{name: value for name, value in changes.items() if _says(name, value)}}
     return type(model).model_construct(set(fields), **fields)

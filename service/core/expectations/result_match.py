@@ -1,4 +1,4 @@
-"""What a call returned against what it should have: as it is, or as the JSON that its text holds."""
+"""Compare what a call returned with the expected result: as it is, or as the JSON in its text."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from service.core.results.structure import read_value
 
 @light
 class InferredMatch(Match):
-    """A comparison with structure that was inferred from a text: it decides nothing."""
+    """A comparison with structure inferred from a text, in these forms. It proves nothing."""
 
     forms: tuple[str, ...] = ()
 
 
-def match_result(wanted: Template, content: JsonValue) -> Match | OpenComparison:
-    """The comparison of a result; where an object or array is wanted and a text given, the better one with what that spells."""
-    match = match_template(wanted, content)
-    if not isinstance(match, Match) or match.passed or not wants_structure(wanted):
+def match_result(template: Template, content: JsonValue) -> Match | OpenComparison:
+    """Compare a result with a template. If that expects a container and the result is text, also try the JSON in it."""
+    match = match_template(template, content)
+    if not isinstance(match, Match) or match.passed or not wants_structure(template):
         return match
     found = read_value(content)
-    inner = match if found is None else match_template(wanted, found.value)
+    inner = match if found is None else match_template(template, found.value)
     if found is None or not isinstance(inner, Match):
         return inner
     if not found.exact:
@@ -33,6 +33,6 @@ def match_result(wanted: Template, content: JsonValue) -> Match | OpenComparison
     return inner if inner.value >= match.value else match
 
 
-def wants_structure(wanted: Template) -> bool:
-    """Whether an object or an array is expected."""
-    return isinstance(wanted.value if isinstance(wanted, ValueCritic) else wanted, Mapping | list)
+def wants_structure(template: Template) -> bool:
+    """Whether the template expects an object or array."""
+    return isinstance(template.value if isinstance(template, ValueCritic) else template, Mapping | list)

@@ -1,4 +1,4 @@
-"""Applying wanted changes to a state."""
+"""Apply expected changes to a state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.errors import InputError
 
 
 def patch_state(state: JsonValue, changes: Iterable[StateChange]) -> JsonValue:
-    """A copy of the state with the changes made, in order. InputError for a pointer that leads nowhere.
+    """Return a copy of the state with the changes made in order. Raises InputError for a pointer that leads nowhere.
 
     >>> patch_state({"a": [1]}, [StateChange(path="/a/-", value=2), StateChange(path="/b", value=None)])
     {'a': [1, 2], 'b': None}
@@ -33,7 +33,7 @@ INDEX = re.compile("0|[1-9][0-9]*")
 
 
 def _parse_index(token: str) -> int:
-    """A reference token as an array index (RFC 6901: no sign, no leading zero)."""
+    """Parse a reference token as an array index (RFC 6901: no sign, no leading zero)."""
     if not INDEX.fullmatch(token):
         raise ValueError(token)
     return int(token)

@@ -1,7 +1,7 @@
-"""Expected values with matchers inside: `{"price": {"kind": "range", "max": 10}, "size": "L"}`.
+"""Templates: expected values that may hold matchers, as in `{"price": {"kind": "range", "max": 10}, "size": "L"}`.
 
-A shape is an object or array in which any value may be a matcher; the rest stands for itself, by typed equality. Its score
-is the mean over the places that either side has.
+Any value in a template may be a matcher; the others must be equal, by typed equality. The score of an object or array is the
+mean over all places that either side has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _find_form(value: object) -> str:
 
 
 class _Scalar:
-    """Any scalar, taken as it is; the parser has already refused what is not JSON."""
+    """Any scalar, unchecked: the parser has already refused anything but JSON."""
 
     @staticmethod
     def __get_pydantic_json_schema__(_schema: Any, _handler: Any) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class _Scalar:
 
 @dataclass(frozen=True, slots=True)
 class BoundMatcher:
-    """A rubric's critic with the value an expectation gave for its place."""
+    """A rubric's matcher bound to the value that an expectation gives for its place."""
 
     critic: Critic
     expected: JsonValue
@@ -50,7 +50,7 @@ class BoundMatcher:
         return self.critic.optional
 
     def match(self, actual: JsonValue) -> Match | OpenComparison:
-        """The comparison with what was given."""
+        """Compare with the bound value."""
         return self.critic.match(actual, self.expected)
 
 
@@ -67,32 +67,32 @@ else:
             Discriminator(_find_form),
         ],
     )
-"""A JSON value in which an object with `kind` is a matcher, at any depth."""
+"""A JSON value in which an object with `kind`, at any depth, is a matcher."""
 
 
 class Shape(Critic):
-    """An object or array that may hold matchers; each place counts the same."""
+    """An object or array that may hold matchers. Each place counts the same."""
 
     kind: Literal["shape"] = "shape"
     value: Template
     """The expected object or array."""
 
     def compare(self, actual: JsonValue, expected: JsonValue = None) -> Match | OpenComparison:  # noqa: ARG002
-        """The mean over all places of both sides; a place that only one side has is 0, unless its matcher is optional."""
+        """Return the mean over all places of both sides. A place on only one side counts 0, unless its matcher is optional."""
         return _match_shape(self.value, actual)
 
 
-def match_template(wanted: Template, actual: JsonValue) -> Match | OpenComparison:
-    """The comparison with a template: by the matcher that it is, or as a shape."""
-    return wanted.match(actual) if isinstance(wanted, Critic | BoundMatcher) else _match_shape(wanted, actual)
+def match_template(template: Template, actual: JsonValue) -> Match | OpenComparison:
+    """Compare a value with a template, which is a matcher itself or may hold some."""
+    return template.match(actual) if isinstance(template, Critic | BoundMatcher) else _match_shape(template, actual)
 
 
-def _match_shape(wanted: Template, actual: JsonValue) -> Match | OpenComparison:
-    return combine_places(list(_iter_places(wanted, actual, "")))
+def _match_shape(template: Template, actual: JsonValue) -> Match | OpenComparison:
+    return combine_places(list(_iter_places(template, actual, "")))
 
 
 def require_values(value: Template, place: str) -> None:
-    """Raises ValueError for a matcher of an expectation that has nothing to compare with."""
+    """Raise ValueError if a matcher in an expectation has nothing to compare with."""
     if type(value) in SCALARS:
         return
     if isinstance(value, Critic) and value.wants_expected:
@@ -109,7 +109,7 @@ PlaceMatch = tuple[str, Match | OpenComparison]
 
 
 def has_matcher(value: Template) -> bool:
-    """Whether a matcher stands anywhere inside."""
+    """Whether there is a matcher anywhere inside."""
     if isinstance(value, dict):
         return any([has_matcher(one) for one in value.values() if type(one) not in SCALARS])  # noqa: C419 (quicker)
     if isinstance(value, list):
@@ -118,7 +118,7 @@ def has_matcher(value: Template) -> bool:
 
 
 def find_cost(value: object) -> int:
-    """The cost of the dearest matcher inside; 1 where there is none.
+    """Return the cost of the most expensive matcher inside; 1 if there is none.
 
     >>> from service.core.critics import Prefix, Similar
     >>> find_cost({"a": [Prefix(value="x"), Similar(value="y")]}), find_cost(Prefix(value="x"))
@@ -140,9 +140,9 @@ def find_cost(value: object) -> int:
 
 
 def combine_places(places: list[PlaceMatch]) -> Match | OpenComparison:
-    """One result for many places: their mean; passed if all passed; not compared if one could not be.
+    """Combine many places: their mean, passed if all passed, and not compared if one could not be compared.
 
-    Where all but one match and that one is for a judge, so is the whole.
+    If all others match and one is for a judge, the whole is for a judge.
     """
     if len(places) == 1 and isinstance(only := places[0][1], Match):
         return _build_match(only.value, only.passed, places)
@@ -159,10 +159,10 @@ def _build_match(value: float, passed: bool, places: list[PlaceMatch]) -> Match:
 
 
 def _describe_places(places: list[PlaceMatch]) -> str:
-    """The first few that fail; where none does, that have something to say."""
+    """Describe the first few places that fail, or if none does, the first few with a note."""
     matches = [(path, match) for path, match in places if isinstance(match, Match)]
-    said = [one for one in matches if not one[1].passed] or [one for one in matches if one[1].note]
-    return "; ".join([f"{path or 'value'}: {match.note}" for path, match in said[:5]])
+    notable = [one for one in matches if not one[1].passed] or [one for one in matches if one[1].note]
+    return "; ".join([f"{path or 'value'}: {match.note}" for path, match in notable[:5]])
 
 
 def _do_all_pass(places: list[PlaceMatch]) -> bool:
@@ -205,7 +205,7 @@ def _iter_array_places(template: list[Template], actual: list[JsonValue], path: 
 
 
 def is_optional(template: Template) -> bool:
-    """A matcher that says an absent value is fine."""
+    """Whether the template is a matcher that allows an absent value."""
     return isinstance(template, Critic | BoundMatcher) and template.optional
 
 

@@ -1,1 +1,1 @@
-"""JSON values: pointers, typed equality, patches and differences."""
+"""JSON values: strict parsing, pointers, typed equality, texts, leaves and differences."""

@@ -1,4 +1,4 @@
-"""Numbers for JSON values: what holds the same has the same number, so that equal values are found without comparing pairs."""
+"""Number JSON values by content, so that equal values can be found without comparing pairs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import cast
 
 
 class Contents:
-    """Numbers values as they come, each kind of content once. Values of any depth; the order of keys does not matter.
+    """Gives equal values the same number, in order of appearance. Values may be of any depth; key order does not matter.
 
     Equality is typed: true is not 1, and 1 equals 1.0 unless `exact` tells them apart.
 
@@ -26,7 +26,7 @@ class Contents:
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, value: object) -> int:
-        """The number of a value."""
+        """Return the number of a value."""
         if not isinstance(value, Mapping | list | tuple):
             return self._number_scalar(value)
         done: list[int] = []

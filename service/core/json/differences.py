@@ -1,4 +1,4 @@
-"""Differences between states of the world, by JSON pointer."""
+"""Differences between two states of the world, by JSON pointer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Members = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class JsonChange:
-    """What turns one state into another at `path`: `before` and `after` are None where there is nothing."""
+    """One change from one state to another, at `path`. `before` is None for an addition, `after` for a removal."""
 
     op: Op
     path: str
@@ -30,11 +30,11 @@ class JsonChange:
 
 @dataclass(frozen=True)
 class DiffOptions:
-    """How states are looked at.
+    """How to compare states.
 
-    `ignore`: pointers whose subtree does not matter; a token `*` stands for any one token. `keys`: pointer of a list (with
-    `*` likewise) -> the field that identifies its items; such a list is compared as an object by that field, and paths
-    through it name the field's value in place of the index.
+    `ignore`: pointers whose subtrees do not matter; a `*` token stands for any one token. `keys`: by pointer to a list (with `*`
+    likewise), the field that identifies its items; such a list is compared as an object by that field, and paths through it
+    have the field's value in place of the index.
     """
 
     ignore: tuple[str, ...] = ()
@@ -49,11 +49,11 @@ class DiffOptions:
         return PointerPatterns(self.keys or {})
 
     def ignores(self, path: str) -> bool:
-        """Whether what stands at `path` does not matter."""
+        """Whether the value at `path` does not matter."""
         return bool(self.ignore) and self._ignore_patterns.find_first(path) is not None
 
     def index_items(self, old: list[JsonValue], new: list[JsonValue], path: str) -> tuple[Members, Members]:
-        """The items of two lists by token: their identifying field where each item of both has its own, else their place."""
+        """Index the items of two lists by their identifying field if it is present and unique in both, else by position."""
         pattern = self._key_patterns.find_first(path) if self.keys else None
         if self.keys and pattern is not None:
             olds, news = _index_by_key(old, self.keys[pattern]), _index_by_key(new, self.keys[pattern])
@@ -63,7 +63,7 @@ class DiffOptions:
 
 
 class PointerPatterns:
-    """Pointers in which a token `*` stands for any one, to find which of them a path fits without trying all.
+    """Pointers with `*` tokens, indexed to find the first one that matches a path without trying all.
 
     >>> PointerPatterns(["/b/*", "/*/c"]).find_first("/b/c"), PointerPatterns(["/*"]).find_first("/a/b")
     ('/b/*', None)
@@ -79,7 +79,7 @@ class PointerPatterns:
             node.number = n if node.number is None else node.number
 
     def find_first(self, path: str) -> str | None:
-        """The first of the patterns that fits a path; None where none does."""
+        """Return the first pattern that matches a path, or None."""
         nodes = [self._root]
         for token in path.split("/"):
             nodes = [node.below[name] for node in nodes for name in {token, "*"} if name in node.below]
@@ -89,14 +89,14 @@ class PointerPatterns:
 
 @dataclass(slots=True)
 class _Node:
-    """The patterns that begin alike: what may follow, and the number of the one that ends here."""
+    """A node of the trie of patterns: its children, and the number of the first pattern that ends here."""
 
     below: dict[str, _Node] = field(default_factory=dict[str, "_Node"])
     number: int | None = None
 
 
 def _index_by_key(items: list[JsonValue], field: str) -> dict[str, JsonValue] | None:
-    """The items by their identifying field; None where one lacks it or two share it."""
+    """Index the items by their identifying field; None if an item lacks it or two share a value."""
     keyed: dict[str, JsonValue] = {
         _make_token(item[field]): item for item in items if isinstance(item, Mapping) and field in item
     }
@@ -117,7 +117,7 @@ _GONE = object()
 
 
 def diff(before: JsonValue, after: JsonValue, view: DiffOptions | None = None) -> tuple[JsonChange, ...]:
-    """The changes from `before` to `after`, topmost paths only, sorted by path; equality is typed.
+    """Return the changes from `before` to `after`, topmost paths only, sorted by path. Equality is typed.
 
     >>> diff({"a": 1, "b": [1, 2]}, {"a": 1.0, "b": [1, 3], "c": None})
     (JsonChange(op='replace', path='/b/1', before=2, after=3), JsonChange(op='add', path='/c', before=None, after=None))
@@ -143,7 +143,7 @@ def _find_changes(before: JsonValue, after: JsonValue, view: DiffOptions) -> Ite
 
 
 def _open_both(old: object, new: object, path: str, view: DiffOptions) -> tuple[Members, Members] | None:
-    """The members of both, if both are containers of one kind."""
+    """Return the members of both values if they are containers of the same kind, else None."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return cast("Members", old), cast("Members", new)
     if isinstance(old, list) and isinstance(new, list):
@@ -166,14 +166,14 @@ def covers(path: str, other: str) -> bool:
 
 
 class ChangeIndex:
-    """Changes by path, to find those at, above or below a place without looking at all of them."""
+    """Changes indexed by path, to find those at, above or below a place without looking at all of them."""
 
     def __init__(self, changes: Iterable[JsonChange]) -> None:
         self._sorted = sorted(changes, key=_get_path)
         self._paths = [change.path for change in self._sorted]
 
     def find_touching(self, path: str, most: int = 1) -> list[JsonChange]:
-        """The first so many changes at `path`, above it or below it, by path.
+        """Return at most `most` changes at `path`, above it or below it, sorted by path.
 
         >>> changes = [JsonChange("add", "/a"), JsonChange("add", "/a/b/c"), JsonChange("add", "/ab")]
         >>> [change.path for change in ChangeIndex(changes).find_touching("/a/b", 3)]
@@ -188,7 +188,7 @@ class ChangeIndex:
         return self._sorted[start : min(start + most, bisect_right(self._paths, path))]
 
     def _find_between(self, first: str, end: str, most: int) -> Sequence[JsonChange]:
-        """Those below a path: "0" is the character after "/"."""
+        """Return the changes below a path. ("0" is the character after "/".)"""
         start = bisect_left(self._paths, first)
         return self._sorted[start : min(start + most, bisect_left(self._paths, end))]
 
@@ -199,7 +199,7 @@ def _get_path(change: JsonChange) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StateProgress:
-    """What became of the changes that were wanted."""
+    """How far the expected changes were made."""
 
     expected: tuple[JsonChange, ...]
     made: tuple[JsonChange, ...]
@@ -209,26 +209,26 @@ class StateProgress:
 
     @property
     def value(self) -> float:
-        """Wanted changes made, over those wanted and those nobody wanted; 1.0 where there are neither."""
+        """Expected changes made, divided by expected plus unexpected changes; 1.0 if there are neither."""
         total = len(self.expected) + len(self.unexpected)
         return len(self.made) / total if total else 1.0
 
     @property
     def passed(self) -> bool:
-        """Every wanted change made and no other."""
+        """Whether every expected change was made, and no other."""
         return not (self.missing or self.wrong or self.unexpected)
 
 
 def compare(
-    initial: JsonValue, wanted: JsonValue, observed: JsonValue, view: DiffOptions | None = None
+    initial: JsonValue, expected: JsonValue, observed: JsonValue, view: DiffOptions | None = None
 ) -> StateProgress:
-    """What of the way from `initial` to `wanted` was gone, and where `observed` lies off it.
+    """Compare the changes from `initial` to `observed` with those from `initial` to `expected`.
 
-    A wanted change is made if nothing at or below its path differs from what was wanted; wrong if the path was changed to
-    something else; missing if it was left as it was. Any other difference from the initial state is unexpected.
+    An expected change is made if nothing at or below its path differs from the expected state; wrong if its path was changed to
+    something else; missing if it was left unchanged. Any other difference from the initial state is unexpected.
     """
-    due, done = diff(initial, wanted, view), diff(initial, observed, view)
-    gaps = diff(wanted, observed, view)
+    due, done = diff(initial, expected, view), diff(initial, observed, view)
+    gaps = diff(expected, observed, view)
     at_gaps, at_done, at_due = ChangeIndex(gaps), ChangeIndex(done), ChangeIndex(due)
     open_changes = [change for change in due if at_gaps.find_touching(change.path)]
     return StateProgress(

@@ -1,4 +1,4 @@
-"""The leaves of JSON values: what stands where, under which names."""
+"""The leaves of JSON values: scalars with their pointers and keys."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from service.core.json.pointers import escape_token
 Scalar = str | int | float | bool | None
 
 MAX_LEAVES = 20_000
-"""Leaves of one value that are looked at."""
+"""The most leaves of one value that are listed."""
 MAX_DEPTH = 64
 
 
 class Leaf(NamedTuple):
-    """A scalar with its pointer and the keys that lead to it (positions in arrays are not among them)."""
+    """A scalar with its pointer and the keys on the way to it (without array positions)."""
 
     pointer: str
     keys: tuple[str, ...]
@@ -25,12 +25,12 @@ class Leaf(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The nearest name."""
+        """The nearest key; empty if there is none."""
         return self.keys[-1] if self.keys else ""
 
 
 def list_leaves(value: JsonValue, pointer: str = "", limit: int = MAX_LEAVES) -> list[Leaf]:
-    """The leaves in document order, at most `limit` of them and no deeper than 64 levels.
+    """List the leaves in document order, at most `limit` of them and no deeper than 64 levels.
 
     >>> [(leaf.pointer, leaf.keys, leaf.value) for leaf in list_leaves({"a": [1, {"b/c": None}]})]
     [('/a/0', ('a',), 1), ('/a/1/b~1c', ('a', 'b/c'), None)]

@@ -1,7 +1,7 @@
-"""JSON inside a string: what a model wrote as its arguments, what a tool returned as text.
+"""Parse JSON inside a string: the arguments a model wrote, the text a tool returned.
 
-Such text has passed no check of the request's body, so it is held to the same limits here. It is read strictly:
-`NaN`, `Infinity`, a key given twice or a number no float can hold make it unreadable, never quietly something else.
+No check of the request's body has seen such text, so the same limits apply here. Parsing is strict: `NaN`, `Infinity`, a
+duplicate key or a number too large for a float makes the text unreadable, never silently something else.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ MAX_DIGITS = 64
 MAX_REASON = 200
 
 _LARGE = re.compile(r"[0-9](?:[0-9]{64}|[eE]\+?[0-9]{3})")
-"""Where nothing matches no number is too large. A match proves nothing: it may stand in a string."""
+"""Without a match no number is too large. A match proves nothing: it may be inside a string."""
 
 
 class UnreadableError(ValueError):
-    """Text that is not JSON we accept; the message says why, for people."""
+    """Text that is not acceptable JSON. The message says why, for people."""
 
 
 def parse(text: str) -> JsonValue:
-    """The JSON value that `text` spells.
+    """Parse the JSON value in `text`.
 
-    Raises UnreadableError: bad syntax, a duplicate key, NaN or infinity, a lone surrogate, a NUL, more than 64 levels,
+    Raises UnreadableError for bad syntax, a duplicate key, NaN or infinity, a lone surrogate, a NUL, more than 64 levels,
     an integer of more than 64 digits.
     """
     try:
@@ -37,14 +37,14 @@ def parse(text: str) -> JsonValue:
         raise UnreadableError("not Unicode text: a lone surrogate") from None
     except ValueError as error:
         raise UnreadableError(_reason(str(error))) from None
-    # These tests miss nothing and nearly all text passes them, so the walk is rare.
+    # These tests miss nothing, and nearly all text passes them, so the full check is rare.
     if _LARGE.search(text) or "\\u0000" in text or (len(text) > 2 * MAX_DEPTH and _may_be_deep(text)):
         _check(value)
     return value
 
 
 def parse_or_none(text: str) -> JsonValue:
-    """The JSON value that `text` spells; None also where it is none that we accept."""
+    """Parse the JSON value in `text`; return None if it is not acceptable JSON, or if it is null."""
     try:
         return parse(text)
     except UnreadableError:
@@ -52,7 +52,7 @@ def parse_or_none(text: str) -> JsonValue:
 
 
 def read_structure(text: str) -> JsonValue:
-    """The JSON object or array that `text` spells, else the text as it is.
+    """Parse a JSON object or array in `text`; return any other text unchanged.
 
     >>> read_structure('{"a": [1]}'), read_structure("12"), read_structure("[1")
     ({'a': [1]}, '12', '[1')
@@ -76,7 +76,7 @@ def _reason(message: str) -> str:
 
 
 def _check(value: JsonValue) -> None:
-    """Level by level rather than by recursion, so that depth costs no stack."""
+    """Check a value level by level rather than by recursion, so that depth costs no stack."""
     level, depth = [value], 0
     while level:
         for node in level:

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 
 def build_pointer(*parts: str | int) -> str:
-    """The pointer that leads through `parts`.
+    """Build the pointer that leads through `parts`.
 
     >>> build_pointer("steps", 0, "a/b~c")
     '/steps/0/a~1b~0c'
@@ -17,12 +17,12 @@ def build_pointer(*parts: str | int) -> str:
 
 
 def escape_token(part: str | int) -> str:
-    """One reference token, escaped."""
+    """Escape one reference token."""
     return str(part).replace("~", "~0").replace("/", "~1")
 
 
 def split_pointer(path: str) -> tuple[str, ...]:
-    """The unescaped tokens of a pointer; ValueError if it is none.
+    """Split a pointer into its unescaped tokens. Raises ValueError if it is not a pointer.
 
     >>> split_pointer("/a~1b/0")
     ('a/b', '0')
@@ -33,9 +33,9 @@ def split_pointer(path: str) -> tuple[str, ...]:
 
 
 def build_loc_pointer(loc: Sequence[str | int], document: JsonValue, *, missing: bool = False) -> str:
-    """A pydantic error location as a pointer into `document`; `missing`: its last part is a key that is not there.
+    """Turn a pydantic error location into a pointer into `document`; `missing`: its last part is a key that is not there.
 
-    pydantic names the chosen member of a union in the location; such a part leads nowhere in the document and is left out.
+    Pydantic includes the chosen member of a union in the location; such a part leads nowhere in the document and is left out.
 
     >>> build_loc_pointer(("trace", "openai", "messages", 0), {"trace": {"format": "openai", "messages": [1]}})
     '/trace/messages/0'
@@ -53,7 +53,7 @@ def build_loc_pointer(loc: Sequence[str | int], document: JsonValue, *, missing:
 
 
 def _look_inside(here: JsonValue, part: str | int) -> tuple[JsonValue] | None:
-    """What stands at `part` of a container, if anything does."""
+    """Return the value at `part` of a container, in a tuple; None if there is none."""
     if isinstance(here, Mapping) and isinstance(part, str) and part in here:
         return (here[part],)
     if isinstance(here, list) and isinstance(part, int) and part < len(here):

@@ -1,4 +1,4 @@
-"""The texts in a JSON value."""
+"""List the texts in a JSON value."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import NamedTuple, cast
 from service.core.json.pointers import escape_token
 from service.core.json.values import SCALARS
 
-MIN_KEY_CHARACTERS = 17
-"""A shorter key names a member and says nothing."""
+MIN_KEY_CHARS = 17
+"""Keys shorter than this are names, not texts."""
 
 
 class PlacedText(NamedTuple):
@@ -20,7 +20,7 @@ class PlacedText(NamedTuple):
 
 
 def list_placed_texts(value: object, path: str = "") -> list[PlacedText]:
-    """The texts in a JSON value with their pointers below `path`, long keys included, in document order.
+    """List the texts in a JSON value, including long keys, with their pointers below `path`, in document order.
 
     >>> list_placed_texts({"a": ["x", 1], "a key that is a sentence": None}, "/b")
     [PlacedText(path='/b/a key that is a sentence', text='a key that is a sentence'), PlacedText(path='/b/a/0', text='x')]
@@ -37,12 +37,12 @@ def list_placed_texts(value: object, path: str = "") -> list[PlacedText]:
         elif isinstance(here, Mapping):
             members = cast("Mapping[str, object]", here)
             stack += [(f"{at}/{escape_token(key)}", members[key]) for key in reversed([*members])]
-            stack += [(f"{at}/{escape_token(key)}", key) for key in members if len(key) >= MIN_KEY_CHARACTERS]
+            stack += [(f"{at}/{escape_token(key)}", key) for key in members if len(key) >= MIN_KEY_CHARS]
     return found
 
 
 def list_texts(value: object) -> list[str]:
-    """The texts in a JSON value, long keys included, in any order.
+    """List the texts in a JSON value, including long keys, in no particular order.
 
     >>> sorted(list_texts({"a": ["x", 1], "a key that is a sentence": "y"}))
     ['a key that is a sentence', 'x', 'y']
@@ -58,5 +58,5 @@ def list_texts(value: object) -> list[str]:
         elif type(here) is dict or (type(here) not in SCALARS and isinstance(here, Mapping)):
             members = cast("Mapping[str, object]", here)
             stack += members.values()
-            found += [key for key in members if len(key) >= MIN_KEY_CHARACTERS]
+            found += [key for key in members if len(key) >= MIN_KEY_CHARS]
     return found

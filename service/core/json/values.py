@@ -1,4 +1,4 @@
-"""JSON values: equality that keeps types apart, and the words for values in messages."""
+"""Typed equality of JSON values, and how messages show values and types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import NoneType
 from pydantic import JsonValue
 
 SCALARS = frozenset({str, int, float, bool, NoneType})
-"""The types of values that hold no other."""
+"""The types of values that contain no others."""
 _NUMBERS = frozenset({int, float})
 _SIMPLE = (NoneType, bool, (int, float), str)
 _NAMES = (
@@ -28,7 +28,7 @@ _HUGE = 10**40
 
 
 def equals(a: JsonValue, b: JsonValue) -> bool:
-    """Typed equality: a boolean is no number, a string is no number, an integer equals the same number with a point.
+    """Typed equality: booleans and strings are not numbers; an integer equals the same number with a decimal point.
 
     The order of keys does not matter, the order of items does. NaN equals nothing. Safe at any depth and size.
 
@@ -40,7 +40,7 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
     (False, False)
     """
     levels: list[TypedPairs] = [((a, b, type(a), type(b)),)]
-    for pairs in levels:  # which grow as they are walked
+    for pairs in levels:  # the list grows during the loop
         for left, right, of_left, of_right in pairs:
             if of_left in SCALARS and of_right in SCALARS:
                 if left != right or (of_left is not of_right and not (of_left in _NUMBERS and of_right in _NUMBERS)):
@@ -59,11 +59,11 @@ def equals(a: JsonValue, b: JsonValue) -> bool:
 
 
 TypedPairs = Iterable[tuple[JsonValue, JsonValue, type, type]]
-"""Values that are equal where those that hold them are, with their types."""
+"""Pairs of values that must be equal for their containers to be equal, with their types."""
 
 
 def _pair_parts(a: JsonValue, b: JsonValue) -> TypedPairs | None:
-    """What is equal where two values are, of subclasses too; None where they are not."""
+    """Return the pairs that must be equal for two values to be equal, subclasses included; None if they differ."""
     if isinstance(a, dict) and isinstance(b, dict):
         return ((dict(a), dict(b), dict, dict),)
     if isinstance(a, list) and isinstance(b, list):
@@ -72,7 +72,7 @@ def _pair_parts(a: JsonValue, b: JsonValue) -> TypedPairs | None:
 
 
 def _equals_scalar(a: JsonValue, b: JsonValue) -> bool:
-    """As `equal`, and for subclasses of the scalar types too (an enum of strings). A container here has met another type."""
+    """As `equals`, but also for subclasses of scalar types (such as a string enum). A container here differs in type."""
     if type(a) is type(b) and type(a) in SCALARS:
         return a == b
     for cls in _SIMPLE:
@@ -82,7 +82,7 @@ def _equals_scalar(a: JsonValue, b: JsonValue) -> bool:
 
 
 def name_type(value: object) -> str:
-    """The JSON type of a value, with its article.
+    """Return the JSON type of a value, with its article.
 
     >>> [name_type(value) for value in (None, True, 1, 1.0, "", [], {})]
     ['null', 'a boolean', 'an integer', 'a number', 'a string', 'an array', 'an object']
@@ -94,7 +94,7 @@ def name_type(value: object) -> str:
 
 
 def format_value(value: object, limit: int = 80) -> str:
-    """The value as one line of JSON of at most `limit` characters (at most 200), cut with an ellipsis.
+    """Format a value as one line of JSON of at most `limit` characters (at most 200), cut with an ellipsis.
 
     The cost is bounded by the limit, whatever the size and depth of the value. Line breaks, control and direction
     characters and lone surrogates are escaped, so the line is safe in a log and encodes as UTF-8.
@@ -111,7 +111,7 @@ def format_value(value: object, limit: int = 80) -> str:
 
 
 def _render_pieces(value: object) -> Iterator[str]:
-    """The rendering bit by bit. Every level opens with a bracket, so a reader who stops at a length also bounds the depth."""
+    """Render a value piece by piece. Every level yields a bracket, so a caller who stops at a length also bounds the depth."""
     if isinstance(value, dict):
         yield from _render_members(value)  # pyright: ignore[reportUnknownArgumentType]
     elif isinstance(value, (list, tuple)):

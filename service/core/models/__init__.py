@@ -1,1 +1,1 @@
-"""What the pydantic models share that users write: unions by kind, modules found, values kept, complaints with places."""
+"""What our models share: unions by kind, discovery of modules, lazy values, light dataclasses, errors with pointers."""

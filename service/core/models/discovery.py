@@ -1,4 +1,4 @@
-"""Finding the modules of a package: a new kind is a new file, and nothing else lists it."""
+"""Discover the modules of a package, so that a new kind is a new file that no list names."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 
 def import_all(package: ModuleType) -> list[ModuleType]:
-    """Imports every module of a package, in the order of their names, so that the classes in them are known."""
+    """Import every module of a package, in the order of their names, so that their classes are known."""
     names = sorted(module.name for module in iter_modules(package.__path__))
     return [import_module(f"{package.__name__}.{name}") for name in names]
 
 
 def get_entry(module: ModuleType, name: str) -> Any:
-    """What a module holds under the name by which its kind is found. TypeError: it holds nothing there."""
+    """Return what a module defines under the name that its package looks for. Raises TypeError if it does not."""
     try:
         return vars(module)[name]
     except KeyError:

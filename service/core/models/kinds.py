@@ -1,6 +1,6 @@
 """Open tagged unions: a class that names its `kind` joins the union of its base, with no registry to keep.
 
-`Annotated[Critic, Tagged()]` is, to pydantic, the discriminated union of every subclass of `Critic` that has a `kind`.
+`Annotated[Critic, TaggedUnion()]` is, to pydantic, the discriminated union of every subclass of `Critic` that has a `kind`.
 The union is built when the enclosing model is first used (`defer_build`), so a kind may be declared after a composite
 that nests it; `core/rubric_extension.py` uses every union and thereby closes the set.
 """
@@ -32,7 +32,7 @@ K = TypeVar("K", bound=BaseModel)
 T = TypeVar("T")
 
 Several = Annotated[tuple[T, ...], Strict(False)]
-"""A JSON array, held as a tuple. Only the container is lenient (a list is taken); its items stay strict."""
+"""A JSON array, stored as a tuple. Only the container is lenient (it accepts a list); its items stay strict."""
 
 
 def _require_items(items: tuple[T, ...]) -> tuple[T, ...]:
@@ -42,15 +42,15 @@ def _require_items(items: tuple[T, ...]) -> tuple[T, ...]:
 
 
 Some = Annotated[tuple[T, ...], Strict(False), AfterValidator(_require_items), Field(json_schema_extra={"minItems": 1})]
-"""An array with at least one item. (A minimum length of pydantic's own complains beside every item that is wrong.)"""
+"""An array with at least one item. (Pydantic's own minimum length would add an error beside every wrong item.)"""
 
 
 DEFERRED = ConfigDict(defer_build=True)
-"""Of an adapter of what is no model: what it checks is worked out when it is first used."""
+"""For a TypeAdapter of something that is no model: build the validator when it is first used."""
 
 
 class FrozenModel(BaseModel):
-    """What users write: immutable, no unknown keys, no coercion of types, no NaN."""
+    """The base of what users write: immutable, no unknown keys, no type coercion, no NaN."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -64,7 +64,7 @@ class FrozenModel(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """The schema with what stands below each field, which pydantic itself would read from the source at each start."""
+        """Add each field's docstring to the schema. Pydantic itself would read them from the source at every start."""
         described = handler(schema)
         members: dict[str, dict[str, Any]] = handler.resolve_ref_schema(described).get("properties", {})
         for name, text in read_descriptions(cls).items():
@@ -76,7 +76,7 @@ class FrozenModel(BaseModel):
 
 @cache
 def read_descriptions(model: type[BaseModel]) -> Mapping[str, str]:
-    """What the text below each field of a model says of it, by the field's name."""
+    """Return the docstrings of a model's fields, by field name."""
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, FrozenModel) and cls is not FrozenModel:
@@ -86,7 +86,7 @@ def read_descriptions(model: type[BaseModel]) -> Mapping[str, str]:
 
 
 def _read_texts(cls: type) -> dict[str, str]:
-    """The texts that stand right below fields in the source of a class; none where there is no source."""
+    """Read the docstrings right below the fields in a class's source; empty if there is no source."""
     try:
         (node,) = ast.parse(dedent(inspect.getsource(cls))).body
     except OSError:
@@ -104,9 +104,9 @@ def _read_texts(cls: type) -> dict[str, str]:
 
 
 def list_kinds(base: type[K], tag: str = "kind") -> dict[str, type[K]]:
-    """Every concrete kind below `base`, by the name in `tag`.
+    """Return every concrete subclass of `base`, by the name in its `tag`.
 
-    Two classes with one name, and a class without a name that no other builds on, are mistakes in code: TypeError.
+    Raises TypeError for two classes with the same name, and for a class without a name that no other class extends.
     """
     found: dict[str, type[K]] = {}
     for cls in list_subclasses(base):
@@ -120,26 +120,26 @@ def list_kinds(base: type[K], tag: str = "kind") -> dict[str, type[K]]:
 
 
 def _require_no_kind(cls: type[BaseModel], base: type[BaseModel], tag: str) -> None:
-    """A class without a name of its own is there for others: some build on it, or it builds on one that has a name."""
+    """Raise TypeError for a class without a name, unless other classes extend it or it extends one with a name."""
     if not cls.__subclasses__() and not any(issubclass(one, base) and tag in one.model_fields for one in cls.__bases__):
         raise TypeError(f'{cls.__qualname__} has no name by which it is found: {tag}: Literal["..."] = "..."')
 
 
 def find_kind(cls: type[BaseModel], tag: str = "kind") -> str | None:
-    """The literal value of the class's own `tag`; None for an abstract base."""
+    """Return the literal value of the class's own `tag`; None for an abstract base."""
     field = cls.__annotations__.get(tag)
     names = get_args(cls.model_fields[tag].annotation) if field is not None else ()
     return names[0] if names else None
 
 
 def list_subclasses(base: type[K]) -> list[type[K]]:
-    """All classes below `base`, each before those below it."""
+    """Return all subclasses of `base`, each before its own subclasses."""
     direct = base.__subclasses__()
     return [cls for child in direct for cls in (child, *list_subclasses(child))]
 
 
 class TaggedUnion:
-    """Marks an annotation as the union of all kinds of its class, told apart by `kind`."""
+    """Marks an annotation as the union of all kinds of its class, discriminated by `kind`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         members = tuple(list_kinds(source).values())

@@ -1,4 +1,4 @@
-"""A value worked out when it is first asked for."""
+"""A property computed on first access."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class lazy(Generic[S, T]):  # noqa: N801 (used as a decorator, like property)
-    """Like functools.cached_property, without its lock: in Python 3.11 that costs more than most of what is kept by it.
+    """Like functools.cached_property but without its lock, which in Python 3.11 costs more than most of our values.
 
-    Two threads may work out the same value at once; both get an equal one.
+    Two threads may compute the same value at once; both get equal ones.
     """
 
     def __init__(self, make: Callable[[S], T]) -> None:
@@ -27,7 +27,7 @@ class lazy(Generic[S, T]):  # noqa: N801 (used as a decorator, like property)
     def __get__(self, instance: S, owner: type[S] | None = None) -> T: ...
 
     def __get__(self, instance: S | None, owner: type[S] | None = None) -> lazy[S, T] | T:
-        """The value, kept on the instance under the property's own name, which is then found first."""
+        """Compute the value and store it on the instance under the property's name, where later lookups find it first."""
         if instance is None:
             return self
         value = self.make(instance)

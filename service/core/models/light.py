@@ -1,4 +1,4 @@
-"""Values that flow: light to make, and immutable by type."""
+"""Light dataclasses: cheap to create, and immutable for the type checker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class HasCachedJson:
-    """What may keep its JSON, where it is made for many. That is no member: it is neither compared nor shown."""
+    """A value that may cache its JSON, if many reports share it. The cache is no field: it is neither compared nor shown."""
 
     __slots__ = ("__dict__",)
 
@@ -18,7 +18,7 @@ class HasCachedJson:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def light(cls: type[T]) -> type[T]:
-    """A dataclass that nobody changes: the type checker sees to that. At run time a frozen one takes twice as long to make.
+    """Make a dataclass that the type checker treats as frozen. One frozen at run time would take twice as long to create.
 
     >>> @light
     ... class Point:

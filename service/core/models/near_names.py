@@ -1,4 +1,4 @@
-"""What somebody may have meant by the name of a field that no model has there."""
+"""Suggest the field that somebody may have meant by an unknown name."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from functools import lru_cache
 from service.core.models.kinds import FrozenModel, list_subclasses
 
 SYNONYMS = {"name": "tool", "function": "tool", "arguments": "args", "parameters": "args", "input": "args"}
-"""What others call a field of ours."""
+"""Other systems' names for our fields."""
 
-LONGEST_NAME = 40
-"""Characters of a name to which near ones are looked for."""
+MAX_HINTED_NAME_CHARS = 40
+"""The longest name, in characters, that gets a suggestion."""
 
 
 def suggest_name(name: str, siblings: Collection[str]) -> str | None:
-    """The field that was meant, judged by the fields that stand beside it; None where none is near.
+    """Return the field that was probably meant, among models that have the fields beside it; None if none is similar.
 
     >>> import service.core.expectations.expectation
     >>> suggest_name("arguements", ["tool"]), suggest_name("arguments", ["tool"]), suggest_name("colour", ["tool"])
     ('args', 'args', None)
-    >>> suggest_name("tool", []) == "tool"  # which was refused where it stands
+    >>> suggest_name("tool", []) == "tool"  # it was just refused there
     False
     """
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_HINTED_NAME_CHARS:
         return None
     fields = _list_fields(frozenset(siblings)) - {*siblings, name}
     near = get_close_matches(name, [*fields, *SYNONYMS], n=3, cutoff=0.75)
@@ -33,6 +33,6 @@ def suggest_name(name: str, siblings: Collection[str]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _list_fields(siblings: frozenset[str]) -> frozenset[str]:
-    """The fields of all models that have these."""
+    """Return the fields of all models that have these."""
     models = [set(cls.model_fields) for cls in list_subclasses(FrozenModel) if siblings <= cls.model_fields.keys()]
     return frozenset(set[str]().union(*models))

@@ -1,4 +1,4 @@
-"""pydantic's complaints as problems with JSON pointers."""
+"""Validate documents, and turn pydantic's errors into problems with JSON pointers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from service.errors import InputError, Problem
 
 T = TypeVar("T")
 
-PLAIN = {
+MESSAGES = {
     "tuple_type": "expected an array",
     "list_type": "expected an array",
     "dict_type": "expected an object",
@@ -43,16 +43,16 @@ PLAIN = {
     "float_parsing": "expected a number",
     "bool_parsing": "expected true or false",
 }
-"""pydantic speaks of tuples and instances to people who wrote JSON; these are its words in theirs."""
+"""Messages by pydantic's error type, for people who wrote JSON: pydantic's own speak of tuples and instances."""
 
 _CONTAINERS = frozenset({"tuple_type", "list_type", "dict_type", "model_type", "model_attributes_type"})
 
-MOST_HINTS = 20
-"""Unknown members up to which near names are looked for."""
+MAX_HINTED_MEMBERS = 20
+"""The most unknown members in a document for which similar names are suggested."""
 
 
 def validate(form: TypeAdapter[T], document: object, *, below: str = "") -> T:
-    """The value of a parsed document. InputError names every wrong place; `below` is the pointer of the document itself."""
+    """Validate a parsed document. Raises InputError naming every wrong place; `below` is the pointer to the document itself."""
     try:
         return form.validate_python(document)
     except ValidationError as error:
@@ -60,19 +60,19 @@ def validate(form: TypeAdapter[T], document: object, *, below: str = "") -> T:
 
 
 def list_problems(error: ValidationError, document: JsonValue, *, below: str = "") -> list[Problem]:
-    """Each complaint with its place in `document`. `below` is the pointer of the document itself."""
+    """List each error with its place in `document`. `below` is the pointer to the document itself."""
     found = error.errors(include_url=False)
     unknown = {build_loc_pointer(one["loc"], document) for one in found if one["type"] == "extra_forbidden"}
     problems: list[Problem] = []
     for one in found:
         path = build_loc_pointer(one["loc"], document, missing=one["type"] == "missing")
-        hint = _suggest(path, document, unknown) if path in unknown and len(unknown) <= MOST_HINTS else ""
+        hint = _suggest(path, document, unknown) if path in unknown and len(unknown) <= MAX_HINTED_MEMBERS else ""
         problems.append(Problem(below + path, _describe_error(one) + hint))
     return problems
 
 
 def _suggest(path: str, document: JsonValue, unknown: Collection[str]) -> str:
-    """What may have been meant by a member that nobody knows, by those beside it."""
+    """Suggest what an unknown member may mean, judging by its siblings; empty if nothing is similar."""
     *parents, name = split_pointer(path)
     here: JsonValue = document
     for part in parents:
@@ -84,7 +84,7 @@ def _suggest(path: str, document: JsonValue, unknown: Collection[str]) -> str:
 
 
 def find_problems(error: ValidationError, text: str | bytes) -> list[Problem]:
-    """Each complaint about JSON text with its place in it; of text that is no JSON, one without a place."""
+    """List each error about a JSON text with its place in it, or without a place if the text is not JSON."""
     try:
         document: JsonValue = from_json(text)
     except ValueError:
@@ -97,14 +97,14 @@ def _describe_error(error: ErrorDetails) -> str:
         return "no field of that name is known here"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return _describe_tag_error(error.get("ctx", {}))
-    if error["type"] in PLAIN:
-        said = PLAIN[error["type"]].format_map(error.get("ctx", {}))
-        return said + (f", not {name_type(error['input'])}" if error["type"] in _CONTAINERS else "")
+    if error["type"] in MESSAGES:
+        message = MESSAGES[error["type"]].format_map(error.get("ctx", {}))
+        return message + (f", not {name_type(error['input'])}" if error["type"] in _CONTAINERS else "")
     return error["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
 def _describe_tag_error(context: Mapping[str, str]) -> str:
-    """What is wrong with the field that picks one of several forms."""
+    """Describe an error in the field that selects one of several forms."""
     field = context.get("discriminator", "'kind'").strip("'")
     if "tag" not in context:
         return f"expected a {field}"
