@@ -39,6 +39,7 @@ HALVES = {
     "blind_c": ("grades", "telemetry", "podcast", "chess", "grants"),
     "blind_d": ("blood", "satpass", "translation", "bees", "railworks"),
     "blind_e": ("pottery", "callsheet", "freezers", "turbines", "trees"),
+    "blind_f": ("busdepot", "catering", "casefiles", "solar"),
 }
 """`held` is looked at last; the others are read and built on, `fresh` and the blind ones since they were measured unread."""
 RENDERINGS = 3

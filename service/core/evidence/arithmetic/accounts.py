@@ -21,6 +21,7 @@ from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.fitting import is_of_kind
+from service.core.evidence.narration.verdicts import Utterances
 from service.core.evidence.reading.quantities import Quantity, Value, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.units import UNITS, convert_to_base
@@ -84,10 +85,10 @@ Span = tuple[float, str]
 class Accounts:
     """What may account for the values of one text."""
 
-    def __init__(
-        self, holdings: Holdings, heard: Sequence[Quantity], said: Sequence[Quantity], today: date | None
-    ) -> None:
-        """`heard`: quantities that others said or that calls were made with. `said`: those of the text itself."""
+    def __init__(self, holdings: Holdings, utterances: Utterances, said: Sequence[Quantity], *, english: bool) -> None:
+        """`said` are the quantities of the text itself. `english`: its words tell where arithmetic is asked for."""
+        heard, today = utterances.quantities(), utterances.today
+        self._english = english
         self._holdings = holdings
         self._heard = heard
         self._said = said
@@ -242,7 +243,7 @@ class Accounts:
             return True
         words = split_tokens(claim.sentence)
         implied = [n for word in words for n in _FACTORS.get(word, _FACTORS.get(word.rstrip("s"), ()))]
-        if not implied and not asks_result(claim.sentence):
+        if not implied and self._english and not asks_result(claim.sentence):
             return False
         return (
             numbers.has_pair(size, room)

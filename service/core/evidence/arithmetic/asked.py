@@ -69,3 +69,19 @@ def asks_result(sentence: str) -> bool:
         or any(len(word) > 4 and word.endswith("er") and word not in _NO_COMPARATIVES for word in words)
         or _SIGNS.search(sentence) is not None
     )
+
+
+_ENGLISH = split_words("the a of and to is are in on for at with you your it that this was from has have be by")
+_MIN_WORDS, _MIN_SHARE = 8, 0.12
+
+
+def is_english(text: str) -> bool:
+    """Whether a text may be English; one of a few words always may.
+
+    >>> is_english("The first show is on at half past seven in the north hall."), is_english("Total: $5")
+    (True, True)
+    >>> is_english("Der erste Flug kostet 214,50 Euro und dauert zwei Stunden länger.")
+    False
+    """
+    words = [word for word in split_tokens(text) if word.isalpha()]
+    return len(words) < _MIN_WORDS or sum(word in _ENGLISH for word in words) >= _MIN_SHARE * len(words)

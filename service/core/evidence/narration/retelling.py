@@ -233,6 +233,7 @@ class Retelling:
         sure = clause.sight in ("here", "before") or (clause.sight == "far" and follows_pronoun(clause))
         proved = said is not None and clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts)
         proved = proved and (said is None or said.kind not in ("date", "number") or fits[0].named)
+        proved = proved and _names_whole(mention.head, fact)
         if mention.flag is not None:
             verdict = "contradicted" if _is_sure(clause) else "suspected"
             told = sure or _is_sure(clause)
@@ -366,6 +367,12 @@ def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
         return True
     named = {word for word in kin.own if word not in UNITS and word.upper() not in CURRENCIES}
     return bool({stem_word(word) for word in clause.words} & named)
+
+
+def _names_whole(head: Words, fact: Fact) -> bool:
+    """Whether the head of a column, if there is one, has every word of a field's name: `Free` is not gluten_free."""
+    roots = {find_root(stem_word(word)) for word in head}
+    return not head or all(find_root(word) in roots for word in fact.own if word not in UNITS)
 
 
 def _deny(mention: ClauseMention, fact: Fact) -> Ruling:

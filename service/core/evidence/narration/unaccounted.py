@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from service.core.evidence.arithmetic.accounts import Accounts
+from service.core.evidence.arithmetic.asked import is_english
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.facts.facts import MAX_CELL, Fact
 from service.core.evidence.facts.held import Holdings
@@ -38,9 +39,9 @@ _KINDS = frozenset({"date", "time", *MIN_DIGITS})
 class Unaccounted:
     """Looks for values of one text that neither results, nor words before it, nor arithmetic over both account for."""
 
-    def __init__(self, holdings: Holdings, utterances: Utterances, said: Sequence[Quantity]) -> None:
+    def __init__(self, text: str, holdings: Holdings, utterances: Utterances, said: Sequence[Quantity]) -> None:
         self._holdings = holdings
-        self._accounts = Accounts(holdings, utterances.quantities(), said, utterances.today)
+        self._accounts = Accounts(holdings, utterances, said, english=is_english(text))
         self._utterances = utterances
 
     def weigh(self, claim: Claim, ruling: Ruling) -> Ruling:

@@ -23,6 +23,19 @@ WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 _MONTH_OF = (
     {name: n for n, name in enumerate(MONTHS, 1)} | {name[:3]: n for n, name in enumerate(MONTHS, 1)} | {"sept": 9}
 )
+_FOREIGN = {
+    name: n
+    for names in (
+        "januar februar märz april mai juni juli august september oktober november dezember",
+        "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+        "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+        "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+        "januari februari maart april mei juni juli augustus september oktober november december",
+        "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
+    )
+    for n, name in enumerate(names.split(), 1)
+}
+"""Months in German, French, Spanish, Italian, Dutch and Portuguese: each stands for one month, whatever the language."""
 _DAY_OF = {name: n for n, name in enumerate(WEEKDAYS)}
 _NAMED = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _COUNT = {"a": 1, **{name: n for n, name in enumerate(_NAMED, 1)}}
@@ -35,6 +48,7 @@ ISO = r"(?<!\d)\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|
 PROSE = (
     rf"\b{_MONTH}[ ](?:the[ ])?{_DAY}(?:,?[ ](?:of[ ])?{_YEAR}(?!\d))?"
     rf"|\b\d{{1,2}}(?:st|nd|rd|th)?(?:[ ]of)?[ ]{_MONTH}(?:,?[ ]{_YEAR}(?!\d))?"
+    rf"|\b\d{{1,2}}(?:\.|er|º|°)?[ ](?:de[ ])?(?:{'|'.join(_FOREIGN)})\b(?:[ ](?:de[ ])?{_YEAR}(?!\d))?"
 )
 NUMERIC = r"(?<![\d/.])(?:\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})|\d{1,2}\.\d{1,2}\.\d{4}|\d{4}/\d{2}/\d{2})(?![\d/])"
 RELATIVE = (
@@ -48,7 +62,7 @@ TIME = (
     r"|(?<![\d:.])\d{1,2}(?:\.[0-5]\d)?[ \u202f]?[ap]\.?m\b\.?"
 )
 
-_PARTS = re.compile(r"\d+|[a-z]+", re.IGNORECASE)
+_PARTS = re.compile(r"\d+|[^\W\d_]+")
 
 
 def build_iso_date(year: int | None, month: int, day: int) -> str | None:
@@ -75,10 +89,12 @@ def read_prose_date(text: str) -> str | None:
 
     >>> read_prose_date("May 20th"), read_prose_date("3rd of March, 2025"), read_prose_date("June 31")
     ('--05-20', '2025-03-03', None)
+    >>> read_prose_date("5. Mai 2026"), read_prose_date("1er août"), read_prose_date("3 de marzo de 2027")
+    ('2026-05-05', '--08-01', '2027-03-03')
     """
     month, numbers = 0, list[int]()
     for part in _PARTS.findall(text.lower()):
-        month = month or _MONTH_OF.get(part, 0)
+        month = month or _MONTH_OF.get(part) or _FOREIGN.get(part, 0)
         if part.isdigit():
             numbers.append(int(part))
     return build_iso_date(numbers[1] if numbers[1:] else None, month, numbers[0]) if month and numbers else None
