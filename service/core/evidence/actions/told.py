@@ -1,4 +1,4 @@
-"""What the assistant says that it has done, held against its calls."""
+"""Check what the assistant says it has done against the calls it made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.core.json.leaves import list_leaves
 from service.core.trace import Step, ToolDef
 
 CLAIMED_ACTION = "claimed_action_not_taken"
-"""The code of a claim that no call bears out."""
+"""Code for a claimed action that no call supports."""
 
 _FORMS = "|".join(sorted([form for form in CERTAIN if form.endswith(("ed", "t", "d"))], key=len, reverse=True))
 _ADVERBS = r"(?:(?:now|just|also|already|successfully|gone ahead and|went ahead and) ){0,2}"
@@ -28,28 +28,28 @@ _OPEN = split_words(
     "if once when after until before unless should would will could can may might not never "
     "no none nothing nobody neither t whether assuming suppose"
 )
-"""Words before a claim that make it none."""
+"""Words before a claim that mean it is not one."""
 _REACH = 12
-"""Words after the verb among which the thing is named."""
+"""Words after the verb that are searched for the object of the action."""
 MAX_CLAIMS = 100
 _MAX_READ = 500
-"""Characters of a text in a result."""
+"""Characters read of each text in a result."""
 
 
 class ToldActions:
-    """The calls so far, as what is told of them is held against: which changed something, and which may have."""
+    """Tracks what the calls so far changed or may have changed, and checks claims of actions against it."""
 
     def __init__(self, tools: Iterable[ToolDef] | None) -> None:
         self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in tools or ()}
         self._done: set[str] = set()
-        """What successful calls did, by the verbs of their tools."""
+        """The actions of successful calls, as the verbs in their tools' names."""
         self._may_have = False
-        """Whether a call may have changed something, though nobody can say what."""
+        """Whether a call may have changed something unknown."""
         self._heard: set[str] = set()
-        """What results say was done, by anybody."""
+        """The actions that results mention, whoever took them."""
 
     def add(self, step: Step) -> None:
-        """A step with its result."""
+        """Add a step with its result."""
         name, result = step.call.name, step.result
         for leaf in list_leaves(result.content, limit=500) if result is not None else ():
             words = split_tokens(leaf.value[:_MAX_READ]) if isinstance(leaf.value, str) else []
@@ -62,7 +62,7 @@ class ToldActions:
         self._done |= actions
 
     def check(self, text: str, path: str) -> tuple[ClaimVerdict, ...]:
-        """The verdicts against a text that claims what was not done."""
+        """Return a verdict for each action that a text claims and no call took."""
         return tuple(self._iter_missing(text, path)) if self._tools else ()
 
     def _iter_missing(self, text: str, path: str) -> Iterator[ClaimVerdict]:
@@ -76,7 +76,7 @@ class ToldActions:
                 for name, tool in sorted(self._tools.items())
                 if (action in list_actions(name) or not action) and not only_reads(name, tool)
             ]
-            # What another call did may include it: with no tool of its own, or in words that name nobody.
+            # Another call may have done it along the way, where no tool is made for it or the text does not say who did it.
             if not self._done if action else does and not self._done:
                 yield from self._judge(text, path, claim, action, does if action else [])
             elif action and does and claim["own"]:
@@ -97,7 +97,7 @@ class ToldActions:
 
 
 def _is_open(text: str, claim: re.Match[str]) -> bool:
-    """Whether the sentence leaves it open, up to the claim, or asks."""
+    """Whether the words before the claim make it conditional or negated, or its sentence is a question."""
     start = max(text.rfind(mark, 0, claim.start()) for mark in ".!?\n") + 1
     end = _SENTENCE.match(text, claim.start())
     asks = end is not None and end.group().endswith("?")

@@ -1,7 +1,7 @@
-"""What results say, as facts: a value under a field of a record.
+"""Read results into facts: a value under a field of a record.
 
-Read as such: objects and arrays, `{name, value}` pairs, `[name, value]` pairs, columns of one table (`{"PTS": {"0": 38}}`), and
-what texts hold in structure.
+Understands objects and arrays, `{name, value}` pairs, `[name, value]` pairs, tables stored by column
+(`{"PTS": {"0": 38}}`), and structure embedded in text.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from service.core.results.structure import build_passage_pointer, iter_bodies, r
 
 MAX_FACTS = 20_000
 MAX_NAMES = 12
-"""Texts by which one record is known."""
+"""Limit on the texts kept as names of one record."""
 MAX_CELL = 2_000
-"""Characters of a text leaf that are read."""
+"""Characters read of a text leaf."""
 _MAX = {"min": "max", "Min": "Max", "MIN": "MAX"}
-"""Beside a name that ends in `max`, one in `min` is the least and no minutes."""
+"""Where a name ending in `max` has a twin ending in `min`, that `min` means minimum, not minutes."""
 _MIN = tuple(_MAX)
 _CLOCK = split_words("timestamp time date created updated start end at epoch")
 MIN_EPOCH_S, MAX_EPOCH_S = 600_000_000, 4_000_000_000
-"""Numbers in between are moments, under a name of a time."""
+"""Numbers in this range, under a name that suggests a time, are Unix timestamps."""
 _NAMES = ("name", "key", "label", "title", "property", "field")
 _DEPTH = 40
 
 
 @dataclass(slots=True)
 class FactRecord:
-    """One thing that is spoken of: what it is called, its days, and the record it belongs to."""
+    """One thing that a result describes: its names, its days, and the record that encloses it."""
 
     above: FactRecord | None = None
     called: list[str] = field(default_factory=list[str])
-    """Flat texts among its own values."""
+    """Names: the short texts among its own values, flattened."""
     days: list[str] = field(default_factory=list[str])
     collection: Collection | None = None
-    """The array it is an item of."""
+    """The array that it is an item of."""
     facts: list[Fact] = field(default_factory=list["Fact"])
-    """Its own values."""
+    """Its own values, without those of nested records."""
 
 
 @dataclass(slots=True)
 class Collection:
-    """An array: the words of its name, the path of names to it, and its records, one an item."""
+    """An array. `own`: stems of its name's words; `path`: the names that lead to it; `items`: its records, one for each item."""
 
     pointer: str
     path: tuple[str, ...]
@@ -68,7 +68,7 @@ class Collection:
 
 
 class Fact(NamedTuple):
-    """One value. `own` are the words of its name, `above` those of the names it stands under."""
+    """One value. `own`: stems of its field name's words; `above`: those of the enclosing names; `counted`: its field's unit."""
 
     pointer: str
     path: tuple[str, ...]
@@ -92,7 +92,7 @@ class _FactReader:
         self.facts: list[Fact] = []
         self.counts: list[Fact] = []
         self.least: set[tuple[str, ...]] = set()
-        self.texts: dict[str, tuple[Quantity, ...]] = {}  # many texts are there again and again
+        self.texts: dict[str, tuple[Quantity, ...]] = {}  # many texts repeat
 
     def read(self, value: JsonValue, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
         if len(self.facts) >= MAX_FACTS or pointer.count("/") > _DEPTH:
@@ -119,7 +119,7 @@ class _FactReader:
                 self.least.add((*path, key))
         for key, item in value.items():
             at = f"{pointer}/{escape_token(key)}"
-            if isinstance(item, dict) and any(c.isdigit() for c in key):  # a name as a key: its own record
+            if isinstance(item, dict) and any(c.isdigit() for c in key):  # the key is a name: a record of its own
                 self.read(item, at, path, FactRecord(record, [flatten_text(key)]))
                 continue
             if isinstance(item, int | float | str) and not isinstance(item, bool):
@@ -188,7 +188,7 @@ class _FactReader:
 
 
 class FactsRead(NamedTuple):
-    """The facts of a result, the lengths of its arrays, and these, in document order."""
+    """The facts of a result, the lengths of its arrays as facts, and the arrays, each in document order."""
 
     facts: list[Fact]
     counts: list[Fact]
@@ -198,9 +198,9 @@ class FactsRead(NamedTuple):
 def read_facts(
     content: JsonValue, pointer: str, step: int, described: Mapping[str, str] | None = None, *, inferred: bool = False
 ) -> FactsRead:
-    """What a result says. `described`: what the tool's schema says of fields, by name.
+    """Read the facts of a result. `described`: the descriptions of fields in the tool's schema, by name.
 
-    `inferred`: those too that no JSON says, but key: value lines, tables or XML. Such facts prove nothing.
+    `inferred`: include facts read from `key: value` lines, tables or XML instead of JSON. Such facts prove nothing.
     """
     bodies = frozenset([body.pointer for body in iter_bodies(content, pointer)])
     reader = _FactReader(step, bodies, described or {}, inferred=inferred)
@@ -231,7 +231,7 @@ def _read(value: Scalar) -> tuple[Quantity, ...]:
 
 
 def _read_epoch(value: int) -> list[Quantity]:
-    """The day, give or take a time zone, and the time in UTC of a moment in seconds or milliseconds."""
+    """Return the day, give or take a time zone, and the UTC time of a timestamp in seconds or milliseconds."""
     seconds = value // 1000 if value > MAX_EPOCH_S else value
     if not MIN_EPOCH_S < seconds < MAX_EPOCH_S:
         return []
@@ -256,7 +256,7 @@ def _name_record(record: FactRecord, value: str, quantities: tuple[Quantity, ...
 
 
 def _find_pair_name(value: Mapping[str, JsonValue]) -> str | None:
-    """The name in `{"name": "Weight", "value": "270 g"}`."""
+    """Return the name in a pair such as `{"name": "Weight", "value": "270 g"}`; None if it is no such pair."""
     if "value" not in value or len(value) > 3:
         return None
     return next((name for key in _NAMES if isinstance(name := value.get(key), str)), None)

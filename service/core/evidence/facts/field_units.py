@@ -1,4 +1,4 @@
-"""In what the numbers of a field are counted: told by its name, by what stands beside it, or by the tool's schema."""
+"""Find the unit of a field's numbers from its name, from its sibling fields, or from the tool's schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.core.evidence.reading.words import split_name, split_tokens, split_
 MONEY = split_words(
     "price amount total balance cost fee fare payment charge refund budget salary subtotal spend debit credit"
 )
-"""Words of names that amounts of money stand under."""
+"""Words in the names of fields that hold amounts of money."""
 _MINOR = MINOR_WORDS | {"minor"}
 _MINOR_SAID = re.compile(
     r"\bin (?:\w+ )?(?:cents|pence)\b|\bsmallest (?:currency |monetary )?unit\b|\bminor (?:currency )?units?\b",
@@ -25,7 +25,7 @@ _CURRENCY_KEYS = ("currency", "currency_code", "currencyCode", "cur")
 _UNIT_KEYS = ("unit", "units", "uom")
 _ANY_AMOUNT = split_words("value amount number quantity")
 _OTHERWISE = split_words("in t s b k l v w mb fl m pa mp ah kn year month week day hour")
-"""Symbols of units that words of names are for other reasons."""
+"""Unit symbols that in field names usually mean something else."""
 _LETTERS = {
     "c": "°C",
     "celsius": "°C",
@@ -40,12 +40,15 @@ _LETTERS = {
     "m": "m",
 }
 _PLURALS = split_words("days hours minutes seconds weeks months years calories kcal")
-"""Units that a name may begin with, or be: `days_to_ship`, `minutes`."""
+"""Units that count even as the first or only word of a name: `days_to_ship`, `minutes`."""
 MAX_DESCRIBED = 500
 
 
 class FieldUnit(NamedTuple):
-    """What a field's numbers count: a currency, its smallest unit, a unit of measure (`%` too). "" and False: not told."""
+    """The unit of a field's numbers; "" and False where unknown.
+
+    `currency` is a code, `minor` whether the numbers count its smallest unit, `unit` a unit of measure or `%`.
+    """
 
     currency: str = ""
     minor: bool = False
@@ -56,7 +59,7 @@ NO_UNIT = FieldUnit()
 
 
 def read_field_unit(name: str, beside: Mapping[str, JsonValue], described: str = "") -> FieldUnit:
-    """The unit of the field of a name, in an object, with a description in the schema or "".
+    """Find a field's unit from its name, the object around it (`beside`), and its description in the schema, or "".
 
     >>> read_field_unit("fare_usd_cents", {}), read_field_unit("amount", {"currency": "JPY"}, "In the smallest unit.")
     (FieldUnit(currency='USD', minor=True, unit=''), FieldUnit(currency='JPY', minor=True, unit=''))
@@ -113,7 +116,7 @@ def _name_unit(text: str) -> str:
 
 
 def describe_fields(schema: object) -> dict[str, str]:
-    """What a schema says of properties, by their names: those of one name share what the first says."""
+    """Return the descriptions of a schema's properties by name; where a name repeats, the first one found applies."""
     found: dict[str, str] = {}
     for name, described in _iter_described(schema):
         found.setdefault(name, described)

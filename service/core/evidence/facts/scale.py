@@ -1,4 +1,4 @@
-"""All numbers that results hold, in order: which of them may be said as a given one is found without looking at each."""
+"""Sort all numbers of the results, to find those close to a given number without scanning them all."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from service.core.evidence.reading.quantities import Quantity, find_minor_factor
 from service.core.evidence.reading.units import UNITS
 
 MAX_NEAR = 200
-"""Facts near a number that are looked at."""
+"""Limit on the facts examined around a number."""
 _ROUGH, _FINE = 0.12, 0.021
 
 
 class Scale:
-    """Facts by the size of their numbers, money, shares and measures of each dimension apart."""
+    """Facts sorted by the size of their numbers, with a separate order for money, percentages and each dimension."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
         found: dict[str, list[tuple[float, int, Fact]]] = {}
@@ -25,7 +25,7 @@ class Scale:
         self._held = {dimension: sorted(each, key=_get_size) for dimension, each in found.items()}
 
     def find_near(self, said: Quantity, *, about: bool) -> list[Fact]:
-        """The facts that may be said so: a few at most where many are."""
+        """Return facts close enough for `said` to express them, up to a limit. `about`: the text gives it roughly."""
         number = said.number
         if number is None:
             return []
@@ -48,7 +48,7 @@ def _get_size(entry: tuple[float, int, Fact]) -> float:
 
 
 def _measure(said: Quantity) -> tuple[str, float, float]:
-    """The dimension, the size in its base unit, and what the last digit said is worth."""
+    """Return the dimension, the size in its base unit, and the value of the last digit written."""
     number, step = float(said.number or 0), 10.0**-said.places
     if said.kind in ("measure", "duration"):
         unit = UNITS[said.unit]

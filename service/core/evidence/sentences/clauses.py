@@ -1,4 +1,4 @@
-"""A text as clauses, each with what it mentions and the entities that it speaks of."""
+"""Read a text into clauses, each with its mentions and its subjects, the entities that it is about."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 
-from service.core.evidence.facts.held import Entity, Group, Holdings, Name, Words
+from service.core.evidence.facts.entities import Entity, Group, Holdings, Name, Words
 from service.core.evidence.reading.dates import WEEKDAYS, read_relative_date
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
@@ -20,7 +20,7 @@ _ANOTHER = split_words("second third fourth fifth last other others another form
 _THE = (" the", "\nthe", "(the")
 _PART: Words = ("part of a name",)
 _NEAR_PART = 12
-"""Characters between two parts of one name."""
+"""Most characters between two parts of the same name."""
 _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
 _DAY = re.compile(
@@ -33,7 +33,7 @@ _ALL = split_words("all both together altogether each total combined overall eve
 _BARE = split_words("and both the flight order either between of in for by with from at to on than")
 
 _COMPARED = split_words("than below above under over behind ahead that like as both")
-"""Words of a clause that names another beside the one that a pronoun stands for."""
+"""Words of a clause that compares the entity a pronoun stands for with another."""
 _STANDS = split_words("is are was were been be being s as status currently now still already with by stands not them")
 _ARTICLES = split_words("the a an")
 _DETERMINERS = split_words("the a an your its their our my")
@@ -43,23 +43,23 @@ _IS = split_words("is are was were been be being s has have isn aren wasn weren 
 _OPPOSITE = ("un", "in", "non", "im", "dis")
 _NEGATED = NEGATED - {"non"}
 _BESIDE_FLAG = _NEGATED | split_words("the a an it also non un already currently now fully yes and")
-"""Words that may stand beside a flag in a clause that is nothing else."""
+"""Words that may accompany a flag in a clause that says nothing else."""
 _PARTS = {
     "from": (re.compile(r"\b(?:from|out of)\s+$", re.IGNORECASE), re.compile(r"\s*(?:\u2192|->|to\b)")),
     "to": (re.compile(r"(?:\u2192|->|\b(?:to|into|towards))\s*$", re.IGNORECASE), re.compile(r"(?!)")),
 }
-"""Words before and after a name that tell the part it plays."""
+"""Patterns for the words before and after a name that show its role."""
 
 
 class ClauseReader:
-    """Reads texts against what is held."""
+    """Reads texts into clauses, resolving names and days against the holdings."""
 
     def __init__(self, holdings: Holdings, today: date | None) -> None:
         self._holdings = holdings
         self._today = today
 
     def read(self, text: str, quantities: Sequence[Quantity]) -> list[Clause]:
-        """The clauses of a text, in order."""
+        """Return the clauses of a text, in order."""
         mentions = self._find_mentions(text, quantities)
         primary = self._find_primary(mentions)
         starts, heads = [mention.start for mention in mentions], find_heads(text)
@@ -108,7 +108,7 @@ class ClauseReader:
             at += len(match) if match is not None else 1
 
     def _iter_parts(self, text: str, taken: Sequence[ClauseMention]) -> Iterator[ClauseMention]:
-        """Parts of names: `Brandt`, `the tile cache`. One small word may as well be no name."""
+        """Find parts of names, such as `Brandt` or `the tile cache`. A single lower-case word may be no name at all."""
         waiting: list[tuple[re.Match[str], Entity]] = []
         for token in _TOKEN.finditer(text) if self._holdings.telling else ():
             entity = self._holdings.telling.get(stem_word(token.group().casefold()), (None,))[0]
@@ -126,7 +126,7 @@ class ClauseReader:
         return frozenset(name.fact.path for name in self._holdings.names[words] if name.fact is not None)
 
     def _read_flags(self, clause: Clause) -> Clause:
-        """The clause with what it says of fields that are true or false, and of the parts that names play in it."""
+        """Return the clause with its names' roles resolved and with a mention for each flag that it states."""
         kept = [self._read_part(one, clause) for one in clause.mentions]
         kept = [
             one
@@ -138,7 +138,7 @@ class ClauseReader:
         return replace(clause, mentions=tuple(sorted([*kept, *flags], key=_get_start)))
 
     def _is_predicate(self, mention: ClauseMention, clause: Clause) -> bool:
-        """Whether words of no name are said of something: after a form of be, or as all of a clause."""
+        """Whether words that are not a name state something: after a form of `be`, or at the start of a clause."""
         if mention.text != mention.text.lower() or any(c.isdigit() for c in mention.text):
             return True
         if len(mention.words) > 1 and any(name.proper for name in self._holdings.names[mention.words]):
@@ -155,7 +155,7 @@ class ClauseReader:
         )
 
     def _read_part(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
-        """The mention with the fields of the part that the words beside it give it: `from Oslo`, `Kiel won`."""
+        """Return the mention with its role, and the fields of that role, if words beside it show one: `from Oslo`."""
         if not mention.words:
             return mention
         before = clause.text[: mention.start - clause.start]
@@ -175,14 +175,14 @@ class ClauseReader:
                 yield ClauseMention(*match.span(), match.group(), quantity=quantity)
 
     def _find_primary(self, mentions: Sequence[ClauseMention]) -> dict[Group, Words]:
-        """The field by which the entities of a kind are named in the text: the one by which most of them are."""
+        """Return the field that names the entities of each kind in this text: the one by which most of them are named."""
         seen: dict[tuple[Group, Words], set[int]] = {}
         for mention in mentions:
             for entity, column in self._list_named(mention) if mention.entity is None else ():
                 seen.setdefault((entity.group, column), set()).add(id(entity))
         best: dict[Group, tuple[float, Words]] = {}
         for (group, column), entities in seen.items():
-            weight = len(entities) * (1 if column == ("",) else 1.5)  # names go before days
+            weight = len(entities) * (1 if column == ("",) else 1.5)  # names take precedence over days
             weight += self._holdings.is_key(group, column) / 4 - self._holdings.find_place(group, column) / 1000
             if group not in best or weight > best[group][0]:
                 best[group] = (weight, column)
@@ -228,7 +228,7 @@ class ClauseReader:
         )
 
     def _find_common(self, clause: Clause) -> Iterator[tuple[ClauseMention, Entity]]:
-        """The one entity of its kind that holds all the names of a clause, where these are several."""
+        """Find the one entity of its kind that holds all the names of a clause, if the clause has several."""
         names = [one for one in clause.mentions if one.words]
         if len({one.words for one in names}) < 2:
             return
@@ -238,7 +238,7 @@ class ClauseReader:
         yield from [(names[-1], entity) for entity in common] if len(by_group) == len(common) else []
 
     def _bind(self, clauses: Sequence[Clause], focus: tuple[Entity, ...]) -> list[Clause]:
-        """Clauses without a name speak of whom the one before them does; at the start of a sentence, of those around."""
+        """Give clauses without a name the subjects of the clause before, or of those around at the start of a sentence."""
         first = next((one.subjects for one in clauses if one.subjects), ())
         bound: list[Clause] = []
         current: tuple[Entity, ...] = ()
@@ -269,7 +269,7 @@ class ClauseReader:
         return [replace(one, sight="loose") if one.subjects and _ALL & {*one.words} else one for one in bound]
 
     def _is_for_another(self, clause: Clause) -> bool:
-        """Whether a number in it is told of something that is no field: `$28.40 for refuelling`."""
+        """Whether a number in the clause belongs to something that is no field: `$28.40 for refuelling`."""
         after = [clause.text[one.end - clause.start :] for one in clause.mentions if one.quantity is not None][-1:]
         words = split_tokens(after[0])[:3] if after else []
         noun = [word for word in words[1:] if word not in _DETERMINERS][:1] if words[:1] == ["for"] else []
@@ -277,7 +277,7 @@ class ClauseReader:
         return bool(noun) and not noun[0].isdigit() and stem_word(noun[0]) not in self._holdings.field_words | known
 
     def _has_own_subject(self, clause: Clause) -> bool:
-        """Whether a clause begins with a thing that is no field: `the gloves cost $3`."""
+        """Whether a clause begins with a noun that names no field: `the gloves cost $3`."""
         words = clause.words
         noun = words[1:3] if words[:1] and words[0] in _DETERMINERS else []
         known = {stem_word(word) for one in clause.mentions for word in split_tokens(one.text)}
@@ -286,7 +286,7 @@ class ClauseReader:
 
 
 def find_flags(clause: Clause, known: Mapping[frozenset[str], frozenset[Words]]) -> Iterator[ClauseMention]:
-    """What a clause says of fields that are true or false: `is refundable`, `unpaid`, `cannot be returned`."""
+    """Find the flags that a clause states: `is refundable`, `unpaid`, `cannot be returned`."""
     tokens = list(_TOKEN.finditer(clause.text))
     words = [token.group().casefold() for token in tokens]
     stems = [_list_stems(words, at) for at in range(len(words))]
@@ -308,7 +308,7 @@ def find_flags(clause: Clause, known: Mapping[frozenset[str], frozenset[Words]])
 
 
 def _list_stems(words: Sequence[str], at: int) -> dict[str, bool]:
-    """The words that one stands for, each with whether it denies it."""
+    """Return the stems that a word can stand for, each with whether the word negates it."""
     word = words[at]
     found = {stem_word(word): False}
     for prefix in _OPPOSITE:
@@ -334,7 +334,7 @@ def _is_small(fact: object) -> bool:
 
 
 def _stands_for_thing(mention: ClauseMention, text: str) -> bool:
-    """Whether `one` is no number: `the next one`, `all but one`."""
+    """Whether `one` is a pronoun, not a number: `the next one`, `all but one`."""
     before = split_tokens(text[max(0, mention.start - 12) : mention.start])[-1:]
     return mention.text.lower() == "one" and bool(_BEFORE_ONE & {*before})
 
@@ -345,13 +345,13 @@ def _overlaps(one: ClauseMention, others: Sequence[ClauseMention]) -> bool:
 
 
 def _stands_beside(day: ClauseMention, dates: Sequence[ClauseMention]) -> bool:
-    """Whether a weekday belongs to a date, `Friday, May 3`."""
+    """Whether a weekday is part of a date: `Friday, May 3`."""
     near = dates[max(0, bisect_left(dates, (day.start,)) - 1) :][:2]
     return bool(day.weekday) and any(-8 < one.start - day.end < 8 or -8 < day.start - one.end < 8 for one in near)
 
 
 def _split(text: str, start: int, end: int, mentions: Sequence[ClauseMention]) -> Iterator[Clause]:
-    """The parts of a sentence; no joint lies in a mention."""
+    """Split a sentence into clauses, never inside a mention."""
     sentence = text[start:end]
     row = sentence.lstrip().startswith("|")
     at, taken = start, 0
@@ -367,7 +367,7 @@ def _split(text: str, start: int, end: int, mentions: Sequence[ClauseMention]) -
 
 
 def _read_heads(text: str, mentions: Sequence[ClauseMention], heads: Mapping[int, list[str]]) -> list[ClauseMention]:
-    """The mentions of a row with the words at the head of their columns."""
+    """Return the mentions of a table row, each with the words of its column's head."""
     found: list[ClauseMention] = []
     for one in mentions:
         head = find_head(text, text.rfind("\n", 0, one.start) + 1, one.start, heads)
@@ -376,7 +376,7 @@ def _read_heads(text: str, mentions: Sequence[ClauseMention], heads: Mapping[int
 
 
 def _bind_row(clauses: Sequence[Clause]) -> list[Clause]:
-    """All cells of a row speak of whom any of them names; by one of several days it names nobody."""
+    """Give all cells of a row the subjects that any of them names; a day names one only if the row has no other."""
     days = [one for clause in clauses for one in clause.mentions if one.is_day]
     by_day = any(one.start in clause.named for clause in clauses for one in clause.mentions if one.is_day)
     subjects = _list_subjects(clauses) if not by_day or len(days) == 1 else ()
@@ -384,7 +384,7 @@ def _bind_row(clauses: Sequence[Clause]) -> list[Clause]:
 
 
 def _pair_up(clauses: Sequence[Clause]) -> list[Clause]:
-    """Of `A and B cost $5 and $7 respectively` the first value is of the first subject, and so on."""
+    """Pair values with subjects in order, as in `A and B cost $5 and $7 respectively`."""
     subjects = _list_subjects(one for one in clauses if one.named)
     said = [one for clause in clauses for one in clause.mentions if one.start not in clause.named and one.flag is None]
     kinds = {one.quantity.kind if one.quantity else "text" for one in said}
@@ -400,12 +400,12 @@ def _pair_up(clauses: Sequence[Clause]) -> list[Clause]:
 
 
 def _hints_at_other(clause: Clause, current: Sequence[Entity]) -> bool:
-    """Whether a clause has a word of another one's name."""
+    """Whether a clause contains part of another entity's name."""
     return any(one.entity is not None and one.entity not in current for one in clause.mentions)
 
 
 def _tells_end(clause: Clause) -> bool:
-    """Whether a clause tells of the most or the least, or of another one, whoever that is."""
+    """Whether a clause is about an extreme (`cheapest`) or about some other entity (`the second`), whichever that is."""
     ends = _ANOTHER | HIGHEST | LOWEST
     return any(word in ends or (len(word) > 5 and word.endswith("est")) for word in clause.words)
 

@@ -1,4 +1,4 @@
-"""Which days a claim speaks of: `on Monday`, `May 3 and 4`, `from May 3 to 7`."""
+"""Find the days that a claim is about: `on Monday`, `May 3 and 4`, `from May 3 to 7`."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _ON = re.compile(
 
 
 class DaySpan(NamedTuple):
-    """Days from one to another, which may be the same.
+    """A span of days, or a single one, from `first` to `last`.
 
-    Each is an ISO date, with or without a year (`---07`: nor a month), a month (`2025-02`), a year or a weekday.
+    Each is an ISO date, with or without a year (`---07`: without a month too), a month (`2025-02`), a year or a weekday.
     """
 
     first: str
     last: str
 
     def has(self, day: str) -> bool:
-        """Whether an ISO date lies in it.
+        """Whether an ISO date lies in the span.
 
         >>> DaySpan("monday", "wednesday").has("2024-01-09"), DaySpan("--12-30", "--01-02").has("2025-01-01")
         (True, True)
@@ -71,9 +71,9 @@ class _Mention(NamedTuple):
 
 
 def find_days(claim: Claim) -> tuple[DaySpan, ...]:
-    """The days that a claim's sentence puts it on: those right after it, or the last before it; () where it names none.
+    """Return the days that its sentence gives for a claim: those right after it, or the last before it; () if it names none.
 
-    Days further on are those of something else: `between 2 and 9 m/s, with the strongest winds on Friday`.
+    Days further on belong to something else: `between 2 and 9 m/s, with the strongest winds on Friday`.
     """
     found = list(_join_mentions(claim.sentence, list(_find_mentions(claim))))
     if not found or "respectively" in claim.sentence:
@@ -87,7 +87,7 @@ def find_days(claim: Claim) -> tuple[DaySpan, ...]:
 
 
 def is_in_course(claim: Claim) -> bool:
-    """Whether a claim that names no day follows on sentences that speak of one."""
+    """Whether earlier sentences on a claim's line mention a day."""
     return bool(_COURSE.search(claim.context))
 
 
@@ -106,7 +106,7 @@ def _find_mentions(claim: Claim) -> Iterator[_Mention]:
 
 
 def _find_long(sentence: str) -> Iterator[_Mention]:
-    """Months and years."""
+    """Find months with a year, and years."""
     for match in _MONTH_OR_YEAR.finditer(sentence) if _YEAR.search(sentence) else ():
         first, last = (
             f"-{MONTHS.index(name.lower()) + 1:02}" if name else "" for name in match.group("since", "month")
@@ -117,7 +117,7 @@ def _find_long(sentence: str) -> Iterator[_Mention]:
 
 
 def _read_month(sentence: str, start: int, end: int, day: str) -> _Mention:
-    """A day, and those of the same month that follow."""
+    """Read a day and the further days of its month that follow it."""
     spans = [DaySpan(day, day)]
     while (more := _MORE.match(sentence, end)) and len(spans) < len(WEEKDAYS):
         other = build_iso_date(None, int(day[-5:-3]), int(more["last"] or more["next"]))
@@ -129,7 +129,7 @@ def _read_month(sentence: str, start: int, end: int, day: str) -> _Mention:
 
 
 def _join_mentions(sentence: str, mentions: Sequence[_Mention]) -> Iterator[_Mention]:
-    """Days that are told together: `Monday and Tuesday`, `Wednesday to Friday`, `Sunday, January 7`."""
+    """Join days that belong together: `Monday and Tuesday`, `Wednesday to Friday`, `Sunday, January 7`."""
     waiting: _Mention | None = None
     for mention in mentions:
         between = sentence[waiting.end : mention.start] if waiting else ""
