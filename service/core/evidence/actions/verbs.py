@@ -7,7 +7,7 @@ from functools import lru_cache
 from service.core.evidence.reading.words import split_name, split_words, stem_word
 from service.core.trace import ToolDef
 
-_TABLE = """
+_CERTAIN_VERBS = """
 cancel canceled cancelled void voided
 book booked reserve reserved
 refund refunded reimburse reimbursed
@@ -22,7 +22,7 @@ order ordered purchase purchased buy bought
 pay paid charge charged
 transfer transferred
 """
-_MORE = """
+_FURTHER_VERBS = """
 block blocked freeze frozen lock locked
 unblock unblocked unfreeze unfrozen unlock unlocked
 merge merged
@@ -61,9 +61,9 @@ def _read_table(table: str) -> dict[str, str]:
     return {form: line.split()[0] for line in table.strip().splitlines() for form in line.split()}
 
 
-CERTAIN = _read_table(_TABLE)
+CERTAIN = _read_table(_CERTAIN_VERBS)
 """Every form of an unambiguous action verb, mapped to the verb that represents its synonyms."""
-DONE = _read_table(_MORE) | CERTAIN
+DONE = _read_table(_FURTHER_VERBS) | CERTAIN
 """All of CERTAIN, and verbs that may describe the answer itself: `I have moved the total up`."""
 TALKING = split_words(
     "checked looked found seen read reviewed listed included converted rounded sorted grouped left kept taken counted "
@@ -86,7 +86,7 @@ def may_act(verb: str) -> bool:
     return verb not in TALKING and (verb.endswith("ed") or verb in _IRREGULAR)
 
 
-_READS = split_words(
+_READING_VERBS = split_words(
     "get list search find lookup look read fetch check view show query retrieve calculate compute think describe count "
     "browse inspect analyze explain estimate compare translate convert validate verify preview quote"
 )
@@ -121,4 +121,4 @@ def only_reads(name: str, tool: ToolDef | None) -> bool:
         if isinstance(hint, bool):
             return hint
     words = split_name(name)
-    return bool(words) and words[0] in _READS
+    return bool(words) and words[0] in _READING_VERBS

@@ -63,7 +63,7 @@ _FACTORS = {
 }
 """The factors that words imply where something is multiplied or divided."""
 _SHARED = split_words("together both each apiece per altogether")
-_HEADS = (2, 3, 4)
+_PEOPLE = (2, 3, 4)
 """Numbers of people for whom a result may be multiplied: `that saves you $40 together`."""
 _MOVING = split_words("by until till end ends done finish finishes finished over before after later earlier ready due")
 """Words that relate one moment to another."""
@@ -71,11 +71,11 @@ _DAY_MIN, _DAY_S, _ROUGH_MIN = 1440, 86_400, 15
 _MONTH_S = float(UNITS["month"].factor)
 _AFTER_CHARS = 40
 _DIGITS = re.compile(r"\d{4,40}")
-_TELLING = 2
+_CHANCE_DIGITS = 2
 """A number with more digits than this counts as held even if the results have it in another unit."""
 _MIN_BARE = 10
 """Smaller bare numbers count things, so they are not added to amounts."""
-_FUZZ = 1e-6
+_EPSILON = 1e-6
 _SIGNED = frozenset({"minus"})
 Span = tuple[float, str]
 """A length in seconds, and the name of the unit it was given in."""
@@ -120,7 +120,7 @@ class Accounts:
     def _is_held(self, said: Quantity, *, rough: bool) -> bool:
         """Whether the results hold a number: in its own unit, in any unit if it has enough digits, or ending a run of digits."""
         digits = len(list_significant_digits(said.number)) if said.number is not None else 0
-        if digits > _TELLING and any(value in self._holdings.by_value for value in said.values):
+        if digits > _CHANCE_DIGITS and any(value in self._holdings.by_value for value in said.values):
             return True
         if said.kind == "number" and said.text.isdigit() and any(run.endswith(said.text) for run in self._digit_runs):
             return True
@@ -216,7 +216,7 @@ class Accounts:
             return True
         factor = float(UNITS[said.unit].factor)
         size = float(abs(said.number or 0)) * factor
-        return _has_near(self._gaps, size, max(_measure_room(said, rough=rough) * factor, 30))
+        return _has_near(self._gaps, size, max(_measure_tolerance(said, rough=rough) * factor, 30))
 
     @lazy
     def _gaps(self) -> list[float]:
@@ -231,23 +231,23 @@ class Accounts:
 
     def _gives_number(self, claim: Claim, size: float, *, rough: bool) -> bool:
         said = claim.quantity
-        room = _measure_room(said, rough=rough)
+        tolerance = _measure_tolerance(said, rough=rough)
         if said.kind == "percent":
             like = [said._replace(kind="number", unit=""), said._replace(kind="money", unit="?"), *self._measured]
-            return _is_of_shares(size / 100, self._shares, room / 100) or any(
-                self._find_numbers(one).has_share(size / 100, room / 100) for one in like
+            return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
+                self._find_numbers(one).has_share(size / 100, tolerance / 100) for one in like
             )
         numbers = self._find_numbers(said)
-        if numbers.has(size, room):
+        if numbers.has(size, tolerance):
             return True
         words = split_tokens(claim.sentence)
         implied = [n for word in words for n in _FACTORS.get(word, _FACTORS.get(word.rstrip("s"), ()))]
         if not implied and not asks_result(claim.sentence):
             return False
         return (
-            numbers.has_pair(size, room)
-            or numbers.has_multiple(size, [*self._bare, *implied], self._shares, room)
-            or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, room))
+            numbers.has_pair(size, tolerance)
+            or numbers.has_multiple(size, [*self._bare, *implied], self._shares, tolerance)
+            or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, tolerance))
         )
 
     def _find_numbers(self, said: Quantity) -> _Numbers:
@@ -348,41 +348,43 @@ class _Numbers:
             {sum(self._told[n:end]) for n in starts for end in range(n + 2, min(n + MAX_RUN, len(self._told)) + 1)}
         )
 
-    def has(self, size: float, room: float) -> bool:
+    def has(self, size: float, tolerance: float) -> bool:
         """Whether a known number lies within `room` of `size`."""
-        return _has_near(self._known, size, room)
+        return _has_near(self._known, size, tolerance)
 
-    def has_pair(self, size: float, room: float) -> bool:
+    def has_pair(self, size: float, tolerance: float) -> bool:
         """Whether `size` is a sum or difference of two numbers that belong together, or of a stated number and any other."""
-        if _has_near(self._columns.pairs, size, room) or _has_near(self._runs, size, room):
+        if _has_near(self._columns.pairs, size, tolerance) or _has_near(self._runs, size, tolerance):
             return True
         parts = (*self._words, *self._columns.sums[:MAX_BARE])
         return any(
-            _has_near(self._all, size + part, room) or _has_near(self._all, abs(size - part), room)
+            _has_near(self._all, size + part, tolerance) or _has_near(self._all, abs(size - part), tolerance)
             for part in parts
-            if part > 2 * room and part not in (size, 2 * size)  # a number cannot be computed from itself
+            if part > 2 * tolerance and part not in (size, 2 * size)  # a number cannot be computed from itself
         )
 
-    def has_shared_pair(self, size: float, room: float) -> bool:
+    def has_shared_pair(self, size: float, tolerance: float) -> bool:
         """Whether `size` is the sum or difference of two numbers of a column or record, times a few people."""
-        return any(_has_near(self._columns.pairs, size / n, room / n) for n in _HEADS)
+        return any(_has_near(self._columns.pairs, size / n, tolerance / n) for n in _PEOPLE)
 
-    def has_multiple(self, size: float, factors: Sequence[float], shares: Sequence[float], room: float) -> bool:
+    def has_multiple(self, size: float, factors: Sequence[float], shares: Sequence[float], tolerance: float) -> bool:
         """Whether `size` is a multiple, a fraction or a share of one of the numbers, or one raised or lowered by a share."""
         whole = [n for n in factors if n != size]
         ways = {*whole, *(1 / n for n in whole), *shares}
         ways |= {way for one in shares for way in (1 + one, 1 - one)}
-        return any(_has_near(self._all, size / way, room / way) for way in ways if way > 0 and way != 1)
+        return any(_has_near(self._all, size / way, tolerance / way) for way in ways if way > 0 and way != 1)
 
-    def has_share(self, part: float, room: float) -> bool:
+    def has_share(self, part: float, tolerance: float) -> bool:
         """Whether one of the numbers is this part of another, or is larger or smaller than another by this part."""
         ways = [way for way in (part, 1 + part, abs(1 - part)) if way not in (0, 1)]
-        return any(_has_near(self._all, whole * way, room * whole) for way in ways for whole in self._all[:MAX_WHOLES])
+        return any(
+            _has_near(self._all, whole * way, tolerance * whole) for way in ways for whole in self._all[:MAX_WHOLES]
+        )
 
 
-def _has_near(ordered: Sequence[float], number: float, room: float) -> bool:
-    at = bisect_left(ordered, number - room - _FUZZ)
-    return at < len(ordered) and ordered[at] <= number + room + _FUZZ
+def _has_near(ordered: Sequence[float], number: float, tolerance: float) -> bool:
+    at = bisect_left(ordered, number - tolerance - _EPSILON)
+    return at < len(ordered) and ordered[at] <= number + tolerance + _EPSILON
 
 
 def _iter_totals(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
@@ -414,16 +416,16 @@ def _iter_products(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
         yield from (total, total / 100)
 
 
-def _is_of_shares(part: float, shares: Sequence[float], room: float) -> bool:
+def _is_of_shares(part: float, shares: Sequence[float], tolerance: float) -> bool:
     """Whether a share is the rest of another share, or the difference of two."""
     return any(
-        _is_near(abs(1 - one), part, room) or any(_is_near(abs(one - other), part, room) for other in shares)
+        _is_near(abs(1 - one), part, tolerance) or any(_is_near(abs(one - other), part, tolerance) for other in shares)
         for one in shares
     )
 
 
-def _is_near(one: float, other: float, room: float) -> bool:
-    return abs(one - other) <= room + _FUZZ
+def _is_near(one: float, other: float, tolerance: float) -> bool:
+    return abs(one - other) <= tolerance + _EPSILON
 
 
 def _read_said(said: Quantity, other: Quantity) -> float | None:
@@ -439,7 +441,7 @@ def _read_said(said: Quantity, other: Quantity) -> float | None:
     return size if other.kind == said.kind or bare else None
 
 
-def _measure_room(said: Quantity, *, rough: bool) -> float:
+def _measure_tolerance(said: Quantity, *, rough: bool) -> float:
     return float(abs(said.number or 0)) / 10 if rough else 10.0 ** -max(said.places, -6) / 2 * 1.001
 
 

@@ -40,7 +40,7 @@ def list_numbers(said: Quantity, facts: Sequence[Fact]) -> list[Decimal]:
 def is_same_sort(said: Quantity, facts: Sequence[Fact]) -> bool:
     """Whether a field's values are of the same sort as `said`: money for money, a measure for a measure, one to a value."""
     measured = [fact for fact in facts if fact.quantities]
-    if any(read_number(said, fact) is None or not _is_whole(fact) for fact in measured):
+    if any(read_number(said, fact) is None or not _is_number_alone(fact) for fact in measured):
         return False
     held = {(q.kind, _find_unit(q, fact)) for fact in measured for q in fact.quantities if q.kind in NUMERIC}
     if said.kind == "duration":
@@ -61,7 +61,7 @@ def _find_unit(quantity: Quantity, fact: Fact) -> str:
     return "%" if quantity.kind == "percent" else quantity.unit or fact.counted.unit
 
 
-def _is_whole(fact: Fact) -> bool:
+def _is_number_alone(fact: Fact) -> bool:
     """Whether a fact is a number as a whole, not a text that contains one and not a Unix timestamp."""
     if isinstance(fact.value, str):
         return len(fact.quantities[0].text) * 2 > len(fact.value.strip())

@@ -31,8 +31,8 @@ class Spans:
             moments = list(_iter_moments(entity.own[:MAX_FACTS]))
             if said.kind == "duration" and said.number is not None:
                 size, step = _measure(said)
-                room = size / 10 if about else step / 2
-                if any(abs(gap - size) <= room for gap in self._iter_gaps(moments)):
+                tolerance = size / 10 if about else step / 2
+                if any(abs(gap - size) <= tolerance for gap in self._iter_gaps(moments)):
                     return True
             elif _is_led_to(said, moments, list(_iter_spans(entity.own[:MAX_FACTS]))):
                 return True
@@ -57,8 +57,8 @@ def _is_led_to(said: Quantity, moments: Sequence[tuple[int | None, int | None]],
         if said.kind == "time" and time is not None and (time + span) % _DAY_S // 60 == _read_time(said) // 60:
             return True
         if said.kind == "date" and day is not None and span % _DAY_S == 0:
-            there = date.fromordinal(day + span // _DAY_S).isoformat()
-            if any(there[-5:] == str(value)[-5:] for value in said.values):
+            day_reached = date.fromordinal(day + span // _DAY_S).isoformat()
+            if any(day_reached[-5:] == str(value)[-5:] for value in said.values):
                 return True
     return False
 

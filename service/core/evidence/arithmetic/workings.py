@@ -30,7 +30,7 @@ MAX_TIMES = 100
 MAX_PICKED = 8
 """Longest column of which a sum may take any selection of values."""
 _FEW = 10
-_TELLING = 2
+_CHANCE_DIGITS = 2
 """A number with more digits than this is unlikely to be the sum of a few others by chance."""
 _COUNTED = ("number", "measure", "duration")
 
@@ -85,16 +85,16 @@ class _Pool:
         )
 
 
-class _Near(NamedTuple):
+class _Context(NamedTuple):
     """The context of a number: the numbers around it (`told`), those of its clause's subjects (`own`), and its tolerance."""
 
     told: Sequence[Decimal]
     own: Sequence[Decimal]
-    room: Decimal
+    tolerance: Decimal
 
     def has(self, ordered: Sequence[Decimal], number: Decimal) -> bool:
         """Whether one of the sorted values equals the number within the tolerance."""
-        return _has_near(ordered, number, self.room)
+        return _has_near(ordered, number, self.tolerance)
 
 
 class Workings:
@@ -113,13 +113,13 @@ class Workings:
             return False
         if said.kind == "percent":
             return self._is_share(said, number, clause)
-        pool, near = self._find_pool(said), self._find_near(said, number, clause)
+        pool, context = self._find_pool(said), self._build_context(said, number, clause)
         asked = apart or asks_arithmetic(clause)
-        if (apart or not asks_total_alone(clause)) and _is_difference(number, pool, near, asked=asked):
+        if (apart or not asks_total_alone(clause)) and _is_difference(number, pool, context, asked=asked):
             return True
-        picked = asked or len(list_significant_digits(number)) > _TELLING
+        picked = asked or len(list_significant_digits(number)) > _CHANCE_DIGITS
         return not apart and (
-            _is_total(number, pool, near, picked=picked) or self._is_multiple(said, number, clause, near)
+            _is_total(number, pool, context, picked=picked) or self._is_multiple(said, number, clause, context)
         )
 
     def is_near(self, said: Quantity, clause: Clause) -> bool:
@@ -146,7 +146,7 @@ class Workings:
             one for one in self._list_said(clause) if one.start >= said.end and one.kind == "money" and one.number
         ]
         return any(
-            _has_near(self._find_pool(one).values, one.number / number, _measure_room(one, clause) / number)
+            _has_near(self._find_pool(one).values, one.number / number, _measure_tolerance(one, clause) / number)
             for one in behind
             if one.number
         )
@@ -158,10 +158,10 @@ class Workings:
             (_Pool, said.kind, said.unit), lambda: _Pool(said, (fact for fact in facts if is_of_kind(said, fact)))
         )
 
-    def _find_near(self, said: Quantity, number: Decimal, clause: Clause) -> _Near:
+    def _build_context(self, said: Quantity, number: Decimal, clause: Clause) -> _Context:
         facts = [fact for entity in clause.subjects for fact in entity.inside[:MAX_INSIDE] if is_of_kind(said, fact)]
         own = [value for fact in facts[:MAX_OWN] if (value := read_number(said, fact)) and value != number]
-        return _Near(self._list_told(said, clause), own, _measure_room(said, clause))
+        return _Context(self._list_told(said, clause), own, _measure_tolerance(said, clause))
 
     def _list_said(self, clause: Clause) -> Sequence[Quantity]:
         """Return the first quantities of a clause's sentence."""
@@ -178,17 +178,17 @@ class Workings:
         near += [one for one in self._heard if one.kind == said.kind]
         return [one.number for one in near if one.kind in (said.kind, "number", "money") and one.number]
 
-    def _is_multiple(self, said: Quantity, number: Decimal, clause: Clause, near: _Near) -> bool:
+    def _is_multiple(self, said: Quantity, number: Decimal, clause: Clause, context: _Context) -> bool:
         """Whether a number is a value multiplied, divided, or scaled by a percentage, with factors from text or from records."""
         pool, beside = self._find_pool(said), self._list_said(clause)
-        if near.has(pool.products, number):
+        if context.has(pool.products, number):
             return True
         times = [one.number for one in beside if one.kind in _COUNTED and one.number and one.number != number]
         factors = [each for each in times if 1 < each <= MAX_TIMES and each == each.to_integral_value()]
         shares = [one.number / 100 for one in beside if one.kind == "percent" and one.number and 0 < one.number < 100]
-        values = sorted({*near.told, *near.own, *pool.values[:MAX_POOL]} - {number})
+        values = sorted({*context.told, *context.own, *pool.values[:MAX_POOL]} - {number})
         return any(
-            _has_near(values, number / n, near.room / n)
+            _has_near(values, number / n, context.tolerance / n)
             for n in (*factors, *(1 / each for each in factors), *shares, *(1 - each for each in shares))
         )
 
@@ -199,10 +199,10 @@ class Workings:
         named = {one.number for one in told if one.kind != "percent" and one.number}
         values = named | {value for kind in ("number", "money") for value in self._list_parts(said, kind, clause)}
         ordered = sorted(abs(value) for value in values)
-        room = _measure_room(said, clause) / 100
+        tolerance = _measure_tolerance(said, clause) / 100
         changes = [1 - size / 100, 1 + size / 100] if CHANGED & find_words(clause.sentence) or named else []
         return any(
-            _has_near(ordered, whole * part, room * whole)
+            _has_near(ordered, whole * part, tolerance * whole)
             for part in (size / 100, *changes)
             for whole in ordered
             if part != 1
@@ -217,33 +217,33 @@ class Workings:
         yield from self._find_pool(like).wholes[:MAX_OWN]
 
 
-def _is_difference(number: Decimal, pool: _Pool, near: _Near, *, asked: bool) -> bool:
+def _is_difference(number: Decimal, pool: _Pool, context: _Context, *, asked: bool) -> bool:
     """Whether a number is the difference of one around it and any other, or (`asked`) of two held ones."""
-    size, ends = abs(number), sorted({*near.told, *near.own, *pool.values, *pool.wholes})
-    if asked and near.has(pool.apart, size):
+    size, ends = abs(number), sorted({*context.told, *context.own, *pool.values, *pool.wholes})
+    if asked and context.has(pool.apart, size):
         return True
-    parts = {*near.told, *near.own} - {number}
+    parts = {*context.told, *context.own} - {number}
     return any(
-        near.has(ends, one + size) or near.has(ends, one - size)
+        context.has(ends, one + size) or context.has(ends, one - size)
         for one in parts
         if abs(one) not in (size / 2, size * 2)  # from itself
     )
 
 
-def _is_total(number: Decimal, pool: _Pool, near: _Near, *, picked: bool) -> bool:
+def _is_total(number: Decimal, pool: _Pool, context: _Context, *, picked: bool) -> bool:
     """Whether a number is the sum of a column, of numbers of the text, or (`picked`) of a selection from a record or column."""
-    if near.has(pool.wholes, number) or (picked and near.has(pool.sums, number)):
+    if context.has(pool.wholes, number) or (picked and context.has(pool.sums, number)):
         return True
-    few, parts = near.told[-_FEW:], {*near.told, *near.own} - {number}
-    if any(abs(sum(few[n:]) - number) <= near.room for n in range(len(few) - 1)):
+    few, parts = context.told[-_FEW:], {*context.told, *context.own} - {number}
+    if any(abs(sum(few[n:]) - number) <= context.tolerance for n in range(len(few) - 1)):
         return True
-    others = sorted({*near.told, *pool.values})
-    return any(near.has(others, number - one) for one in parts)
+    others = sorted({*context.told, *pool.values})
+    return any(context.has(others, number - one) for one in parts)
 
 
-def _has_near(ordered: Sequence[Decimal], number: Decimal, room: Decimal) -> bool:
-    at = bisect_left(ordered, number - room)
-    return at < len(ordered) and ordered[at] <= number + room
+def _has_near(ordered: Sequence[Decimal], number: Decimal, tolerance: Decimal) -> bool:
+    at = bisect_left(ordered, number - tolerance)
+    return at < len(ordered) and ordered[at] <= number + tolerance
 
 
 def _list_factors(fact: Fact) -> list[Decimal]:
@@ -262,6 +262,6 @@ def _list_columns(held: Sequence[tuple[Decimal, Fact]]) -> Iterator[list[Decimal
     yield from (each for each in (*columns.values(), *records.values()) if len(each) > 1)
 
 
-def _measure_room(said: Quantity, clause: Clause) -> Decimal:
+def _measure_tolerance(said: Quantity, clause: Clause) -> Decimal:
     number = said.number or Decimal(0)
     return abs(number) / 10 if is_rough(said, clause) else Decimal(1).scaleb(-max(said.places, 0)) / 2

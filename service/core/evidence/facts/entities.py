@@ -32,10 +32,10 @@ ROLES = {
     "to": split_words("to destination target recipient receiver arrival end arrive dropoff"),
 }
 """The roles that a value can play, with the words in field names that express them."""
-_CHAIN = 6
+_MAX_DEPTH = 6
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){2,3}")
 _NUMBER = re.compile(numbers.WORDS)
-_NAMING = split_words("name title label description product item subject model brand company team player city")
+_NAMING_FIELDS = split_words("name title label description product item subject model brand company team player city")
 """Words of fields whose values name an entity even in lower case."""
 _COMMON = split_words("the and for with from not was are has all one two new other most none true false yes")
 
@@ -90,7 +90,7 @@ class Holdings:
     """All entities of the results so far, with lookups by name, value, field and day."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
-        self._made: dict[object, object] = {}
+        self._results: dict[object, object] = {}
         self._by_record: dict[int, Entity] = {}
         self._sizes: dict[Group, int] = {}
         self.facts = list(facts)
@@ -105,9 +105,9 @@ class Holdings:
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """Return what `make` returned on the first call under this key: every text is compared with the same results."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]  # pyright: ignore[reportReturnType] (the result of `make`)
+        if key not in self._results:
+            self._results[key] = make()
+        return self._results[key]  # pyright: ignore[reportReturnType] (the result of `make`)
 
     @lazy
     def scale(self) -> Scale:
@@ -127,7 +127,7 @@ class Holdings:
     def _add(fact: Fact, entity: Entity) -> None:
         entity.own.append(fact)
         here: Entity | None = entity
-        for _ in range(_CHAIN):
+        for _ in range(_MAX_DEPTH):
             if here is None:
                 return
             here.inside.append(fact)
@@ -139,9 +139,9 @@ class Holdings:
         found: dict[Words, list[Name]] = {}
         for entity in self.entities:
             for words, name in _iter_names(entity):
-                held = found.setdefault(words, [])
-                if len(held) < MAX_GROUP:
-                    held.append(name)
+                namesakes = found.setdefault(words, [])
+                if len(namesakes) < MAX_GROUP:
+                    namesakes.append(name)
         return found
 
     @lazy
@@ -150,8 +150,8 @@ class Holdings:
         found: dict[str, list[Words]] = {}
         for words in self.names:
             found.setdefault(words[0], []).append(words)
-        for one in found.values():
-            one.sort(key=len, reverse=True)
+        for names in found.values():
+            names.sort(key=len, reverse=True)
         return found
 
     @lazy
@@ -164,8 +164,10 @@ class Holdings:
                 if name.proper and 1 < len(self.groups.get(group, ())) <= MAX_GROUP and self.is_key(group, name.column):
                     for word in {stem_word(word) for word in words}:
                         found.setdefault(word, {})[id(name.entity)] = (name.entity, name.column)
-        told = {word: next(iter(held.values())) for word, held in found.items() if len(held) == 1}
-        return {word: held for word, held in told.items() if len(word) > 2 and word not in self.field_words | _COMMON}
+        unique = {word: next(iter(owners.values())) for word, owners in found.items() if len(owners) == 1}
+        return {
+            word: owner for word, owner in unique.items() if len(word) > 2 and word not in self.field_words | _COMMON
+        }
 
     @lazy
     def columns(self) -> dict[tuple[Group, Words], int]:
@@ -365,7 +367,7 @@ def _iter_names(entity: Entity) -> Iterator[tuple[Words, Name]]:
             continue
         if {held.kind for held in fact.quantities} & {"date", "time"}:
             continue
-        proper = any(c.isupper() or c.isdigit() for c in fact.value) or bool(_NAMING & set(fact.own))
+        proper = any(c.isupper() or c.isdigit() for c in fact.value) or bool(_NAMING_FIELDS & set(fact.own))
         if len(words) == 1 and (words[0] in _COMMON or _NUMBER.fullmatch(words[0])):
             continue
         if len(words) > 1 or len(words[0]) > 2 or proper:

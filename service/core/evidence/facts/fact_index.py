@@ -82,7 +82,7 @@ class FactIndex:
         self.collections: list[Collection] = []
         self.tools: dict[int, tuple[str, ...]] = {}
         """Stems of the words in the name of the tool that each step called, by step."""
-        self._looks = 0
+        self._comparisons = 0
         self._by_word: dict[str, list[FactGroup]] = defaultdict(list)
         self.shapes: dict[str, Fact] = {}
         """One example fact for each identifier shape (`INC-00000`)."""
@@ -94,9 +94,9 @@ class FactIndex:
 
     def look(self, family: Family) -> None:
         """Count the comparison of a claim with these facts; raise OverBudgetError when the total exceeds the limit."""
-        self._looks += len(family.facts) * (1 if family.is_indexed else 2)
-        if self._looks > MAX_VALUES_HELD:
-            raise OverBudgetError(f"{self._looks} values of results held against claims", MAX_VALUES_HELD)
+        self._comparisons += len(family.facts) * (1 if family.is_indexed else 2)
+        if self._comparisons > MAX_VALUES_HELD:
+            raise OverBudgetError(f"{self._comparisons} values of results held against claims", MAX_VALUES_HELD)
 
     def add(self, step: Step, described: Mapping[str, str] | None = None) -> None:
         """Add the facts of a step's result. `described`: the descriptions of fields in its tool's schema, by name."""
@@ -106,19 +106,19 @@ class FactIndex:
         facts, counts, collections = read_facts(
             step.result.content, path, step.index, described, inferred=self._inferred
         )
-        about = self.tools[step.index] = tuple(stem_name(step.call.name))
+        tool_words = self.tools[step.index] = tuple(stem_name(step.call.name))
         for collection in collections:
-            collection.own = collection.own or about
+            collection.own = collection.own or tool_words
         self.collections += collections
         self.size += len(facts)
         for fact in facts:
-            self._add_to_group(self.groups, fact, about).facts.append(fact)
+            self._add_to_group(self.groups, fact, tool_words).facts.append(fact)
             for quantity in fact.quantities:
                 for value in {*quantity.values, *_drop_year(quantity)}:
                     self.values[value].append(fact)
             self._index_identifier(fact)
         for fact in counts:
-            self._add_to_group(self._counts, fact, about).facts.append(fact)
+            self._add_to_group(self._counts, fact, tool_words).facts.append(fact)
 
     def _index_identifier(self, fact: Fact) -> None:
         """Index a value that as a whole is an identifier, by its shape and by its length."""
@@ -143,11 +143,13 @@ class FactIndex:
         found = [fact for other, fact in known.items() if _is_one_off(identifier, other)]
         return found[0] if found else None
 
-    def _add_to_group(self, groups: dict[tuple[str, ...], FactGroup], fact: Fact, about: tuple[str, ...]) -> FactGroup:
-        key = fact.path or about
+    def _add_to_group(
+        self, groups: dict[tuple[str, ...], FactGroup], fact: Fact, tool_words: tuple[str, ...]
+    ) -> FactGroup:
+        key = fact.path or tool_words
         group = groups.get(key)
         if group is None:
-            own = frozenset(fact.own or about) - DROPPED
+            own = frozenset(fact.own or tool_words) - DROPPED
             own = own - GENERIC or own
             own = own - {find_unit_word(fact.own)} or own
             group = groups[key] = FactGroup(own, fact.above)
@@ -187,8 +189,8 @@ class FactIndex:
     def holdings(self) -> Holdings:
         """The facts, grouped into entities."""
         if self._holdings is None or self._holdings[0] != self.size:
-            every = [fact for group in self.groups.values() for fact in group.facts]
-            self._holdings = self.size, Holdings(every)
+            facts = [fact for group in self.groups.values() for fact in group.facts]
+            self._holdings = self.size, Holdings(facts)
         return self._holdings[1]
 
     def find_series(self) -> Series | None:
@@ -204,7 +206,7 @@ class FactIndex:
         """Return the words in which a table says what the values of its series are; () if the fact is not of the series."""
         series = self.find_series()
         known = series is not None and self.groups.get(fact.path) is series.group
-        return [word for told in series.told.values() for word in told] if series is not None and known else ()
+        return [word for words in series.told.values() for word in words] if series is not None and known else ()
 
     def _collect_captions(self, path: tuple[str, ...]) -> dict[str, frozenset[str]]:
         """Return the words of the texts beside a field, such as its table's title and unit, by the texts' names."""

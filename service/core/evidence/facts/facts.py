@@ -30,14 +30,14 @@ MAX_NAMES = 12
 """Limit on the texts kept as names of one record."""
 MAX_CELL = 2_000
 """Characters read of a text leaf."""
-_MAX = {"min": "max", "Min": "Max", "MIN": "MAX"}
+_MAX_OF_MIN = {"min": "max", "Min": "Max", "MIN": "MAX"}
 """Where a name ending in `max` has a twin ending in `min`, that `min` means minimum, not minutes."""
-_MIN = tuple(_MAX)
-_CLOCK = split_words("timestamp time date created updated start end at epoch")
+_MIN_SUFFIXES = tuple(_MAX_OF_MIN)
+_TIME_WORDS = split_words("timestamp time date created updated start end at epoch")
 MIN_EPOCH_S, MAX_EPOCH_S = 600_000_000, 4_000_000_000
 """Numbers in this range, under a name that suggests a time, are Unix timestamps."""
-_NAMES = ("name", "key", "label", "title", "property", "field")
-_DEPTH = 40
+_NAME_KEYS = ("name", "key", "label", "title", "property", "field")
+_MAX_DEPTH = 40
 
 
 @dataclass(slots=True)
@@ -91,11 +91,11 @@ class _FactReader:
         self.inferred = inferred
         self.facts: list[Fact] = []
         self.counts: list[Fact] = []
-        self.least: set[tuple[str, ...]] = set()
-        self.texts: dict[str, tuple[Quantity, ...]] = {}  # many texts repeat
+        self.minimum_paths: set[tuple[str, ...]] = set()
+        self.quantities_by_text: dict[str, tuple[Quantity, ...]] = {}  # many texts repeat
 
     def read(self, value: JsonValue, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
-        if len(self.facts) >= MAX_FACTS or pointer.count("/") > _DEPTH:
+        if len(self.facts) >= MAX_FACTS or pointer.count("/") > _MAX_DEPTH:
             return
         if isinstance(value, dict):
             self._read_object(value, pointer, path, record)
@@ -114,9 +114,9 @@ class _FactReader:
         if _is_columnar(value):
             self._read_columns(cast("dict[str, dict[str, JsonValue]]", value), pointer, path, record)
             return
-        for key in [key for key in value if key.endswith(_MIN)]:
-            if key[:-3] + _MAX[key[-3:]] in value:
-                self.least.add((*path, key))
+        for key in [key for key in value if key.endswith(_MIN_SUFFIXES)]:
+            if key[:-3] + _MAX_OF_MIN[key[-3:]] in value:
+                self.minimum_paths.add((*path, key))
         for key, item in value.items():
             at = f"{pointer}/{escape_token(key)}"
             if isinstance(item, dict) and any(c.isdigit() for c in key):  # the key is a name: a record of its own
@@ -135,8 +135,8 @@ class _FactReader:
             self.counts.append(self._build_fact(pointer, path, len(value), (count,), record))
         for n, item in enumerate(value):
             if _is_pair(item):
-                name, held = cast("list[JsonValue]", item)
-                self.read(held, f"{pointer}/{n}/1", (*path, str(name)), record)
+                name, pair_value = cast("list[JsonValue]", item)
+                self.read(pair_value, f"{pointer}/{n}/1", (*path, str(name)), record)
             else:
                 inner = FactRecord(record, collection=collection)
                 collection.items.append(inner)
@@ -156,7 +156,7 @@ class _FactReader:
         self, pointer: str, path: tuple[str, ...], value: Scalar, quantities: tuple[Quantity, ...], record: FactRecord
     ) -> Fact:
         own, above = _split_words(path)
-        own = (*own[:-1], "minimum") if path in self.least else own
+        own = (*own[:-1], "minimum") if path in self.minimum_paths else own
         counted = self.units.get(path, NO_UNIT)
         return Fact(pointer, path, own, above, value, quantities, record, self.step, counted)
 
@@ -175,12 +175,12 @@ class _FactReader:
     def _read_cell(self, value: Scalar, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
         if len(self.facts) >= MAX_FACTS:
             return
-        quantities = self.texts.get(value) if isinstance(value, str) else _read(value)
+        quantities = self.quantities_by_text.get(value) if isinstance(value, str) else _read_quantities(value)
         if quantities is None:
-            quantities = self.texts[str(value)] = _read(value)
+            quantities = self.quantities_by_text[str(value)] = _read_quantities(value)
         if isinstance(value, str):
             _name_record(record, value, quantities)
-        if isinstance(value, int) and path and _CLOCK & {*stem_name(path[-1])}:
+        if isinstance(value, int) and path and _TIME_WORDS & {*stem_name(path[-1])}:
             quantities = (*quantities, *_read_epoch(value))
         fact = self._build_fact(pointer, path, value, quantities, record)
         self.facts.append(fact)
@@ -214,7 +214,7 @@ def _split_words(path: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]
     return (stem_name(path[-1]) if path else ()), above
 
 
-def _read(value: Scalar) -> tuple[Quantity, ...]:
+def _read_quantities(value: Scalar) -> tuple[Quantity, ...]:
     if isinstance(value, str):
         if value.isdecimal() and len(value) < MAX_DIGITS:
             return (Quantity("number", Decimal(value), "", 0, len(value), value),)
@@ -259,7 +259,7 @@ def _find_pair_name(value: Mapping[str, JsonValue]) -> str | None:
     """Return the name in a pair such as `{"name": "Weight", "value": "270 g"}`; None if it is no such pair."""
     if "value" not in value or len(value) > 3:
         return None
-    return next((name for key in _NAMES if isinstance(name := value.get(key), str)), None)
+    return next((name for key in _NAME_KEYS if isinstance(name := value.get(key), str)), None)
 
 
 def _is_pair(item: JsonValue) -> bool:

@@ -22,7 +22,7 @@ class Scale:
         for n, fact in enumerate(facts):
             for dimension, size in _iter_sizes(fact):
                 found.setdefault(dimension, []).append((size, n, fact))
-        self._held = {dimension: sorted(each, key=_get_size) for dimension, each in found.items()}
+        self._by_dimension = {dimension: sorted(each, key=_get_size) for dimension, each in found.items()}
 
     def find_near(self, said: Quantity, *, about: bool) -> list[Fact]:
         """Return facts close enough for `said` to express them, up to a limit. `about`: the text gives it roughly."""
@@ -32,12 +32,12 @@ class Scale:
         dimension, size, step = _measure(said)
         digits = len(list_significant_digits(number))
         share = _ROUGH if about else _FINE if said.places <= 0 and len(str(abs(int(number)))) - digits > 2 else 0.0
-        room = max(abs(size) * share, step) * 1.001 + 1e-9
-        held = self._held.get(dimension, [])
-        first = bisect_left(held, abs(size) - room, key=_get_size)
+        tolerance = max(abs(size) * share, step) * 1.001 + 1e-9
+        entries = self._by_dimension.get(dimension, [])
+        first = bisect_left(entries, abs(size) - tolerance, key=_get_size)
         found: list[Fact] = []
-        for near, _, fact in held[first : first + MAX_NEAR]:
-            if near > abs(size) + room:
+        for entry_size, _, fact in entries[first : first + MAX_NEAR]:
+            if entry_size > abs(size) + tolerance:
                 break
             found.append(fact)
         return found

@@ -24,8 +24,8 @@ _MONTH_OF = (
     {name: n for n, name in enumerate(MONTHS, 1)} | {name[:3]: n for n, name in enumerate(MONTHS, 1)} | {"sept": 9}
 )
 _DAY_OF = {name: n for n, name in enumerate(WEEKDAYS)}
-_NAMED = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_COUNT = {"a": 1, **{name: n for n, name in enumerate(_NAMED, 1)}}
+_NUMBER_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_COUNT = {"a": 1, **{name: n for n, name in enumerate(_NUMBER_WORDS, 1)}}
 
 _MONTH = "(?:" + "|".join([*MONTHS, "sept", *(name[:3] for name in MONTHS if name != "may")]) + r")\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
@@ -115,13 +115,13 @@ def read_relative_date(text: str, reference: date) -> tuple[str, ...]:
 
 def _list_weekday_offsets(words: list[str], reference: date) -> tuple[int, ...]:
     ahead = (_DAY_OF[words[-1]] - reference.weekday()) % 7
-    how = words[0] if words[1:] else ""
-    if how == "last":
+    qualifier = words[0] if words[1:] else ""
+    if qualifier == "last":
         back = ahead - 7
         return (back, back - 7)
-    if how == "next":
+    if qualifier == "next":
         return (ahead or 7, ahead + 7) if ahead else (7, 14)
-    if how == "coming":
+    if qualifier == "coming":
         return (ahead or 7, ahead)
     return (ahead, ahead - 7, ahead + 7)
 
@@ -163,9 +163,9 @@ def read_time(text: str) -> str | None:
     """
     numbers = [int(n) for n in re.findall(r"\d+", text)] + [0, 0]
     hour, minute, second = numbers[:3]
-    half = next((c for c in text.lower() if c in "ap"), None)
-    if half and not 1 <= hour <= 12:
+    meridiem = next((c for c in text.lower() if c in "ap"), None)
+    if meridiem and not 1 <= hour <= 12:
         return None
-    if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
+    if meridiem:
+        hour = hour % 12 + (12 if meridiem == "p" else 0)
     return f"{hour:02}:{minute:02}:{second:02}" if hour < 24 and minute < 60 and second < 60 else None

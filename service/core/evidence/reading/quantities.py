@@ -55,10 +55,10 @@ class Quantity(NamedTuple):
 _CURRENCY = "|".join(re.escape(sign) for sign in sorted(CURRENCIES, key=len, reverse=True) if not sign.isalpha())
 _CODES = "|".join(code for code in CURRENCIES if code.isalpha())
 _MONEY_AFTER = "|".join([*CURRENCY_WORDS, *MINOR_WORDS])
-_WHERE = "the|an?|early|late|mid|all|total|each|its|this|that|our|your|favou?r"
-_PLACE = rf"(?![ ](?:\d|(?i:{'|'.join(dates.MONTHS)})\b|(?:{_WHERE})\b))"
+_PLACE_WORDS = "the|an?|early|late|mid|all|total|each|its|this|that|our|your|favou?r"
+_NOT_A_PLACE = rf"(?![ ](?:\d|(?i:{'|'.join(dates.MONTHS)})\b|(?:{_PLACE_WORDS})\b))"
 """Rules out inches where a place or a time follows `in`."""
-_SYMBOLS = "|".join(re.escape(unit) + _PLACE * (unit == "in") for unit in sorted(UNITS, key=len, reverse=True))
+_SYMBOLS = "|".join(re.escape(unit) + _NOT_A_PLACE * (unit == "in") for unit in sorted(UNITS, key=len, reverse=True))
 _SIZE = r"thousand|million|billion|bn|mn"
 
 _NUMBER = (
@@ -139,63 +139,65 @@ def _read_date(match: re.Match[str], group: str, reference: date | None) -> Quan
     return Quantity("date", options[0], "", match.start(), match.end(), text, 0, options[1:])
 
 
-def _read_amount(match: re.Match[str], named: dict[str, str | None]) -> Quantity | None:
-    digits = named["digits"] or ""
+def _read_amount(match: re.Match[str], groups: dict[str, str | None]) -> Quantity | None:
+    digits = groups["digits"] or ""
     values = numbers.read_number(digits)
     if not values:
         return None
-    negative = (named["sign"] or named["inner"] or "") in ("-", "\u2212") and (named["sign"] or named["inner"])
-    currency = _find_currency(named)
-    size = _find_size(named, money=currency is not None)
+    negative = (groups["sign"] or groups["inner"] or "") in ("-", "\u2212") and (groups["sign"] or groups["inner"])
+    currency = _find_currency(groups)
+    size = _find_size(groups, money=currency is not None)
     factor = Decimal(-size if negative else size)
-    kind, unit = _find_kind(named, currency)
-    if (named["said"] or "").lower() in MINOR_WORDS:
+    kind, unit = _find_kind(groups, currency)
+    if (groups["said"] or "").lower() in MINOR_WORDS:
         kind, unit, factor = "money", "?", factor / 100
     scaled = tuple([value * factor for value in values])
     places = numbers.count_places(digits, values[0]) - (len(str(size)) - 1)
     return Quantity(kind, scaled[0], unit, match.start(), match.end(), match.group(), places, scaled[1:])
 
 
-def _find_currency(named: dict[str, str | None]) -> str | None:
+def _find_currency(groups: dict[str, str | None]) -> str | None:
     for group in ("before", "code", "after", "coded"):
-        sign = named[group]
+        sign = groups[group]
         if sign:
             return CURRENCIES[sign]
-    return CURRENCY_WORDS.get((named["said"] or "").lower())
+    return CURRENCY_WORDS.get((groups["said"] or "").lower())
 
 
-def _find_size(named: dict[str, str | None], *, money: bool) -> int:
-    word = (named["size"] or (named["short"] or "")).lower()
+def _find_size(groups: dict[str, str | None], *, money: bool) -> int:
+    word = (groups["size"] or (groups["short"] or "")).lower()
     sure = (
-        money or named["short"] in (None, "k", "K") or (named["short"] in ("M", "B") and "." in (named["digits"] or ""))
+        money
+        or groups["short"] in (None, "k", "K")
+        or (groups["short"] in ("M", "B") and "." in (groups["digits"] or ""))
     )
     if not sure:  # `5M` without a currency may be metres or a model
         return 1
     return numbers.MAGNITUDES.get(word, 1)
 
 
-def _find_kind(named: dict[str, str | None], currency: str | None) -> tuple[Kind, str]:
+def _find_kind(groups: dict[str, str | None], currency: str | None) -> tuple[Kind, str]:
     if currency:
         return "money", currency
-    if named["percent"]:
+    if groups["percent"]:
         return "percent", ""
-    unit = find_unit(named["unit"]) if named["unit"] else None
+    unit = find_unit(groups["unit"]) if groups["unit"] else None
     if unit is None:
         return "number", ""
     return ("duration" if unit.dimension == "duration" else "measure"), unit.name
 
 
-def _read_spelt(match: re.Match[str], named: dict[str, str | None]) -> Quantity:
-    words = named["words"] or ""
+def _read_spelt(match: re.Match[str], groups: dict[str, str | None]) -> Quantity:
+    words = groups["words"] or ""
     value, kind, unit = numbers.read_number_words(words), "number", ""
-    said = (named["wsaid"] or "").lower()
-    measure = find_unit(named["wunit"]) if named["wunit"] else None
+    currency_word = (groups["wsaid"] or "").lower()
+    measure = find_unit(groups["wunit"]) if groups["wunit"] else None
     end = match.end("words")
-    if said in MINOR_WORDS:
+    if currency_word in MINOR_WORDS:
         value, kind, unit, end = value / 100, "money", "?", match.end()
-    elif said:
-        kind, unit, end = "money", CURRENCY_WORDS[said], match.end()
-    elif named["wpercent"]:
+    elif currency_word:
+        kind, unit, end = "money", CURRENCY_WORDS[currency_word], match.end()
+    elif groups["wpercent"]:
         kind, end = "percent", match.end()
     elif measure is not None and measure.name not in ("in", "m", "s"):
         kind, unit, end = ("duration" if measure.dimension == "duration" else "measure"), measure.name, match.end()

@@ -163,21 +163,23 @@ def split_sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _build_claim(
-    text: str, found: Sequence[Quantity], n: int, ends: Sequence[tuple[int, int]], heads: Mapping[int, list[str]]
+    text: str, quantities: Sequence[Quantity], n: int, ends: Sequence[tuple[int, int]], heads: Mapping[int, list[str]]
 ) -> Claim:
-    quantity = found[n]
+    quantity = quantities[n]
     start, end = _find_sentence(ends, quantity, len(text))
     line = text.rfind("\n", 0, quantity.start) + 1
     sentence = text[start:end]
     head = find_head(text, line, quantity.start, heads)
     if head is not None and "%" in head and quantity.kind == "number":
         quantity = quantity._replace(kind="percent")
-    named = _LABEL.match(text, line, quantity.start)
-    exact = head is not None or (named is not None and not _has_words_between(text, found, n, named.end()))
-    left, right = ([], []) if head is not None else _split_sides(text, found, n, start, end)
+    label_match = _LABEL.match(text, line, quantity.start)
+    exact = head is not None or (
+        label_match is not None and not _has_words_between(text, quantities, n, label_match.end())
+    )
+    left, right = ([], []) if head is not None else _split_sides(text, quantities, n, start, end)
     label = [*left[-BEFORE:], *right]
     if exact:
-        label = split_tokens(head if head is not None else named.group(1) if named is not None else "")
+        label = split_tokens(head if head is not None else label_match.group(1) if label_match is not None else "")
     return Claim(
         quantity,
         sentence,
@@ -189,31 +191,34 @@ def _build_claim(
         tuple(map(stem_word, left)),
         tuple(map(stem_word, right)),
         _is_composite(text, quantity),
-        _find_extreme(text, found, n, start),
-        tuple(_iter_dates(found, n, start, end)),
+        _find_extreme(text, quantities, n, start),
+        tuple(_iter_dates(quantities, n, start, end)),
         text[max(line, start - 800) : start],
-        frozenset(_iter_beside(found, n, end)),
-        _find_order(found, n, start, end),
+        frozenset(_iter_beside(quantities, n, end)),
+        _find_order(quantities, n, start, end),
     )
 
 
-def _iter_beside(found: Sequence[Quantity], n: int, end: int) -> Iterator[Decimal]:
-    near = [*found[max(0, n - MAX_BESIDE) : n], *takewhile(lambda q: q.start < end, found[n + 1 : n + MAX_BESIDE])]
+def _iter_beside(quantities: Sequence[Quantity], n: int, end: int) -> Iterator[Decimal]:
+    near = [
+        *quantities[max(0, n - MAX_BESIDE) : n],
+        *takewhile(lambda q: q.start < end, quantities[n + 1 : n + MAX_BESIDE]),
+    ]
     return (quantity.number for quantity in near if quantity.number is not None)
 
 
-def _find_order(found: Sequence[Quantity], n: int, start: int, end: int) -> tuple[int, int]:
-    kind = found[n].kind
-    before = [q for q in found[max(0, n - MAX_BESIDE) : n] if q.kind == kind and q.start >= start]
-    after = [q for q in found[n + 1 : n + MAX_BESIDE] if q.kind == kind and q.start < end]
+def _find_order(quantities: Sequence[Quantity], n: int, start: int, end: int) -> tuple[int, int]:
+    kind = quantities[n].kind
+    before = [q for q in quantities[max(0, n - MAX_BESIDE) : n] if q.kind == kind and q.start >= start]
+    after = [q for q in quantities[n + 1 : n + MAX_BESIDE] if q.kind == kind and q.start < end]
     return len(before), len(before) + 1 + len(after)
 
 
-def _iter_dates(found: Sequence[Quantity], n: int, start: int, end: int) -> Iterator[Quantity]:
+def _iter_dates(quantities: Sequence[Quantity], n: int, start: int, end: int) -> Iterator[Quantity]:
     first = n
-    while first and found[first - 1].start >= start:
+    while first and quantities[first - 1].start >= start:
         first -= 1
-    return (q for q in takewhile(lambda q: q.start < end, islice(found, first, None)) if q.kind == "date")
+    return (q for q in takewhile(lambda q: q.start < end, islice(quantities, first, None)) if q.kind == "date")
 
 
 def _is_composite(text: str, quantity: Quantity) -> bool:
@@ -230,16 +235,20 @@ _MINUTES = re.compile(r"(?<=\d)\s?min\b")
 """The `min` of `8 min`, which means minutes, not minimum."""
 
 
-def _find_extreme(text: str, found: Sequence[Quantity], n: int, start: int) -> Literal["highest", "lowest"] | None:
+def _find_extreme(text: str, quantities: Sequence[Quantity], n: int, start: int) -> Literal["highest", "lowest"] | None:
     """Return which end of a range a quantity is: `from 3 to 9`, `a high of 9`, `the lowest price is 3`."""
-    before = split_tokens(text[max(start, found[n].start - 60) : found[n].start])
-    after = split_tokens(text[found[n].end : found[n].end + 8])
+    before = split_tokens(text[max(start, quantities[n].start - 60) : quantities[n].start])
+    after = split_tokens(text[quantities[n].end : quantities[n].end + 8])
     if before[-1:] in (["from"], ["between"]) and after[:1] in (["to"], ["and"]):
-        return None if n + 1 < len(found) and _falls(found[n], found[n + 1]) else "lowest"
-    if n and split_tokens(text[found[n - 1].end : found[n].start]) in (["to"], ["and"]):
-        first = split_tokens(text[max(start, found[n - 1].start - 20) : found[n - 1].start])
-        return "highest" if first[-1:] in (["from"], ["between"]) and not _falls(found[n - 1], found[n]) else None
-    clause = _find_last_clause(text[max(start, found[n].start - 60) : found[n].start])
+        return None if n + 1 < len(quantities) and _falls(quantities[n], quantities[n + 1]) else "lowest"
+    if n and split_tokens(text[quantities[n - 1].end : quantities[n].start]) in (["to"], ["and"]):
+        first = split_tokens(text[max(start, quantities[n - 1].start - 20) : quantities[n - 1].start])
+        return (
+            "highest"
+            if first[-1:] in (["from"], ["between"]) and not _falls(quantities[n - 1], quantities[n])
+            else None
+        )
+    clause = _find_last_clause(text[max(start, quantities[n].start - 60) : quantities[n].start])
     near = set(split_tokens(_MINUTES.sub(" minutes", clause))[-6:])
     if near & HIGHEST and not near & LOWEST:
         return "highest"
@@ -251,15 +260,21 @@ def _falls(one: Quantity, other: Quantity) -> bool:
     return one.number is not None and other.number is not None and one.number > other.number
 
 
-def _split_sides(text: str, found: Sequence[Quantity], n: int, start: int, end: int) -> tuple[list[str], list[str]]:
+def _split_sides(
+    text: str, quantities: Sequence[Quantity], n: int, start: int, end: int
+) -> tuple[list[str], list[str]]:
     """Return the words before and after in the same clause, up to the nearest numbers; identifiers count as words."""
-    quantity = found[n]
-    if n and split_tokens(text[found[n - 1].end : quantity.start]) in (["to"], ["and"]) and found[n - 1].start >= start:
-        return _split_sides(text, found[:n], n - 1, start, quantity.start)[0], split_tokens(
+    quantity = quantities[n]
+    if (
+        n
+        and split_tokens(text[quantities[n - 1].end : quantity.start]) in (["to"], ["and"])
+        and quantities[n - 1].start >= start
+    ):
+        return _split_sides(text, quantities[:n], n - 1, start, quantity.start)[0], split_tokens(
             _find_first_clause(text[quantity.end : end])
         )[:AFTER]
-    left = max([start, *(q.end for q in found[max(0, n - 4) : n] if q.kind != "identifier")])
-    right = min([end, *(q.start for q in found[n + 1 : n + 4] if q.kind != "identifier")])
+    left = max([start, *(q.end for q in quantities[max(0, n - 4) : n] if q.kind != "identifier")])
+    right = min([end, *(q.start for q in quantities[n + 1 : n + 4] if q.kind != "identifier")])
     return (
         split_tokens(_find_last_clause(text[left : quantity.start]))[-12:],
         split_tokens(_find_first_clause(_drop_hyphen(text, quantity, right)))[:AFTER],
@@ -272,9 +287,11 @@ def _drop_hyphen(text: str, quantity: Quantity, end: int) -> str:
     return _HYPHEN.sub(" ", after) if quantity.text[-1:].isdigit() else after
 
 
-def _has_words_between(text: str, found: Sequence[Quantity], n: int, label_end: int) -> bool:
+def _has_words_between(text: str, quantities: Sequence[Quantity], n: int, label_end: int) -> bool:
     """Whether meaningful words come between a line's label and the quantity."""
-    return found[n].start - label_end > GAP or bool(set(split_tokens(text[label_end : found[n].start])) - LINKS - ABOUT)
+    return quantities[n].start - label_end > GAP or bool(
+        set(split_tokens(text[label_end : quantities[n].start])) - LINKS - ABOUT
+    )
 
 
 def _find_sentence(ends: Sequence[tuple[int, int]], quantity: Quantity, length: int) -> tuple[int, int]:

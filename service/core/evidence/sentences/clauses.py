@@ -17,8 +17,8 @@ from service.core.evidence.sentences.mentions import MAX_SUBJECTS, Clause, Claus
 from service.core.evidence.sentences.tables import find_head, find_heads, stands_over_rule
 
 _ANOTHER = split_words("second third fourth fifth last other others another former latter rest")
-_THE = (" the", "\nthe", "(the")
-_PART: Words = ("part of a name",)
+_DEFINITE = (" the", "\nthe", "(the")
+_PART_OF_NAME: Words = ("part of a name",)
 _NEAR_PART = 12
 """Most characters between two parts of the same name."""
 _TOKEN = re.compile(r"[^\W_]+")
@@ -37,14 +37,14 @@ _COMPARED = split_words("than below above under over behind ahead that like as b
 _STANDS = split_words("is are was were been be being s as status currently now still already with by stands not them")
 _ARTICLES = split_words("the a an")
 _DETERMINERS = split_words("the a an your its their our my")
-_AT = split_words("in on at")
+_PLACE_PREPOSITIONS = split_words("in on at")
 _BEFORE_ONE = split_words("the this that next other which each every any last first but another no")
 _IS = split_words("is are was were been be being s has have isn aren wasn weren hasn haven with without no not")
 _OPPOSITE = ("un", "in", "non", "im", "dis")
 _NEGATED = NEGATED - {"non"}
 _BESIDE_FLAG = _NEGATED | split_words("the a an it also non un already currently now fully yes and")
 """Words that may accompany a flag in a clause that says nothing else."""
-_PARTS = {
+_ROLE_PATTERNS = {
     "from": (re.compile(r"\b(?:from|out of)\s+$", re.IGNORECASE), re.compile(r"\s*(?:\u2192|->|to\b)")),
     "to": (re.compile(r"(?:\u2192|->|\b(?:to|into|towards))\s*$", re.IGNORECASE), re.compile(r"(?!)")),
 }
@@ -74,11 +74,13 @@ class ClauseReader:
             inside = mentions[bisect_left(starts, start) : bisect_left(starts, end)]
             if text[start:end].lstrip().startswith("|"):
                 inside = [] if stands_over_rule(text, end) else _read_heads(text, inside, heads)
-            clauses = [self._name(self._read_flags(one), primary) for one in _split(text, start, end, inside)]
+            clauses = [
+                self._resolve_subjects(self._read_flags(one), primary) for one in _split(text, start, end, inside)
+            ]
             bound = _bind_row(clauses) if clauses and clauses[0].row else self._bind(clauses, focus)
             found += bound
             named = _list_subjects(one for one in bound if one.named)
-            strayed = any(_hints_at_other(one, focus) or (_tells_end(one) and not one.named) for one in bound)
+            strayed = any(_names_other(one, focus) or (_mentions_extreme(one) and not one.named) for one in bound)
             focus = named or (() if strayed else focus)
             near |= {id(entity) for one in bound if one.named for entity in one.subjects}
         return found
@@ -103,39 +105,39 @@ class ClauseReader:
             match = next((one for one in heads.get(words[at], ()) if tuple(words[at : at + len(one)]) == one), None)
             if match is not None:
                 start, end = tokens[at].start(), tokens[at + len(match) - 1].end()
-                sure = text[max(0, start - 6) : start].rstrip(" *_\"'\u201c").lower().endswith(_THE)
+                sure = text[max(0, start - 6) : start].rstrip(" *_\"'\u201c").lower().endswith(_DEFINITE)
                 yield ClauseMention(start, end, text[start:end], match, columns=self._list_columns(match), sure=sure)
             at += len(match) if match is not None else 1
 
-    def _iter_parts(self, text: str, taken: Sequence[ClauseMention]) -> Iterator[ClauseMention]:
+    def _iter_parts(self, text: str, known_mentions: Sequence[ClauseMention]) -> Iterator[ClauseMention]:
         """Find parts of names, such as `Brandt` or `the tile cache`. A single lower-case word may be no name at all."""
-        waiting: list[tuple[re.Match[str], Entity]] = []
+        pending: list[tuple[re.Match[str], Entity]] = []
         for token in _TOKEN.finditer(text) if self._holdings.telling else ():
             entity = self._holdings.telling.get(stem_word(token.group().casefold()), (None,))[0]
             place = ClauseMention(token.start(), token.end(), token.group())
-            if entity is None or _overlaps(place, taken):
+            if entity is None or _overlaps(place, known_mentions):
                 continue
-            if waiting and (waiting[-1][1] is not entity or token.start() - waiting[-1][0].end() > _NEAR_PART):
-                yield _join_parts(text, waiting)
-                waiting = []
-            waiting.append((token, entity))
-        if waiting:
-            yield _join_parts(text, waiting)
+            if pending and (pending[-1][1] is not entity or token.start() - pending[-1][0].end() > _NEAR_PART):
+                yield _join_parts(text, pending)
+                pending = []
+            pending.append((token, entity))
+        if pending:
+            yield _join_parts(text, pending)
 
     def _list_columns(self, words: Words) -> frozenset[Words]:
         return frozenset(name.fact.path for name in self._holdings.names[words] if name.fact is not None)
 
     def _read_flags(self, clause: Clause) -> Clause:
         """Return the clause with its names' roles resolved and with a mention for each flag that it states."""
-        kept = [self._read_part(one, clause) for one in clause.mentions]
-        kept = [
+        mentions = [self._read_role(one, clause) for one in clause.mentions]
+        mentions = [
             one
-            for one in kept
+            for one in mentions
             if not one.columns or (one.sure and self._list_named(one)) or self._is_predicate(one, clause)
         ]
-        taken = {word for one in kept if one.words for word in one.words}
-        flags = [one for one in find_flags(clause, self._holdings.flags) if not taken & {*split_tokens(one.text)}]
-        return replace(clause, mentions=tuple(sorted([*kept, *flags], key=_get_start)))
+        name_words = {word for one in mentions if one.words for word in one.words}
+        flags = [one for one in find_flags(clause, self._holdings.flags) if not name_words & {*split_tokens(one.text)}]
+        return replace(clause, mentions=tuple(sorted([*mentions, *flags], key=_get_start)))
 
     def _is_predicate(self, mention: ClauseMention, clause: Clause) -> bool:
         """Whether words that are not a name state something: after a form of `be`, or at the start of a clause."""
@@ -146,7 +148,7 @@ class ClauseReader:
         at = mention.start - clause.start
         before = split_tokens(clause.text[:at])
         if before[-1:] and before[-1] in _ARTICLES and len(before) > 1:
-            return before[-2] in _AT
+            return before[-2] in _PLACE_PREPOSITIONS
         return (
             not before
             or before[-1] in _STANDS
@@ -154,13 +156,13 @@ class ClauseReader:
             or (before[0] in _ARTICLES and bool(_STANDS & {*before}))
         )
 
-    def _read_part(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
+    def _read_role(self, mention: ClauseMention, clause: Clause) -> ClauseMention:
         """Return the mention with its role, and the fields of that role, if words beside it show one: `from Oslo`."""
         if not mention.words:
             return mention
         before = clause.text[: mention.start - clause.start]
         after = clause.text[mention.end - clause.start :]
-        for role, (ahead, behind) in _PARTS.items():
+        for role, (ahead, behind) in _ROLE_PATTERNS.items():
             if self._holdings.roles[role] and (ahead.search(before) or behind.match(after)):
                 return mention._replace(columns=self._holdings.roles[role], part=role)
         return mention
@@ -190,7 +192,7 @@ class ClauseReader:
 
     def _list_named(self, mention: ClauseMention) -> list[tuple[Entity, Words]]:
         if mention.entity is not None:
-            return [(mention.entity, _PART)] if mention.sure else []
+            return [(mention.entity, _PART_OF_NAME)] if mention.sure else []
         if mention.words:
             cased = (
                 mention.sure
@@ -202,21 +204,21 @@ class ClauseReader:
             return [
                 (one.entity, one.column)
                 for one in named
-                if self._is_name(one, mention) and (cased or _is_small(one.fact))
+                if self._is_name(one, mention) and (cased or _is_lower_case(one.fact))
             ]
         return [(entity, ("",)) for entity in self._holdings.find_of_day(mention.quantity, mention.weekday)]
 
     def _is_name(self, name: Name, mention: ClauseMention) -> bool:
         return name.proper or (mention.sure and self._holdings.is_key(name.entity.group, name.column))
 
-    def _name(self, clause: Clause, primary: dict[Group, Words]) -> Clause:
+    def _resolve_subjects(self, clause: Clause, primary: dict[Group, Words]) -> Clause:
         found: dict[int, tuple[ClauseMention, Entity]] = {}
         keyed, by = True, set[Words]()
         for mention in clause.mentions:
             for entity, column in self._list_named(mention):
-                if column is _PART or primary.get(entity.group) == column:
+                if column is _PART_OF_NAME or primary.get(entity.group) == column:
                     found[id(entity)] = (mention, entity)
-                    keyed = keyed and (column is _PART or self._holdings.is_key(entity.group, column))
+                    keyed = keyed and (column is _PART_OF_NAME or self._holdings.is_key(entity.group, column))
                     by.add(column)
         for mention, entity in self._find_common(clause) if not found else ():
             found[id(entity)] = (mention, entity)
@@ -232,8 +234,10 @@ class ClauseReader:
         names = [one for one in clause.mentions if one.words]
         if len({one.words for one in names}) < 2:
             return
-        held = [{id(n.entity): n.entity for n in self._holdings.names.get(one.words, ())} for one in names]
-        common = [entity for key, entity in held[0].items() if entity.group and all(key in each for each in held)]
+        candidates = [{id(n.entity): n.entity for n in self._holdings.names.get(one.words, ())} for one in names]
+        common = [
+            entity for key, entity in candidates[0].items() if entity.group and all(key in each for each in candidates)
+        ]
         by_group = {entity.group: entity for entity in common}
         yield from [(names[-1], entity) for entity in common] if len(by_group) == len(common) else []
 
@@ -242,25 +246,25 @@ class ClauseReader:
         first = next((one.subjects for one in clauses if one.subjects), ())
         bound: list[Clause] = []
         current: tuple[Entity, ...] = ()
-        bare = strayed = False
+        only_names = strayed = False
         pronoun = bool(clauses and focus) and bool(PRONOUN.match(clauses[0].sentence))
         for clause in clauses:
             if clause.subjects and pronoun and not current and _COMPARED & {*clause.words}:
                 current = (*focus, *clause.subjects)[:MAX_SUBJECTS]
                 bound.append(replace(clause, subjects=current, sight="loose"))
             elif clause.subjects:
-                current = (*(current if bare else ()), *clause.subjects)[:MAX_SUBJECTS]
+                current = (*(current if only_names else ()), *clause.subjects)[:MAX_SUBJECTS]
                 bound.append(replace(clause, subjects=current))
-                bare, strayed = not {*clause.words} - _BARE - _list_name_words(clause), False
+                only_names, strayed = not {*clause.words} - _BARE - _list_name_words(clause), False
             elif current:
-                other = self._has_own_subject(clause) or _hints_at_other(clause, current) or _tells_end(clause)
-                strayed = strayed or other or self._is_for_another(clause)
+                other = self._has_own_subject(clause) or _names_other(clause, current) or _mentions_extreme(clause)
+                strayed = strayed or other or self._is_of_other_thing(clause)
                 sight: Sight = "loose" if strayed else "before"
                 bound.append(replace(clause, subjects=current, sight=sight, keyed=bound[-1].keyed, by=bound[-1].by))
             elif first and not pronoun:
                 bound.append(replace(clause, subjects=(*focus, *first), sight="loose"))
             else:
-                strayed = strayed or _tells_end(clause)
+                strayed = strayed or _mentions_extreme(clause)
                 far: Sight = "loose" if strayed else "far"
                 bound.append(replace(clause, subjects=focus, sight=far if focus else "none"))
         sentence = {*split_tokens(clauses[0].sentence)} if clauses else set[str]()
@@ -268,7 +272,7 @@ class ClauseReader:
             return _pair_up(bound)
         return [replace(one, sight="loose") if one.subjects and _ALL & {*one.words} else one for one in bound]
 
-    def _is_for_another(self, clause: Clause) -> bool:
+    def _is_of_other_thing(self, clause: Clause) -> bool:
         """Whether a number in the clause belongs to something that is no field: `$28.40 for refuelling`."""
         after = [clause.text[one.end - clause.start :] for one in clause.mentions if one.quantity is not None][-1:]
         words = split_tokens(after[0])[:3] if after else []
@@ -328,7 +332,7 @@ def _get_start(mention: ClauseMention) -> int:
     return mention.start
 
 
-def _is_small(fact: object) -> bool:
+def _is_lower_case(fact: object) -> bool:
     value = getattr(fact, "value", "")
     return isinstance(value, str) and value.lower() == value
 
@@ -354,15 +358,15 @@ def _split(text: str, start: int, end: int, mentions: Sequence[ClauseMention]) -
     """Split a sentence into clauses, never inside a mention."""
     sentence = text[start:end]
     row = sentence.lstrip().startswith("|")
-    at, taken = start, 0
+    at, used = start, 0
     for joint in [*_JOINT.finditer(text, start, end), None]:
-        here = joint.start() if joint else end
-        if joint and any(one.start < joint.end() and here < one.end for one in mentions[taken : taken + 3]):
+        stop = joint.start() if joint else end
+        if joint and any(one.start < joint.end() and stop < one.end for one in mentions[used : used + 3]):
             continue
-        inside = [one for one in mentions[taken:] if one.start < here]
-        taken += len(inside)
-        if text[at:here].strip(" .*_"):
-            yield Clause(at, here, text[at:here], sentence, start, tuple(inside), row=row)
+        inside = [one for one in mentions[used:] if one.start < stop]
+        used += len(inside)
+        if text[at:stop].strip(" .*_"):
+            yield Clause(at, stop, text[at:stop], sentence, start, tuple(inside), row=row)
         at = joint.end() if joint else end
 
 
@@ -399,12 +403,12 @@ def _pair_up(clauses: Sequence[Clause]) -> list[Clause]:
     ]
 
 
-def _hints_at_other(clause: Clause, current: Sequence[Entity]) -> bool:
+def _names_other(clause: Clause, current: Sequence[Entity]) -> bool:
     """Whether a clause contains part of another entity's name."""
     return any(one.entity is not None and one.entity not in current for one in clause.mentions)
 
 
-def _tells_end(clause: Clause) -> bool:
+def _mentions_extreme(clause: Clause) -> bool:
     """Whether a clause is about an extreme (`cheapest`) or about some other entity (`the second`), whichever that is."""
     ends = _ANOTHER | HIGHEST | LOWEST
     return any(word in ends or (len(word) > 5 and word.endswith("est")) for word in clause.words)

@@ -86,7 +86,9 @@ class Clause:
         if not is_open(self.sentence):
             return self
         able = _CAN_BE.search(self.text)
-        kept = [one for one in self.mentions if (_is_able(one) if one.flag is not None and able else one.quantity)]
+        kept = [
+            one for one in self.mentions if (_is_ability_flag(one) if one.flag is not None and able else one.quantity)
+        ]
         return replace(self, mentions=tuple(kept))
 
     @property
@@ -111,7 +113,7 @@ def announces(sentence: str) -> bool:
     return _INTENDED.search(sentence) is not None
 
 
-def _is_able(mention: ClauseMention) -> bool:
+def _is_ability_flag(mention: ClauseMention) -> bool:
     """Whether a mention is a flag of a field that says what can be done, such as `refundable` or `can_return`."""
     return mention.flag is not None and any(
         path[-1].endswith("able") or path[-1].startswith("can_") for path in mention.columns

@@ -19,14 +19,14 @@ def find_heads(text: str) -> dict[int, list[str]]:
     heads: list[str] = []
     before, at = "", 0
     for line in text.splitlines(keepends=True) if "|" in text else ():
-        bare = line.strip()
-        if not bare.startswith("|"):
+        stripped = line.strip()
+        if not stripped.startswith("|"):
             heads = []
-        elif _RULE.fullmatch(bare):
+        elif _RULE.fullmatch(stripped):
             heads = split_cells(before)
         elif heads and len(found) < MAX_ROWS:
             found[at] = heads
-        before, at = bare, at + len(line)
+        before, at = stripped, at + len(line)
     return found
 
 
