@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from service.core.evidence.facts.held import Holdings, list_days, name_weekday
+from service.core.evidence.facts.entities import Holdings, list_days, name_weekday
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.dates import WEEKDAYS, is_same_day
 from service.core.evidence.reading.quantities import Quantity

@@ -18,8 +18,8 @@ from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
 from service.core.evidence.arithmetic.workings import Workings
 from service.core.evidence.arithmetic.zones import Zones
+from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.narration.fitting import (
     NOTHING,
     Fitting,

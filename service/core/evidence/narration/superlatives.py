@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from service.core.evidence.facts.entities import Entity, Holdings, Words
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.facts.held import Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typed, relates
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from service.core.evidence.facts.entities import Entity, Holdings
 from service.core.evidence.facts.facts import Collection, Fact
-from service.core.evidence.facts.held import Entity, Holdings
 from service.core.evidence.narration.fitting import fit
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word

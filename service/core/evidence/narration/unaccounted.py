@@ -12,8 +12,8 @@ from itertools import islice
 
 from service.core.evidence.arithmetic.accounts import Accounts
 from service.core.evidence.arithmetic.slips import find_kin
+from service.core.evidence.facts.entities import Holdings
 from service.core.evidence.facts.facts import MAX_CELL, Fact
-from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.binding import is_about
 from service.core.evidence.narration.fitting import is_of_kind, is_typed
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, suspect

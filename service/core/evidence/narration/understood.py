@@ -11,9 +11,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+from service.core.evidence.facts.entities import MAX_INSIDE, MAX_NAME_CHARS
 from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.facts.facts import Fact, FactRecord
-from service.core.evidence.facts.held import MAX_INSIDE, MAX_NAME_CHARS
 from service.core.evidence.narration.verdicts import OPEN, Ruling
 from service.core.evidence.reading import numbers
 from service.core.evidence.reading.dates import MONTHS
