@@ -103,7 +103,7 @@ _AnswerText = tuple[str, str, Sequence[Quantity]]
 
 
 class _Knowledge:
-    """The facts of the results so far: one index of those from JSON and, once structure is inferred, one of all facts."""
+    """The facts of the results so far: those from JSON and, if any structure is inferred, all of them too."""
 
     def __init__(self, inferred: frozenset[int]) -> None:
         self.proved = FactIndex()
