@@ -1,1 +1,1 @@
-"""What can be proved of a trace without a model: quantities in text, where arguments come from, what an answer claims."""
+"""Check without a model what can be proved of a trace: quantities in text, origins of arguments, claims of an answer."""

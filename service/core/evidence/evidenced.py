@@ -10,13 +10,13 @@ from service.core.outcome import Scored, Skipped
 
 @light
 class EvidencedScore(Scored):
-    """A score with what it rests on: where each argument comes from, or what became of each claim."""
+    """A score with its evidence: the origin of each argument, or the verdict on each claim."""
 
     evidence: tuple[LeafOrigin | ClaimVerdict, ...] = ()
 
 
 @light
 class Suspicion(Skipped):
-    """What code suspects and cannot prove, with what that rests on: open until a judge or a human decides."""
+    """A problem that code suspects but cannot prove, with its evidence: open until a judge or a human decides."""
 
     evidence: tuple[LeafOrigin | ClaimVerdict, ...] = ()

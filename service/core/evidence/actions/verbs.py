@@ -1,4 +1,4 @@
-"""Verbs of tools and of texts: which of them say the same, and which change nothing."""
+"""The verbs in tool names and texts: which are synonyms, and which change nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from service.core.evidence.reading.words import split_name, split_words, stem_word
 from service.core.trace import ToolDef
 
-_TABLE = """
+_CERTAIN_VERBS = """
 cancel canceled cancelled void voided
 book booked reserve reserved
 refund refunded reimburse reimbursed
@@ -22,7 +22,7 @@ order ordered purchase purchased buy bought
 pay paid charge charged
 transfer transferred
 """
-_MORE = """
+_FURTHER_VERBS = """
 block blocked freeze frozen lock locked
 unblock unblocked unfreeze unfrozen unlock unlocked
 merge merged
@@ -61,10 +61,10 @@ def _read_table(table: str) -> dict[str, str]:
     return {form: line.split()[0] for line in table.strip().splitlines() for form in line.split()}
 
 
-CERTAIN = _read_table(_TABLE)
-"""Every form of a verb that says what it does, with the one that stands for all that say the same."""
-DONE = _read_table(_MORE) | CERTAIN
-"""Those too that may be said of words alone: `I have moved the total up`, `I've started with the cheapest`."""
+CERTAIN = _read_table(_CERTAIN_VERBS)
+"""Every form of an unambiguous action verb, mapped to the verb that represents its synonyms."""
+DONE = _read_table(_FURTHER_VERBS) | CERTAIN
+"""All of CERTAIN, and verbs that may describe the answer itself: `I have moved the total up`."""
 TALKING = split_words(
     "checked looked found seen read reviewed listed included converted rounded sorted grouped left kept taken counted "
     "calculated computed compared verified noticed noted used assumed marked highlighted bolded summarised summarized "
@@ -73,12 +73,12 @@ TALKING = split_words(
     "worked picked chosen based learned received encountered confirmed finished completed focused limited filtered ranked "
     "arranged broken split wanted needed liked hoped apologized apologised asked double needed managed outlined attached"
 )
-"""What assistants say that they did while they only read, thought and wrote."""
+"""Past forms that assistants use for what they only read, thought or wrote."""
 _IRREGULAR = split_words("sent set put made told bought paid written withdrawn sold let begun wrote")
 
 
 def may_act(verb: str) -> bool:
-    """Whether a verb in the past may tell of an action on the world.
+    """Whether a verb in a past form may describe an action that changed something.
 
     >>> may_act("restarted"), may_act("told"), may_act("checked"), may_act("green")
     (True, True, False, False)
@@ -86,7 +86,7 @@ def may_act(verb: str) -> bool:
     return verb not in TALKING and (verb.endswith("ed") or verb in _IRREGULAR)
 
 
-_READS = split_words(
+_READING_VERBS = split_words(
     "get list search find lookup look read fetch check view show query retrieve calculate compute think describe count "
     "browse inspect analyze explain estimate compare translate convert validate verify preview quote"
 )
@@ -94,7 +94,7 @@ _READS = split_words(
 
 @lru_cache(maxsize=4096)
 def list_actions(name: str) -> frozenset[str]:
-    """What a tool does, going by its name.
+    """Return the actions of a tool, judging by its name.
 
     >>> sorted(list_actions("modify_pending_order")), sorted(list_actions("getUser"))
     (['order', 'update'], [])
@@ -104,7 +104,7 @@ def list_actions(name: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def list_objects(name: str) -> frozenset[str]:
-    """What a tool does it to, going by its name: its words but the first verb.
+    """Return what a tool acts on, judging by its name: the stems of its words, without the first verb.
 
     >>> sorted(list_objects("cancel_pending_order"))
     ['order', 'pending']
@@ -115,10 +115,10 @@ def list_objects(name: str) -> frozenset[str]:
 
 
 def only_reads(name: str, tool: ToolDef | None) -> bool:
-    """Whether a call changes nothing: its annotations say so, or its name begins with a verb that does not."""
+    """Whether a tool changes nothing: its `readOnlyHint` decides, or else whether its name begins with a reading verb."""
     if tool is not None and tool.annotations:
         hint = tool.annotations.get("readOnlyHint")
         if isinstance(hint, bool):
             return hint
     words = split_name(name)
-    return bool(words) and words[0] in _READS
+    return bool(words) and words[0] in _READING_VERBS

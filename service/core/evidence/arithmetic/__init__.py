@@ -1,1 +1,1 @@
-"""How a value may be said otherwise, what comes of several, and what a wrong one slipped from."""
+"""Relate stated values to held ones: other ways to state one, results of arithmetic, and slips that explain a wrong one."""

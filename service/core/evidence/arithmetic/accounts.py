@@ -1,8 +1,8 @@
-"""Whether anything accounts for a value: a result, what was said before, or one step of arithmetic over these.
+"""Decide whether anything accounts for a value: a result, earlier messages, or one step of arithmetic on these.
 
-A value that nothing accounts for came from nowhere. Any number of any record may account for one that is said, so that
-what is not found is worth a suspicion, whatever the words around it say. Arithmetic is bounded by what belongs
-together: numbers of one column or one record, and numbers that somebody said with any other.
+A value that nothing accounts for came from nowhere. Any number of any record may account for a stated one, so a value with
+no source is suspicious whatever the words around it say. Arithmetic combines only what belongs together: numbers of one
+column or one record, and a stated number with any other.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import relate
 from service.core.evidence.arithmetic.zones import Zones
+from service.core.evidence.facts.entities import Holdings
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.fitting import is_of_kind
 from service.core.evidence.reading.quantities import Quantity, Value, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
@@ -29,11 +29,11 @@ from service.core.evidence.sentences.claims import Claim
 from service.core.models.lazy import lazy
 
 MAX_NUMBERS, MAX_BARE, MAX_GROUPS = 600, 120, 60
-"""Numbers of one sort, numbers by which others are multiplied, and columns or records that are looked through."""
+"""Limits on the numbers of one sort, on the stated numbers used as factors, and on the columns or records searched."""
 MAX_PAIRED, MAX_SHARES, MAX_WHOLES = 24, 40, 300
-"""Numbers of one column or record of which each two are added and subtracted; shares; numbers that others are shares of."""
+"""Limits on the numbers of a column or record paired with each other, on shares, and on wholes that a share is tried on."""
 MAX_RUN = 8
-"""Numbers told one after another that are added up."""
+"""Most consecutive numbers of a text that are added up."""
 MAX_MOMENTS, MAX_PAIRED_MOMENTS, MAX_SPANS, MAX_SAID_SPANS = 120, 60, 80, 4
 _FACTORS = {
     "half": (0.5,),
@@ -61,33 +61,33 @@ _FACTORS = {
     "million": (1e6,),
     "thousand": (1e3,),
 }
-"""Numbers that words stand for where something is multiplied or shared out."""
+"""The factors that words imply where something is multiplied or divided."""
 _SHARED = split_words("together both each apiece per altogether")
-_HEADS = (2, 3, 4)
-"""So many people share what is worked out: `that saves you $40 together`."""
+_PEOPLE = (2, 3, 4)
+"""Numbers of people for whom a result may be multiplied: `that saves you $40 together`."""
 _MOVING = split_words("by until till end ends done finish finishes finished over before after later earlier ready due")
-"""Words that lead from one moment to another."""
+"""Words that relate one moment to another."""
 _DAY_MIN, _DAY_S, _ROUGH_MIN = 1440, 86_400, 15
 _MONTH_S = float(UNITS["month"].factor)
 _AFTER_CHARS = 40
 _DIGITS = re.compile(r"\d{4,40}")
-_TELLING = 2
-"""A number of more digits that results hold in another unit is no number from nowhere."""
+_CHANCE_DIGITS = 2
+"""A number with more digits than this counts as held even if the results have it in another unit."""
 _MIN_BARE = 10
-"""Smaller bare numbers count things, and are added to no amounts."""
-_FUZZ = 1e-6
+"""Smaller bare numbers count things, so they are not added to amounts."""
+_EPSILON = 1e-6
 _SIGNED = frozenset({"minus"})
 Span = tuple[float, str]
-"""Seconds, and the name of the unit they are given in."""
+"""A length in seconds, and the name of the unit it was given in."""
 
 
 class Accounts:
-    """What may account for the values of one text."""
+    """Everything that may account for the values of one text."""
 
     def __init__(
         self, holdings: Holdings, heard: Sequence[Quantity], said: Sequence[Quantity], today: date | None
     ) -> None:
-        """`heard`: quantities that others said or that calls were made with. `said`: those of the text itself."""
+        """`heard`: quantities from others' messages and from the arguments of calls. `said`: those of the text itself."""
         self._holdings = holdings
         self._heard = heard
         self._said = said
@@ -98,7 +98,7 @@ class Accounts:
         self._numbers: dict[tuple[str, str], _Numbers] = {}
 
     def give(self, claim: Claim, *, rough: bool) -> bool:
-        """Whether something accounts for the quantity of a claim. `rough`: it is said roughly."""
+        """Whether something accounts for the quantity of a claim. `rough`: the text gives it roughly."""
         said = claim.quantity
         if not self._heard_values.isdisjoint(said.values):
             return True
@@ -112,15 +112,15 @@ class Accounts:
 
     @lazy
     def _heard_values(self) -> frozenset[Value]:
-        """Values that others said, and those in the names of fields: `3.5mm jack`."""
+        """Values from others' messages and from arguments, and those in field names (`3.5mm jack`)."""
         names = {name for path in self._holdings.by_path for name in path if any(c.isdigit() for c in name)}
         told = (one for name in islice(names, MAX_NUMBERS) for one in find_stated(name))
         return frozenset(value for one in (*self._heard, *told) for value in one.values)
 
     def _is_held(self, said: Quantity, *, rough: bool) -> bool:
-        """Whether a number is in the results: in its own unit, as such if it has many digits, or within an identifier."""
+        """Whether the results hold a number: in its own unit, in any unit if it has enough digits, or ending a run of digits."""
         digits = len(list_significant_digits(said.number)) if said.number is not None else 0
-        if digits > _TELLING and any(value in self._holdings.by_value for value in said.values):
+        if digits > _CHANCE_DIGITS and any(value in self._holdings.by_value for value in said.values):
             return True
         if said.kind == "number" and said.text.isdigit() and any(run.endswith(said.text) for run in self._digit_runs):
             return True
@@ -129,7 +129,7 @@ class Accounts:
 
     @lazy
     def _digit_runs(self) -> frozenset[str]:
-        """Digits inside the texts of results: `certificate_7504069`, of which `ending in 4069` may be said."""
+        """Runs of digits in the texts of results: a text may refer to `certificate_7504069` as `ending in 4069`."""
         texts = (fact.value for fact in self._holdings.facts if isinstance(fact.value, str))
         return frozenset(run for text in texts for run in _DIGITS.findall(text))
 
@@ -139,7 +139,7 @@ class Accounts:
     # Moments.
 
     def _gives_date(self, claim: Claim) -> bool:
-        """Whether a day is one that is known, by other clocks too, or a known span of time before or after one."""
+        """Whether a day is known, also by other clocks, or lies a known span of time before or after a known day."""
         said = {str(value)[:10] for value in claim.quantity.values}
         if self._holdings.has_moment(claim.quantity) or self._zones.tell(claim.quantity, self._holdings.facts):
             return True
@@ -149,7 +149,7 @@ class Accounts:
 
     @lazy
     def _days(self) -> list[date]:
-        """Days with their year that results or words give, and today."""
+        """The days with a year that results or messages give, and today."""
         found = dict.fromkeys(
             str(one.value)[:10]
             for one in (*self._iter_held(), *self._others)
@@ -163,14 +163,14 @@ class Accounts:
         return _list_moved(self._days, self._known_spans)
 
     def _list_said_spans(self, claim: Claim) -> list[Span]:
-        """The spans of time that the sentence of a claim tells."""
+        """Return the spans of time that a claim's sentence states."""
         first = bisect_left(self._said, claim.sentence_start, key=_get_start)
         last = bisect_left(self._said, claim.sentence_start + len(claim.sentence), key=_get_start)
         return [span for one in self._said[first:last] for span in _read_span(one, "")][:MAX_SAID_SPANS]
 
     @lazy
     def _known_spans(self) -> list[Span]:
-        """The spans of time that results and others give."""
+        """The spans of time that results, others' messages and arguments give."""
         found: dict[Span, None] = {}
         for fact in self._holdings.facts:
             for held in fact.quantities:
@@ -180,7 +180,7 @@ class Accounts:
         return [*islice(found, MAX_SPANS)]
 
     def _gives_time(self, claim: Claim, *, rough: bool) -> bool:
-        """Whether a time is one that is known, by other clocks too, or a known span of time before or after one."""
+        """Whether a time is known, also by other clocks, or lies a known span of time before or after a known time."""
         said = claim.quantity
         after = claim.sentence[said.end - claim.sentence_start :][:_AFTER_CHARS]
         if self._zones.tell(said, self._holdings.facts) or self._zones.tell_there(said, after):
@@ -197,7 +197,7 @@ class Accounts:
 
     @lazy
     def _times(self) -> frozenset[int]:
-        """The times of day of results and of others, in minutes."""
+        """The times of day, in minutes, that results, others' messages and arguments give."""
         return frozenset(_read_minutes(one) for one in (*self._iter_held(), *self._heard) if one.kind == "time")
 
     @lazy
@@ -211,16 +211,16 @@ class Accounts:
         return frozenset((time + span) % _DAY_MIN for time in times for span in spans if span % _DAY_MIN)
 
     def _lies_between(self, said: Quantity, *, rough: bool) -> bool:
-        """Whether a duration lies between two moments of one record, two that are known, or one and today."""
+        """Whether a duration lies between two moments of one record, between any two known ones, or between one and today."""
         if self._spans.give(said, (), about=rough):
             return True
         factor = float(UNITS[said.unit].factor)
         size = float(abs(said.number or 0)) * factor
-        return _has_near(self._gaps, size, max(_measure_room(said, rough=rough) * factor, 30))
+        return _has_near(self._gaps, size, max(_measure_tolerance(said, rough=rough) * factor, 30))
 
     @lazy
     def _gaps(self) -> list[float]:
-        """The seconds between any two times of day and between any two days, in order."""
+        """The seconds between any two times of day and between any two days, sorted."""
         times = [*islice(self._times | self._said_times, MAX_PAIRED_MOMENTS)]
         gaps = {abs(one - other) * 60 for one in times for other in times}
         gaps |= {_DAY_S - gap for gap in gaps}
@@ -231,27 +231,27 @@ class Accounts:
 
     def _gives_number(self, claim: Claim, size: float, *, rough: bool) -> bool:
         said = claim.quantity
-        room = _measure_room(said, rough=rough)
+        tolerance = _measure_tolerance(said, rough=rough)
         if said.kind == "percent":
             like = [said._replace(kind="number", unit=""), said._replace(kind="money", unit="?"), *self._measured]
-            return _is_of_shares(size / 100, self._shares, room / 100) or any(
-                self._find_numbers(one).has_share(size / 100, room / 100) for one in like
+            return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
+                self._find_numbers(one).has_share(size / 100, tolerance / 100) for one in like
             )
         numbers = self._find_numbers(said)
-        if numbers.has(size, room):
+        if numbers.has(size, tolerance):
             return True
         words = split_tokens(claim.sentence)
         implied = [n for word in words for n in _FACTORS.get(word, _FACTORS.get(word.rstrip("s"), ()))]
         if not implied and not asks_result(claim.sentence):
             return False
         return (
-            numbers.has_pair(size, room)
-            or numbers.has_multiple(size, [*self._bare, *implied], self._shares, room)
-            or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, room))
+            numbers.has_pair(size, tolerance)
+            or numbers.has_multiple(size, [*self._bare, *implied], self._shares, tolerance)
+            or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, tolerance))
         )
 
     def _find_numbers(self, said: Quantity) -> _Numbers:
-        """All numbers in the terms of a quantity: of results, of what others said, and of the text."""
+        """Return all numbers in the terms of a quantity: those of results, of `heard`, and of the text."""
         key = said.kind, said.unit
         if key not in self._numbers:
             columns = self._holdings.once((_Columns, key), lambda: _Columns(said, self._holdings))
@@ -261,13 +261,13 @@ class Accounts:
 
     @lazy
     def _bare(self) -> list[float]:
-        """Numbers that somebody said, by which amounts may be multiplied or shared out."""
+        """Stated numbers by which amounts may be multiplied or divided."""
         found = dict.fromkeys(float(abs(one.number)) for one in self._others if one.number)
         return [n for n in islice(found, MAX_BARE) if n not in (0, 1)]
 
     @lazy
     def _shares(self) -> list[float]:
-        """Parts of a whole that results and words give."""
+        """The shares, as parts of 1, that results and messages give."""
         found: dict[float, None] = {}
         for fact in self._holdings.facts:
             for held in fact.quantities:
@@ -282,7 +282,7 @@ class Accounts:
 
     @lazy
     def _measured(self) -> list[Quantity]:
-        """A quantity of each dimension that results give measures of."""
+        """One quantity for each dimension in which the results give measures."""
         found: dict[str, Quantity] = {}
         for fact in self._holdings.facts:
             for held in fact.quantities:
@@ -295,7 +295,7 @@ class Accounts:
 
 
 class _Columns:
-    """The numbers of results in the terms of a quantity: each, by column and by record, and what these add up to."""
+    """The numbers of results in the terms of a quantity, grouped by column and by record, with sums and products of these."""
 
     def __init__(self, said: Quantity, holdings: Holdings) -> None:
         groups: dict[object, list[tuple[float, Fact]]] = {}
@@ -310,17 +310,17 @@ class _Columns:
 
     @lazy
     def sums(self) -> list[float]:
-        """What columns and records add up to."""
+        """The totals and averages of columns and records, whole and in part."""
         return [*islice(dict.fromkeys(total for group in self._groups for total in _iter_totals(group)), MAX_NUMBERS)]
 
     @lazy
     def products(self) -> list[float]:
-        """The numbers multiplied and divided by others of their records, and what these products add up to."""
+        """The numbers multiplied and divided by others of their records, and the totals of these products."""
         return [*islice(dict.fromkeys(made for group in self._groups for made in _iter_products(group)), MAX_NUMBERS)]
 
     @lazy
     def pairs(self) -> list[float]:
-        """The sums and differences of each two numbers of a column or a record, in order."""
+        """The sums and differences of any two numbers of a column or a record, sorted."""
         found: set[float] = set()
         for group in self._groups:
             numbers = [*{number for number, _ in group[:MAX_PAIRED]}]
@@ -330,10 +330,10 @@ class _Columns:
 
 
 class _Numbers:
-    """Numbers of results and words, of which another may be worked out in one step."""
+    """Numbers of results and messages from which another may be computed in one step."""
 
     def __init__(self, columns: _Columns, heard: Sequence[float], told: Sequence[float]) -> None:
-        """`told` are those of the text itself: others may be worked out of them, though they are no source themselves."""
+        """`told`: numbers of the text itself, from which others may be computed although they are no source themselves."""
         self._columns = columns
         self._told = told
         self._words = [*dict.fromkeys((*told, *heard))][:MAX_BARE]
@@ -342,51 +342,53 @@ class _Numbers:
 
     @lazy
     def _runs(self) -> list[float]:
-        """What numbers add up to that a text tells one after another, in order."""
+        """The sums of consecutive numbers of the text, sorted."""
         starts = range(len(self._told))
         return sorted(
             {sum(self._told[n:end]) for n in starts for end in range(n + 2, min(n + MAX_RUN, len(self._told)) + 1)}
         )
 
-    def has(self, size: float, room: float) -> bool:
-        """Whether one of those that are known is within reach of a number."""
-        return _has_near(self._known, size, room)
+    def has(self, size: float, tolerance: float) -> bool:
+        """Whether a known number lies within `room` of `size`."""
+        return _has_near(self._known, size, tolerance)
 
-    def has_pair(self, size: float, room: float) -> bool:
-        """Whether it is the sum or difference of two that belong together, or of one that was said and any other."""
-        if _has_near(self._columns.pairs, size, room) or _has_near(self._runs, size, room):
+    def has_pair(self, size: float, tolerance: float) -> bool:
+        """Whether `size` is a sum or difference of two numbers that belong together, or of a stated number and any other."""
+        if _has_near(self._columns.pairs, size, tolerance) or _has_near(self._runs, size, tolerance):
             return True
         parts = (*self._words, *self._columns.sums[:MAX_BARE])
         return any(
-            _has_near(self._all, size + part, room) or _has_near(self._all, abs(size - part), room)
+            _has_near(self._all, size + part, tolerance) or _has_near(self._all, abs(size - part), tolerance)
             for part in parts
-            if part > 2 * room and part not in (size, 2 * size)  # of itself nothing is worked out
+            if part > 2 * tolerance and part not in (size, 2 * size)  # a number cannot be computed from itself
         )
 
-    def has_shared_pair(self, size: float, room: float) -> bool:
-        """Whether it is so many times the sum or difference of two numbers of a column or a record."""
-        return any(_has_near(self._columns.pairs, size / n, room / n) for n in _HEADS)
+    def has_shared_pair(self, size: float, tolerance: float) -> bool:
+        """Whether `size` is the sum or difference of two numbers of a column or record, times a few people."""
+        return any(_has_near(self._columns.pairs, size / n, tolerance / n) for n in _PEOPLE)
 
-    def has_multiple(self, size: float, factors: Sequence[float], shares: Sequence[float], room: float) -> bool:
-        """Whether it is a multiple, a part or a share of one of them."""
+    def has_multiple(self, size: float, factors: Sequence[float], shares: Sequence[float], tolerance: float) -> bool:
+        """Whether `size` is a multiple, a fraction or a share of one of the numbers, or one raised or lowered by a share."""
         whole = [n for n in factors if n != size]
         ways = {*whole, *(1 / n for n in whole), *shares}
         ways |= {way for one in shares for way in (1 + one, 1 - one)}
-        return any(_has_near(self._all, size / way, room / way) for way in ways if way > 0 and way != 1)
+        return any(_has_near(self._all, size / way, tolerance / way) for way in ways if way > 0 and way != 1)
 
-    def has_share(self, part: float, room: float) -> bool:
-        """Whether one of them is this part of another, or more or less than another by it."""
+    def has_share(self, part: float, tolerance: float) -> bool:
+        """Whether one of the numbers is this part of another, or is larger or smaller than another by this part."""
         ways = [way for way in (part, 1 + part, abs(1 - part)) if way not in (0, 1)]
-        return any(_has_near(self._all, whole * way, room * whole) for way in ways for whole in self._all[:MAX_WHOLES])
+        return any(
+            _has_near(self._all, whole * way, tolerance * whole) for way in ways for whole in self._all[:MAX_WHOLES]
+        )
 
 
-def _has_near(ordered: Sequence[float], number: float, room: float) -> bool:
-    at = bisect_left(ordered, number - room - _FUZZ)
-    return at < len(ordered) and ordered[at] <= number + room + _FUZZ
+def _has_near(ordered: Sequence[float], number: float, tolerance: float) -> bool:
+    at = bisect_left(ordered, number - tolerance - _EPSILON)
+    return at < len(ordered) and ordered[at] <= number + tolerance + _EPSILON
 
 
 def _iter_totals(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
-    """What a column or a record adds up to: whole, without one, up to one, and by what another field says."""
+    """Iterate over totals of a column or record: of all, without one, running, and by the value of another field."""
     numbers = [number for number, _ in group]
     total = sum(numbers)
     yield from (total, total / len(numbers))
@@ -402,7 +404,7 @@ def _iter_totals(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
 
 
 def _iter_products(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
-    """Numbers by the other numbers of their records, and a column weighed by another."""
+    """Iterate over numbers times, and divided by, others of their records, and over columns weighted by another."""
     weighed: dict[tuple[str, ...], float] = {}
     for number, fact in group:
         for other in fact.record.facts[:MAX_PAIRED]:
@@ -414,20 +416,20 @@ def _iter_products(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
         yield from (total, total / 100)
 
 
-def _is_of_shares(part: float, shares: Sequence[float], room: float) -> bool:
-    """Whether a share is what is left of another one, or lies between two."""
+def _is_of_shares(part: float, shares: Sequence[float], tolerance: float) -> bool:
+    """Whether a share is the rest of another share, or the difference of two."""
     return any(
-        _is_near(abs(1 - one), part, room) or any(_is_near(abs(one - other), part, room) for other in shares)
+        _is_near(abs(1 - one), part, tolerance) or any(_is_near(abs(one - other), part, tolerance) for other in shares)
         for one in shares
     )
 
 
-def _is_near(one: float, other: float, room: float) -> bool:
-    return abs(one - other) <= room + _FUZZ
+def _is_near(one: float, other: float, tolerance: float) -> bool:
+    return abs(one - other) <= tolerance + _EPSILON
 
 
 def _read_said(said: Quantity, other: Quantity) -> float | None:
-    """The number of another quantity in the terms of one; None where the two are not of a sort."""
+    """Return the number of `other` in the terms of `said`; None if the two are not of the same sort."""
     if other.number is None:
         return None
     if other.kind == said.kind and other.unit in UNITS and said.unit in UNITS:
@@ -439,12 +441,12 @@ def _read_said(said: Quantity, other: Quantity) -> float | None:
     return size if other.kind == said.kind or bare else None
 
 
-def _measure_room(said: Quantity, *, rough: bool) -> float:
+def _measure_tolerance(said: Quantity, *, rough: bool) -> float:
     return float(abs(said.number or 0)) / 10 if rough else 10.0 ** -max(said.places, -6) / 2 * 1.001
 
 
 def _read_span(one: Quantity, unit: str) -> list[Span]:
-    """The span of time that a quantity tells, if it does."""
+    """Return the span of time that a quantity gives; empty if it gives none. `unit`: the unit of its field."""
     unit = one.unit if one.kind == "duration" else unit if one.kind == "number" else ""
     if one.number is None or unit not in UNITS or UNITS[unit].dimension != "duration":
         return []
@@ -456,12 +458,12 @@ def _read_minutes(one: Quantity) -> int:
 
 
 def _leads_on(claim: Claim) -> bool:
-    """Whether a sentence may lead from one moment to another that is not named in it."""
+    """Whether a claim's sentence may relate a moment to one that it does not name."""
     return not _MOVING.isdisjoint(split_tokens(claim.sentence))
 
 
 def _list_moved(days: Iterable[date], spans: Iterable[Span]) -> frozenset[str]:
-    """The days that lie a span of whole days, months or years before or after others, with their year and without it."""
+    """Return the days that lie a span of whole days, months or years before or after others, with and without their year."""
     spans = [*spans]
     moves = {round(seconds / _DAY_S) for seconds, unit in spans if unit not in ("month", "year")} - {0}
     months = {round(seconds / _MONTH_S) for seconds, unit in spans if unit in ("month", "year")} - {0}

@@ -1,4 +1,4 @@
-"""Whether words ask for what is worked out: a total, a difference, a share."""
+"""Tell whether words call for a computed value: a total, a difference, a share."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NO_COMPARATIVES = split_words(
     "together altogether another rather however september october november december summer winter dinner letter server "
     "printer transfer weather quarter customer player passenger folder computer"
 )
-"""Words that end as comparatives do."""
+"""Words that end in `er` but are not comparatives."""
 _APART = split_words("more less fewer ahead apart behind below above up down short over under")
 _LEADS = split_words("exceed exceeds lead leads won win beat ahead")
 
 
 def asks_difference(mention: ClauseMention, clause: Clause) -> bool:
-    """Whether what is said is how far two values are apart: `$5 cheaper`, `exceeds it by $5`."""
+    """Whether a mention states the difference of two values: `$5 cheaper`, `exceeds it by $5`."""
     at, end = mention.start - clause.sentence_start, mention.end - clause.sentence_start
     first = next(iter(split_tokens(clause.sentence[end : end + 30])), "")
     before = split_tokens(clause.sentence[max(0, at - 25) : at])
@@ -33,22 +33,22 @@ def asks_difference(mention: ClauseMention, clause: Clause) -> bool:
 
 
 def asks_sum(clause: Clause) -> bool:
-    """Whether a clause speaks of a total."""
+    """Whether a clause's sentence mentions a total."""
     return bool(SUM - {"all", "both", "overall"} & find_words(clause.sentence))
 
 
 def asks_arithmetic(clause: Clause) -> bool:
-    """Whether words of a sentence speak of what is worked out, or signs do."""
+    """Whether a clause's sentence mentions a computed value, in words or with arithmetic signs."""
     return bool(_ASKING & find_words(clause.sentence) or _SIGNS.search(clause.sentence))
 
 
 def is_worked_out(clause: Clause) -> bool:
-    """Whether words of a clause do."""
+    """Whether the words of the clause itself mention a computed value."""
     return bool(_ASKING & find_words(clause.text))
 
 
 def asks_total_alone(clause: Clause) -> bool:
-    """Whether words ask for a total, and neither for that of two nor for a difference."""
+    """Whether a clause's sentence calls for a total, but not for the total of two values or for a difference."""
     return asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & find_words(clause.sentence)
 
 
@@ -57,11 +57,11 @@ _WORKING = split_words(
     "come comes came make makes making leave leaves bring brings without with plus minus if since to from for need needs spare "
     "above below under over past missing remain remains unspent against worth so receive receives unused due"
 )
-"""Words that often stand beside what is worked out, though they tell of other things too."""
+"""Words that often accompany computed values, but have other uses too."""
 
 
 def asks_result(sentence: str) -> bool:
-    """Whether a sentence may tell what is worked out: by its words, a comparative or a sign."""
+    """Whether a sentence may state a computed value, judging by its words, a comparative or a sign."""
     words = split_tokens(sentence)
     return (
         "%" in sentence

@@ -1,4 +1,4 @@
-"""What a field holds, in the terms of a claim, and what is worked out of that."""
+"""Read what a field holds in the terms of a claim, and what can be computed from that."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import Claim
 
 EPOCH = 10**9
-"""Numbers as great as this are moments in seconds, or identifiers."""
+"""Numbers from here on are Unix timestamps or identifiers."""
 MAX_TERMS = 60
-"""Of more values than these the sums are not tried."""
+"""Limit on the values among which sums are tried."""
 SUM = split_words("total totals totaling totalling altogether sum combined together overall all both add adds")
 DIFFERENCE = split_words(
     "difference more less cheaper save saves saving savings than remaining left apart gap margin extra spare gain"
@@ -26,34 +26,34 @@ _MULTIPLE = split_words("each per times every apiece for x twice double")
 
 
 def read_number(said: Quantity, fact: Fact) -> Decimal | None:
-    """A fact's one number in the terms of what was said: cents as whole units, hours as minutes. None in other terms."""
+    """Return a fact's only number in the terms of `said`: cents as whole units, hours as minutes; None if it has none."""
     numbers = [held for held in fact.quantities if held.kind in NUMERIC]
     ways = list_ways(said, fact, numbers[0]) if len(numbers) == 1 else []
     return ways[-1 if said.kind == "number" else 0][0] if ways else None
 
 
 def list_numbers(said: Quantity, facts: Sequence[Fact]) -> list[Decimal]:
-    """The distinct numbers of facts, in order."""
+    """Return the distinct numbers of facts in the terms of `said`, sorted."""
     return sorted({number for fact in facts if (number := read_number(said, fact)) is not None})
 
 
 def is_same_sort(said: Quantity, facts: Sequence[Fact]) -> bool:
-    """Whether a field's values are of the claim's sort: money for money, a measure of that unit, and one to a value."""
+    """Whether a field's values are of the same sort as `said`: money for money, a measure for a measure, one to a value."""
     measured = [fact for fact in facts if fact.quantities]
-    if any(read_number(said, fact) is None or not _is_whole(fact) for fact in measured):
+    if any(read_number(said, fact) is None or not _is_number_alone(fact) for fact in measured):
         return False
     held = {(q.kind, _find_unit(q, fact)) for fact in measured for q in fact.quantities if q.kind in NUMERIC}
     if said.kind == "duration":
         return all(unit for _, unit in held)
     if said.kind == "measure":
         base = UNITS[said.unit].factor == 1 and not UNITS[said.unit].shift
-        return all(unit or base for _, unit in held)  # no unit is taken for the base unit
+        return all(unit or base for _, unit in held)  # a missing unit is read as the base unit
     if said.kind == "money":
         return all(kind in ("money", "number") for kind, _ in held)
     if said.kind == "percent":
         return all(unit == "%" for _, unit in held)
     if any(fact.counted.minor for fact in measured):
-        return False  # `rated 4.9` is no rate in cents
+        return False  # `rated 4.9` is not a rate in cents
     return all(kind == said.kind and not unit for kind, unit in held)
 
 
@@ -61,17 +61,18 @@ def _find_unit(quantity: Quantity, fact: Fact) -> str:
     return "%" if quantity.kind == "percent" else quantity.unit or fact.counted.unit
 
 
-def _is_whole(fact: Fact) -> bool:
-    """Whether a fact is a number and no text with one in it, nor a moment in seconds."""
+def _is_number_alone(fact: Fact) -> bool:
+    """Whether a fact is a number as a whole, not a text that contains one and not a Unix timestamp."""
     if isinstance(fact.value, str):
         return len(fact.quantities[0].text) * 2 > len(fact.value.strip())
     return not isinstance(fact.value, int | float) or abs(fact.value) < EPOCH
 
 
 def derive_number(claim: Claim, facts: Sequence[Fact]) -> Ruling | None:
-    """The sum, a difference or a multiple, where the sentence asks for it in words and names what goes into it.
+    """Support a claim as a sum, difference or multiple of facts, if its sentence calls for one and gives the operands.
 
-    A sum is that of all facts, or of those whose numbers the sentence and what stands before it name.
+    A sum may be that of all facts, or of those whose numbers are stated in the sentence or shortly before. None if the claim
+    is none of these.
     """
     said, words = claim.quantity.number, set(split_tokens(claim.sentence))
     held = {number: fact for fact in facts if (number := read_number(claim.quantity, fact)) is not None}

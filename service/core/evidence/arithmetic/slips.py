@@ -1,4 +1,4 @@
-"""What a wrong value slipped from: a value that is held, and that is nearly said."""
+"""Find the held value that a wrong value is a slip of."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from service.core.evidence.facts.facts import Fact
 from service.core.evidence.reading.quantities import Quantity, find_minor_factor
 
 _CLOSE = 10
-"""Numbers are near one another that differ by less than this part of the one that is held."""
+"""Two numbers are near if they differ by at most the held one divided by this."""
 _NEAR_DAYS, _NEAR_MIN = 31, 30
 
 
 def find_kin(said: Quantity, facts: Iterable[Fact]) -> Fact | None:
-    """The fact that a quantity may have slipped from: a digit, the point, the sign, half a day, some days apart."""
+    """Return the first fact that a quantity may be a slip of: in a digit, the point, the sign, half a day, some days."""
     return next((fact for fact in facts if _is_kin(said, fact)), None)
 
 
 def is_near(said: Decimal, held: Decimal) -> bool:
-    """Whether a number is another with a slip in it.
+    """Whether one number may be a slip of another, or is close to it.
 
     >>> (
     ...     is_near(Decimal("54"), Decimal("5400")),
@@ -45,7 +45,7 @@ def _is_kin(said: Quantity, fact: Fact) -> bool:
 
 
 def _is_in_other_unit(said: Quantity, number: Decimal, fact: Fact) -> bool:
-    """Whether a fact has the number in another unit or currency, counted in hundredths too."""
+    """Whether a fact has the number in another unit or currency, possibly counted in its smallest unit."""
     whole = number * find_minor_factor(fact.counted.currency) if fact.counted.minor else number
     return is_other_unit(said, fact) or (said.kind == "money" and any(whole == one.number for one in fact.quantities))
 

@@ -1,4 +1,4 @@
-"""Spans of time that lie between moments that are held, and moments that such spans lead to."""
+"""Account for spans of time between held moments, and for moments that a held span leads to."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from itertools import combinations, product
 
+from service.core.evidence.facts.entities import Entity, Holdings
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.facts.held import Entity, Holdings
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 
@@ -16,27 +16,30 @@ MAX_FACTS, MAX_ENTITIES = 24, 60
 
 
 class Spans:
-    """What lies between the moments of one entity, and between them and today."""
+    """The spans between the moments of one entity, and between these and today."""
 
     def __init__(self, holdings: Holdings, today: date | None) -> None:
         self._holdings = holdings
         self._today = today
 
     def give(self, said: Quantity, entities: Sequence[Entity], *, about: bool) -> bool:
-        """Whether a span is that between two moments, or a moment is one that a span leads to from another."""
+        """Whether `said` is a span between two moments of an entity, or a moment that one of its spans leads to from another.
+
+        Without `entities`, the first ones of the holdings are tried. `about`: the text gives a span roughly.
+        """
         for entity in entities or self._holdings.entities[:MAX_ENTITIES]:
             moments = list(_iter_moments(entity.own[:MAX_FACTS]))
             if said.kind == "duration" and said.number is not None:
                 size, step = _measure(said)
-                room = size / 10 if about else step / 2
-                if any(abs(gap - size) <= room for gap in self._iter_gaps(moments)):
+                tolerance = size / 10 if about else step / 2
+                if any(abs(gap - size) <= tolerance for gap in self._iter_gaps(moments)):
                     return True
             elif _is_led_to(said, moments, list(_iter_spans(entity.own[:MAX_FACTS]))):
                 return True
         return False
 
     def _iter_gaps(self, moments: Sequence[tuple[int | None, int | None]]) -> Iterator[int]:
-        """Seconds between moments: of whole days, of a day, and of both."""
+        """Iterate over the seconds between moments: by time of day, by whole days, and by both together."""
         for (day, time), (other_day, other_time) in combinations(moments, 2):
             if time is not None and other_time is not None:
                 yield abs(time - other_time)
@@ -54,14 +57,14 @@ def _is_led_to(said: Quantity, moments: Sequence[tuple[int | None, int | None]],
         if said.kind == "time" and time is not None and (time + span) % _DAY_S // 60 == _read_time(said) // 60:
             return True
         if said.kind == "date" and day is not None and span % _DAY_S == 0:
-            there = date.fromordinal(day + span // _DAY_S).isoformat()
-            if any(there[-5:] == str(value)[-5:] for value in said.values):
+            day_reached = date.fromordinal(day + span // _DAY_S).isoformat()
+            if any(day_reached[-5:] == str(value)[-5:] for value in said.values):
                 return True
     return False
 
 
 def _iter_moments(facts: Sequence[Fact]) -> Iterator[tuple[int | None, int | None]]:
-    """Days and seconds of the day."""
+    """Iterate over the moments of facts, each as a day (its ordinal, or None) and a time (seconds of the day, or None)."""
     for fact in facts:
         day = next((str(one.value) for one in fact.quantities if one.kind == "date"), "")
         time = next((_read_time(one) for one in fact.quantities if one.kind == "time"), None)

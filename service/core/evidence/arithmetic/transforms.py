@@ -1,4 +1,4 @@
-"""How a value of a payload may be said, each way with its name."""
+"""List the ways in which a text may state a held value, each with its name."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ BELOW = split_words(
     "owe owed owes owing deficit overdrawn discount deduction deducted withdrawal withdrawn withdrew fee off refund "
     "adjustment charge charged spent paid payment sold reduced reduction under behind less lower fall"
 )
-"""Words, of a text or of a field's name, that tell the sign of a number below zero."""
+"""Words of a text or of a field's name that express the sign of a number below zero."""
 
 
 def relate(
     said: Quantity, fact: Fact, held: Quantity, *, about: bool = False, words: Set[str] = frozenset()
 ) -> str | None:
-    """By which transform a quantity of a fact can be said as `said`; None if by none. `about`: the text says roughly.
+    """Return the transform by which the quantity `held` of a fact can be stated as `said`; None if there is none.
 
-    `words` are those around it. `same`, `rounded`, `approximate`, `minor units`, `percent`, `unit`, `sign in words`, `day`,
-    `time`.
+    `about`: the text gives the value roughly. `words`: the words around it. The transforms are `same`, `rounded`,
+    `approximate`, `minor units`, `percent`, `unit`, `sign in words`, `day`, `time`.
     """
     if said.kind == "date" or held.kind == "date":
         both = said.kind == held.kind
@@ -49,7 +49,7 @@ def _list_numbers(quantity: Quantity) -> list[Decimal]:
 
 
 def list_ways(said: Quantity, fact: Fact, held: Quantity, *, signed: bool = False) -> list[tuple[Decimal, str]]:
-    """The numbers that a fact's quantity may be said as, each with the name of the way."""
+    """Return the numbers that can state a fact's quantity, each with the name of its transform."""
     found = [way for value in _list_numbers(held) for way in _list_plain_ways(said, fact, held, value)]
     return [*found, *[(-value, "sign in words") for value, _ in found if value < 0]] if signed else found
 
@@ -69,7 +69,7 @@ def _list_plain_ways(said: Quantity, fact: Fact, held: Quantity, value: Decimal)
 
 
 def _list_amounts(said: Quantity, fact: Fact, held: Quantity, value: Decimal) -> list[tuple[Decimal, str]]:
-    """An amount in the currency that was said; () where the field has another one."""
+    """Return the amount in the currency of `said`; empty if the field has another currency."""
     currency = held.unit if held.kind == "money" else fact.counted.currency
     if (currency and not is_same_currency(currency, said.unit)) or held.kind not in ("money", "number"):
         return []
@@ -79,7 +79,7 @@ def _list_amounts(said: Quantity, fact: Fact, held: Quantity, value: Decimal) ->
 
 
 def _convert(value: Decimal, held: str, said: str) -> list[tuple[Decimal, str]]:
-    """A measure in the unit that was said. One without a unit is taken to be in it, or in degrees Celsius."""
+    """Convert a measure to the unit `said`. Without a unit of its own it is taken to be in that unit, or in degrees Celsius."""
     if not held:
         return [(value, "same")] + (_convert(value, "°C", "°F") if said == "°F" else [])
     if held not in UNITS or UNITS[held].dimension != UNITS[said].dimension:
@@ -90,19 +90,19 @@ def _convert(value: Decimal, held: str, said: str) -> list[tuple[Decimal, str]]:
 
 
 def is_minor(fact: Fact) -> bool:
-    """Whether a field counts the smallest unit of a currency."""
+    """Whether a fact's field counts the smallest unit of a currency."""
     return fact.counted.minor
 
 
 def may_be_minor(fact: Fact, said: Decimal) -> bool:
-    """Whether a whole number may count the cents of what was said: no word of its name says that, and none denies it."""
+    """Whether a whole number may be `said` in cents although nothing about its field says that it counts cents."""
     whole = isinstance(fact.value, int) and not isinstance(fact.value, bool)
     hundred = find_minor_factor(fact.counted.currency) == HUNDRED
     return whole and hundred and not is_minor(fact) and fact.value == said * HUNDRED
 
 
 def is_other_unit(said: Quantity, fact: Fact) -> bool:
-    """Whether a fact has the number that was said, in another unit or currency: 12 km told as 12 miles."""
+    """Whether a fact has the number of `said` in another unit or currency: 12 km stated as 12 miles."""
     for held in fact.quantities:
         currency = held.unit if held.kind == "money" else fact.counted.currency
         unit = currency if said.kind == "money" else held.unit or fact.counted.unit
@@ -132,7 +132,7 @@ def _match_closely(said: Decimal, held: Decimal, places: int, *, about: bool) ->
 
 
 def name_slip(said: Decimal, held: Decimal) -> str:
-    """What kind of slip leads from one number to another: `scale_flip`, `sign_flip`, `digit_flip` or `wrong_value`.
+    """Name the kind of slip that turns `held` into `said`: `scale_flip`, `sign_flip`, `digit_flip` or `wrong_value`.
 
     >>> (
     ...     name_slip(Decimal("54"), Decimal("5400")),

@@ -1,4 +1,4 @@
-"""Times that are told in another zone than results give them: one text speaks of them in one."""
+"""Recognise times stated in another zone than the results use, given that one text keeps to one zone."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import product
 
+from service.core.evidence.facts.entities import Holdings
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.facts.held import Holdings
 from service.core.evidence.reading.quantities import Quantity
 from service.core.models.lazy import lazy
 
 _DAY_MIN = 1440
 _PARTS_MIN = (-210, 210, 270, 330, 345, 390, 570)
 OFFSETS_MIN = frozenset([*range(-660, 720, 60), *_PARTS_MIN]) - {0}
-"""How far the clocks of places are from each other, as far as one tells it from a slip of half a day."""
+"""Offsets in minutes between the clocks of two places, without 12 hours, which would be a slip of half a day."""
 MAX_MOMENTS = 400
 _PLACE = re.compile(
     r"[\s(,]*(?:in [A-Z]|[A-Z]\w+(?: [A-Z]\w+)? time\b|(?!AM|PM)[A-Z]{3,4}\b|local\b|your time\b|there\b)"
@@ -24,7 +24,7 @@ _PLACE = re.compile(
 
 
 class Zones:
-    """The zone, or the two, in which a text tells what results give with one of their own."""
+    """The zones, one or two, in which a text states times that the results give with a zone of their own."""
 
     def __init__(self, holdings: Holdings, quantities: Sequence[Quantity]) -> None:
         self._holdings = holdings
@@ -36,7 +36,10 @@ class Zones:
 
     @lazy
     def _offsets(self) -> frozenset[int]:
-        """The offsets by which at least half of the times can be told that results hold otherwise, if more than as they are."""
+        """The offsets that explain the most of the stated times that are not held as they are.
+
+        They must explain at least half of these, and more times than are held unshifted.
+        """
         held = {value for fact in self._holdings.facts for one in fact.quantities for value in _list_minutes(one)}
         zoned = {value for fact in self._zoned for value in _iter_zoned(fact)}
         said = {value for one in self._said for value in _list_minutes(one)}
@@ -46,7 +49,7 @@ class Zones:
         return frozenset([offset for offset, n in found.items() if n == most >= enough])
 
     def tell(self, said: Quantity, facts: Iterable[Fact]) -> bool:
-        """Whether a time, or a day, is that of a fact by the clocks of the zone."""
+        """Whether a time or a day is that of a fact, by the clocks of the text's zone."""
         if not self._zoned:
             return False
         if said.kind == "date":
@@ -56,7 +59,7 @@ class Zones:
         return any(offset in self._offsets for value in _list_minutes(said) for offset in _iter_offsets(value, known))
 
     def tell_there(self, said: Quantity, after: str) -> bool:
-        """Whether a time is one that is held by the clocks of the place that is named behind it."""
+        """Whether a time is a held one by the clocks of some zone, if the text after it names a place or a zone."""
         moments = {value for fact in self._zoned for value in _iter_zoned(fact)} if _PLACE.match(after) else set[int]()
         return any(True for value in _list_minutes(said) for _ in _iter_offsets(value, moments))
 
@@ -77,12 +80,12 @@ def _iter_zoned(fact: Fact) -> Iterator[int]:
 
 
 def _list_minutes(one: Quantity) -> list[int]:
-    """Minutes since midnight of a time."""
+    """Return a time's minutes since midnight; empty if it is no time."""
     return [int(str(one.value)[:2]) * 60 + int(str(one.value)[3:5])] if one.kind == "time" else []
 
 
 def _moves_to(day: str, fact: Fact, offset: int) -> bool:
-    """Whether a moment is on a day by clocks so many minutes ahead."""
+    """Whether a fact's moment falls on a day by clocks `offset` minutes ahead."""
     held = next((str(one.value) for one in fact.quantities if one.kind == "date"), "")
     minutes = next(_iter_zoned(fact), None)
     if minutes is None or len(held) < len("2026-01-01"):

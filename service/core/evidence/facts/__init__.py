@@ -1,1 +1,1 @@
-"""What results hold: values under fields of records, in their units, and the entities they make up."""
+"""Read tool results as facts: a value under a field of a record, in its unit. Group these into entities."""

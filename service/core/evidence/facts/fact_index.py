@@ -1,4 +1,4 @@
-"""The facts of a trace's results by field and by value, as far as they were known at a given message."""
+"""Index the facts of a trace's results by field and by value, up to a given message."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from service.core.evidence.facts.entities import Holdings
 from service.core.evidence.facts.facts import Collection, Fact, read_facts
 from service.core.evidence.facts.field_units import MONEY
-from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.entities import Family
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.units import UNITS
@@ -18,25 +18,25 @@ from service.core.trace import Step
 from service.core.work_limits import OverBudgetError
 
 DROPPED = split_words("cent usd eur gbp est utc local val iso str text num of the in is at by to on or as an it")
-"""Words of field names that prose leaves out."""
+"""Words of field names that prose usually omits."""
 _PARTICLES = split_words("out off up per with no not and than for so about all both")
-"""Words that are in any prose: a field of no others (`out_of`) is named by none."""
+"""Words common in any prose: a field whose name has no others (`out_of`) is never looked up by name."""
 GENERIC = split_words("time date day number scheduled current")
-"""Words that a field's name may do without where others tell it: what is said shows its kind."""
+"""Words to drop from a field's name if any others remain: the kind of the quantity already implies them."""
 _MEASURED = split_words("length mass duration temperature speed volume power energy pressure")
 MAX_VALUES_HELD = 40_000
-"""Values of results that claims are held against, each counting for each claim."""
+"""Limit on comparisons: each result value counts once for every claim compared with it."""
 MAX_WORDS = 2_000
-"""Different words in the names of fields; those beyond are not looked for."""
+"""Limit on the distinct words in field names; fields beyond it cannot be found by name."""
 MIN_ID, MIN_DIGITS = 4, 3
-"""Characters, and digits among them, of an identifier whose shape tells its sort."""
+"""Fewest characters, and fewest digits, an identifier needs for its shape to reveal its type."""
 _SERIES = frozenset({"value"})
 NUMERIC = frozenset({"number", "money", "percent", "measure", "duration"})
 
 
 @dataclass(slots=True)
 class FactGroup:
-    """The facts of one field, in all records."""
+    """The facts of one field, across all records. `own`: words of its name; `above`: words of the names enclosing it."""
 
     own: frozenset[str]
     above: frozenset[str]
@@ -44,19 +44,19 @@ class FactGroup:
     kinds: set[str] = field(default_factory=set[str])
     units: set[str] = field(default_factory=set[str])
     counts_money: bool = False
-    """Whether its numbers are told to be amounts in a currency."""
+    """Whether the field's unit says its numbers are amounts in a currency."""
 
     def is_named_in(self, words: Sequence[str]) -> bool:
-        """Whether each word of the name stands for one of these."""
+        """Whether every word of the field's name stands for one of these words."""
         return all(any(abbreviates(short, word) for word in words) for short in self.own)
 
     @property
     def is_money(self) -> bool:
-        """Whether the field is told to be an amount of money, or it, or what it stands under, is named as one."""
+        """Whether the field's unit, its name, or the name of an enclosing field says that it is an amount of money."""
         return self.counts_money or bool(MONEY & (self.own | self.above))
 
     def takes(self, quantity: Quantity) -> bool:
-        """Whether values of this field can be held against a quantity."""
+        """Whether values of this field can be compared with a quantity."""
         if quantity.kind == "name":
             return True
         if quantity.kind in NUMERIC:
@@ -65,14 +65,14 @@ class FactGroup:
 
 
 class Series(NamedTuple):
-    """A field with one value to a day, and the words of the texts beside it, by their names."""
+    """A field with one value a day. `told`: the words of each text beside it (a title, a unit), by the text's name."""
 
     group: FactGroup
     told: dict[str, frozenset[str]]
 
 
 class FactIndex:
-    """Facts, added result by result. `inferred`: also those whose structure is inferred, which prove nothing."""
+    """An index of facts that grows result by result. `inferred`: include facts of inferred structure, which prove nothing."""
 
     def __init__(self, *, inferred: bool = False) -> None:
         self._inferred = inferred
@@ -81,11 +81,11 @@ class FactIndex:
         self.size = 0
         self.collections: list[Collection] = []
         self.tools: dict[int, tuple[str, ...]] = {}
-        """The words of the name of the tool that each step called."""
-        self._looks = 0
+        """Stems of the words in the name of the tool that each step called, by step."""
+        self._comparisons = 0
         self._by_word: dict[str, list[FactGroup]] = defaultdict(list)
         self.shapes: dict[str, Fact] = {}
-        """A fact for each shape that identifiers have: `INC-00000`."""
+        """One example fact for each identifier shape (`INC-00000`)."""
         self._identifiers: dict[int, dict[str, Fact]] = defaultdict(dict)
         self._families: dict[tuple[int, ...], Family] = {}
         self._holdings: tuple[int, Holdings] | None = None
@@ -93,35 +93,35 @@ class FactIndex:
         self._counts: dict[tuple[str, ...], FactGroup] = {}
 
     def look(self, family: Family) -> None:
-        """Counts a claim that is held against these facts. OverBudgetError where that is too many in all."""
-        self._looks += len(family.facts) * (1 if family.is_indexed else 2)
-        if self._looks > MAX_VALUES_HELD:
-            raise OverBudgetError(f"{self._looks} values of results held against claims", MAX_VALUES_HELD)
+        """Count the comparison of a claim with these facts; raise OverBudgetError when the total exceeds the limit."""
+        self._comparisons += len(family.facts) * (1 if family.is_indexed else 2)
+        if self._comparisons > MAX_VALUES_HELD:
+            raise OverBudgetError(f"{self._comparisons} values of results held against claims", MAX_VALUES_HELD)
 
     def add(self, step: Step, described: Mapping[str, str] | None = None) -> None:
-        """The facts of a step's result. `described`: what its tool's schema says of fields, by name."""
+        """Add the facts of a step's result. `described`: the descriptions of fields in its tool's schema, by name."""
         if step.result is None or step.result.is_error:
             return
         path = f"/steps/{step.index}/result/content"
         facts, counts, collections = read_facts(
             step.result.content, path, step.index, described, inferred=self._inferred
         )
-        about = self.tools[step.index] = tuple(stem_name(step.call.name))
+        tool_words = self.tools[step.index] = tuple(stem_name(step.call.name))
         for collection in collections:
-            collection.own = collection.own or about
+            collection.own = collection.own or tool_words
         self.collections += collections
         self.size += len(facts)
         for fact in facts:
-            self._add_to_group(self.groups, fact, about).facts.append(fact)
+            self._add_to_group(self.groups, fact, tool_words).facts.append(fact)
             for quantity in fact.quantities:
                 for value in {*quantity.values, *_drop_year(quantity)}:
                     self.values[value].append(fact)
             self._index_identifier(fact)
         for fact in counts:
-            self._add_to_group(self._counts, fact, about).facts.append(fact)
+            self._add_to_group(self._counts, fact, tool_words).facts.append(fact)
 
     def _index_identifier(self, fact: Fact) -> None:
-        """Identifiers by length, wherever they are the whole value."""
+        """Index a value that as a whole is an identifier, by its shape and by its length."""
         value = fact.value
         if isinstance(value, str) and MIN_ID <= len(value) <= 64 and (shape := read_shape(value)):
             self.shapes.setdefault(shape, fact)
@@ -135,7 +135,7 @@ class FactIndex:
             self._identifiers[len(value)].setdefault(value.upper(), fact)
 
     def find_near(self, identifier: str) -> Fact | None:
-        """An identifier of the same length and shape that differs in one character, if just one does."""
+        """Return a known identifier that differs in one character or two swapped ones; None if there is none or it is known."""
         identifier = identifier.upper()
         known = self._identifiers.get(len(identifier), {})
         if identifier in known:
@@ -143,11 +143,13 @@ class FactIndex:
         found = [fact for other, fact in known.items() if _is_one_off(identifier, other)]
         return found[0] if found else None
 
-    def _add_to_group(self, groups: dict[tuple[str, ...], FactGroup], fact: Fact, about: tuple[str, ...]) -> FactGroup:
-        key = fact.path or about
+    def _add_to_group(
+        self, groups: dict[tuple[str, ...], FactGroup], fact: Fact, tool_words: tuple[str, ...]
+    ) -> FactGroup:
+        key = fact.path or tool_words
         group = groups.get(key)
         if group is None:
-            own = frozenset(fact.own or about) - DROPPED
+            own = frozenset(fact.own or tool_words) - DROPPED
             own = own - GENERIC or own
             own = own - {find_unit_word(fact.own)} or own
             group = groups[key] = FactGroup(own, fact.above)
@@ -161,7 +163,7 @@ class FactIndex:
         return group
 
     def find_named(self, label: Iterable[str], quantity: Quantity) -> list[FactGroup]:
-        """The fields whose whole name is among the words, and that a quantity can be held against."""
+        """Return the fields whose whole name is among the words and whose values can be compared with the quantity."""
         words = set(label)
         heads = {word[0] for word in words if word}
         matched: dict[int, tuple[FactGroup, int]] = {}
@@ -173,26 +175,26 @@ class FactIndex:
         return [g for g, n in matched.values() if n == len(g.own) and g.takes(quantity)]
 
     def build_family(self, groups: Sequence[FactGroup]) -> Family:
-        """The facts of these fields."""
+        """Return the facts of these fields as a family."""
         key = (self.size, *map(id, groups))
         if key not in self._families:
             self._families[key] = Family([fact for group in groups for fact in group.facts])
         return self._families[key]
 
     def find_group(self, fact: Fact) -> FactGroup | None:
-        """The field of a fact."""
+        """Return the field that a fact belongs to."""
         return self.groups.get(fact.path)
 
     @property
     def holdings(self) -> Holdings:
-        """The facts as entities."""
+        """The facts, grouped into entities."""
         if self._holdings is None or self._holdings[0] != self.size:
-            every = [fact for group in self.groups.values() for fact in group.facts]
-            self._holdings = self.size, Holdings(every)
+            facts = [fact for group in self.groups.values() for fact in group.facts]
+            self._holdings = self.size, Holdings(facts)
         return self._holdings[1]
 
     def find_series(self) -> Series | None:
-        """The one field that is called just `value`, of records of days, if there is one, and what its table tells."""
+        """Return the field named just `value` in records with a day, and its table's captions; None unless it is the only one."""
         if self.size not in self._series:
             found = [path for path, group in self.groups.items() if group.own == _SERIES and group.facts[0].record.days]
             self._series[self.size] = (
@@ -201,13 +203,13 @@ class FactIndex:
         return self._series[self.size]
 
     def list_captions(self, fact: Fact) -> Iterable[str]:
-        """The words by which a table tells what a fact of its series is of."""
+        """Return the words in which a table says what the values of its series are; () if the fact is not of the series."""
         series = self.find_series()
         known = series is not None and self.groups.get(fact.path) is series.group
-        return [word for told in series.told.values() for word in told] if series is not None and known else ()
+        return [word for words in series.told.values() for word in words] if series is not None and known else ()
 
     def _collect_captions(self, path: tuple[str, ...]) -> dict[str, frozenset[str]]:
-        """The words of the texts beside a field, by their names: a table's title and unit, say."""
+        """Return the words of the texts beside a field, such as its table's title and unit, by the texts' names."""
         beside = [group.facts for place, group in self.groups.items() if place[:-1] == path[:-1]]
         return {
             facts[0].path[-1]: frozenset(stem_word(word) for word in split_tokens(facts[0].value))
@@ -217,22 +219,22 @@ class FactIndex:
 
     @property
     def has_one_amount(self) -> bool:
-        """Whether all that the results hold of money is one value."""
+        """Whether the results hold exactly one amount of money."""
         amounts = [fact for group in self.groups.values() if group.is_money for fact in group.facts[:2]]
         return len(amounts) == 1
 
     def find_counts(self, label: Iterable[str]) -> list[Fact]:
-        """The arrays whose whole name is among the words."""
+        """Return the lengths of the arrays whose whole name is among the words."""
         words = set(label)
         return [fact for group in self._counts.values() if group.own and group.own <= words for fact in group.facts]
 
     def find_holding(self, value: Value) -> list[Fact]:
-        """The facts with this value, under whatever name."""
+        """Return the facts with this value, whatever their field."""
         return self.values.get(value, [])
 
 
 def read_shape(text: str) -> str:
-    """What identifiers of one sort share: all but their digits; "" where that is little.
+    """Return the shape that identifiers of one type share: the text with each digit as 0; "" if it is no telling shape.
 
     >>> read_shape("INC-30371"), read_shape("P-112"), read_shape("30 Main St"), read_shape("42")
     ('INC-00000', 'P-000', '', '')
@@ -244,7 +246,7 @@ def read_shape(text: str) -> str:
 
 
 def find_unit_word(own: Sequence[str]) -> str:
-    """The unit that a field's name ends in: `km` in distance_km; "" where it ends in none."""
+    """Return the unit at the end of a field's name, such as `km` in distance_km; "" if there is none."""
     last = own[-1] if own[1:] else ""
     return last if last in UNITS and UNITS[last].dimension in _MEASURED and len(last) != 1 else ""
 

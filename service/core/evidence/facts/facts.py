@@ -1,7 +1,7 @@
-"""What results say, as facts: a value under a field of a record.
+"""Read results into facts: a value under a field of a record.
 
-Read as such: objects and arrays, `{name, value}` pairs, `[name, value]` pairs, columns of one table (`{"PTS": {"0": 38}}`), and
-what texts hold in structure.
+Understands objects and arrays, `{name, value}` pairs, `[name, value]` pairs, tables stored by column
+(`{"PTS": {"0": 38}}`), and structure embedded in text.
 """
 
 from __future__ import annotations
@@ -27,36 +27,36 @@ from service.core.results.structure import build_passage_pointer, iter_bodies, r
 
 MAX_FACTS = 20_000
 MAX_NAMES = 12
-"""Texts by which one record is known."""
+"""Limit on the texts kept as names of one record."""
 MAX_CELL = 2_000
-"""Characters of a text leaf that are read."""
-_MAX = {"min": "max", "Min": "Max", "MIN": "MAX"}
-"""Beside a name that ends in `max`, one in `min` is the least and no minutes."""
-_MIN = tuple(_MAX)
-_CLOCK = split_words("timestamp time date created updated start end at epoch")
+"""Characters read of a text leaf."""
+_MAX_OF_MIN = {"min": "max", "Min": "Max", "MIN": "MAX"}
+"""Where a name ending in `max` has a twin ending in `min`, that `min` means minimum, not minutes."""
+_MIN_SUFFIXES = tuple(_MAX_OF_MIN)
+_TIME_WORDS = split_words("timestamp time date created updated start end at epoch")
 MIN_EPOCH_S, MAX_EPOCH_S = 600_000_000, 4_000_000_000
-"""Numbers in between are moments, under a name of a time."""
-_NAMES = ("name", "key", "label", "title", "property", "field")
-_DEPTH = 40
+"""Numbers in this range, under a name that suggests a time, are Unix timestamps."""
+_NAME_KEYS = ("name", "key", "label", "title", "property", "field")
+_MAX_DEPTH = 40
 
 
 @dataclass(slots=True)
 class FactRecord:
-    """One thing that is spoken of: what it is called, its days, and the record it belongs to."""
+    """One thing that a result describes: its names, its days, and the record that encloses it."""
 
     above: FactRecord | None = None
     called: list[str] = field(default_factory=list[str])
-    """Flat texts among its own values."""
+    """Names: the short texts among its own values, flattened."""
     days: list[str] = field(default_factory=list[str])
     collection: Collection | None = None
-    """The array it is an item of."""
+    """The array that it is an item of."""
     facts: list[Fact] = field(default_factory=list["Fact"])
-    """Its own values."""
+    """Its own values, without those of nested records."""
 
 
 @dataclass(slots=True)
 class Collection:
-    """An array: the words of its name, the path of names to it, and its records, one an item."""
+    """An array. `own`: stems of its name's words; `path`: the names that lead to it; `items`: its records, one for each item."""
 
     pointer: str
     path: tuple[str, ...]
@@ -68,7 +68,7 @@ class Collection:
 
 
 class Fact(NamedTuple):
-    """One value. `own` are the words of its name, `above` those of the names it stands under."""
+    """One value. `own`: stems of its field name's words; `above`: those of the enclosing names; `counted`: its field's unit."""
 
     pointer: str
     path: tuple[str, ...]
@@ -91,11 +91,11 @@ class _FactReader:
         self.inferred = inferred
         self.facts: list[Fact] = []
         self.counts: list[Fact] = []
-        self.least: set[tuple[str, ...]] = set()
-        self.texts: dict[str, tuple[Quantity, ...]] = {}  # many texts are there again and again
+        self.minimum_paths: set[tuple[str, ...]] = set()
+        self.quantities_by_text: dict[str, tuple[Quantity, ...]] = {}  # many texts repeat
 
     def read(self, value: JsonValue, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
-        if len(self.facts) >= MAX_FACTS or pointer.count("/") > _DEPTH:
+        if len(self.facts) >= MAX_FACTS or pointer.count("/") > _MAX_DEPTH:
             return
         if isinstance(value, dict):
             self._read_object(value, pointer, path, record)
@@ -114,12 +114,12 @@ class _FactReader:
         if _is_columnar(value):
             self._read_columns(cast("dict[str, dict[str, JsonValue]]", value), pointer, path, record)
             return
-        for key in [key for key in value if key.endswith(_MIN)]:
-            if key[:-3] + _MAX[key[-3:]] in value:
-                self.least.add((*path, key))
+        for key in [key for key in value if key.endswith(_MIN_SUFFIXES)]:
+            if key[:-3] + _MAX_OF_MIN[key[-3:]] in value:
+                self.minimum_paths.add((*path, key))
         for key, item in value.items():
             at = f"{pointer}/{escape_token(key)}"
-            if isinstance(item, dict) and any(c.isdigit() for c in key):  # a name as a key: its own record
+            if isinstance(item, dict) and any(c.isdigit() for c in key):  # the key is a name: a record of its own
                 self.read(item, at, path, FactRecord(record, [flatten_text(key)]))
                 continue
             if isinstance(item, int | float | str) and not isinstance(item, bool):
@@ -135,8 +135,8 @@ class _FactReader:
             self.counts.append(self._build_fact(pointer, path, len(value), (count,), record))
         for n, item in enumerate(value):
             if _is_pair(item):
-                name, held = cast("list[JsonValue]", item)
-                self.read(held, f"{pointer}/{n}/1", (*path, str(name)), record)
+                name, pair_value = cast("list[JsonValue]", item)
+                self.read(pair_value, f"{pointer}/{n}/1", (*path, str(name)), record)
             else:
                 inner = FactRecord(record, collection=collection)
                 collection.items.append(inner)
@@ -156,7 +156,7 @@ class _FactReader:
         self, pointer: str, path: tuple[str, ...], value: Scalar, quantities: tuple[Quantity, ...], record: FactRecord
     ) -> Fact:
         own, above = _split_words(path)
-        own = (*own[:-1], "minimum") if path in self.least else own
+        own = (*own[:-1], "minimum") if path in self.minimum_paths else own
         counted = self.units.get(path, NO_UNIT)
         return Fact(pointer, path, own, above, value, quantities, record, self.step, counted)
 
@@ -175,12 +175,12 @@ class _FactReader:
     def _read_cell(self, value: Scalar, pointer: str, path: tuple[str, ...], record: FactRecord) -> None:
         if len(self.facts) >= MAX_FACTS:
             return
-        quantities = self.texts.get(value) if isinstance(value, str) else _read(value)
+        quantities = self.quantities_by_text.get(value) if isinstance(value, str) else _read_quantities(value)
         if quantities is None:
-            quantities = self.texts[str(value)] = _read(value)
+            quantities = self.quantities_by_text[str(value)] = _read_quantities(value)
         if isinstance(value, str):
             _name_record(record, value, quantities)
-        if isinstance(value, int) and path and _CLOCK & {*stem_name(path[-1])}:
+        if isinstance(value, int) and path and _TIME_WORDS & {*stem_name(path[-1])}:
             quantities = (*quantities, *_read_epoch(value))
         fact = self._build_fact(pointer, path, value, quantities, record)
         self.facts.append(fact)
@@ -188,7 +188,7 @@ class _FactReader:
 
 
 class FactsRead(NamedTuple):
-    """The facts of a result, the lengths of its arrays, and these, in document order."""
+    """The facts of a result, the lengths of its arrays as facts, and the arrays, each in document order."""
 
     facts: list[Fact]
     counts: list[Fact]
@@ -198,9 +198,9 @@ class FactsRead(NamedTuple):
 def read_facts(
     content: JsonValue, pointer: str, step: int, described: Mapping[str, str] | None = None, *, inferred: bool = False
 ) -> FactsRead:
-    """What a result says. `described`: what the tool's schema says of fields, by name.
+    """Read the facts of a result. `described`: the descriptions of fields in the tool's schema, by name.
 
-    `inferred`: those too that no JSON says, but key: value lines, tables or XML. Such facts prove nothing.
+    `inferred`: include facts read from `key: value` lines, tables or XML instead of JSON. Such facts prove nothing.
     """
     bodies = frozenset([body.pointer for body in iter_bodies(content, pointer)])
     reader = _FactReader(step, bodies, described or {}, inferred=inferred)
@@ -214,7 +214,7 @@ def _split_words(path: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]
     return (stem_name(path[-1]) if path else ()), above
 
 
-def _read(value: Scalar) -> tuple[Quantity, ...]:
+def _read_quantities(value: Scalar) -> tuple[Quantity, ...]:
     if isinstance(value, str):
         if value.isdecimal() and len(value) < MAX_DIGITS:
             return (Quantity("number", Decimal(value), "", 0, len(value), value),)
@@ -231,7 +231,7 @@ def _read(value: Scalar) -> tuple[Quantity, ...]:
 
 
 def _read_epoch(value: int) -> list[Quantity]:
-    """The day, give or take a time zone, and the time in UTC of a moment in seconds or milliseconds."""
+    """Return the day, give or take a time zone, and the UTC time of a timestamp in seconds or milliseconds."""
     seconds = value // 1000 if value > MAX_EPOCH_S else value
     if not MIN_EPOCH_S < seconds < MAX_EPOCH_S:
         return []
@@ -256,10 +256,10 @@ def _name_record(record: FactRecord, value: str, quantities: tuple[Quantity, ...
 
 
 def _find_pair_name(value: Mapping[str, JsonValue]) -> str | None:
-    """The name in `{"name": "Weight", "value": "270 g"}`."""
+    """Return the name in a pair such as `{"name": "Weight", "value": "270 g"}`; None if it is no such pair."""
     if "value" not in value or len(value) > 3:
         return None
-    return next((name for key in _NAMES if isinstance(name := value.get(key), str)), None)
+    return next((name for key in _NAME_KEYS if isinstance(name := value.get(key), str)), None)
 
 
 def _is_pair(item: JsonValue) -> bool:

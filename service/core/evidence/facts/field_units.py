@@ -1,4 +1,4 @@
-"""In what the numbers of a field are counted: told by its name, by what stands beside it, or by the tool's schema."""
+"""Find the unit of a field's numbers from its name, from its sibling fields, or from the tool's schema."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from service.core.evidence.reading.words import split_name, split_tokens, split_
 MONEY = split_words(
     "price amount total balance cost fee fare payment charge refund budget salary subtotal spend debit credit"
 )
-"""Words of names that amounts of money stand under."""
+"""Words in the names of fields that hold amounts of money."""
 _MINOR = MINOR_WORDS | {"minor"}
-_MINOR_SAID = re.compile(
+_MINOR_PHRASE = re.compile(
     r"\bin (?:\w+ )?(?:cents|pence)\b|\bsmallest (?:currency |monetary )?unit\b|\bminor (?:currency )?units?\b",
     re.IGNORECASE,
 )
 _PERCENT = split_words("pct percent percentage")
 _CURRENCY_KEYS = ("currency", "currency_code", "currencyCode", "cur")
 _UNIT_KEYS = ("unit", "units", "uom")
-_ANY_AMOUNT = split_words("value amount number quantity")
-_OTHERWISE = split_words("in t s b k l v w mb fl m pa mp ah kn year month week day hour")
-"""Symbols of units that words of names are for other reasons."""
-_LETTERS = {
+_GENERIC_AMOUNTS = split_words("value amount number quantity")
+_AMBIGUOUS_SYMBOLS = split_words("in t s b k l v w mb fl m pa mp ah kn year month week day hour")
+"""Unit symbols that in field names usually mean something else."""
+_UNIT_OF_LAST_WORD = {
     "c": "°C",
     "celsius": "°C",
     "f": "°F",
@@ -40,12 +40,15 @@ _LETTERS = {
     "m": "m",
 }
 _PLURALS = split_words("days hours minutes seconds weeks months years calories kcal")
-"""Units that a name may begin with, or be: `days_to_ship`, `minutes`."""
+"""Units that count even as the first or only word of a name: `days_to_ship`, `minutes`."""
 MAX_DESCRIBED = 500
 
 
 class FieldUnit(NamedTuple):
-    """What a field's numbers count: a currency, its smallest unit, a unit of measure (`%` too). "" and False: not told."""
+    """The unit of a field's numbers; "" and False where unknown.
+
+    `currency` is a code, `minor` whether the numbers count its smallest unit, `unit` a unit of measure or `%`.
+    """
 
     currency: str = ""
     minor: bool = False
@@ -56,7 +59,7 @@ NO_UNIT = FieldUnit()
 
 
 def read_field_unit(name: str, beside: Mapping[str, JsonValue], described: str = "") -> FieldUnit:
-    """The unit of the field of a name, in an object, with a description in the schema or "".
+    """Find a field's unit from its name, the object around it (`beside`), and its description in the schema, or "".
 
     >>> read_field_unit("fare_usd_cents", {}), read_field_unit("amount", {"currency": "JPY"}, "In the smallest unit.")
     (FieldUnit(currency='USD', minor=True, unit=''), FieldUnit(currency='JPY', minor=True, unit=''))
@@ -65,10 +68,10 @@ def read_field_unit(name: str, beside: Mapping[str, JsonValue], described: str =
     """
     words = split_name(name)
     currency = next((found for word in words if (found := _read_currency(word))), "")
-    amount = bool(MONEY & {stem_word(word) for word in words}) or bool(_ANY_AMOUNT & set(words))
+    amount = bool(MONEY & {stem_word(word) for word in words}) or bool(_GENERIC_AMOUNTS & set(words))
     if not currency and amount:
         currency = _read_beside(beside) or _read_described(described)
-    minor = bool(_MINOR & set(words)) or bool(_MINOR_SAID.search(described)) or (amount and _counts_minor(beside))
+    minor = bool(_MINOR & set(words)) or bool(_MINOR_PHRASE.search(described)) or (amount and _counts_minor(beside))
     return FieldUnit(currency, minor, "" if currency or minor else _find_unit(words, beside, described))
 
 
@@ -77,13 +80,13 @@ def _read_currency(word: str) -> str:
 
 
 def _read_beside(beside: Mapping[str, JsonValue]) -> str:
-    held = next((value for key in _CURRENCY_KEYS if isinstance(value := beside.get(key), str)), "")
-    return CURRENCIES.get(held.upper(), "")
+    currency = next((value for key in _CURRENCY_KEYS if isinstance(value := beside.get(key), str)), "")
+    return CURRENCIES.get(currency.upper(), "")
 
 
 def _counts_minor(beside: Mapping[str, JsonValue]) -> bool:
-    held = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
-    return bool(_MINOR & set(split_tokens(held)))
+    unit = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
+    return bool(_MINOR & set(split_tokens(unit)))
 
 
 def _read_described(described: str) -> str:
@@ -94,17 +97,17 @@ def _find_unit(words: tuple[str, ...], beside: Mapping[str, JsonValue], describe
     last = words[-1] if words[1:] else ""
     if _PERCENT & set(words):
         return "%"
-    if last in _LETTERS:
-        return _LETTERS[last]
+    if last in _UNIT_OF_LAST_WORD:
+        return _UNIT_OF_LAST_WORD[last]
     counted = words[: words.index("per")] if "per" in words else words
     for word in (*counted[1:], *_PLURALS.intersection(words[:1])):
-        if word in LOWERED and word not in _OTHERWISE:
+        if word in LOWERED and word not in _AMBIGUOUS_SYMBOLS:
             return UNITS[LOWERED[word]].name
-    held = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
-    if held and (words[-1:] == ("value",) or _ANY_AMOUNT & set(words)):
-        return "%" if held in ("%", "percent") else _name_unit(held)
-    said = re.search(r"\bin ([a-z]{3,12})\b", described[:400])
-    return _name_unit(said[1]) if said else ""
+    unit = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
+    if unit and (words[-1:] == ("value",) or _GENERIC_AMOUNTS & set(words)):
+        return "%" if unit in ("%", "percent") else _name_unit(unit)
+    phrase = re.search(r"\bin ([a-z]{3,12})\b", described[:400])
+    return _name_unit(phrase[1]) if phrase else ""
 
 
 def _name_unit(text: str) -> str:
@@ -113,7 +116,7 @@ def _name_unit(text: str) -> str:
 
 
 def describe_fields(schema: object) -> dict[str, str]:
-    """What a schema says of properties, by their names: those of one name share what the first says."""
+    """Return the descriptions of a schema's properties by name; where a name repeats, the first one found applies."""
     found: dict[str, str] = {}
     for name, described in _iter_described(schema):
         found.setdefault(name, described)
@@ -132,8 +135,12 @@ def _iter_described(schema: object) -> Iterator[tuple[str, str]]:
             inner = cast("dict[str, object]", here)
             properties = inner.get("properties")
             if isinstance(properties, dict):
-                for name, said in cast("dict[str, object]", properties).items():
-                    described = cast("dict[str, object]", said).get("description") if isinstance(said, dict) else None
+                for name, property_schema in cast("dict[str, object]", properties).items():
+                    described = (
+                        cast("dict[str, object]", property_schema).get("description")
+                        if isinstance(property_schema, dict)
+                        else None
+                    )
                     if isinstance(described, str):
                         yield name, described[:1_000]
             stack += [value for value in inner.values() if isinstance(value, dict | list)]

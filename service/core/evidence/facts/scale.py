@@ -1,4 +1,4 @@
-"""All numbers that results hold, in order: which of them may be said as a given one is found without looking at each."""
+"""Sort all numbers of the results, to find those close to a given number without scanning them all."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from service.core.evidence.reading.quantities import Quantity, find_minor_factor
 from service.core.evidence.reading.units import UNITS
 
 MAX_NEAR = 200
-"""Facts near a number that are looked at."""
+"""Limit on the facts examined around a number."""
 _ROUGH, _FINE = 0.12, 0.021
 
 
 class Scale:
-    """Facts by the size of their numbers, money, shares and measures of each dimension apart."""
+    """Facts sorted by the size of their numbers, with a separate order for money, percentages and each dimension."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
         found: dict[str, list[tuple[float, int, Fact]]] = {}
         for n, fact in enumerate(facts):
             for dimension, size in _iter_sizes(fact):
                 found.setdefault(dimension, []).append((size, n, fact))
-        self._held = {dimension: sorted(each, key=_get_size) for dimension, each in found.items()}
+        self._by_dimension = {dimension: sorted(each, key=_get_size) for dimension, each in found.items()}
 
     def find_near(self, said: Quantity, *, about: bool) -> list[Fact]:
-        """The facts that may be said so: a few at most where many are."""
+        """Return facts close enough for `said` to express them, up to a limit. `about`: the text gives it roughly."""
         number = said.number
         if number is None:
             return []
         dimension, size, step = _measure(said)
         digits = len(list_significant_digits(number))
         share = _ROUGH if about else _FINE if said.places <= 0 and len(str(abs(int(number)))) - digits > 2 else 0.0
-        room = max(abs(size) * share, step) * 1.001 + 1e-9
-        held = self._held.get(dimension, [])
-        first = bisect_left(held, abs(size) - room, key=_get_size)
+        tolerance = max(abs(size) * share, step) * 1.001 + 1e-9
+        entries = self._by_dimension.get(dimension, [])
+        first = bisect_left(entries, abs(size) - tolerance, key=_get_size)
         found: list[Fact] = []
-        for near, _, fact in held[first : first + MAX_NEAR]:
-            if near > abs(size) + room:
+        for entry_size, _, fact in entries[first : first + MAX_NEAR]:
+            if entry_size > abs(size) + tolerance:
                 break
             found.append(fact)
         return found
@@ -48,7 +48,7 @@ def _get_size(entry: tuple[float, int, Fact]) -> float:
 
 
 def _measure(said: Quantity) -> tuple[str, float, float]:
-    """The dimension, the size in its base unit, and what the last digit said is worth."""
+    """Return the dimension, the size in its base unit, and the value of the last digit written."""
     number, step = float(said.number or 0), 10.0**-said.places
     if said.kind in ("measure", "duration"):
         unit = UNITS[said.unit]

@@ -1,1 +1,1 @@
-"""Text in a trace that seems to speak to whoever judges it."""
+"""Detect text in a trace that seems to address whoever judges it."""

@@ -1,6 +1,6 @@
-"""What attacks on a reader have in common: phrases as regular expressions over text in lower case.
+"""Phrases that attacks on a reader have in common, as regular expressions over lower-case text.
 
-Every gap is bounded, so that the cost of one start is, and a text is searched in time linear in its length.
+Every gap is bounded, so each start costs a bounded amount and a search takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 
 class PhraseGroup(NamedTuple):
-    """Patterns for one thing, and words of which a text has one, or none of them stands there."""
+    """Patterns for one kind of attack, and anchors: a text without any of these words matches no pattern."""
 
     patterns: tuple[re.Pattern[str], ...]
     anchors: frozenset[str]
 
     def find_in(self, text: str, present: Sequence[str]) -> re.Match[str] | None:
-        """Where the first of the patterns that stand in a text does. `present`: the anchors that it has, and maybe others."""
+        """Return the match of the first pattern found in a text. `present`: the anchors in it, perhaps with others."""
         if self.anchors.isdisjoint(present):
             return None
         return next(filter(None, (pattern.search(text) for pattern in self.patterns)), None)
@@ -105,7 +105,7 @@ COMMANDS = _compile_phrases(
     *("rater", "scorer", "assessor", "give", "award", "assign", "score", "rate", "mark", "grade", "label", "treat"),
     *("classify", "evaluate", " you are ", "return", "output", "choose", "pick", "select", " with"),
 )
-"""Instructions to a judge or a model that have no place in any text of a trace."""
+"""Instructions to a judge or a model that do not belong in any text of a trace."""
 
 COMMANDS_IN_DATA = _compile_phrases(
     (
@@ -150,7 +150,7 @@ COMMANDS_IN_DATA = _compile_phrases(
     *("you", "system", "developer", "act", "instruction", "directive", "task", "prompt", "rubric", "answer"),
     *("response", "trajectory", "tool call", "transcript", "submission"),
 )
-"""Instructions that a description may give to the model, and a result or an answer may not."""
+"""Instructions that a tool description or a user may give to the model, but a result or an answer may not."""
 
 COMMANDS_ELSEWHERE = _compile_phrases(
     (
@@ -168,7 +168,7 @@ COMMANDS_ELSEWHERE = _compile_phrases(
     *("ignor", "olvida", "oublie", "\u5ffd\u7565", "\u7121\u8996", "\uc9c0\uc2dc"),
     *("\u0438\u043d\u0441\u0442\u0440\u0443\u043a", "\u0928\u093f\u0930\u094d\u0926\u0947\u0936\u094b\u0902"),
 )
-"""The oldest instruction in ten other languages."""
+"""`Ignore previous instructions` in ten other languages."""
 
 _REASONS = r"[\"'](?:quotes|justification|reasoning|rationale)[\"']\s{0,4}:"
 
@@ -236,12 +236,12 @@ MARKERS = _compile_phrases(
     ),
     *("<", "[", "#", "assistant", "---"),
 )
-"""What stands between the messages of a chat, and between the parts of a prompt."""
+"""Markers between the messages of a chat and between the parts of a prompt."""
 
 _GROUPS = (COMMANDS, COMMANDS_IN_DATA, COMMANDS_ELSEWHERE, REPLIES, VERDICTS, MARKERS)
 _ANCHORS = tuple(sorted({anchor for group in _GROUPS for anchor in group.anchors}))
 
 
 def list_anchors(text: str) -> list[str]:
-    """The anchors of all groups that stand in a text."""
+    """List the anchors of all groups that occur in a text."""
     return [anchor for anchor in _ANCHORS if anchor in text]

@@ -1,8 +1,8 @@
-"""Text in a trace that seems to speak to whoever judges it. A signal for people: it never changes a score.
+"""Detect text in a trace that seems to address whoever judges it. A signal for people: it never changes a score.
 
-It looks where strangers write: tool results, what users say and paste, the model's own texts, and the catalogue. What it can
-find is what attacks have in common when they do not try to hide from it; text made to get past it will. The guarantees
-against injection lie elsewhere: code decides first, a judge has no tools, and its reply is read strictly.
+It searches wherever strangers can write: tool results, what users say and paste, the model's own texts, and the tool
+catalogue. It finds what attacks have in common when they do not hide from it; text crafted to evade it will. The
+guarantees against injection lie elsewhere: code decides first, a judge has no tools, and its reply is read strictly.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ Sort = Literal["verdict_like", "instruction_to_judge", "role_markers", "invisibl
 
 MAX_FINDINGS = 20
 MAX_CHARACTERS = 1_000_000
-"""Characters of the whole trace that are looked at, the catalogue first, then results, then texts."""
+"""Most characters of a trace that are searched: the tool catalogue first, then results, then texts."""
 MIN_CHARACTERS = 8
-"""A shorter text is not looked at."""
+"""A shorter text is not searched."""
 MAX_KEPT_CHARACTERS = 1_000
-"""Of a longer text nothing is kept for the next time."""
+"""What a longer text shows is not cached."""
 MAX_DECODED = 50
-"""Encoded passages of one text that are decoded."""
+"""Most passages of one text that are decoded, for each encoding."""
 
 
 class _TextPlace(NamedTuple):
     path: str
     text: str
     told_to_model: bool
-    """Whether it is there to instruct the model: descriptions and users' messages are."""
+    """Whether the text is there to instruct the model, like descriptions and users' messages."""
 
 
 def find_suspicions(trace: Trace) -> tuple[Finding, ...]:
-    """At most 20 findings `injection_suspected`, of each text at most one for each sort; the message names the sort.
+    """Return at most 20 findings: `injection_suspected`, one per text and sort, with the sort in its message.
 
     verdict_like: a judgement of the answer, or a reply in the form of a judge's. instruction_to_judge: tells its reader,
-    judge or model, what to do. role_markers: the marks between messages of a chat. invisible_characters: tag characters,
-    direction overrides, runs of zero-width ones. encoded: one of the above in base64, hexadecimal, percent or HTML escapes,
-    ROT13 or backwards. What stands in quotation marks or code beside other text is taken as a mention and passed over.
+    judge or model, what to do. role_markers: the markers between messages of a chat. invisible_characters: tag
+    characters, direction overrides, runs of zero-width characters. encoded: one of the above in base64, hexadecimal,
+    percent or HTML escapes, ROT13 or backwards. Quotations and code amid other text count as mentions and are skipped.
 
-    Time is linear: texts beyond the first million characters are not looked at, which `injection_unchecked` then says.
+    Time is linear: texts beyond the first million characters are not searched, which `injection_unchecked` reports.
     """
     if not _shows_anything(trace):
         return ()
@@ -71,7 +71,7 @@ def find_suspicions(trace: Trace) -> tuple[Finding, ...]:
 
 
 def _shows_anything(trace: Trace) -> bool:
-    """Whether any text shows anything, or there are too many: most traces end here, without a pointer built."""
+    """Whether any text shows anything or the texts are too long. Most traces end here, before any pointer is built."""
     size = _measure_tools(trace.tools or ())
     if size is None:
         return True
@@ -85,33 +85,33 @@ def _shows_anything(trace: Trace) -> bool:
             size += len(text) + 1
             if _find_heard(text):
                 return True
-    if trace.answer:  # a message too: the last one
+    if trace.answer:  # it is searched as the last message
         size += len(trace.answer) + 1
     return size > MAX_CHARACTERS
 
 
 def _measure_tools(tools: Iterable[ToolDef]) -> int | None:
-    """The characters of the texts of all tools; None where one of them shows anything."""
+    """Count the characters of all tools' texts; None if one of them shows anything."""
     size = 0
     for tool in tools:
-        of_one = _measure_tool(tool)
-        if of_one is None:
+        tool_size = _measure_tool(tool)
+        if tool_size is None:
             return None
-        size += of_one
+        size += tool_size
     return size
 
 
 def _measure_tool(tool: ToolDef) -> int | None:
-    """The characters of a tool's texts; None where one of them shows anything. It is kept with the tool."""
+    """Count the characters of a tool's texts; None if one of them shows anything. The result is kept with the tool."""
     if _measure_tool not in tool.memo:
         texts = list_texts([tool.name, tool.description, tool.parameters, tool.output_schema])
         looked_at = [text for text in texts if len(text) >= MIN_CHARACTERS]  # most are `string` and the like
         tool.memo[_measure_tool] = None if any(map(_find_told, looked_at)) else sum(map(len, texts)) + len(texts)
-    return tool.memo[_measure_tool]  # pyright: ignore[reportReturnType] (what was put there)
+    return tool.memo[_measure_tool]  # pyright: ignore[reportReturnType] (the value stored above)
 
 
 def _bound_places(places: Iterable[_TextPlace]) -> tuple[list[_TextPlace], tuple[Finding, ...]]:
-    """The places up to the bound, and what says that there were more."""
+    """Return the places up to the limit, and a finding if there are more."""
     looked_at: list[_TextPlace] = []
     left = MAX_CHARACTERS
     for place in places:
@@ -128,7 +128,7 @@ def _build_finding(sort: Sort, excerpt: str, place: _TextPlace) -> Finding:
 
 
 def _iter_places(trace: Trace) -> Iterator[_TextPlace]:
-    """The texts that strangers, users or the model wrote, with their pointers."""
+    """Yield the texts that strangers, users or the model wrote, with their pointers."""
     for n, tool in enumerate(trace.tools or ()):
         yield from [_TextPlace(f"/tools/{n}{path}", text, True) for path, text in tool.texts]
     for step in trace.steps:
@@ -143,17 +143,17 @@ def _iter_places(trace: Trace) -> Iterator[_TextPlace]:
 
 
 def _find_suspected(place: _TextPlace) -> tuple[tuple[Sort, str], ...]:
-    """Each sort that the text shows, with a passage."""
+    """Return each sort that a text shows, with a passage."""
     return _find_told(place.text) if place.told_to_model else _find_heard(place.text)
 
 
 def _find_told(text: str) -> tuple[tuple[Sort, str], ...]:
-    """What a text shows that is there to instruct the model."""
+    """Return what a text that is there to instruct the model shows."""
     return _find_kept(text, True) if len(text) <= MAX_KEPT_CHARACTERS else _find_sorts(text, True)
 
 
 def _find_heard(text: str) -> tuple[tuple[Sort, str], ...]:
-    """What any other text shows."""
+    """Return what any other text shows."""
     return _find_kept(text, False) if len(text) <= MAX_KEPT_CHARACTERS else _find_sorts(text, False)
 
 
@@ -162,7 +162,7 @@ def _find_sorts(text: str, told_to_model: bool) -> tuple[tuple[Sort, str], ...]:
 
 
 _find_kept = lru_cache(maxsize=8192)(_find_sorts)
-"""Most texts are those of tools, which come again with every trace."""
+"""`_find_sorts` with a cache: most texts are those of tools, which recur in every trace."""
 
 
 def _iter_sorts(text: str, *, told_to_model: bool) -> Iterator[tuple[Sort, str]]:
@@ -175,7 +175,7 @@ def _iter_sorts(text: str, *, told_to_model: bool) -> Iterator[tuple[Sort, str]]
         yield "encoded", encoded
 
 
-# What is written in the open.
+# Text in the open.
 
 _NONE_SEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
@@ -200,7 +200,7 @@ _LATIN = re.compile("[a-z]")
 
 
 def _normalise_text(text: str) -> str:
-    """The text for phrases: NFKC, lower case, without characters that are not seen, quotation marks of one kind."""
+    """Normalise a text for phrases: NFKC, lower case, no invisible characters, plain quotation marks."""
     if text.isascii():
         return text.lower()
     return normalize("NFKC", _NONE_SEEN.sub("", text)).lower().translate(_QUOTES)
@@ -211,24 +211,24 @@ _QUOTED = re.compile(_CODE.pattern + r"|\"[^\"\n]{1,120}\"|(?<![a-z0-9])'[^'\n]{
 
 
 def _drop_mentions(text: str) -> str:
-    """The text without what it only mentions."""
+    """Remove from a text what it only mentions."""
     return _drop_mention(_QUOTED, text)
 
 
 def _drop_mention(mention: re.Pattern[str], text: str) -> str:
-    """The text without quotations or code, unless there is hardly anything else: a text that is all quotation is used."""
+    """Remove quotations or code, unless there is hardly anything else: a text that is all quotation is meant."""
     rest = mention.sub(" ", text)
     beside = len(rest.strip())
     return rest if 2 * beside > len(text.strip()) or beside > 60 else text
 
 
 def _latinise(text: str) -> str:
-    """The text with letters that look Latin made so, where it has Latin ones too."""
+    """Replace letters that look Latin by Latin ones, if a text has Latin letters too."""
     return text.translate(_LOOKALIKES) if not text.isascii() and _LATIN.search(text) else text
 
 
 def _find_phrases(plain: str, *, told_to_model: bool) -> Iterator[tuple[Sort, str]]:
-    """The sorts whose phrases a text uses, with a passage."""
+    """Yield the sorts whose phrases a text uses, with a passage."""
     anchors = _list_anchors(plain)
     if not anchors:
         return
@@ -249,18 +249,18 @@ def _find_phrases(plain: str, *, told_to_model: bool) -> Iterator[tuple[Sort, st
 
 
 def _list_anchors(plain: str) -> list[str]:
-    """The anchors in a text, however its words are spaced and whatever it mentions."""
+    """List the anchors in a text, whatever its spacing, including those in mentions."""
     flat = " ".join(_latinise(plain).split())
     return list_anchors(flat if plain.isascii() else f"{flat} {plain}")
 
 
 def _find_passage(group: PhraseGroup, text: str, anchors: Sequence[str]) -> str | None:
-    """The passage where the first of the patterns that stand there does."""
+    """Return the passage around the first pattern found in a text."""
     match = group.find_in(text, anchors)
     return None if match is None else text[max(0, match.start() - 10) : match.end() + 20]
 
 
-# What cannot be seen.
+# Invisible text.
 
 _TAGGED = re.compile("(?<!\U0001f3f4)[\U000e0020-\U000e007f]{2,}")
 _FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,12}\U000e007f")
@@ -272,7 +272,7 @@ _SPRINKLED = re.compile("[a-zA-Z][\u200b\u200c\u200d\u2060-\u2064\u180e](?=[a-zA
 
 
 def _find_invisible(text: str) -> str | None:
-    """The first passage with characters that hide text; the ones that emoji, flags and scripts need are no such."""
+    """Return the first passage with characters that hide text, not those that emoji, flags and scripts need."""
     if text.isascii():
         return None
     rest = _FLAG.sub("", text)
@@ -284,7 +284,7 @@ def _find_invisible(text: str) -> str | None:
     return None if sprinkled is None else rest[max(0, sprinkled.start() - 20) : sprinkled.end() + 20]
 
 
-# What is written in code.
+# Encoded text.
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,20000}={0,2}")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :]?){16,10000}")
@@ -295,7 +295,7 @@ _BACKWARD = tuple(word[::-1] for word in _TURNED)
 
 
 def _find_decoded_phrases(text: str) -> Iterator[str]:
-    """Passages of what the text says once decoded, as far as it says more than it does in the open."""
+    """Yield the passages that a text shows once decoded."""
     for decoded in _decode_passages(text):
         plain = _normalise_text(decoded)
         for _, hit in _find_phrases(plain, told_to_model=False):
@@ -303,9 +303,9 @@ def _find_decoded_phrases(text: str) -> Iterator[str]:
 
 
 def _decode_passages(text: str) -> Iterator[str]:
-    for found, read in ((_BASE64, _decode_base64), (_HEX, _decode_hex)):
-        for match in islice(found.finditer(text), MAX_DECODED):
-            decoded = read(match[0])
+    for pattern, decode in ((_BASE64, _decode_base64), (_HEX, _decode_hex)):
+        for match in islice(pattern.finditer(text), MAX_DECODED):
+            decoded = decode(match[0])
             if decoded is not None and decoded.isprintable():
                 yield decoded
     if _ESCAPED.search(text):

@@ -1,1 +1,1 @@
-"""What answers claim, held against what tools returned."""
+"""Checks of what answers claim against what tools returned."""

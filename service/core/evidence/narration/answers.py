@@ -1,4 +1,4 @@
-"""All that a trace's answers claim: each text against every result before it."""
+"""Check every claim in a trace's answers: each assistant text against all results before it."""
 
 from __future__ import annotations
 
@@ -28,39 +28,38 @@ from service.core.trace import Message, Step, ToolDef, Trace
 from service.core.work_limits import OverBudgetError
 
 MAX_CLAIMS = 500
-"""Quantities of one text that are checked."""
-
-
+"""A text with more quantities than this is not checked."""
 MAX_IN_ALL = 5_000
-"""Quantities of all texts of a trace that are checked."""
+"""Once a trace's texts have had more quantities than this checked, the remaining texts are not."""
 MAX_SENTENCES = 1_500
+"""A text with more sentences than this is not checked."""
 MAX_LAST = 16
-"""Quantities that others said of which those of a text may be worked out."""
+"""How many of the latest quantities that others said a text's own may be computed from."""
 MAX_HEARD = 400
-"""Quantities that others said which may account for those of a text."""
+"""How many of the latest quantities that others said may account for those of a text."""
 MAX_PROSE = 50_000
-"""Characters of results in prose in which claims are looked for."""
+"""Characters of prose results that are searched for claims; longer prose counts as unread."""
 
 
 class Narration(NamedTuple):
-    """One text of the assistant's that follows a call. `too_long` says why it was not read, else ""."""
+    """One assistant text that follows a call, with its verdicts. `too_long` says why it was not read, or is ""."""
 
     message: int
     turn: int
     claims: tuple[ClaimVerdict, ...]
     too_long: str = ""
     unread: str = ""
-    """The pointer of a result before it that code needed and could not read, or ""."""
+    """The pointer of an earlier result that code needed and could not read, or ""."""
     missing: str = ""
-    """The pointer of a result before it that the trace does not tell, or ""."""
+    """The pointer of an earlier result that is missing from the trace, or ""."""
     inferred: str = ""
-    """The pointer of the last result before it whose structure is inferred, or ""."""
+    """The pointer of the last earlier result whose structure is inferred, or ""."""
 
 
 def narrate(trace: Trace) -> list[Narration]:
-    """The verdicts on the claims of every text of the assistant's that comes after a call, in order."""
-    spoken = [one for one in trace.messages if one.role == "assistant" and one.text]
-    return list(_narrate(trace)) if spoken else []
+    """Check the claims of every assistant text that comes after a call, in order."""
+    answers = [message for message in trace.messages if message.role == "assistant" and message.text]
+    return list(_narrate(trace)) if answers else []
 
 
 def _narrate(trace: Trace) -> Iterator[Narration]:
@@ -95,7 +94,7 @@ def _narrate(trace: Trace) -> Iterator[Narration]:
 
 
 def _list_inferred(trace: Trace) -> frozenset[int]:
-    """The steps with a result whose structure is inferred."""
+    """List the steps with a result whose structure is inferred."""
     return frozenset([step.index for step in trace.steps if step.result and has_inferred(step.result.content)])
 
 
@@ -104,7 +103,7 @@ _AnswerText = tuple[str, str, Sequence[Quantity]]
 
 
 class _Knowledge:
-    """The facts of the results so far: those of JSON, and, where structure was inferred, all of them."""
+    """The facts of the results so far: one index of those from JSON and, once structure is inferred, one of all facts."""
 
     def __init__(self, inferred: frozenset[int]) -> None:
         self.proved = FactIndex()
@@ -112,17 +111,17 @@ class _Knowledge:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """The number of facts."""
         return (self.all or self.proved).size
 
     def add(self, step: Step, described: Mapping[str, str]) -> None:
-        """The facts of a step's result, and what the schema of its tool says of fields."""
+        """Add the facts of a step's result. `described`: what the output schema of its tool says about fields."""
         self.proved.add(step, described)
         if self.all is not None:
             self.all.add(step, described)
 
     def check(self, text: _AnswerText, utterances: Utterances, *, complete: bool) -> list[ClaimVerdict]:
-        """The verdicts on the claims of a text. `complete`: every result was read."""
+        """Return the verdicts on the claims of a text. `complete`: every result was read."""
         if self.all is None:
             return check_text(*text, self.proved, utterances, complete=complete)
         proved = check_text(*text, self.proved, utterances, complete=False)
@@ -130,24 +129,24 @@ class _Knowledge:
 
 
 class _Gaps:
-    """The results so far that are not there, or in no form in which a text that retells them finds their fields."""
+    """The results so far that are missing, or whose fields code cannot look up: media, broken JSON and prose."""
 
     def __init__(self, inferred: frozenset[int]) -> None:
         self._inferred = inferred
         self.missing = ""
         self.inferred = ""
-        """The pointer of the last result whose structure is inferred."""
+        """The pointer of the last result whose structure is inferred, or ""."""
         self._closed = ""
         self._prose: list[tuple[str, str]] = []
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """Whether there is any gap."""
         return bool(self.missing or self._closed or self._prose)
 
     @property
     def hide_values(self) -> bool:
-        """Whether what is not found may stand in one of them; prose is searched for values."""
+        """Whether a value that is not found may be in a gap. Prose does not count: it is searched for values."""
         return bool(self.missing or self._closed)
 
     def add(self, step: Step) -> None:
@@ -168,7 +167,10 @@ class _Gaps:
             self._prose.append((path, "\n".join(left)))
 
     def find_unread(self, claims: Iterable[ClaimVerdict]) -> str:
-        """The result that stays unread for a text: one that seems to hold fields always, prose where it does not say a claim."""
+        """Find a result that stays unread for a text, or "".
+
+        A result that seems to have fields always does; prose does where some claim is not in it.
+        """
         if self._closed or not self._prose:
             return self._closed
         said = "\n".join([text for _, text in self._prose])
@@ -202,7 +204,7 @@ def _narrate_text(n: int, message: Message, knowledge: _Knowledge, listener: _Li
 
 
 class _Listener:
-    """What the user and the system said, and what calls were made with: a claim of these is no retelling of a result."""
+    """Collects what user and system said and what calls passed: repeating that does not retell a result."""
 
     def __init__(self, today: date | None, tools: Iterable[ToolDef]) -> None:
         self._values: set[Value] = set()
@@ -213,11 +215,11 @@ class _Listener:
         self.utterances = Utterances(self._has, self._has_words, today, self._list_last, self._list_all)
 
     def add_text(self, text: str, *, beside: bool = False) -> None:
-        """What others said. `beside`: words that account for a value, though nobody told the assistant to repeat them."""
-        self._unread.append((text, beside))  # most traces never ask for what is in it
+        """Add what others said. `beside`: it may account for a value, but the assistant was not told to repeat it."""
+        self._unread.append((text, beside))  # read on demand: most traces never need it
 
     def add_step(self, step: Step) -> None:
-        """The arguments of a call, and what an error says."""
+        """Add the arguments of a call and, if it failed, the text of its error."""
         for leaf in list_leaves(cast("JsonValue", dict(step.call.arguments or {})), limit=500):
             self.add_text(leaf.value if isinstance(leaf.value, str) else repr(leaf.value))
         if step.result is not None and step.result.is_error:

@@ -1,4 +1,4 @@
-"""Which field a claim's words name, and how closely."""
+"""Bind a claim to the fields that its words name, and tell how close the names are."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THAN = {"more": "over", "higher": "over", "greater": "over", "less": "under", "
 _DIMENSIONS = {
     unit.name: (unit.dimension,) for unit in UNITS.values() if unit.dimension in ("temperature", "pressure", "mass")
 }
-"""What a unit measures, where that is a name for it: `a high of 9 °C`."""
+"""What each unit measures, where that can stand in for a field name: `a high of 9 °C`."""
 
 _PART_OF = re.compile(rf"(?:\d+|{numbers.WORDS}) (?:out )?of")
 _ENDS = HIGHEST | LOWEST
@@ -35,7 +35,11 @@ _BETWEEN = (LINKS | RANGES | ABOUT) - _ENDS
 
 
 def bind(claim: Claim, fact_index: FactIndex) -> list[FactGroup]:
-    """The fields whose whole name is among a claim's words: of these the ones beside it, with most of what they stand under."""
+    """Return the fields whose whole name is among a claim's words.
+
+    Of these it keeps the ones named right beside the number, if any, and then the best match: the most words of its own
+    name and of the enclosing names.
+    """
     unit = claim.quantity.unit
     groups = fact_index.find_named(claim.label, claim.quantity) or fact_index.find_named(
         _find_dimension(claim), claim.quantity
@@ -50,13 +54,13 @@ def bind(claim: Claim, fact_index: FactIndex) -> list[FactGroup]:
 
 
 def _find_dimension(claim: Claim) -> tuple[str, ...]:
-    """What a number's unit measures, where only `a high of` or the like stands before it."""
+    """Return what a number's unit measures if nothing but `a high of` or the like precedes it, else ()."""
     last = [word for word in claim.left[-6:] if word not in _BETWEEN][-1:]
     return _DIMENSIONS.get(claim.quantity.unit, ()) if _ENDS.intersection(last) else ()
 
 
 def _pick_compound(claim: Claim, groups: Sequence[FactGroup]) -> list[FactGroup]:
-    """Of `a feels-like temperature of 5` the field that is called so, and not the temperature."""
+    """Prefer a field with a compound name: `a feels-like temperature of 5` is not about the plain temperature."""
     left = _drop_links(claim) if not claim.exact and any(len(group.own) > 1 for group in groups) else []
     return [g for g in groups if len(g.own) > 1 and g.is_named_in(left[-len(g.own) - 1 : -1])]
 
@@ -66,9 +70,9 @@ def _score_fit(group: FactGroup, claim: Claim) -> int:
 
 
 def is_direct(claim: Claim, groups: Sequence[FactGroup]) -> bool:
-    """Whether the field's name stands right beside the number: `price: 5`, `the price of it is 5`, `5 seats`.
+    """Whether the field's name is right beside the number: `price: 5`, `the price of it is 5`, `5 seats`.
 
-    In a label it must be all of it: `amount deducted` is another thing than `amount`.
+    In a label it must be the whole label: `amount deducted` is not `amount`.
     """
     if claim.exact:
         named = {word for group in groups for word in (*group.own, *group.above)}
@@ -85,7 +89,7 @@ def is_direct(claim: Claim, groups: Sequence[FactGroup]) -> bool:
 
 
 def _drop_links(claim: Claim) -> list[str]:
-    """The words before a number without those that only join it to a name."""
+    """Return the words before a number without the ones that only link it to a name."""
     passed = LINKS | RANGES if claim.extreme is not None or claim.quantity.kind == "measure" else LINKS
     if find_side(claim) is not None:
         passed = passed | COMPARING
@@ -96,7 +100,7 @@ def _drop_links(claim: Claim) -> list[str]:
 
 
 def find_side(claim: Claim) -> Literal["over", "under"] | None:
-    """On which side of its number a claim sees the value: `over $200`, `less than 5`."""
+    """Return which side of its number a claim puts the value on: `over $200`, `less than 5`."""
     near = list_words_before(claim)[-2:]
     word = _THAN.get(near[0]) if near[1:] == ["than"] else None
     if word == "over" or OVER & set(near):
@@ -105,19 +109,19 @@ def find_side(claim: Claim) -> Literal["over", "under"] | None:
 
 
 def list_words_before(claim: Claim) -> list[str]:
-    """The words of the sentence up to the claim, the last few."""
+    """Return the last few words of the sentence before the claim (60 characters)."""
     at = claim.quantity.start - claim.sentence_start
     return split_tokens(claim.sentence[max(0, at - 60) : at])
 
 
 def is_about(claim: Claim) -> bool:
-    """Whether a number is said roughly."""
+    """Whether a number is approximate: `about 5`, `~5`."""
     at = claim.quantity.start - claim.sentence_start
     return bool(ABOUT & set(list_words_before(claim)[-3:])) or claim.sentence[:at].endswith("~")
 
 
 def is_of_how_many(claim: Claim, groups: Sequence[FactGroup]) -> bool:
-    """Whether a bare number says of how many something is told: `the price for 3 is`, `Of 40 seats`, `the three of you`."""
+    """Whether a bare number only tells how many things are meant: `the price for 3 is`, `Of 40 seats`, `the three of you`."""
     near = list_words_before(claim)[-2:]
     if claim.quantity.kind == "number" and (claim.right[:1] == ("of",) or _PART_OF.fullmatch(" ".join(near))):
         return True

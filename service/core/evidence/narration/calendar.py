@@ -1,11 +1,11 @@
-"""A weekday beside a date that is another day."""
+"""Find dates with the wrong weekday beside them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from service.core.evidence.facts.held import Holdings, list_days, name_weekday
+from service.core.evidence.facts.entities import Holdings, list_days, name_weekday
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.dates import WEEKDAYS, is_same_day
 from service.core.evidence.reading.quantities import Quantity
@@ -17,7 +17,7 @@ _AFTER = re.compile(rf"^(?:,| \(| is a| was a| )+({_NAMES})\b", re.IGNORECASE)
 
 
 def check_weekdays(text: str, quantities: Sequence[Quantity], holdings: Holdings) -> Iterator[Saying]:
-    """Dates with their year, or of a day that results give, beside the name of another weekday."""
+    """Find dates beside the name of another weekday. The year must be given by the text or by a result with that day."""
     for said in quantities:
         beside = _find_beside(text, said) if said.kind == "date" else ""
         if not beside:
@@ -39,7 +39,7 @@ def check_weekdays(text: str, quantities: Sequence[Quantity], holdings: Holdings
 
 
 def known_year(said: Quantity) -> bool:
-    """Whether a date gives its year."""
+    """Whether a date includes its year."""
     return all(str(one)[:2] != "--" for one in said.values)
 
 

@@ -1,4 +1,4 @@
-"""What texts say of how it went: that something is done, or that it failed."""
+"""Find claims of completion and admissions of failure, and claims of completion after a likely error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def admits_failure(text: str) -> bool:
 
 
 def find_completion(text: str) -> re.Match[str] | None:
-    """Where a text says that something is done.
+    """Find where a text says that something is done.
 
     >>> find_completion("I have sent the mail.").group()
     'sent'
@@ -39,13 +39,13 @@ def find_completion(text: str) -> re.Match[str] | None:
 
 
 class LikelyErrors:
-    """The results so far that are likely errors, without a later success of their tool or a text that admits failure."""
+    """The likely errors so far that neither a later success of the same tool nor an admission of failure has settled."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[int, ToolFailure]] = {}
 
     def add(self, step: Step) -> None:
-        """What a step's result says."""
+        """Note a likely error, or clear an earlier one of the same tool after a success."""
         if step.result is None or step.result.is_error:
             return
         if step.result.failure is not None:
@@ -54,14 +54,14 @@ class LikelyErrors:
             self._open.pop(step.call.name, None)
 
     def check(self, text: str, path: str) -> tuple[ClaimVerdict, ...]:
-        """The suspicion against a text that says that something is done and of no failure."""
+        """Return the suspicions against a text that says something is done and admits no failure."""
         if not self._open:
             return ()
         if admits_failure(text):
             self._open.clear()
             return ()
         done = find_completion(text)
-        return () if done is None else tuple([_suspect(path, done, *one) for one in sorted(self._open.items())])
+        return () if done is None else tuple([_suspect(path, done, *error) for error in sorted(self._open.items())])
 
 
 def _suspect(path: str, done: re.Match[str], tool: str, likely: tuple[int, ToolFailure]) -> ClaimVerdict:

@@ -1,4 +1,4 @@
-"""Which record a claim speaks of: by the names and days in its sentence, its line, or the lines above."""
+"""Find the record a claim is about, by the names and days in its sentence, its line, or the lines above."""
 
 from __future__ import annotations
 
@@ -13,34 +13,33 @@ from service.core.evidence.sentences.occasions import DaySpan, find_days
 from service.core.models.lazy import lazy
 
 MAX_FAMILY = 2_000
-"""Values of one field; of more it is not asked which is meant."""
+"""With more values of one field than this, nobody asks which one is meant."""
 MAX_TESTS = 300_000
-"""Names that are looked for in the lines around the claims on one field. After that it is left open which record is meant."""
+"""Lookups of names around the claims on one field; past this, which record is meant stays open."""
 MAX_LINE = 400
-"""Characters of a line that are read for names."""
+"""Characters of a line that are searched for names."""
 READINGS = ("measure", "percent")
-"""Of these the day tells enough: what else a record is called is mostly another reading, such as `clear sky`."""
+"""Kinds for which the day alone picks the record: its other names are mostly readings themselves, like `clear sky`."""
 _CHAIN = 6
 _BESIDE = 2
-"""Words between two names that are taken together."""
-
-
+"""Two names at most this many words apart are taken together."""
 _BEHIND = re.compile(
     r"(?! ?[*_]*(?:[.,;:|\n]|and\b|or\b|while\b|but\b|then\b))[^\w$€£]{0,4}"
     r"((?:(?!(?:and|or|while|but|then|with|to)\b)[^\s.,;:()|]+[ ]?){1,4})"
 )
-"""After a claim, what it is of: `$100 for HAT083`, `$100 (HAT083)`, `8 MP main camera`."""
+"""What follows a claim and says what it is about: `$100 for HAT083`, `$100 (HAT083)`, `8 MP main camera`."""
 _NEAR = 3
-"""So many of the places where names are looked for are in the claim's sentence."""
+"""How many of the places searched for names are within the claim's sentence."""
 _INLINE = re.compile(r"[,;(|] *[*_]*([A-Z][\w '&-]{1,40}?)[*_]*: *[*_]*$")
 _ITEM = re.compile(r"\s+\S|\s*(?:[-*\u2022|]|\d+[.)])")
 _END = re.compile(r"[.!?][\s*_)\"]+")
 
 
 class NarrowedFacts(NamedTuple):
-    """The facts of the field in the records that are spoken of, among all. `settled`: it is clear which those are.
+    """The facts of a field in the records a claim is about, beside `every` fact of the field.
 
-    `dated`: they are all that is held of the days that are spoken of. `missing`: nothing is held of these days.
+    `settled`: it is clear which records those are. `dated`: the facts are all those of the days mentioned. `missing`: no
+    fact is of those days.
     """
 
     facts: list[Fact]
@@ -49,19 +48,19 @@ class NarrowedFacts(NamedTuple):
     dated: bool = False
     missing: bool = False
     is_far: bool = False
-    """Whether only what stands before the sentence names them, and neither a label nor a word for them leads back there."""
+    """Whether only text before the sentence names the records, and no label or pronoun leads back to it."""
 
     @property
     def others(self) -> list[Fact]:
-        """The facts of the field in other records."""
+        """The facts of the field in all other records."""
         if len(self.facts) == len(self.every):
             return []
-        taken = {id(fact) for fact in self.facts}
-        return [fact for fact in self.every if id(fact) not in taken]
+        own = {id(fact) for fact in self.facts}
+        return [fact for fact in self.every if id(fact) not in own]
 
 
 class Family:
-    """The facts of a field, or of several that may be meant, by what their records are called."""
+    """The facts of one field, or of several that may be meant, indexed by the names of their records."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self.facts = list(facts)
@@ -69,12 +68,12 @@ class Family:
 
     @property
     def is_indexed(self) -> bool:
-        """Whether the names of the records are at hand."""
+        """Whether the index by name has been built."""
         return "by_name" in self.__dict__
 
     @lazy
     def by_name(self) -> dict[str, list[Fact]]:
-        """The facts under every name of their records."""
+        """The facts by every name of their records, except names that all of them share."""
         found: dict[str, list[Fact]] = {}
         for fact in self.facts:
             for name in dict.fromkeys(list_names(fact.record)):
@@ -83,13 +82,13 @@ class Family:
 
     @lazy
     def _by_last(self) -> dict[str, list[Fact]]:
-        """The facts by the last word of a name, where it may stand for one name alone."""
+        """The facts by the last word of a name, where only one name ends in it."""
         grouped = _group_by_last(self.by_name)
         return {last: self.by_name[names[0]] for last, names in grouped.items() if len(names) == 1}
 
     @lazy
     def _by_head(self) -> dict[str, list[str]]:
-        """The names by their first words."""
+        """The names by their first word."""
         found: dict[str, list[str]] = {}
         for name in self.by_name:
             found.setdefault(name[1:].partition(" ")[0], []).append(name)
@@ -102,13 +101,13 @@ class Family:
 
     @lazy
     def is_one(self) -> bool:
-        """Whether all facts hold one value, so that it does not matter which record is meant."""
+        """Whether all facts have the same value, so that it does not matter which record is meant."""
         return len({str(fact.value) for fact in self.facts}) == 1
 
     def find_called(self, scope: str) -> list[Fact]:
-        """The facts of the record that the scope names last, going by the names that fewest records have.
+        """Return the facts of the record that the scope names last, by the names that the fewest records share.
 
-        Two names side by side are taken together: `HAT136 and HAT039`.
+        Names side by side are taken together: `HAT136 and HAT039`.
         """
         where = flatten_text(scope[-MAX_LINE:])
         every = self._find_places(where)
@@ -125,11 +124,11 @@ class Family:
                 at = start
         nearest = every[-1][2]
         if not {id(fact) for fact in nearest} & {id(fact) for fact in chosen}:
-            chosen += nearest  # either may be meant
+            chosen += nearest  # the text may mean either
         return list({id(fact): fact for fact in chosen}.values())
 
     def list_called(self, scope: str) -> list[list[Fact]]:
-        """The facts of each record that the scope names, in the order of their names."""
+        """Return the facts of each record that the scope names, in the order of the names."""
         found: list[list[Fact]] = []
         places = self._find_places(flatten_text(scope[-MAX_LINE:]))
         fewest = min((len(facts) for _, _, facts in places), default=0)
@@ -139,7 +138,7 @@ class Family:
         return found
 
     def _find_places(self, where: str) -> list[tuple[int, str, list[Fact]]]:
-        """Where a flat text has names last, in this order, each with the facts of its records."""
+        """Find the last position of each name in a flat text, in order, with the facts of its records."""
         words = set(where.split())
         near = [name for word in words for name in self._by_head.get(word, ())]
         self.tests += len(near)
@@ -151,7 +150,7 @@ class Family:
 
 
 def _group_by_last(names: Iterable[str]) -> dict[str, list[str]]:
-    """Names of two or three words by their last, which may stand for them: `the Chair` for `Office Chair`."""
+    """Group names of two or three words by the last, which may stand for them: `the Chair` for `Office Chair`."""
     found: dict[str, list[str]] = {}
     for name in names:
         words = name.split()
@@ -161,7 +160,7 @@ def _group_by_last(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def narrow(family: Family, claim: Claim, text: str) -> NarrowedFacts:
-    """The facts of a field that a claim can mean. Records are told apart by what only some of them are called."""
+    """Narrow a field's facts to those a claim can mean. Names that only some records have tell them apart."""
     facts = family.facts
     if len(facts) == 1:
         return NarrowedFacts(facts, facts, settled=True)
@@ -186,13 +185,13 @@ def narrow(family: Family, claim: Claim, text: str) -> NarrowedFacts:
 
 
 def _leads_back(claim: Claim, text: str) -> bool:
-    """Whether a claim stands in a list below a name, or in a sentence that begins with a word for what was named."""
+    """Whether a claim is in a list below a name, or in a sentence that begins with a pronoun."""
     line = text[claim.line_start : claim.line_start + 8]
     return claim.exact or bool(_ITEM.match(line) or PRONOUN.match(claim.sentence))
 
 
 def _iter_named(family: Family, claim: Claim, text: str) -> Iterator[list[Fact]]:
-    """The facts of what is named nearest: right behind the claim, before it, behind it, in the sentence before, above."""
+    """Yield the facts of what is named nearest: right after the claim, before it, after it, one sentence back, above."""
     at, end = max(0, claim.quantity.start - claim.sentence_start), claim.quantity.end - claim.sentence_start
     behind = _BEHIND.match(claim.sentence, end)
     yield family.find_called(behind[1]) if behind else []
@@ -205,7 +204,7 @@ def _iter_named(family: Family, claim: Claim, text: str) -> Iterator[list[Fact]]
 
 
 def _has_strange_label(family: Family, claim: Claim) -> bool:
-    """Whether a claim stands behind a label in its sentence that names neither field nor record: `Lamp: $5, Chair: $7`."""
+    """Whether a label within the sentence precedes a claim and names neither field nor record: `Lamp: $5, Chair: $7`."""
     label = _INLINE.search(claim.sentence, 0, max(0, claim.quantity.start - claim.sentence_start))
     if label is None or claim.exact:
         return False
@@ -218,7 +217,10 @@ def _find_sentence_before(context: str) -> str:
 
 
 def _pair_up(family: Family, claim: Claim) -> list[Fact] | None:
-    """Of `A and B cost $5 and $7 respectively` the facts of the record in the claim's place; () where it is not clear."""
+    """Pair names and values of `A and B cost $5 and $7 respectively`.
+
+    Returns the facts of the record in the claim's position, [] where it is unclear, None without `respectively`.
+    """
     if "respectively" not in claim.sentence.lower():
         return None
     named, (place, count) = family.list_called(claim.sentence), claim.order
@@ -226,7 +228,7 @@ def _pair_up(family: Family, claim: Claim) -> list[Fact] | None:
 
 
 def list_names(record: FactRecord | None) -> list[str]:
-    """What a record and those it belongs to are called."""
+    """List the names of a record and of the records that contain it."""
     return [name for each in _list_chain(record) for name in each.called]
 
 
@@ -239,12 +241,12 @@ def _list_chain(record: FactRecord | None) -> list[FactRecord]:
 
 
 def select_days(facts: Sequence[Fact], said: Sequence[DaySpan]) -> list[Fact]:
-    """The facts of records of these days."""
+    """Return the facts whose records are of one of these days."""
     return [fact for fact in facts if any(span.has(day) for day in _list_days(fact) for span in said)] if said else []
 
 
 def _is_held(span: DaySpan, facts: Sequence[Fact]) -> bool:
-    """Whether anything is held of these days."""
+    """Whether any fact is of one of these days."""
     return any(span.has(day) for fact in facts for day in _list_days(fact))
 
 

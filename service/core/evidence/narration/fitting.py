@@ -1,4 +1,4 @@
-"""Whether an entity holds what a clause mentions: one reader for each kind of value."""
+"""Decide whether an entity holds what a clause mentions, with one check for each kind of value."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from service.core.evidence.arithmetic.transforms import is_other_unit, relate
+from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.field_units import MONEY
-from service.core.evidence.facts.held import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import find_root, split_tokens, split_words, stem_word
@@ -18,28 +18,31 @@ from service.core.evidence.sentences.claims import ABOUT, LINKS
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, find_words
 
 _COUNTS = split_words("count number quantity qty four digit id")
-"""Words of names that count things, whatever else they say: `total_count`."""
+"""Words in the name of a field that make it a count, whatever else the name says: `total_count`."""
 _FARTHEST = 1000
-"""Units lie this far apart in which one value is told."""
+"""Largest factor between two units in which the same value is ever given."""
 _SMALL = split_words("and or in on at with for of to by from is are was were")
 
 
 class Fitting(NamedTuple):
-    """Whether an entity holds what is said: None where it holds nothing of the sort. `facts` it could be, or is."""
+    """Whether an entity holds what is said; None if it holds nothing of that kind.
+
+    `facts`: the facts that match or, where none does, the ones it was compared with.
+    """
 
     holds: bool | None
     facts: tuple[Fact, ...] = ()
     how: str = "words"
-    """By which way of saying it."""
+    """The transform that turns the fact into what is said."""
     named: bool = False
-    """Whether a number's field is named beside it."""
+    """Whether the text names the field beside the number."""
 
 
 NOTHING = Fitting(None)
 
 
 def fit(mention: ClauseMention, clause: Clause, entity: Entity) -> Fitting:
-    """Whether an entity, or what it is in, holds what is mentioned."""
+    """Decide whether an entity, or what contains it, holds what is mentioned."""
     facts = list(chain(entity.inside[:MAX_INSIDE], islice(entity.iter_around(), MAX_INSIDE)))
     if mention.flag is not None:
         held = [fact for fact in facts if fact.path in mention.columns and read_flag(fact) is not None]
@@ -81,7 +84,7 @@ def _fit_quantity(said: Quantity, clause: Clause, facts: Sequence[Fact], head: W
 
 
 def list_named(said: Quantity, clause: Clause, facts: Sequence[Fact]) -> list[Fact]:
-    """The facts of the field that is named right behind a number, or, where nothing is, right before it."""
+    """Return the facts of the field named right after a number or, if nothing is named there, right before it."""
     at = said.start - clause.start
     after = split_tokens(clause.text[at + len(said.text) :])[:2]
     named = _list_called(after, facts)
@@ -96,7 +99,7 @@ def _list_called(words: Sequence[str], facts: Sequence[Fact]) -> list[Fact]:
 
 
 def is_of_kind(said: Quantity, fact: Fact) -> bool:
-    """Whether a fact's values can be held against a quantity."""
+    """Whether a fact's values are comparable with a quantity."""
     kinds = {held.kind for held in fact.quantities}
     if said.kind in ("date", "time"):
         return said.kind in kinds
@@ -110,12 +113,12 @@ def is_of_kind(said: Quantity, fact: Fact) -> bool:
     if said.kind in ("measure", "duration"):
         units = {unit, *(held.unit for held in fact.quantities)}
         dimension = UNITS[said.unit].dimension
-        return any(UNITS[one].dimension == dimension for one in units if one in UNITS) or units == {""}
+        return any(UNITS[name].dimension == dimension for name in units if name in UNITS) or units == {""}
     return True
 
 
 def is_typed(said: Quantity, fact: Fact) -> bool:
-    """Whether a fact's own unit or name says that it is of the kind."""
+    """Whether a fact's own unit or name says that it is of a quantity's kind."""
     if said.kind in ("date", "time"):
         return True
     kinds = {held.kind for held in fact.quantities}
@@ -130,13 +133,13 @@ def is_typed(said: Quantity, fact: Fact) -> bool:
 
 
 def _is_of_scale(said: Quantity, fact: Fact) -> bool:
-    """Whether a value in the unit of a fact may be told in that of what is said: no minutes of days."""
+    """Whether a value in the fact's unit could be given in the unit said: nobody gives days in minutes."""
     mine, own = UNITS.get(said.unit), UNITS.get(fact.counted.unit)
     return not (mine and own) or max(mine.factor / own.factor, own.factor / mine.factor) <= _FARTHEST
 
 
 def relates(said: Quantity, fact: Fact, clause: Clause) -> bool:
-    """Whether a fact can be said so."""
+    """Whether what is said is one way to give the fact."""
     about = is_rough(said, clause)
     words = find_words(clause.text)
     return any(relate(said, fact, held, about=about, words=words) for held in fact.quantities)
@@ -150,17 +153,17 @@ def _name_way(said: Quantity, fact: Fact, clause: Clause) -> str:
 
 
 def is_rough(said: Quantity, clause: Clause) -> bool:
-    """Whether a number is said roughly."""
+    """Whether a number is approximate: `about 5`, `just 5`, `~5`."""
     at = max(0, said.start - clause.sentence_start)
     return _leads_roughly(clause.sentence[max(0, at - 40) : at])
 
 
-@lru_cache(maxsize=1024)  # a sentence full of numbers asks for those beside each of them
+@lru_cache(maxsize=1024)  # a sentence full of numbers is asked about for each of them
 def _leads_roughly(before: str) -> bool:
     words = split_tokens(before)
     return bool(ABOUT & {*words[-3:]}) or words[-2:-1] == ["just"] or before.endswith("~")
 
 
 def find_other_unit(said: Quantity, facts: Iterable[Fact]) -> Fact | None:
-    """A fact with the number that was said, in another unit."""
+    """Return a fact with the number that is said, but in another unit."""
     return next((fact for fact in facts if is_other_unit(said, fact)), None)

@@ -1,7 +1,7 @@
-"""What answers claim, held against what tools returned: each quantity bound to a field of a record, or left alone.
+"""Check what a text claims against what tools returned: bind each quantity to a field of a record, or leave it alone.
 
-A claim is contradicted only where its words name a field (and the record, where there are several), that field's values
-all differ from it under every transform, and nothing else accounts for the number. All else is left open.
+A claim is contradicted only if its words name a field (and the record, where there are several), all values of that
+field differ from it under every transform, and nothing else accounts for the number. Everything else stays open.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from service.core.evidence.sentences.clauses import ClauseReader
 from service.core.evidence.sentences.mentions import Clause
 
 FEW = 2
-"""Of so many values one may be taken for the one that is meant."""
+"""Among at most this many values, a match counts as the value that is meant."""
 _LIKE = split_words("like similar")
 _CHANCE = 2
-"""Fewer digits are the same by chance."""
+"""Fewer significant digits than this agree by chance."""
 MIN_CODE = 6
-"""Characters of what is a code and no name such as `H264`."""
+"""Fewest characters of a code; anything shorter may be a name like `H264`."""
 _BESIDE = 4
 _POWERS = (-3, -2, -1, 1, 2, 3, 4)
 
@@ -58,10 +58,10 @@ def check_text(
     *,
     complete: bool = True,
 ) -> list[ClaimVerdict]:
-    """The verdict on each claim of a text, in its order. Sentences that say that something is so are claims too.
+    """Return the verdict on each claim of a text, in text order. Statements without a quantity are claims too.
 
-    `said`: its quantities. `complete`: the index holds all that results say, so that a value may be suspected because
-    nothing accounts for it.
+    `said`: the quantities of the text. `complete`: the index holds everything that results say, so that a value is
+    suspect if nothing accounts for it.
     """
     claims = {(claim.quantity.start, claim.quantity.end): claim for claim in find_claims(text, said)}
     bound = {place: _check(claim, text, fact_index, utterances) for place, claim in claims.items()}
@@ -88,7 +88,10 @@ def _build_verdict(path: str, text: str, place: tuple[int, int], ruling: Ruling)
 
 
 def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None) -> bool:
-    """Whether what a clause says goes before what was found: where nothing was, or where by its words it holds."""
+    """Whether a clause's ruling replaces the earlier one for the same place.
+
+    It does if there was none, if it settles an open or unsupported one, or if it clears a contradiction that came from binding.
+    """
     if before is None:
         return ruling.verdict != "not_checkable"
     if ruling.verdict in ("supported", "not_checkable"):
@@ -99,11 +102,11 @@ def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None) -> b
 
 
 def _iter_sayings(
-    text: str, said: Sequence[Quantity], fact_index: FactIndex, utterances: Utterances, read: Sequence[Clause]
+    text: str, said: Sequence[Quantity], fact_index: FactIndex, utterances: Utterances, all_clauses: Sequence[Clause]
 ) -> Iterator[Saying]:
-    """What the clauses of a text say of the entities that they speak of."""
+    """Yield the rulings on what the clauses of a text say about the entities they mention."""
     holdings = fact_index.holdings
-    clauses = [plain for one in read if (plain := one.keep_plain()) is not None]
+    clauses = [plain for clause in all_clauses if (plain := clause.keep_plain()) is not None]
     yield from check_weekdays(text, said, holdings)
     yield from Retelling(holdings, utterances, said, clauses).check()
     yield from check_superlatives(clauses, holdings)
@@ -113,12 +116,12 @@ def _iter_sayings(
 def _check(claim: Claim, text: str, fact_index: FactIndex, utterances: Utterances) -> Ruling:
     quantity = claim.quantity
     if quantity.kind == "boolean" and not claim.exact:
-        return OPEN  # the sentence as a whole tells
+        return OPEN  # only the sentence as a whole can be checked
     if quantity.kind == "identifier":
         return _check_identifier(claim, fact_index, utterances)
-    of_series = check_series(claim, fact_index, utterances)
-    if of_series is not None:
-        return of_series
+    series_ruling = check_series(claim, fact_index, utterances)
+    if series_ruling is not None:
+        return series_ruling
     groups = bind(claim, fact_index)
     ruling = _check_bound(claim, text, groups, fact_index, utterances) if groups else None
     ruling = ruling or _check_unbound(claim, fact_index, utterances)
@@ -142,7 +145,7 @@ def _check_bound(
 
 
 def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling:
-    """An identifier is in the results, or is nearly one that is, or is nobody's business."""
+    """Rule on an identifier: supported if results hold it, a slip or a suspicion if they hold a similar one, else open."""
     held = fact_index.find_holding(claim.quantity.value)
     if held or utterances.has(claim.quantity):
         return Ruling("supported", held[0].pointer, "same") if held else OPEN
@@ -160,7 +163,7 @@ def _check_identifier(claim: Claim, fact_index: FactIndex, utterances: Utterance
 
 
 def _find_support(claim: Claim, narrowed: NarrowedFacts, fact_index: FactIndex) -> Ruling | None:
-    """The fact that says it. Of a field with many values, any of which may be meant, one proves little: it is left open."""
+    """Find the fact that supports a claim. Where any of many values may be meant, one match proves little: it stays open."""
     about, words = is_about(claim), frozenset(split_tokens(claim.sentence))
     for fact in narrowed.facts:
         for held in fact.quantities:
@@ -172,7 +175,7 @@ def _find_support(claim: Claim, narrowed: NarrowedFacts, fact_index: FactIndex) 
 
 
 def _is_end(claim: Claim, fact: Fact, narrowed: NarrowedFacts) -> bool:
-    """Whether a fact is the end of the range that a claim speaks of."""
+    """Whether a fact is the end of the range (highest or lowest) that a claim is about."""
     held, number = list_numbers(claim.quantity, narrowed.facts), read_number(claim.quantity, fact)
     return claim.extreme is not None and bool(held) and number == held[-1 if claim.extreme == "highest" else 0]
 
@@ -185,7 +188,7 @@ def _check_count(claim: Claim, fact_index: FactIndex) -> Ruling | None:
 
 
 def _check_unbound(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling:
-    """A claim whose words name no field: money may still have slipped its point; else only its absence is told."""
+    """Rule on a claim whose words name no field: a count, cents, an amount with a slipped decimal point, or open."""
     quantity = claim.quantity
     counted = _check_count(claim, fact_index)
     if counted is not None:
@@ -206,7 +209,7 @@ def _find_in_cents(quantity: Quantity, fact_index: FactIndex) -> Fact | None:
 
 
 def _find_scale_flip(claim: Claim, fact_index: FactIndex) -> Ruling | None:
-    """An amount with the digits of the one that the results hold, a power of ten apart."""
+    """Find the one amount of the results with the same digits, a power of ten away."""
     said = claim.quantity.number
     if said is None or claim.quantity.kind != "money" or not claim.plain or LOOSE & claim.words or is_about(claim):
         return None

@@ -1,4 +1,4 @@
-"""When a claim that no fact of its field supports is contradicted, and when it is only unsupported."""
+"""Decide whether a claim that no fact of its field supports is contradicted or merely unsupported."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from service.core.evidence.sentences.claims import (
 from service.core.evidence.sentences.occasions import is_in_course
 
 MAX_NAMED = 100
-"""Records of which the names are looked for once more."""
+"""Records of a field that are examined once more before a contradiction; more are not."""
 DISTANCE = DIFFERENCE | split_words("between ahead behind lead")
-"""Words that tell how far two values are apart."""
+"""Words for the difference between two values."""
 _SAYING = split_words(
     "is was are were cost costs exceed exceeds reached reaches hit hits stand stands be being come comes"
 )
 _BOUND = split_words("threshold limit mark exceed exceeds exceeding")
 _PICKING = split_words("among with without that which who for")
 MAX_BESIDE = 8
-"""Numbers of a record; of more a difference may be chance."""
+"""With more numbers in a record than this, a matching difference may be chance."""
 _PARTS = LIMITED - frozenset(WEEKDAYS)
-"""Words that speak of a part of a day."""
+"""Words for a part of a day."""
 
 
 def compare(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup]) -> Ruling | None:
-    """`above $200`, of one value: true or not. None where the claim is no comparison."""
+    """Rule on a comparison with a single value, like `above $200`; None if the claim is not one."""
     side, said, fact = find_side(claim), claim.quantity.number, narrowed.facts[0]
     if side is None or said is None or not is_direct(claim, groups):
         return None
@@ -63,11 +63,11 @@ def compare(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup]) 
 def refute(
     claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], fact_index: FactIndex, utterances: Utterances
 ) -> Ruling:
-    """What a bound claim is that no fact supports.
+    """Rule on a bound claim that no fact supports.
 
-    It is contradicted where its words are plain and stand beside the field, the field's values are of its sort, nobody
-    else said the number and no other field that is touched on has it; and then if the records meant hold one other value,
-    or none in all holds as little or as much.
+    It is contradicted if its words are plain and beside the field's name, the field's values are of its kind, nobody
+    else said the number, and no other field it touches on has it; and if, besides, the records meant hold a single other
+    value, or the number is beyond every value of the field.
     """
     if claim.quantity.kind not in NUMERIC:
         return _refute_other(claim, narrowed, groups, utterances)
@@ -96,12 +96,12 @@ def refute(
 
 
 def _is_stated(claim: Claim) -> bool:
-    """Whether it is stated as it is, and of what is spoken of: no question, no condition, no `unlike HAT069`."""
+    """Whether a claim is a plain statement about its subject: no question, no condition, no `unlike HAT069`."""
     return claim.plain and not sets_aside(claim.sentence[: max(0, claim.quantity.start - claim.sentence_start)])
 
 
 def _is_bound(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances) -> bool:
-    """Whether a claim stands beside the field, the field's values are of its sort, and nobody else said the number."""
+    """Whether a claim is beside the field's name, the field's values are of its kind, and nobody else said the number."""
     if narrowed.missing or not is_direct(claim, groups) or utterances.has(claim.quantity) or not _is_stated(claim):
         return False
     return is_same_sort(claim.quantity, narrowed.facts)
@@ -119,7 +119,7 @@ def _name_slip(claim: Claim, said: Decimal, held: Decimal, narrowed: NarrowedFac
 
 
 def _is_held_beside(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
-    """Whether the record that was named last before a claim has the number; where none was, all of them together.
+    """Whether the record named last before a claim has the number or, if none is named, whether all add up to it.
 
     `Budget review (room 4.12), then Dentist`, `together they have 16 rooms`.
     """
@@ -135,7 +135,7 @@ def _is_held_beside(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> boo
 
 
 def _is_of_others(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
-    """Whether a number is worked out of values, or is that of the record that was named just before it."""
+    """Whether a number is computed from values, or belongs to the record named just before it."""
     if narrowed.is_far or _is_of_record(claim, said, narrowed):
         return True
     made = claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
@@ -143,7 +143,7 @@ def _is_of_others(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
 
 
 def _is_of_record(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
-    """Whether a number comes of the field's and another one of the record: 19 places, of 25 of which 6 are taken."""
+    """Whether a number is a difference within the record: 19 places, where 6 of 25 are taken."""
     for fact in narrowed.facts[:MAX_NAMED]:
         mine = read_number(claim.quantity, fact)
         others = [q.number for other in fact.record.facts if other is not fact for q in other.quantities[:1]]
@@ -155,15 +155,15 @@ def _is_of_record(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
 
 
 def _is_distance(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
-    """Whether a number is told as lying between two values of the field: `between A and B there were 12 points`."""
+    """Whether a number is given as the difference of two values: `between A and B there were 12 points`."""
     if not DISTANCE & {*split_tokens(claim.sentence)}:
         return False
     held = set(list_numbers(claim.quantity, narrowed.every[:MAX_NAMED]))
-    return said != 0 and any(one + said in held for one in held)
+    return said != 0 and any(value + said in held for value in held)
 
 
 def _is_elsewhere(claim: Claim, groups: Sequence[FactGroup], fact_index: FactIndex) -> bool:
-    """Whether another field holds the number: one that the claim's words touch, or of the same unit."""
+    """Whether another field holds the number: one that the claim's words touch on, or one of the same unit."""
     mine, roots = {id(group) for group in groups}, {find_root(word) for word in claim.words}
     return any(
         id(fact_index.find_group(fact)) not in mine
@@ -182,7 +182,7 @@ def _has_unit(fact: Fact, said: Quantity) -> bool:
 def refute_end(
     claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances
 ) -> Ruling | None:
-    """The contradiction where a value that is held is told as the least or the greatest, and is not."""
+    """Contradict a claim that gives a value as the least or the greatest where results hold a more extreme one."""
     said, held = claim.quantity.number, list_numbers(claim.quantity, narrowed.facts)
     if claim.extreme is None or said is None or len(held) < 2 or claim.composite:
         return None
@@ -192,7 +192,7 @@ def refute_end(
 
 
 def _refute_range_end(claim: Claim, said: Decimal, held: Sequence[Decimal], narrowed: NarrowedFacts) -> Ruling | None:
-    """`from 3 to 9`, of all that is told: neither the least nor the greatest of it."""
+    """Contradict an end of a range, `from 3 to 9`, that is not the least or the greatest value."""
     if not claim.plain or (MADE | DENYING) & claim.words or AT_LARGE & {*split_tokens(claim.sentence)}:
         return None
     picked = claim.quantity.kind not in READINGS and _PICKING & {*claim.left, *claim.right[:2]}
@@ -209,7 +209,7 @@ def _refute_range_end(claim: Claim, said: Decimal, held: Sequence[Decimal], narr
 
 
 def _is_of_a_part(claim: Claim, narrowed: NarrowedFacts) -> bool:
-    """Whether a claim may be of less than all that is told of its days, or of all days."""
+    """Whether a claim may be about only part of the values: part of a day, or some of the days."""
     words = set(split_tokens(claim.sentence))
     if narrowed.dated:
         return bool(_PARTS & words)
@@ -217,12 +217,15 @@ def _is_of_a_part(claim: Claim, narrowed: NarrowedFacts) -> bool:
 
 
 def _measure_room(claim: Claim, end: Decimal) -> Decimal:
-    """How far from the end of a range a number may be that is rounded up or down, or said roughly."""
+    """Return how far a number may be from the end of a range: 1, or if approximate a fifth of the end and at least 2."""
     return max(Decimal(2), abs(end) / 5) if is_about(claim) else Decimal(1)
 
 
 def _refute_beyond(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> Ruling | None:
-    """A measure that is less or more than any, whichever record is meant. Amounts are as often sums of some of them."""
+    """Contradict a measure or percentage beyond every value, whichever record is meant.
+
+    Amounts are exempt: they are as often sums of several values.
+    """
     every = narrowed.facts if narrowed.dated else [*narrowed.facts, *narrowed.others]
     held = list_numbers(claim.quantity, every)
     if claim.quantity.kind not in ("measure", "percent") or len(held) < 2 or held[0] <= said <= held[-1]:
@@ -239,7 +242,7 @@ def _name_range_slip(said: Decimal, end: Decimal, code: str) -> str:
 
 
 def _refute_other(claim: Claim, narrowed: NarrowedFacts, groups: Sequence[FactGroup], utterances: Utterances) -> Ruling:
-    """A date, a time or a truth value that the field does not hold, by its label."""
+    """Rule on a labelled date, time or truth value that the field does not hold."""
     kind, fact = claim.quantity.kind, narrowed.facts[0]
     held = {q.value for fact in narrowed.facts for q in fact.quantities if q.kind == kind}
     open_or = OPEN if kind == "boolean" else Ruling("unsupported", fact.pointer)

@@ -1,7 +1,7 @@
-"""What the clauses of a text say of the entities they speak of, held against what these hold.
+"""Check what the clauses of a text say about their entities against what those entities hold.
 
-Each mention is held against the entities of its clause by one question: does any of them hold it? Where none does, and
-another of their kind does, the value is swapped; where nothing at all does, and nobody said it, it is made up.
+For each mention the question is: does any entity of its clause hold it? If none does but another of their kind does, the
+value is swapped; if nothing at all does, and nobody said it, it is made up.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
 from service.core.evidence.arithmetic.workings import Workings
 from service.core.evidence.arithmetic.zones import Zones
+from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.facts.held import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.narration.fitting import (
     NOTHING,
     Fitting,
@@ -43,7 +43,7 @@ from service.core.evidence.sentences.mentions import Clause, ClauseMention, foll
 from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
-"""Other entities of the kind of a clause's that are asked whether they hold what is said."""
+"""How many other entities of the same kind are searched for what is said."""
 MAX_DATED, MAX_TYPED, MAX_NAMED = 500, 120, 500
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
@@ -53,12 +53,12 @@ _NOT = re.compile(r"n['\u2019]t\b")
 _NO = NEGATED | {"no"}
 _ENDS = ("from", "to")
 _TELLING = 2
-"""Numbers of more digits must come from somewhere."""
+"""A number with more significant digits than this must come from somewhere."""
 _MADE_UP = frozenset({"money", "time", "date", "percent", "duration", "measure"})
 
 
 class Retelling:
-    """Holds the clauses of texts against what results hold."""
+    """Checks the clauses of one text against what results hold."""
 
     def __init__(
         self, holdings: Holdings, utterances: Utterances, quantities: Sequence[Quantity], clauses: Sequence[Clause]
@@ -72,7 +72,7 @@ class Retelling:
         self._typed: dict[tuple[str, str], list[Fact]] = {}
 
     def check(self) -> Iterator[Saying]:
-        """What does not fit, in the order of the text."""
+        """Yield a ruling on each mention that can be judged, in text order."""
         for clause in self._clauses:
             for mention in clause.mentions:
                 if mention.start in clause.named:
@@ -113,7 +113,7 @@ class Retelling:
     def _check_unheld(
         self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, apart: bool, total: bool
     ) -> Ruling | None:
-        """What is said that no entity spoken of holds, or what is worked out."""
+        """Rule on a mention that no entity of the clause holds, or that is a sum or a difference."""
         said, refuted = mention.quantity, [one for one in fits if one.holds is False]
         held = any(one.holds for one in fits)
         if said is None and self._is_said(mention, clause):
@@ -141,7 +141,7 @@ class Retelling:
         )
 
     def _has_slipped(self, said: Quantity, clause: Clause, fits: Sequence[Fitting]) -> bool:
-        """Whether it is a value of three digits that those spoken of hold but for one, where no words ask for another."""
+        """Whether a value of three or more digits is one digit off a fact of the clause, and no words call for arithmetic."""
         if said.number is None or asks_arithmetic(clause) or len(list_significant_digits(said.number)) <= _TELLING:
             return False
         facts = [fact for one in fits if one.holds is False for fact in one.facts] or [
@@ -153,7 +153,7 @@ class Retelling:
         )
 
     def _is_swapped(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, plain: bool) -> bool:
-        """Whether another one of the kind holds what is said as it is, and nothing else accounts for it."""
+        """Whether another entity of the kind holds exactly what is said, and nothing else accounts for it."""
         said = mention.quantity
         if said is not None and (not plain or is_worked_out(clause) or is_rough(said, clause)):
             return False
@@ -163,7 +163,7 @@ class Retelling:
         return not (moment and said is not None and self._is_derived(said, clause, fits, apart=False))
 
     def _check_unit(self, said: Quantity, mention: ClauseMention, clause: Clause) -> Ruling | None:
-        """A number that is held in another unit: of a field that is named, or an amount that is held in no other way."""
+        """Rule on a number that results hold only in another unit: its field is named, or it is an amount with no other match."""
         held = [fact for value in said.values for fact in self._holdings.by_value.get(value, ())]
         other = [fact for fact in held if is_other_unit(said, fact)]
         named = bool(other) and bool({stem_word(word) for word in clause.words} & {*other[0].own})
@@ -174,14 +174,14 @@ class Retelling:
         return suspect(mention.text, other[0], "wrong_unit")._replace(verdict="contradicted" if proved else "suspected")
 
     def _is_said(self, mention: ClauseMention, clause: Clause) -> bool:
-        """Whether it was said by others, or is worked out of what stands before it in the text."""
+        """Whether others said the same words or the same quantity."""
         said = mention.quantity
         if said is None:
             return bool(mention.words) and clause.sight != "here" and self._utterances.words(mention.text)
         return self._utterances.has(said)
 
     def _check_way(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
-        """`from Rome to Oslo` where what is spoken of, or all there is, goes the other way."""
+        """Suspect `from Rome to Oslo` if the entities of the clause (or, without any, all entities) go the other way."""
         start = next((one for one in clause.mentions if one.part == "from"), None)
         if start is None:
             return None
@@ -197,7 +197,7 @@ class Retelling:
         return [way for entity in self._holdings.entities[:MAX_SIBLINGS] for way in self._list_ways(entity)]
 
     def _list_ways(self, entity: Entity) -> Iterator[tuple[tuple[Words, Words], Fact]]:
-        """From where to where an entity goes."""
+        """Yield the (from, to) pairs of an entity, each with the fact of its destination."""
         roles = self._holdings.roles
         for there in [fact for fact in entity.inside[:MAX_INSIDE] if fact.path in roles["to"]]:
             for here in there.record.facts:
@@ -205,7 +205,7 @@ class Retelling:
                     yield (tuple(split_tokens(str(here.value))), tuple(split_tokens(str(there.value)))), there
 
     def _fit_sole(self, mention: ClauseMention) -> Fitting:
-        """Whether all that is held of a field that is true or false is as a clause without a subject says."""
+        """Fit a true-or-false mention of a clause without a subject: all values of its fields must agree."""
         if mention.flag is None:
             return NOTHING
         held = [fact for path in mention.columns for fact in self._holdings.by_path[path]]
@@ -213,7 +213,7 @@ class Retelling:
         return Fitting(values == {mention.flag}, tuple(held)) if len(values) == 1 else NOTHING
 
     def _is_derived(self, said: Quantity, clause: Clause, fits: Sequence[Fitting], *, apart: bool) -> bool:
-        """Whether it comes of what is held and told: worked out, or told by other clocks."""
+        """Whether a quantity follows from known values: by arithmetic, or by conversion to another time zone."""
         if said.kind in ("time", "date"):
             facts = [fact for one in fits for fact in one.facts] or self._holdings.facts
             after = clause.sentence[said.end - clause.sentence_start :][:40]
@@ -228,17 +228,17 @@ class Retelling:
     def _refute(
         self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, swapped: bool
     ) -> Ruling | None:
-        """What a mention is that the entities spoken of do not hold, though they hold something of its sort."""
+        """Rule on a mention that the entities of the clause do not hold, though they hold something of its kind."""
         fact, said = fits[0].facts[0], mention.quantity
         sure = clause.sight in ("here", "before") or (clause.sight == "far" and follows_pronoun(clause))
         proved = said is not None and clause.sight == "here" and len(clause.subjects) == 1 == len(fits[0].facts)
         proved = proved and (said is None or said.kind not in ("date", "number") or fits[0].named)
         if mention.flag is not None:
             verdict = "contradicted" if _is_sure(clause) else "suspected"
-            told = sure or _is_sure(clause)
+            clear = sure or _is_sure(clause)
             return (
                 _deny(mention, fact)._replace(verdict=verdict)
-                if told and not _is_beside_noun(mention, clause)
+                if clear and not _is_beside_noun(mention, clause)
                 else None
             )
         if said is not None and said.kind == "number" and not fits[0].named:
@@ -260,7 +260,7 @@ class Retelling:
     def _suspect_unheard(
         self, mention: ClauseMention, clause: Clause, said: Quantity, fits: Sequence[Fitting]
     ) -> Ruling | None:
-        """A value that nothing holds: a slip of one that the entities hold, or the only one its words can mean."""
+        """Suspect a value that nothing holds, if it is a slip of one the entities hold or its words can mean only one field."""
         facts = [fact for one in fits for fact in one.facts if is_typed(said, fact) or one.named]
         kin = find_kin(said, facts)
         sole = len({fact.path for fact in facts}) == 1 and len(clause.subjects) == 1 and _is_sure(clause)
@@ -269,7 +269,7 @@ class Retelling:
         return suspect(mention.text, kin or fits[0].facts[0], "not_found") if earned else None
 
     def _is_of_another(self, mention: ClauseMention, clause: Clause) -> bool:
-        """Whether another of the kind of those spoken of holds what is said, which names none of them."""
+        """Whether another entity of the same kind holds what is said, and what is said is not itself a name."""
         return (
             clause.keyed
             and not clause.by & mention.columns
@@ -282,14 +282,14 @@ class Retelling:
             yield from (one for one in self._holdings.groups.get(group, ())[:MAX_SIBLINGS] if id(one) not in known)
 
     def _check_day(self, mention: ClauseMention, fact: Fact) -> Ruling | None:
-        """A weekday on which nothing is that any result tells of."""
+        """Suspect a weekday on which nothing in the results falls."""
         if not mention.weekday or self._utterances.words(mention.text):
             return None
         named = {name_weekday(day) for fact in self._holdings.dated[:MAX_DATED] for day in list_days(fact)}
         return None if mention.weekday in named else suspect(mention.text, fact, "wrong_weekday")
 
     def _check_anywhere(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
-        """What nothing at all holds that a text seems to retell."""
+        """Rule on a mention that a text seems to retell and no result holds."""
         said = mention.quantity
         if mention.weekday and self._holdings.dated:
             return self._check_day(mention, self._holdings.dated[0])
@@ -317,7 +317,7 @@ class Retelling:
         return Ruling("unsupported") if typed and found and not self._holdings.holds(said) else None
 
     def _find_sole(self, said: Quantity, clause: Clause) -> Fact | None:
-        """The one fact of a field that a clause calls by its whole name, where it names nobody: `the fee is $12`."""
+        """Find the single fact whose field a clause without a subject names in full: `the fee is $12`."""
         if clause.subjects:
             return None
         words = {find_root(stem_word(word)) for word in clause.words}
@@ -335,18 +335,18 @@ class Retelling:
         return named[0] if len(named) == 1 else None
 
     def _find_whole(self, said: Quantity, clause: Clause) -> Fact | None:
-        """What a share was to be of that stands behind its numbers: `46 of 75 places are taken, 71 %`."""
-        told = _PART_OF.findall(clause.sentence)
-        if len(told) != 1 or clause.sentence.count("%") + len(_PERCENT.findall(clause.sentence)) != 1:
+        """Find the total that a wrong percentage refers to: `46 of 75 places are taken, 71 %`."""
+        shares = _PART_OF.findall(clause.sentence)
+        if len(shares) != 1 or clause.sentence.count("%") + len(_PERCENT.findall(clause.sentence)) != 1:
             return None
-        part, whole = (Decimal(one.replace(",", "")) for one in told[0])
+        part, whole = (Decimal(one.replace(",", "")) for one in shares[0])
         if said.number is not None and whole and abs(100 * part / whole - said.number) <= _HALF:
             return None
         known = [fact for fact in self._holdings.by_value.get(whole, ()) if fact.value is not None]
         return known[0] if known and 1 < part < whole else None
 
     def _list_typed(self, said: Quantity) -> list[Fact]:
-        """Facts whose own unit or name says that they are of the kind."""
+        """List facts whose own unit or name says that they are of a quantity's kind."""
         key = said.kind, said.unit
         if key not in self._typed:
             facts = (fact for fact in self._holdings.facts if is_of_kind(said, fact) and is_typed(said, fact))
@@ -361,7 +361,7 @@ class Retelling:
 
 
 def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
-    """Whether a likeness is no chance: of three digits, of a day or a time, in all but the unit, with the field named."""
+    """Whether a likeness is no chance: three digits, a day or a time, the same number in another unit, or a named field."""
     if said.number is None or len(list_significant_digits(said.number)) > _TELLING or is_other_unit(said, kin):
         return True
     named = {word for word in kin.own if word not in UNITS and word.upper() not in CURRENCIES}
@@ -373,18 +373,18 @@ def _deny(mention: ClauseMention, fact: Fact) -> Ruling:
 
 
 def _is_beside_noun(mention: ClauseMention, clause: Clause) -> bool:
-    """Whether a word behind it is what is so: `no open queries`."""
+    """Whether a noun right after the mention is what it describes: `no open queries`."""
     return bool(re.match(r"[ ]\w", clause.text[mention.end - clause.start :]))
 
 
 def _is_denied(mention: ClauseMention, clause: Clause) -> bool:
-    """Whether a word right before it denies it: `not delivered`."""
+    """Whether a word right before the mention negates it: `not delivered`."""
     before = _NOT.sub(" not", clause.text[: mention.start - clause.start])
     return bool(NEGATED & {*split_tokens(before)[-2:]})
 
 
 def _is_sure(clause: Clause) -> bool:
-    """Whether it is clear of whom a clause speaks."""
+    """Whether it is clear which entity a clause is about."""
     if not clause.subjects:
         return all(one.entity is None for one in clause.mentions)
     return clause.sight in ("here", "before") and len(clause.subjects) == 1

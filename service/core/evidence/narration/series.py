@@ -1,4 +1,4 @@
-"""Claims on a series, one value to a day, whose table tells what it is of: `a peak of 523 cases on May 3`."""
+"""Check claims about a series: one value a day, from a table that names its subject (`a peak of 523 cases on May 3`)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _ELSEWHEN = re.compile(
     rf"|(?:in|of|by) (?:{'|'.join(MONTHS)})\b(?!,? \d))",
     re.IGNORECASE,
 )
-"""After a number, of another time than the one that was named before it."""
+"""What follows a number that is for another time than the day named before it."""
 _NEAR = 3
-"""Words beside a number that tell what it is of."""
+"""How many words on each side of a number may say what it counts."""
 _ROOM, _ROUGH = Decimal("0.1"), Decimal("0.2")
-"""How far a number may be off, as a share of what is held: said as it is, and roughly."""
+"""Largest deviation that is not a contradiction, as a share of the larger number: stated plainly, and approximately."""
 
 
 def check_series(claim: Claim, fact_index: FactIndex, utterances: Utterances) -> Ruling | None:
-    """The verdict on a claim that gives the value of a series on a day; None where it is none."""
+    """Rule on a claim that gives the value of a series on a day; None if it is no such claim."""
     series = fact_index.find_series()
     if series is None or not _is_of(claim, series.told) or utterances.has(claim.quantity):
         return None
@@ -64,7 +64,7 @@ def _refute(claim: Claim, said: Decimal, held: dict[Decimal, Fact], every: Seque
 
 
 def _is_of(claim: Claim, told: Mapping[str, frozenset[str]]) -> bool:
-    """Whether a number is stated as it is, and the words beside it tell what the series is of."""
+    """Whether a number is stated plainly and the words beside it name what the series counts. `told`: title and unit."""
     quantity, number = claim.quantity, claim.quantity.number
     if number is None or not claim.plain or claim.composite or find_side(claim) is not None:
         return False
@@ -86,7 +86,7 @@ def _is_of(claim: Claim, told: Mapping[str, frozenset[str]]) -> bool:
 
 
 def _list_values(fact: Fact, claim: Claim) -> list[Decimal]:
-    """A fact's number, and for a percentage that times a hundred too: tables have ratios and percentages."""
+    """Return a fact's number; for a percentage, a ratio times a hundred too, since tables have either."""
     number = next((held.number for held in fact.quantities if held.number is not None), None)
     if number is None:
         return []

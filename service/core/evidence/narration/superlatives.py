@@ -1,4 +1,4 @@
-"""Which of several is the most or the least: `the cheapest is HAT083`, `the longest takes 5 hours`."""
+"""Check superlatives: `the cheapest is HAT083`, `the longest takes 5 hours`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from service.core.evidence.facts.entities import Entity, Holdings, Words
 from service.core.evidence.facts.facts import Fact
-from service.core.evidence.facts.held import Entity, Holdings, Words
 from service.core.evidence.narration.fitting import is_of_kind, is_rough, is_typed, relates
 from service.core.evidence.narration.verdicts import Saying, suspect
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
@@ -43,17 +43,21 @@ _FILLING = split_words("the of a an is was at with has have in by number among a
 _VERBS = split_words("is are was were has had have be s scored leads came comes being")
 _PICKING = split_words("with without that which who under below above over in still available open free left")
 _SHARES = split_words("percent percentage pct share rate humidity precipitation rain")
-"""Words that ask for a share: no other superlative is one of shares."""
+"""Words that ask for a share: other superlatives are never about percentages."""
 _NO_SUPERLATIVES = split_words(
     "interest request forest guest honest modest harvest invest suggest digest protest contest latest"
 )
 _BARE = 4
-"""Words of a clause that is but a number: `the cheapest (5 euros)`."""
+"""Most words of a clause that gives just a number: `the cheapest (5 euros)`."""
 MAX_ITEMS = 100
+"""Larger groups are not compared."""
 
 
 class _Asked(NamedTuple):
-    """The greatest (1), the least (-1) or either of a field with one of these words; of any, where there are none."""
+    """What a superlative asks for: the greatest (1), the least (-1) or either (0) of a field with one of these words.
+
+    Without words it may be any field.
+    """
 
     sign: int
     words: frozenset[str]
@@ -74,7 +78,7 @@ _SPECIAL = _build_table()
 
 
 def check_superlatives(clauses: Sequence[Clause], holdings: Holdings) -> Iterator[Saying]:
-    """What clauses say wrongly of which of several is at the end of a field."""
+    """Find clauses that name the wrong entity or value as the most or the least of a field."""
     before: Clause | None = None
     asked: list[_Asked] = []
     for clause in clauses:
@@ -88,7 +92,7 @@ def check_superlatives(clauses: Sequence[Clause], holdings: Holdings) -> Iterato
 
 
 def _is_of_some(clause: Clause) -> bool:
-    """Whether words pick out among which of all it is the most: `among the extras`, `the closest with a copy`."""
+    """Whether words limit the superlative to some of the entities: `among the extras`, `the closest with a copy`."""
     words = clause.words
     at = next((n for n, word in enumerate(words) if _is_superlative(word)), len(words))
     to = next((n for n in range(at, len(words)) if words[n] in _VERBS), at)
@@ -96,7 +100,7 @@ def _is_of_some(clause: Clause) -> bool:
 
 
 def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:
-    """What the one superlative of a clause asks for; without a word of what, that of the one before it."""
+    """Return what the single superlative of a clause asks for; if it names no field, the one before it decides."""
     words = clause.words
     special = [_SPECIAL[word] for word in words if word in _SPECIAL]
     special += [
@@ -124,7 +128,7 @@ def _check(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Itera
 
 
 def _is_joined(clause: Clause) -> bool:
-    """Whether a clause says of the name that it is the superlative: by a verb between, or right behind it."""
+    """Whether a clause says that the named entity is the superlative: a verb links the two, or they are adjacent."""
     words = clause.words
     at = next((n for n, word in enumerate(words) if _is_superlative(word)), 0)
     start = min(clause.named) - clause.start
@@ -156,7 +160,7 @@ def _check_entity(clause: Clause, entity: Entity, asked: Sequence[_Asked], holdi
 
 
 def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
-    """A number that is told as the most or the least, and that is held of some of several, but at no end."""
+    """Find a number that is given as the most or the least and that a column holds, but at neither end asked for."""
     values = [one for one in clause.mentions if one.quantity is not None and one.quantity.number is not None]
     if not asked or len(values) != 1 or values[0].quantity is None or not _stands_alone(clause, values[0], holdings):
         return
@@ -179,7 +183,7 @@ def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) ->
 
 
 def _index_columns(holdings: Holdings) -> dict[int, Mapping[int, Fact]]:
-    """The column that each fact of an array stands in."""
+    """Map the id of each fact of an array to its column."""
     groups = [members for group, members in holdings.groups.items() if group[0] == "array"]
     columns = [column for members in groups for column in _list_full_columns(members)]
     return {id(fact): column for column in columns for fact in column.values()}
@@ -195,14 +199,14 @@ def _list_nouns(holdings: Holdings) -> frozenset[str]:
 
 
 def _pick(asked: Sequence[_Asked], column: Mapping[int, Fact]) -> Sequence[_Asked]:
-    """What is asked of a column: what names it, or else the first."""
+    """Return what is asked about a column: whatever names it, or else the first that may mean any field."""
     own = {*next(iter(column.values())).own}
     named = [one for one in asked if one.words & own]
     return named or [one for one in asked if not one.only][:1]
 
 
 def _stands_alone(clause: Clause, value: ClauseMention, holdings: Holdings) -> bool:
-    """Whether no word between a superlative and the number may pick out among which of all: `the cheapest direct one`."""
+    """Whether no word between superlative and number may limit the entities, as in `the cheapest direct one`."""
     ahead = clause.text[: max(0, value.start - clause.start)]
     named = {
         word for one in clause.mentions if one.start in clause.named or one.words for word in split_tokens(one.text)
@@ -225,7 +229,7 @@ def _is_other(word: str) -> bool:
 
 
 def _list_columns(members: Sequence[Entity], asked: frozenset[str], clause: Clause) -> Sequence[Mapping[int, Fact]]:
-    """The columns that may be meant: of all with a word that is asked for, those that the clause's words name too."""
+    """Return the columns that may be meant: those with a word asked for, preferably named in the sentence too."""
     full = [
         one for one in _list_full_columns(members) if next(iter(one.values())).counted.unit != "%" or asked & _SHARES
     ]
@@ -236,7 +240,7 @@ def _list_columns(members: Sequence[Entity], asked: frozenset[str], clause: Clau
 
 
 def _list_full_columns(members: Sequence[Entity]) -> list[dict[int, Fact]]:
-    """The fields that all of a kind have, each with its values by their places."""
+    """List the fields that every member of a group has, each as its facts by the members' places."""
     columns: dict[Words, dict[int, Fact]] = {}
     for entity in members if 1 < len(members) <= MAX_ITEMS else ():
         for fact in entity.own:
@@ -246,7 +250,7 @@ def _list_full_columns(members: Sequence[Entity]) -> list[dict[int, Fact]]:
 
 
 def _read_value(fact: Fact) -> Decimal | str | None:
-    """What a fact is compared by: a number, or a moment as text."""
+    """Return what a fact is ordered by: a number, or a moment as text; None if neither."""
     if isinstance(fact.value, bool) or fact.value is None:
         return None
     numbers = [held.number for held in fact.quantities if held.number is not None]

@@ -1,4 +1,4 @@
-"""What JSON proves of a text, beside what structure that is inferred makes suspect."""
+"""Combine what JSON proves about a text with what inferred structure only makes suspect."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Place = tuple[int, int]
 
 
 def weigh(proved: Sequence[ClaimVerdict], guessed: Iterable[ClaimVerdict]) -> list[ClaimVerdict]:
-    """The verdicts on the claims of a text, by the facts of JSON (`proved`) and by all facts, inferred ones too (`guessed`).
+    """Combine the verdicts by JSON facts alone (`proved`) with those by all facts, inferred ones included (`guessed`).
 
-    A contradiction stands where both find it. Where only one does, it is suspected: the facts that are inferred make it or
-    speak against it. What only they support cannot be checked, as is so of prose that says it.
+    A contradiction stands if both find it. If only one does it is a suspicion: inferred facts either make it or speak
+    against it. What only inferred facts support is not checkable, just like support in prose.
     """
     others: dict[Place, ClaimVerdict] = {}
     for claim in guessed:
@@ -27,7 +27,7 @@ def weigh(proved: Sequence[ClaimVerdict], guessed: Iterable[ClaimVerdict]) -> li
 
 
 def _join(claim: ClaimVerdict, other: ClaimVerdict | None) -> ClaimVerdict:
-    if claim.verdict == "suspected":  # all facts together say more, and prove nothing
+    if claim.verdict == "suspected":  # a suspicion from some of the facts gives way to `guessed`
         claim = replace(claim, verdict="not_checkable", code=None, note=None)
     contradicted = other is not None and other.verdict == "contradicted"
     if claim.verdict == "contradicted":

@@ -1,4 +1,4 @@
-"""How many there are, and that there are none: `3 of them are refundable`, `there are no flights`."""
+"""Check how many things a text says there are: `3 of them are refundable`, `there are no flights`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from service.core.evidence.facts.entities import Entity, Holdings
 from service.core.evidence.facts.facts import Collection, Fact
-from service.core.evidence.facts.held import Entity, Holdings
 from service.core.evidence.narration.fitting import fit
 from service.core.evidence.narration.verdicts import Ruling, Saying
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
@@ -29,22 +29,23 @@ _BLANK = split_words(
 _TELLS = split_words("are were have has found see against lists list shows made")
 _PER = split_words("a an per each every")
 _REACH = 3
-"""Words between a number and the noun that it counts."""
+"""How many words may separate a number from the noun it counts."""
 MAX_ITEMS = 400
+"""Arrays with more items, and larger numbers, are not checked."""
 
 
 class _Told(NamedTuple):
-    """A number of things that a clause tells of. `exact`: no word limits which."""
+    """A number of things that a clause gives, and its place in the text."""
 
     start: int
     end: int
     number: int
     of_some: bool
-    """Whether there are at least so many."""
+    """Whether it is a lower bound: `there are some`."""
 
 
 def check_tallies(clauses: Sequence[Clause], holdings: Holdings, arrays: Sequence[Collection]) -> Iterator[Saying]:
-    """What clauses say wrongly of how many there are in an array, or how many of them are so."""
+    """Find clauses that miscount the items of an array, or the items with some property."""
     named = [one for one in arrays if one.size <= MAX_ITEMS and (not one.items or one.items[0].facts)]
     for clause in clauses:
         for told in _list_told(clause) if named else ():
@@ -100,14 +101,14 @@ def _has_field(one: Collection, noun: str) -> bool:
 
 
 def _tells_all(told: _Told, clause: Clause, after: Sequence[str]) -> bool:
-    """Whether a number is told of all there is, whatever it is called: `there are 3 bids`."""
+    """Whether a number counts everything there is, by whatever name: `there are 3 bids`."""
     before = split_tokens(clause.text[: told.start - clause.start])[-2:]
     noun = after[:1] and after[0].endswith("s") and not after[0].endswith("ss")
     return bool(noun and _TELLS & {*before[-1:]})
 
 
 def _list_allowed(told: _Told, clause: Clause, one: Collection, members: Sequence[Entity]) -> set[int] | None:
-    """The numbers that fit; None where words limit what is counted in a way that nobody can check."""
+    """Return the numbers that fit; None if words limit what is counted in a way that code cannot check."""
     if not one.size:
         return {0}
     whole = told.number and split_tokens(clause.text[: told.start - clause.start])[-2:-1] == ["of"]
@@ -127,7 +128,7 @@ def _list_allowed(told: _Told, clause: Clause, one: Collection, members: Sequenc
 
 
 def _has_other_words(told: _Told, clause: Clause, one: Collection, limits: Sequence[ClauseMention]) -> bool:
-    """Whether words beside a number may limit what is counted, and say nothing that is held."""
+    """Whether words beside a number may limit what is counted by something that results do not hold."""
     known = {word for mention in limits for word in split_tokens(mention.text)} | _BLANK
     known = known - {"available"} if told.number else known
     beside = clause.text[: told.start - clause.start] + " " + clause.text[told.end - clause.start :]
@@ -140,7 +141,7 @@ def _iter_own_numbers(members: Sequence[Entity]) -> Iterator[int]:
 
 
 def _iter_sums(members: Sequence[Entity]) -> Iterator[int]:
-    """How many the members hold together, of whatever they count."""
+    """Yield the sum over all members of each field that counts something."""
     columns: dict[tuple[str, ...], int] = {}
     for fact in (fact for entity in members for fact in entity.own):
         for count in _read_count(fact):

@@ -1,7 +1,7 @@
-"""Values of a text that nothing accounts for: a slip, or made up.
+"""Suspect values of a text that nothing accounts for: slips and inventions.
 
-Most wrong amounts and moments stand in no result, and nobody said them. That needs no reading of the clause around
-them, so it is looked for in every sentence that states something; it is suspected, never proved.
+Most wrong amounts and moments are in no result, and nobody said them. Seeing that takes no reading of the clause around
+them, so every sentence that states something is searched. Such a value is suspected, never proved wrong.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from itertools import islice
 
 from service.core.evidence.arithmetic.accounts import Accounts
 from service.core.evidence.arithmetic.slips import find_kin
+from service.core.evidence.facts.entities import Holdings
 from service.core.evidence.facts.facts import MAX_CELL, Fact
-from service.core.evidence.facts.held import Holdings
 from service.core.evidence.narration.binding import is_about
 from service.core.evidence.narration.fitting import is_of_kind, is_typed
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, suspect
@@ -24,19 +24,19 @@ from service.core.evidence.sentences.mentions import announces
 from service.core.models.lazy import lazy
 
 MIN_DIGITS = {"money": 2, "number": 3, "percent": 3, "duration": 2, "measure": 2}
-"""Significant digits of numbers that are looked for; shorter ones are had by chance from any few others."""
+"""Fewest significant digits of a suspect number, by kind; shorter ones follow by chance from any few others."""
 MIN_DIGITS_ALONE = 3
-"""Significant digits of a number that is nearly none of those that results hold."""
+"""Fewest significant digits of a suspect number that resembles none in the results."""
 MAX_TYPED = 120
 _POUNDS = ("pound", "pounds")
-"""Words of a currency and of a mass."""
+"""Words for both a currency and a mass."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _CURRENCY_NAMES = [*CURRENCY_WORDS.items(), *((code, code) for code in {*CURRENCIES.values()})]
 _KINDS = frozenset({"date", "time", *MIN_DIGITS})
 
 
 class Unaccounted:
-    """Looks for values of one text that neither results, nor words before it, nor arithmetic over both account for."""
+    """Finds values of one text that neither results, nor earlier words, nor arithmetic over both account for."""
 
     def __init__(self, holdings: Holdings, utterances: Utterances, said: Sequence[Quantity]) -> None:
         self._holdings = holdings
@@ -44,7 +44,7 @@ class Unaccounted:
         self._utterances = utterances
 
     def weigh(self, claim: Claim, ruling: Ruling) -> Ruling:
-        """The ruling on a claim that is open or not found: suspected, where nothing accounts for its value."""
+        """Refine the ruling on an open or unsupported claim: suspect it if nothing accounts for its value."""
         said = claim.quantity
         if self._is_cut or not _is_stated(claim):
             return ruling
@@ -63,7 +63,7 @@ class Unaccounted:
         return self._utterances.has(claim.quantity) or self._accounts.give(claim, rough=is_about(claim))
 
     def _find_other_currency(self, said: Quantity) -> Fact | None:
-        """An amount of results in their currency, where nobody ever named the one that is said."""
+        """Return an amount of the results in their own currency, if nobody ever named the currency that is said."""
         known = self._currencies
         if said.unit == "?" or not known or any(is_same_currency(said.unit, one) for one in known):
             return None
@@ -72,12 +72,12 @@ class Unaccounted:
         return next(iter(known.values()))
 
     def _list_typed(self, said: Quantity) -> list[Fact]:
-        """Facts whose own unit or name says that they are of the kind of a quantity."""
+        """List facts whose own unit or name says that they are of a quantity's kind."""
         return [*islice((f for f in self._holdings.facts if is_of_kind(said, f) and is_typed(said, f)), MAX_TYPED)]
 
     @lazy
     def _currencies(self) -> dict[str, Fact]:
-        """The currencies of results, each with an amount in it; none where another one was said."""
+        """The currencies of the results, each with an amount in it; {} if somebody said an amount in another one."""
         found: dict[str, Fact] = {}
         for fact in self._holdings.facts:
             for held in fact.quantities:
@@ -86,16 +86,16 @@ class Unaccounted:
                     found.setdefault(code, fact)
             if isinstance(fact.value, str) and (code := CURRENCIES.get(fact.value.upper(), "")):
                 found.setdefault(code, fact)
-        heard = {one.unit for one in self._utterances.quantities() if one.kind == "money"}
-        return found if all(any(is_same_currency(one, code) for code in found) for one in heard) else {}
+        others = {quantity.unit for quantity in self._utterances.quantities() if quantity.kind == "money"}
+        return found if all(any(is_same_currency(one, code) for code in found) for one in others) else {}
 
     @lazy
     def _is_cut(self) -> bool:
-        """Whether a text of a result is longer than what is read of it, so that absence says nothing."""
+        """Whether some text of a result was read only in part, so that absence says nothing."""
         return any(isinstance(fact.value, str) and len(fact.value) > MAX_CELL for fact in self._holdings.facts)
 
     def _suspect(self, said: Quantity) -> Ruling | None:
-        """The suspicion; a short number must be a slip of one that is held."""
+        """Suspect a value; a short number only if it is a slip of one that results hold."""
         kin = find_kin(said, self._holdings.once((Unaccounted, said.kind, said.unit), lambda: self._list_typed(said)))
         if kin is not None:
             return suspect(said.text, kin, "not_found")
@@ -111,7 +111,7 @@ def _is_stated(claim: Claim) -> bool:
 
 
 def _is_telling(claim: Claim) -> bool:
-    """Whether the absence of a claim's value says something: its digits are not so few that chance gives them."""
+    """Whether the absence of a claim's value says something: it has too many digits to follow by chance."""
     said = claim.quantity
     if said.kind not in _KINDS:
         return False

@@ -1,8 +1,8 @@
-"""How much of a clause is understood: what a finding rests on is all that the clause says, or there is more to it.
+"""Measure how much of a clause is understood: whether a finding rests on all that the clause says.
 
-A value that differs from a field's proves nothing where other words stand beside it: `the usual fee`, `$40 without the
-deposit`, `4 of 9 moves`. So a contradiction is proved only by a clause of which each word is read, and a suspicion is
-left where many are not.
+A value that differs from a field's proves nothing if other words qualify it: `the usual fee`, `$40 without the deposit`,
+`4 of 9 moves`. So only a clause in which every word is read proves a contradiction, and a suspicion is dropped if too
+many words are not read.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+from service.core.evidence.facts.entities import MAX_INSIDE, MAX_NAME_CHARS
 from service.core.evidence.facts.fact_index import FactIndex
 from service.core.evidence.facts.facts import Fact, FactRecord
-from service.core.evidence.facts.held import MAX_INSIDE, MAX_NAME_CHARS
 from service.core.evidence.narration.verdicts import OPEN, Ruling
 from service.core.evidence.reading import numbers
 from service.core.evidence.reading.dates import MONTHS
@@ -32,9 +32,9 @@ from service.core.evidence.sentences.claims import (
 from service.core.evidence.sentences.mentions import Clause, find_words
 
 MAX_UNREAD = 1
-"""Words that may be unread in a clause by which something is suspected."""
+"""Most unread words of a clause that still supports a suspicion."""
 MAX_WORDS = 60
-"""Different words of a clause; one with more is not understood."""
+"""A clause with more different words than this is not understood."""
 _NUMBERS = re.compile(numbers.WORDS)
 NEUTRAL = (
     LINKS
@@ -53,9 +53,9 @@ NEUTRAL = (
         "dollar dollars euro euros pound pounds percent"
     )
 )
-"""Words that leave what is said as it is."""
+"""Words that do not change what a clause says."""
 _NORMS = split_words("usual usually normal normally typical typically recommended ideal ideally")
-"""Words of what holds elsewhere."""
+"""Words for what holds in general rather than here."""
 _CHANGING = (
     ABOUT
     | MADE
@@ -70,11 +70,11 @@ _CHANGING = (
         "almost already yet still"
     )
 )
-"""Words that make another value of one: with them a value that differs is no mistake."""
+"""Words that turn a value into another one: beside them, a value that differs is no mistake."""
 
 
 class Understanding:
-    """The clauses of a text, and how much of each is read."""
+    """The clauses of one text, and which words of each are read."""
 
     def __init__(self, text: str, clauses: Sequence[Clause], fact_index: FactIndex) -> None:
         self._text = text
@@ -83,7 +83,7 @@ class Understanding:
         self._index = fact_index
 
     def weigh(self, start: int, end: int, ruling: Ruling) -> Ruling:
-        """The ruling on a place: what differs from a field proved, suspected or left open, by what is unread beside it."""
+        """Refine the ruling on a place: unread words beside it turn a contradiction into a suspicion or leave it open."""
         if ruling.verdict not in ("contradicted", "suspected", "unsupported") or ruling.words is None:
             return ruling
         holdings = self._index.holdings
@@ -96,7 +96,7 @@ class Understanding:
         return ruling._replace(verdict="suspected") if unread else ruling
 
     def _list_unread(self, start: int, end: int, fact: Fact | None) -> set[str]:
-        """The words of the clause around a claim that neither name the fact and its record nor say nothing."""
+        """Return the words around a claim that are not neutral and do not name the fact or its record."""
         at = bisect_right(self._starts, start) - 1
         if at < 0:
             return set()
@@ -111,7 +111,7 @@ class Understanding:
         return unread | _list_strange_heads(clause, start, field, roots)
 
     def _find_words(self, at: int) -> frozenset[str]:
-        """The words of a clause, and of the label before it."""
+        """Return the words of a clause and of the label before it."""
         words = find_words(self._clauses[at].text)
         return words | find_words(self._clauses[at - 1].text) if self._follows_label(at) else words
 
@@ -122,7 +122,7 @@ class Understanding:
         return ":" in self._text[before.end : clause.start] and before.sentence_start == clause.sentence_start
 
     def _iter_known(self, clause: Clause, fact: Fact | None) -> Iterator[str]:
-        """The words that name whom the clause speaks of, what else it says of them, and the tool that told."""
+        """Yield the words that name the clause's subject, what else it says about it, and the captions of the fact."""
         for mention in clause.mentions:
             if mention.start in clause.named or mention.quantity is not None or mention.weekday:
                 yield from {*split_tokens(mention.text)} - (_CHANGING if mention.entity is not None else frozenset())
@@ -134,11 +134,11 @@ class Understanding:
             yield from self._iter_fields_said(clause, fact)
 
     def _list_record_words(self, record: FactRecord) -> frozenset[str]:
-        """The words of a record and of those it is in: every claim on it is held against the same."""
+        """Return the words of a record and of those that contain it, computed once for all claims about it."""
         return self._index.holdings.once((Understanding, id(record)), lambda: frozenset(_iter_words_of(record)))
 
     def _iter_fields_said(self, clause: Clause, fact: Fact) -> Iterator[str]:
-        """The names of the other fields of which the clause says the value too, in the record or those it is in."""
+        """Yield the names of other fields, in the record or those that contain it, whose values the clause gives too."""
         chain, holdings = _list_chain(fact.record), self._index.holdings
         for mention in clause.mentions:
             values = mention.quantity.values if mention.quantity is not None else ()
@@ -158,9 +158,9 @@ def _list_chain(record: FactRecord | None) -> dict[int, FactRecord]:
 
 
 def _iter_words_of(record: FactRecord) -> Iterator[str]:
-    """The words of its short texts and what it is called, and the names of the fields that identify it.
+    """Yield the words of a record's short texts and names, and the names of the fields that identify it.
 
-    Prose names nothing, and a word that makes another value of one does so wherever else it stands.
+    Long texts are left out, since prose names nothing, and so are words that change a value, since they do so anywhere.
     """
     for each in _list_chain(record).values():
         for one in each.facts[:MAX_INSIDE]:
@@ -175,7 +175,7 @@ def _iter_words_of(record: FactRecord) -> Iterator[str]:
 
 
 def _list_strange_heads(clause: Clause, start: int, field: set[str], roots: set[str]) -> set[str]:
-    """The words at the head of a cell's column, where none of them is of the field: there it is another value."""
+    """Return the words of a table column's head if none belongs to the field: the cell is then another value."""
     heads = {word for mention in clause.mentions if mention.start == start for word in mention.head}
     return (
         set() if not heads or any(_is_read(word, set(), field, roots, frozenset()) for word in heads) else {*heads, ""}

@@ -1,4 +1,4 @@
-"""The verdict on a claim."""
+"""Define the verdict on a claim, and build contradictions and suspicions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Verdict = Literal["supported", "contradicted", "suspected", "unsupported", "not_
 
 @dataclass(frozen=True, slots=True)
 class ClaimVerdict:
-    """One claim of a text: `path` is the text's pointer, `start` and `end` the claim's place in it.
+    """The verdict on one claim: `path` is the pointer of its text, `start` and `end` its character range there.
 
-    `source` is the pointer of the fact that proves or refutes it, `transform` how the one is said as the other. A
-    contradiction has a `code` and a `note`, and so has what is `suspected` to be one: by structure that is inferred, which
-    proves nothing. A claim that cannot be checked may have a source too: a fact that could be meant, and fits.
+    `source` is the pointer of the fact that proves or refutes it, `transform` how that fact becomes what is said. A
+    contradiction has a `code` and a `note`, and so does a suspicion, which proves nothing. A claim that is not checkable
+    may have a source too: a fact that fits and might be meant.
     """
 
     path: str
@@ -36,7 +36,7 @@ class ClaimVerdict:
 
 
 class Ruling(NamedTuple):
-    """A verdict without its place."""
+    """A verdict without its place in the text."""
 
     verdict: Verdict
     source: str | None = None
@@ -44,31 +44,32 @@ class Ruling(NamedTuple):
     code: str | None = None
     note: str | None = None
     words: frozenset[str] | None = frozenset()
-    """Words that it rests on beside those of the field and its record; None where it reads its clause itself."""
+    """Words it relies on beyond those of the field and its record; None if it has already read the whole clause."""
 
 
 OPEN = Ruling("not_checkable")
+"""The ruling where nothing can be decided."""
 
 
 class Utterances(NamedTuple):
-    """What was said or asked for otherwise: a claim of these is no retelling of a result."""
+    """What was said outside the results: repeating it does not retell a result."""
 
     has: Callable[[Quantity], bool]
-    """Whether the user or the system said a quantity, or a call had it among its arguments."""
+    """Whether the user or the system said a quantity, or a call passed it as an argument."""
     words: Callable[[str], bool]
-    """Whether they said these words."""
+    """Whether they used these words."""
     today: date | None = None
-    """The day that the trace gives as its own."""
+    """The day on which the trace says it takes place."""
     numbers: Callable[[], Sequence[Quantity]] = tuple
-    """The last quantities that others said."""
+    """The latest quantities that others said."""
     quantities: Callable[[], Sequence[Quantity]] = tuple
-    """All quantities that others said, that calls were made with, and that tools describe."""
+    """All quantities that others said, that calls passed, and that tool descriptions contain."""
 
 
 def build_contradiction(
     claim: Claim, fact: Fact, code: str, how: str = "", words: frozenset[str] = frozenset()
 ) -> Ruling:
-    """A contradiction of a fact. `how` goes before the claim's words: `over $200`; it rests on `words` too."""
+    """Build a contradiction of a fact. `how` precedes the claim's text in the note: `over $200`; `words`: see `Ruling`."""
     words = words | ENDS if claim.extreme is not None else words
     note = (
         f"the text says {how}{claim.quantity.text}, {'.'.join(fact.path) or 'the result'} is {format_value(fact.value)}"
@@ -77,12 +78,12 @@ def build_contradiction(
 
 
 def build_suspicion(claim: Claim, fact: Fact, code: str) -> Ruling:
-    """What may contradict a fact, and what words do not prove."""
+    """Build a suspicion: the claim may contradict the fact, but its words do not prove it."""
     return build_contradiction(claim, fact, code)._replace(verdict="suspected")
 
 
 class Saying(NamedTuple):
-    """A place in a text with the verdict on what it says."""
+    """A place in a text with the ruling on what it says."""
 
     start: int
     end: int
@@ -91,6 +92,6 @@ class Saying(NamedTuple):
 
 
 def suspect(said: str, fact: Fact, code: str) -> Ruling:
-    """The suspicion that what a text says in these words contradicts a fact."""
+    """Build the suspicion that the words `said` contradict a fact."""
     note = f"the text says {said}, {'.'.join(fact.path) or 'the result'} is {format_value(fact.value)}"
     return Ruling("suspected", fact.pointer, None, code, note)

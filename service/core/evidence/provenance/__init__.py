@@ -1,1 +1,1 @@
-"""Where the arguments of a call come from."""
+"""Trace the arguments of calls back to their sources."""

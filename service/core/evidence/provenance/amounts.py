@@ -1,4 +1,4 @@
-"""Numbers among the arguments: found, derived, or an order of magnitude off what the user said."""
+"""Locate numbers among the arguments: found, derived, or an order of magnitude off what the user said."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from service.core.evidence.reading.words import split_words
 
 HUNDRED = Decimal(100)
 _FEW = 400
-"""Among more numbers than these some sum fits anything."""
+"""Among more numbers than this, some sum fits any value."""
 _MAX_PERCENTS = 8
 _HALF_A_CENT = Decimal("0.005")
 _TENTHS = split_words("tenth tenths tenfold hundredth hundredths hundredfold thousandth")
 
 
 def locate_number(path: str, value: Decimal, parameter: CallParameter, sources: SourceIndex, before: int) -> LeafOrigin:
-    """A number: as it was given, in other units, worked out from others; else suspected, contradicted or open."""
+    """Locate a number: as given, in other units, or computed from others; else suspect it, contradict it or leave it open."""
     found = sources.find_mentions(value, before)
     stated = [m for m in sources.list_said_before(before) if m.quantity.number is not None]
     if found and not (parameter.is_surely_minor and _says_whole(found, value)):
@@ -36,7 +36,7 @@ def locate_number(path: str, value: Decimal, parameter: CallParameter, sources: 
 
 
 def _says_whole(found: Sequence[Mention], value: Decimal) -> bool:
-    """Whether a number is only there as whole units of money: 54 in `$54`, not 54 in `¥54`."""
+    """Whether a number is only found as whole units of a currency with cents: 54 in `$54`, not 54 in `¥54`."""
     return all(_is_whole(m.quantity) and m.quantity.value == value for m in found)
 
 
@@ -47,7 +47,7 @@ def _is_whole(quantity: Quantity) -> bool:
 def _locate_minor(
     path: str, value: Decimal, parameter: CallParameter, sources: SourceIndex, before: int
 ) -> LeafOrigin | None:
-    """Cents for whole units and the other way round. Without a word of cents, only from whole units said to cents."""
+    """Find whole units for an argument in cents, or cents for one in whole units; the side in cents must say so."""
     for other, name in ((value / HUNDRED, "minor units"), (value * HUNDRED, "whole units")):
         for mention in sources.find_mentions(other, before):
             cents = parameter.is_minor if name == "minor units" else _is_minor(mention)
@@ -61,7 +61,7 @@ def _is_minor(mention: Mention) -> bool:
 
 
 def _locate_converted(path: str, value: Decimal, stated: Iterable[Mention]) -> LeafOrigin | None:
-    """Other units of the same thing: 120 for two hours, 0.15 for 15%."""
+    """Find the same quantity in another unit: 120 for two hours, 0.15 for 15%."""
     for mention in stated:
         quantity = mention.quantity
         number = quantity.number
@@ -89,7 +89,7 @@ def _is_other_unit(value: Decimal, number: Decimal, unit: str) -> bool:
 def _locate_worked_out(
     path: str, value: Decimal, stated: Sequence[Mention], sources: SourceIndex, before: int
 ) -> LeafOrigin | None:
-    """A sum or difference, a share in percent, so many times what was given; not among so many that anything fits."""
+    """Find a sum or difference, a percentage, a multiple or a part; not among so many numbers that anything fits."""
     if not value:
         return None
     known = set(islice(sources.iter_numbers(before), _FEW + 1))
@@ -102,7 +102,7 @@ def _locate_worked_out(
 
 
 def _find_terms(value: Decimal, known: Collection[Decimal]) -> tuple[Decimal, str] | None:
-    """What it is the sum or the difference of, if the number says enough for that to be no accident."""
+    """Find a term of the sum or difference that a number is, if it has enough digits for that to be no accident."""
     if len(list_significant_digits(value)) < 2 or abs(value) < HUNDRED // 5:
         return None
     pairs = ((one, other, name) for one in known for other, name in ((value - one, "sum"), (one - value, "difference")))
@@ -112,7 +112,7 @@ def _find_terms(value: Decimal, known: Collection[Decimal]) -> tuple[Decimal, st
 def _find_share(
     value: Decimal, known: Collection[Decimal], sources: SourceIndex, before: int
 ) -> tuple[Decimal, str] | None:
-    """What it is so many percent of, more than, or less than, to a cent."""
+    """Find the number that this is a given percentage of, more than or less than, to within half a cent."""
     percents, ordered = {m.quantity.number for m in sources.percents if m.place.message < before}, sorted(known)
     for percent in list(filter(None, percents))[:_MAX_PERCENTS]:
         ratio = percent / HUNDRED
@@ -125,7 +125,7 @@ def _find_share(
 
 
 def _find_factor(value: Decimal, known: Collection[Decimal], stated: Sequence[Mention]) -> tuple[Decimal, str] | None:
-    """What the user's words make it so many times or parts of."""
+    """Find the number that this is a multiple or a part of, by a factor that the user said."""
     for factor in {m.quantity.number or Decimal(0) for m in stated} - {Decimal(0), Decimal(1)}:
         for one, name in ((value / factor, "multiple"), (value * factor, "part")):
             if one in known and one != 1:
@@ -136,7 +136,7 @@ def _find_factor(value: Decimal, known: Collection[Decimal], stated: Sequence[Me
 def _find_off_by_tens(
     path: str, value: Decimal, parameter: CallParameter, sources: SourceIndex, stated: Sequence[Mention]
 ) -> LeafOrigin | None:
-    """The digits of the one amount the user stated, with the point elsewhere."""
+    """Find the amount of the user's that has the same digits with the decimal point elsewhere."""
     money = [m for m in stated if m.quantity.kind == "money"]
     amounts = money or [m for m in stated if m.quantity.kind == "number"]
     if not (parameter.is_amount or parameter.is_minor or parameter.is_major) or not value:
@@ -159,7 +159,7 @@ def _find_off_by_tens(
 
 
 def _is_plain(parameter: CallParameter, sources: SourceIndex, ratio: Decimal) -> bool:
-    """Whether nothing speaks of other units than the parameter's own, and nobody of tenths."""
+    """Whether nothing mentions units other than the parameter's own, and the user mentions no tenths."""
     if parameter.is_minor:
         return True
     if _TENTHS & sources.user_words or SCALES & sources.system_words:

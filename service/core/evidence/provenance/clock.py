@@ -1,4 +1,4 @@
-"""The date that a trace gives as its own."""
+"""Find the date on which a trace says it takes place."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _MAX_LEAVES = 50
 
 
 def find_reference_date(trace: Trace) -> date | None:
-    """The date that the trace gives as its own; None where it gives none or two.
+    """Find the date on which the trace says it takes place; None if it gives none or several.
 
-    `The current time is 2024-05-15 15:00`, a result's `current_date`, what a clock among the tools returned, or `asked_at`
-    beside the messages or in `metadata`.
+    Sources are texts (`The current time is 2024-05-15 15:00`), fields like `current_date` in results, whatever a clock
+    tool returned, and `asked_at` beside the messages or in `metadata`.
     """
     stated = [*_iter_said(trace), *_iter_noted(trace.raw)]
     for step in trace.steps:
@@ -56,7 +56,7 @@ def _iter_said(trace: Trace) -> Iterator[str]:
 
 
 def _iter_noted(raw: JsonValue) -> Iterator[str]:
-    """What a record says of the time beside its messages."""
+    """Yield the dates that a trace record gives beside its messages."""
     beside = raw.get("metadata") if isinstance(raw, Mapping) else None
     for holder in (raw, beside):
         for key, value in holder.items() if isinstance(holder, Mapping) else ():

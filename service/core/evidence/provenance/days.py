@@ -1,4 +1,4 @@
-"""Dates and times among the arguments, against the words of the user."""
+"""Locate dates and times among the arguments, and check them against the user's words."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.words import flatten_text, split_words
 
 NEAR = 90
-"""Days within which a date without a year is clearly this one and not last year's."""
+"""A date without a year is unambiguous if it is within this many days of today."""
 _LOOSE = split_words(
     "flexible before after within week weeks weekend any later earlier nights night days day return returning month "
     "next previous following today yesterday tomorrow remind reminder"
 )
-"""Words that leave room between the date said and the date meant, wherever the user says them."""
+"""Words anywhere in the user's texts that leave room between the date said and the date meant."""
 _LOOSE_BESIDE = split_words("around about or between until from to through by since and start end")
-"""Words that do so beside the date."""
+"""Words that leave such room only right beside the date."""
 
 _ROLES = split_words(
     "end until expiry expires expiration due deadline return checkout birth birthday dob created updated ordered "
     "purchased purchase issued since before after reminder"
 )
-"""Words of a parameter whose day is worked out from the one that the user gives, or is of something else."""
+"""Words in the name of a parameter whose day may follow from the one the user gives, or be about something else."""
 _PAST = split_words("was were had born bought ordered purchased received delivered paid arrived started year years")
-"""Words of a text that says when something was."""
+"""Words of a text that says when something happened."""
 _DAY_CHARS = len("2024-05-20")
 
 
 def locate_date(
     path: str, quantity: Quantity, parameter: CallParameter, sources: SourceIndex, before: int, *, alone: bool
 ) -> LeafOrigin:
-    """A date: as a result or a text gives it, as the user's words mean it, or against them.
+    """Locate a date: as a result or text gives it, as the user's words mean it, or in contradiction to them.
 
-    `alone`: it is the call's only date. Contradicted only where the user gave one date, plainly, and this is another one.
+    `alone`: it is the call's only date. It is contradicted only if the user plainly gave one date and this is another.
     """
     day = str(quantity.value)
     exact = sources.find_mentions(day, before)
@@ -63,7 +63,7 @@ def _is_reference(day: str, sources: SourceIndex) -> bool:
 
 
 def _locate_counted(path: str, day: str, said: Sequence[Mention], stated: Sequence[Mention]) -> LeafOrigin | None:
-    """So many days or weeks, as the user gives them, from a day that the user gives: `from May 20, for 3 nights`."""
+    """Find a day of the user's that is as many days away as the user says: `from May 20, for 3 nights`."""
     if day.startswith("--"):
         return None
     spans = {int(m.quantity.number or 0) * (7 if m.quantity.unit == "week" else 1): m for m in stated if _is_span(m)}
@@ -112,7 +112,7 @@ def _find_nearest(said: str, reference: date) -> date | None:
 
 
 def _is_plain(said: Sequence[Mention], sources: SourceIndex, before: int) -> bool:
-    """Whether the user gave one day, for no other call, in words that leave no room, and it can be told which."""
+    """Whether the user gave a single, unambiguous day, not used by an earlier call, in words that leave no room."""
     days = {mention.quantity.values for mention in said}
     if len(days) != 1 or not said:
         return False
@@ -126,7 +126,7 @@ def _is_plain(said: Sequence[Mention], sources: SourceIndex, before: int) -> boo
 
 
 def _list_words_beside(mention: Mention) -> set[str]:
-    """The words next to what was said."""
+    """Return the words right before and after a mention."""
     left, _, right = mention.place.text.partition(flatten_text(mention.quantity.text))
     return {*left.split()[-1:], *right.split()[:1]}
 
@@ -139,7 +139,7 @@ def _contradict(path: str, quantity: Quantity, parameter: CallParameter, mention
 
 
 def _judge(path: str, quantity: Quantity, parameter: CallParameter, mention: Mention, note: str) -> LeafOrigin:
-    """Against the user's words for certain, unless the user spoke of something else, or a zone may move it by a day."""
+    """Contradict a date, or only suspect it if the user may mean something else or a time zone may shift it by a day."""
     moved = len(quantity.text) > _DAY_CHARS and any(_is_beside(quantity, option) for option in mention.quantity.values)
     if moved or _ROLES & set(parameter.words) or _PAST & set(mention.place.text.split()):
         return suspect(path, note, mention.place)
@@ -155,6 +155,6 @@ def _is_beside(quantity: Quantity, option: Value) -> bool:
 
 
 def locate_time(path: str, quantity: Quantity, sources: SourceIndex, before: int) -> LeafOrigin:
-    """A time of day, as somebody gave it."""
+    """Locate a time of day exactly as somebody gave it."""
     found = sources.find_mentions(quantity.value, before)
     return locate_at(path, found[0].place) if found else leave_open(path, "a time that no text and no result holds")

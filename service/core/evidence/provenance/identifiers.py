@@ -1,4 +1,4 @@
-"""Identifiers: arguments that can only be right if somebody gave them."""
+"""Locate identifiers: arguments that can only be right if somebody gave them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _NUMBERED = split_words(
     "case claim reference transaction shipment passport phone"
 )
 _OWN = split_words("idempotency nonce correlation client trace span request session password secret salt seed")
-"""Names of values that a caller makes up by design."""
+"""Words in the names of values that a caller makes up by design."""
 _NOBODYS = split_words("email mail example test domain company")
-"""Names of hosts that are made up."""
+"""Words in host names that name nobody in particular."""
 _MAKES = split_words("create add register generate new signup insert make")
 _TINY = 3
-"""Characters of which a match, or a lack of one, says little."""
+"""For values no longer than this, a match or the lack of one says little."""
 _WHOLE = re.compile(r"[\w.@:+#/-]{3,128}")
 _MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 
 
 def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
-    """Whether a text is an identifier that must come from somewhere, going by its form and its parameter's name.
+    """Whether a text is an identifier that must come from somewhere, judging by its form and its parameter's name.
 
     >>> (
     ...     is_identifier("HAT069", CallParameter("flight_number", {}), "f"),
@@ -43,7 +43,7 @@ def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
     if not _WHOLE.fullmatch(value) or parameter.is_closed or _OWN & set(parameter.words):
         return False
     if parameter.words[-1:] and parameter.words[-1] in ("id", "email") and _MAKES & set(split_tokens(tool_name)):
-        return False  # the new thing's own name
+        return False  # the name of the new object
     if _MAIL.fullmatch(value):
         return True
     return any(c.isdigit() for c in value) and _names_identifier(parameter)
@@ -59,9 +59,9 @@ def _names_identifier(parameter: CallParameter) -> bool:
 
 
 def locate_identifier(path: str, value: str, parameter: CallParameter, sources: SourceIndex, before: int) -> LeafOrigin:
-    """An identifier: its words together somewhere, otherwise spelt, or pieces that were given apart.
+    """Locate an identifier: as it is, spelt differently, or in pieces that were given separately.
 
-    It comes from nowhere only if all that the model could read was read, and none of it holds the identifier in any form.
+    It comes from nowhere only if code read all that the model could read and none of it has the identifier in any form.
     """
     found = sources.find(value, before)
     if found is not None:
@@ -79,7 +79,7 @@ def locate_identifier(path: str, value: str, parameter: CallParameter, sources: 
 
 
 def _doubt(path: str, value: str, parameter: CallParameter, sources: SourceIndex, before: int) -> LeafOrigin | None:
-    """What an identifier that nobody gave as it stands may come from after all."""
+    """Return why an identifier that nobody gave may have a source after all, as open or suspected; None if nothing does."""
     shown = format_value(value)
     if sources.too_long or sources.spelt.too_long:
         return leave_open(path, "not all of the trace was read")
@@ -98,7 +98,7 @@ def _doubt(path: str, value: str, parameter: CallParameter, sources: SourceIndex
 
 
 def _is_public(value: str, parameter: CallParameter, sources: SourceIndex, before: int) -> bool:
-    """Whether a model may know it from elsewhere: a phone number, an address at somebody who is spoken of, a short number."""
+    """Whether a model may know it from elsewhere: a phone number, an address at a host that is mentioned, a short number."""
     if "@" in value:
         named = set(split_tokens(value.partition("@")[2])[:-1]) - _NOBODYS
         return any(sources.find(word, before) for word in sorted(named))

@@ -1,4 +1,4 @@
-"""What a tool's schema says of one argument."""
+"""Read what a tool's schema says about one argument."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ SCALES = (
         "micros micro millis milli mills thousands thousand millions million satoshi satoshis wei gwei bps basis points"
     )
 )
-"""Words by which a text says that amounts are not in whole units."""
+"""Words that say amounts are not in whole units."""
 
 
 class CallParameter(NamedTuple):
-    """The argument's name (of an array's items: the array's) and its schema, {} where none is known."""
+    """A parameter: its name (for array items, that of the array) and its schema, {} if unknown."""
 
     name: str
     schema: Mapping[str, JsonValue]
@@ -51,33 +51,33 @@ class CallParameter(NamedTuple):
 
     @property
     def is_amount(self) -> bool:
-        """Whether it is named as an amount of money."""
+        """Whether the name says that it is an amount of money."""
         return bool(_AMOUNT & set(self.words))
 
     @property
     def is_minor(self) -> bool:
-        """Whether the name speaks of cents, or the description does (`the smallest unit`; not `in dollars and cents`)."""
+        """Whether the name mentions cents, or the description does (`the smallest unit`, but not `in dollars and cents`)."""
         said = set(split_tokens(self.description))
         return bool(_MINOR & set(self.words) or _SMALLEST & said) or (bool(_MINOR & said) and not _MAJOR & said)
 
     @property
     def is_surely_minor(self) -> bool:
-        """Whether it is so by name, or by a description that a type without fractions bears out."""
+        """Whether it is in cents by name, or by a description that the type does not contradict by allowing fractions."""
         return bool(_MINOR & set(self.words)) or (self.is_minor and self.schema.get("type") not in ("number", "float"))
 
     @property
     def is_major(self) -> bool:
-        """Whether name or description speak of whole units of a currency, and of no others."""
+        """Whether name or description mention whole units of a currency and no smaller ones."""
         said = {*self.words, *split_tokens(self.description)}
         return not self.is_minor and bool(_MAJOR & said) and not _MINOR & said
 
     @property
     def is_scaled(self) -> bool:
-        """Whether the schema of the tool speaks of other units than whole ones."""
+        """Whether the name, its description or that of the tool mentions units other than whole ones."""
         return bool(SCALES & {*self.words, *split_tokens(self.description), *split_tokens(self.tool_text)})
 
     def gives(self, value: JsonValue) -> str | None:
-        """How the schema itself gives a value: `const`, `default` or `enum`."""
+        """Return how the schema itself gives a value: `const`, `default` or `enum`; None if it does not."""
         for name in ("const", "default"):
             if name in self.schema and equals(self.schema[name], value):
                 return name
@@ -91,7 +91,7 @@ class CallParameter(NamedTuple):
 
 
 def find_parameter(tool: ToolDef | None, keys: tuple[str, ...]) -> CallParameter:
-    """The parameter that a path of names leads to. References are not followed: what they hide is not known.
+    """Find the parameter that a path of names leads to. References are not followed: what they hide is unknown.
 
     >>> tool = ToolDef("t", parameters={"properties": {"a": {"items": {"properties": {"b": {"enum": [1]}}}}}})
     >>> find_parameter(tool, ("a", "b")).gives(1), find_parameter(tool, ("c",)).schema

@@ -1,4 +1,4 @@
-"""Where a model could have read something: texts, the leaves and names of results; and what it wrote itself."""
+"""List where a model could have read something: texts, leaves and keys of results, and what it wrote itself."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from service.core.trace import Trace
 Origin = Literal["user", "result", "system", "assistant", "call", "schema"]
 
 MAX_KEYS = 2_000
-"""Names in one result that are read as values."""
+"""Keys and items of one result that are visited to read keys as values."""
 _MAX_LEAVES_OF_OWN = 500
 
 
 class SourcePlace(NamedTuple):
-    """Something said or returned: by whom, in which message, where in the trace."""
+    """Something said or returned: by whom, in which message, and where in the trace."""
 
     origin: Origin
     message: int
     pointer: str
     keys: tuple[str, ...]
     text: str
-    """Flat: its words alone."""
+    """The text flattened to its words."""
     turn: int
 
 
 def iter_places(trace: Trace) -> Iterator[tuple[SourcePlace, str]]:
-    """The texts of user and system, and the leaves and names of results, with what stands there."""
+    """Yield the texts of user and system and the leaves and keys of results, each with its content."""
     for n, message in enumerate(trace.messages):
         if message.role != "assistant" and message.text:
             yield SourcePlace(message.role, n, f"/messages/{n}/text", (), "", message.turn), message.text
     for step in trace.steps:
         if step.result is None:
             continue
-        # What a call returned is known to the messages after the one that made it.
+        # What a call returned is known to every message after the one that made it.
         for leaf in list_leaves(step.result.content, f"/steps/{step.index}/result/content"):
             if leaf.value is not None:
                 yield (
@@ -54,7 +54,7 @@ def iter_places(trace: Trace) -> Iterator[tuple[SourcePlace, str]]:
 
 
 def iter_own_places(trace: Trace) -> Iterator[SourcePlace]:
-    """What speaks for an argument without being its source: what the assistant said and called, and the tools on offer."""
+    """Yield what supports an argument without being its source: the assistant's texts and calls, and the tools offered."""
     for n, message in enumerate(trace.messages):
         if message.role == "assistant" and message.text:
             yield SourcePlace("assistant", n, f"/messages/{n}/text", (), message.text, message.turn)
@@ -70,7 +70,10 @@ def iter_own_places(trace: Trace) -> Iterator[SourcePlace]:
 
 
 def list_gaps(trace: Trace) -> list[tuple[int, str]]:
-    """What a model could read and code cannot, all in all: the message after which it could, and a pointer or a source's path."""
+    """List what a model could read and code cannot read, or not in full.
+
+    Each entry is the message after which the model could read it, and its pointer or the path in the source.
+    """
     found = [(-1, part.path) for part in trace.unread if part.kind != "call" and part.path.count("/") > 1]
     for step in trace.steps:
         path = f"/steps/{step.index}/result"
@@ -82,7 +85,7 @@ def list_gaps(trace: Trace) -> list[tuple[int, str]]:
 
 
 def _list_quoted(leaf: Leaf) -> list[Leaf]:
-    r"""What stands in JSON that was quoted as a string: with the quotation, `\nHAT069` is another word."""
+    r"""List the leaves of JSON quoted within a string: with its escapes, `\nHAT069` would be another word."""
     if not isinstance(leaf.value, str) or "\\" not in leaf.value:
         return []
     passages = [passage for passage in read_text(leaf.value).passages if passage.exact]
@@ -91,7 +94,7 @@ def _list_quoted(leaf: Leaf) -> list[Leaf]:
 
 
 def _iter_keys(value: JsonValue, message: int, turn: int, pointer: str) -> Iterator[tuple[SourcePlace, str]]:
-    """Names in objects are values too: `{"credit_card_4421486": {...}}`."""
+    """Yield keys that are values too: `{"credit_card_4421486": {...}}`."""
     stack: list[tuple[JsonValue, str]] = [(value, pointer)]
     seen = 0
     while stack and seen < MAX_KEYS:

@@ -1,6 +1,6 @@
-"""Where the arguments of a call come from: every leaf is located, or said to come from nowhere.
+"""Find where the arguments of a call come from: locate every leaf, or report that it comes from nowhere.
 
-What nobody can prove wrong stays open: free text, defaults, choices the model may make, small numbers.
+Whatever cannot be proved wrong stays open: free text, choices the model may make, small numbers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from service.core.json.values import format_value
 from service.core.trace import Step, ToolDef
 
 MAX_ARGUMENTS = 500
-"""Leaves of one call that are located."""
+"""How many leaves of one call are located."""
 MAX_WORDS = 12
-"""A longer text is free: the model wrote it."""
-
-
+"""A longer text is free text: the model wrote it."""
 MAX_PIECES = 4
-"""Words of a text that may have been given apart."""
+"""Most words of a text that may have been given separately."""
 _CODE = re.compile(r"[A-Z]{2,5}")
 _DAY_CHARS = len("2024-05-20")
 _OF_PEOPLE = split_words("first last given family full middle")
@@ -54,7 +52,7 @@ class _Call(NamedTuple):
 
 
 def locate_arguments(step: Step, tool: ToolDef | None, sources: SourceIndex) -> list[LeafOrigin]:
-    """The origin of each leaf of a call's arguments, at most 500; [] where they are no object."""
+    """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
     arguments = step.call.arguments
     if arguments is None:
         return []
@@ -65,13 +63,16 @@ def locate_arguments(step: Step, tool: ToolDef | None, sources: SourceIndex) -> 
 
 
 def _suspect_other(leaf: Leaf, found: LeafOrigin, call: _Call) -> LeafOrigin:
-    """A day, code or amount that nobody gave, where results give others under its name; the name of a person that nobody gave."""
+    """Suspect an open leaf: a day, code or amount where results give another by that name, or a person's name.
+
+    Anything else is returned as found.
+    """
     if found.status != "open" or isinstance(leaf.value, bool | None) or leaf.value == "":
         return found
     parameter, shown = find_parameter(call.tool, leaf.keys), format_value(leaf.value)
     if "name" in parameter.words and _OF_PEOPLE & set(parameter.words):
         return suspect(leaf.pointer, f"nobody gave the name {shown}")
-    # Whoever looks for something tries other days.
+    # A search may try any day.
     is_day = _is_day(leaf) and not only_reads(call.step.call.name, call.tool)
     is_code = isinstance(leaf.value, str) and _CODE.fullmatch(leaf.value)
     is_amount = parameter.is_amount and not isinstance(leaf.value, str)
@@ -91,7 +92,7 @@ def _read_date(leaf: Leaf) -> Quantity | None:
 
 
 def _read_whole(text: str) -> Quantity | None:
-    """The quantity that a text is, if it is one and nothing else."""
+    """Read a text that is one quantity and nothing else."""
     if len(text) > 64:
         return None
     found = find_quantities(text.strip())
@@ -144,7 +145,7 @@ def _locate_text(path: str, text: str, parameter: CallParameter, call: _Call) ->
 
 
 def _locate_pieces(path: str, text: str, call: _Call) -> LeafOrigin | None:
-    """Names from their parts (`Mia Li`), sums from their numbers (`152 + 103`): every piece was given."""
+    """Locate a text of which every piece was given: names from their parts (`Mia Li`), sums (`152 + 103`)."""
     if _SUM.fullmatch(text):
         found = [call.sources.find_mentions(value, call.before) for value in map(Decimal, _NUMBER.findall(text))]
         return locate_at(path, found[0][0].place, "expression") if found and all(found) else None

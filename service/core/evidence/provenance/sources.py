@@ -1,4 +1,4 @@
-"""What the model could know when it made a call: the texts and results before it, in an index."""
+"""Index what the model could know when it made a call: the texts and results before it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from service.core.trace import Step, Trace
 from service.core.work_limits import Meter
 
 MAX_CHARACTERS = 500_000
-"""Of all texts and results together that are read."""
+"""Most characters of texts and results, taken together, that are read."""
 MAX_CANDIDATES = 64
-"""Places that are searched for one text."""
+"""Most places that are searched for one text: the latest ones."""
 
 _COST_OF_SAID = 16
-"""Looks that one at what somebody said counts as."""
+"""Looks charged for scanning one quantity that somebody said."""
 _COST_OF_SPELLING = 3
-"""Looks that one at the letters of a text counts as."""
+"""Looks charged for scanning the letters of one text."""
 
 _ORDER: dict[Origin, int] = {"user": 0, "result": 1, "system": 2}
+"""Which source is preferred: the lowest."""
 
 
 class Mention(NamedTuple):
@@ -44,7 +45,7 @@ class SourceIndex:
     """The texts of user and system and the results of a trace, indexed by words and by quantities."""
 
     def __init__(self, trace: Trace, meter: Meter | None = None) -> None:
-        """`meter`: that of the item; what is searched without an index is counted there."""
+        """`meter`: the item's; it is charged for every search without an index."""
         self.read = 0
         self._meter = meter or Meter()
         self._words_of: dict[str, frozenset[str]] = {}
@@ -56,7 +57,7 @@ class SourceIndex:
         self.said: list[Mention] = []
         """The quantities of the user's and the system's texts, in order."""
         self.percents: list[Mention] = []
-        """The percentages that anybody gave, in order."""
+        """The percentages in texts and results, in order."""
         self._spent = [(step.message, day) for step in trace.steps for day in _iter_days(step)]
         self._trace = trace
         for place, text in sorted(iter_places(trace), key=lambda found: found[0].message):
@@ -64,7 +65,7 @@ class SourceIndex:
 
     @property
     def too_long(self) -> bool:
-        """Whether not all of the trace was read."""
+        """Whether the trace was too long to read in full."""
         return self.read > MAX_CHARACTERS
 
     def _add(self, place: SourcePlace, text: str) -> None:
@@ -88,24 +89,24 @@ class SourceIndex:
                 self.said.append(mention)
 
     def find(self, text: str, before: int) -> SourcePlace | None:
-        """Where these words stand together before a message: in the user's texts first, then results, then the system's."""
-        wanted = flatten_text(text)
-        words = wanted.split()
+        """Find these words together before a message: in the user's texts first, then in results, then in the system's."""
+        flat = flatten_text(text)
+        words = flat.split()
         if not words:
             return None
         rarest = min((self._words.get(word, []) for word in words), key=len)
         visible = [place for place in rarest if place.message < before]
-        found = [place for place in visible[-MAX_CANDIDATES:] if wanted in place.text]
+        found = [place for place in visible[-MAX_CANDIDATES:] if flat in place.text]
         return min(found, key=lambda place: (_ORDER[place.origin], -place.message), default=None)
 
     @lazy
     def spelt(self) -> SpeltIndex:
-        """What was said and returned, as it is typed."""
+        """What was said and returned, spelt as it would be typed."""
         return SpeltIndex(self._places)
 
     @lazy
     def own(self) -> SpeltIndex:
-        """What the assistant said and called and the tools on offer, as it is typed."""
+        """The assistant's texts and calls and the tools offered, spelt as they would be typed."""
         return SpeltIndex(list(iter_own_places(self._trace)))
 
     @lazy
@@ -113,39 +114,39 @@ class SourceIndex:
         return list_gaps(self._trace)
 
     def find_gap(self, before: int) -> str | None:
-        """Where a model could read before a message what code cannot."""
+        """Find a place before a message that the model could read and code cannot."""
         return next((path for message, path in self._gaps if message < before), None)
 
     def find_spelt(self, index: SpeltIndex, value: str, before: int) -> SourcePlace | None:
-        """Where whole words before a message, put together, are this value."""
+        """Find whole words before a message that make up this value when joined."""
         self._meter.spend("looks", _COST_OF_SPELLING * index.size)
         return index.find(value, before)
 
     def find_mentions(self, value: Value, before: int) -> list[Mention]:
-        """The quantities of this value in the messages before the given one, the best source first."""
+        """Return the quantities of this value before a message, the best source first."""
         found = [mention for mention in self._mentions.get(value, ()) if mention.place.message < before]
         return sorted(found, key=lambda mention: (_ORDER[mention.place.origin], -mention.place.message))
 
     def iter_numbers(self, before: int) -> Iterator[Decimal]:
-        """The distinct numbers before a message."""
+        """Yield the distinct numbers before a message."""
         self._meter.spend("looks", len(self._mentions))
         for value, found in self._mentions.items():
-            if isinstance(value, Decimal) and found[0].place.message < before:  # they are kept in order
+            if isinstance(value, Decimal) and found[0].place.message < before:  # mentions are in order
                 yield value
 
     def list_said_before(self, before: int, origin: Origin = "user") -> list[Mention]:
-        """The quantities that a speaker's texts hold before a message."""
+        """List the quantities in a speaker's texts before a message."""
         self._meter.spend("looks", _COST_OF_SAID * len(self.said))
         return [m for m in self.said if m.place.origin == origin and m.place.message < before]
 
     def is_spent(self, days: Iterable[Value], before: int) -> bool:
-        """Whether an earlier call has one of these days among its arguments: the user may have named it for that call."""
+        """Whether an earlier call passed one of these days: the user may have named it for that call."""
         self._meter.spend("looks", len(self._spent))
         known = {str(day)[-5:] for day in days}
         return any(message < before and day[-5:] in known for message, day in self._spent)
 
     def iter_user_texts(self, before: int) -> Iterator[SourcePlace]:
-        """The user's texts before a message."""
+        """Yield the user's texts before a message."""
         self._meter.spend("looks", len(self._places))
         return (place for place in self._places if place.origin == "user" and place.message < before)
 
@@ -163,12 +164,12 @@ class SourceIndex:
         return frozenset(word for place in self._places if place.origin == origin for word in place.text.split())
 
     def list_words_beside_dates(self, place: SourcePlace) -> frozenset[str]:
-        """The words of a user's text without those that give a date, as `next` does in `next Friday`."""
+        """Return the words of a user's text without those that are part of a date, like `next` in `next Friday`."""
         if place.pointer not in self._words_of:
             text, quantities = self._user_texts[place.pointer]
             cuts = [0, *[at for q in quantities if q.kind == "date" for at in (q.start, q.end)], len(text)]
-            kept = " ".join([text[start:end] for start, end in zip(cuts[::2], cuts[1::2], strict=True)])
-            self._words_of[place.pointer] = frozenset(split_tokens(kept))
+            rest = " ".join([text[start:end] for start, end in zip(cuts[::2], cuts[1::2], strict=True)])
+            self._words_of[place.pointer] = frozenset(split_tokens(rest))
         return self._words_of[place.pointer]
 
     @lazy
@@ -180,12 +181,12 @@ class SourceIndex:
         return found
 
     def find_field(self, name: str, before: int) -> SourcePlace | None:
-        """The last value that results give before a message under a name."""
+        """Find the last value that results give under a name before a message."""
         found = self._fields.get(stem_name(name), [])
         return next((place for place in reversed(found) if place.message < before), None)
 
     def list_yearless_dates(self, before: int) -> list[Mention]:
-        """The dates without a year that anybody gave before a message."""
+        """List the dates without a year in texts and results before a message."""
         self._meter.spend("looks", len(self._mentions))
         return [
             mention

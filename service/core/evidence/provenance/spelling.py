@@ -1,4 +1,4 @@
-"""Identifiers that were given in another form: spoken, spaced, padded with zeros, with or without a prefix."""
+"""Find identifiers given in another form: spoken, spaced, padded with zeros, with or without a prefix."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.models.lazy import lazy
 
 MAX_WORDS = 10_000
-"""Words with digits that are put together."""
+"""With more words with digits than this, none are joined."""
 _MAX_JOINED = 12
-"""Words with digits that may make one identifier."""
+"""Most words with digits that are joined into one identifier."""
 _MAX_FOUND = 64
 _PHONE = 7
-"""Digits at the end of which a prefix of a country may be left out."""
+"""Fewest digits of a phone number that may lack its country prefix."""
 _MAX_PREFIX = 3
 _MIN_DIGITS = 2
-"""Digits of which a prefix may be left out."""
+"""Fewest digits of an identifier that may lack its prefix of letters."""
 _PREFIXED = re.compile(r"(?P<letters>[^\W\d_]{0,12})0*(?P<digits>\d{1,128})")
 _JOINT = re.compile(r"(?<=[^\x00-\x7f])(?=[0-9])|(?<=[0-9])(?=[^\x00-\x7f])")
 """Where a script without spaces meets digits."""
 _MARKS = split_words("dot at dash hyphen underscore plus hash slash")
-"""What is said for a mark between the words of an identifier."""
+"""Spoken names of the marks between the words of an identifier."""
 
 
 def spell(text: str) -> list[str]:
-    """The words of a text as they are typed that were spoken.
+    """Split a text into words, with spoken numbers as they would be typed and spoken marks left out.
 
     >>> (
     ...     spell("call four one five, 555 twenty-five"),
@@ -59,14 +59,14 @@ def spell(text: str) -> list[str]:
 
 
 class _SpeltText(NamedTuple):
-    """A text as typed, without spaces; `ends` are the places where a word ends, 0 among them."""
+    """A text as typed, without spaces; `ends` are the offsets where a word ends, including 0."""
 
     place: SourcePlace
     joined: str
     ends: frozenset[int]
 
     def holds(self, letters: str) -> bool:
-        """Whether some whole words, put together, are these letters."""
+        """Whether some whole words make up these letters when joined."""
         at = self.joined.find(letters)
         for _ in range(_MAX_FOUND):
             if at < 0:
@@ -78,14 +78,14 @@ class _SpeltText(NamedTuple):
 
 
 class _Digits(NamedTuple):
-    """The digits of words that stand together, without zeros before them, and the letters of these words."""
+    """The digits of adjacent words, without leading zeros, and the letters before them."""
 
     digits: str
     letters: str
     place: SourcePlace
 
     def is_kin(self, digits: str, letters: str) -> bool:
-        """Whether an identifier can be this one padded, or without the prefix of one of them."""
+        """Whether an identifier may be this one padded with zeros, or with a prefix added or left out."""
         if letters != self.letters and ((letters and self.letters) or len(digits) < _MIN_DIGITS):
             return False
         if digits == self.digits:
@@ -95,7 +95,7 @@ class _Digits(NamedTuple):
 
 
 class SpeltIndex:
-    """Texts as typed. Looked at only where an identifier stands nowhere as it is."""
+    """Texts as typed, searched only for an identifier that is found nowhere as it is."""
 
     def __init__(self, places: Iterable[SourcePlace]) -> None:
         """The texts of these places, whole or flat."""
@@ -104,12 +104,12 @@ class SpeltIndex:
 
     @property
     def size(self) -> int:
-        """How many texts are looked at."""
+        """The number of texts that a search scans."""
         return len(self._texts)
 
     @lazy
     def too_long(self) -> bool:
-        """Whether there are more words with digits than are put together."""
+        """Whether there are too many words with digits to join them."""
         return sum(_has_digit(word) for _, words in self._words for word in words) > MAX_WORDS
 
     @lazy
@@ -122,12 +122,12 @@ class SpeltIndex:
         return found
 
     def find(self, value: str, before: int) -> SourcePlace | None:
-        """Where whole words before a message, put together, are this identifier."""
+        """Find whole words before a message that make up this identifier when joined."""
         letters = "".join(spell(value))
         return next((t.place for t in self._texts if t.place.message < before and t.holds(letters)), None)
 
     def find_kin(self, value: str, before: int) -> SourcePlace | None:
-        """Where its digits stand before a message, padded, prefixed or bare."""
+        """Find the digits of an identifier before a message: padded, prefixed or bare."""
         digits, letters = _split("".join(spell(value)))
         found = self._kin.get(digits[-_PHONE:], ())
         visible = (one for one in found if one.place.message < before and one.is_kin(digits, letters))
@@ -143,7 +143,7 @@ def _has_digit(word: str) -> bool:
 
 
 def _split(word: str) -> tuple[str, str]:
-    """Its digits without zeros before them, and the letters before these; none where it is otherwise made."""
+    """Split a word into digits without leading zeros and the letters before them; ("", "") if it has another form."""
     match = _PREFIXED.fullmatch(word)
     return ("", "") if match is None else (match["digits"], match["letters"])
 

@@ -1,1 +1,1 @@
-"""What text says that can be compared: words, numbers, quantities, units, dates."""
+"""Read comparable values from text: words, numbers, quantities, units, dates."""

@@ -1,4 +1,4 @@
-"""Dates and times as people write them. What today is, nobody here knows: relative words need a date given in the trace."""
+"""Read dates and times as people write them. Relative words need a reference date, which only the trace can give."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MONTH_OF = (
     {name: n for n, name in enumerate(MONTHS, 1)} | {name[:3]: n for n, name in enumerate(MONTHS, 1)} | {"sept": 9}
 )
 _DAY_OF = {name: n for n, name in enumerate(WEEKDAYS)}
-_NAMED = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-_COUNT = {"a": 1, **{name: n for n, name in enumerate(_NAMED, 1)}}
+_NUMBER_WORDS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+_COUNT = {"a": 1, **{name: n for n, name in enumerate(_NUMBER_WORDS, 1)}}
 
 _MONTH = "(?:" + "|".join([*MONTHS, "sept", *(name[:3] for name in MONTHS if name != "may")]) + r")\b\.?"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?(?![\d:]|[.,]\d)"
 _YEAR = r"(?:1[6-9]|2[01])\d\d"
-"""Not the 2500 of `September 18, 2500 words`."""
+"""Years from 1600 to 2199, so that the 2500 of `September 18, 2500 words` is not one."""
 ISO = r"(?<!\d)\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?(?!\d)"
 PROSE = (
     rf"\b{_MONTH}[ ](?:the[ ])?{_DAY}(?:,?[ ](?:of[ ])?{_YEAR}(?!\d))?"
@@ -52,7 +52,7 @@ _PARTS = re.compile(r"\d+|[a-z]+", re.IGNORECASE)
 
 
 def build_iso_date(year: int | None, month: int, day: int) -> str | None:
-    """`2024-05-20`, or `--05-20` without a year; None where there is no such day.
+    """Return `2024-05-20`, or `--05-20` without a year; None if there is no such day.
 
     >>> build_iso_date(2024, 5, 20), build_iso_date(None, 5, 20), build_iso_date(2023, 2, 29)
     ('2024-05-20', '--05-20', None)
@@ -65,13 +65,13 @@ def build_iso_date(year: int | None, month: int, day: int) -> str | None:
 
 
 def read_iso_date(text: str) -> str | None:
-    """The calendar date of an ISO date or date and time, as written, whatever its zone."""
+    """Return the calendar date of an ISO date, or date and time, as written, ignoring its zone; None if there is no such day."""
     year, month, day = text[:10].split("-")
     return build_iso_date(int(year), int(month), int(day))
 
 
 def read_prose_date(text: str) -> str | None:
-    """The date that words give.
+    """Return the date that words give; None if there is no such day.
 
     >>> read_prose_date("May 20th"), read_prose_date("3rd of March, 2025"), read_prose_date("June 31")
     ('--05-20', '2025-03-03', None)
@@ -85,7 +85,7 @@ def read_prose_date(text: str) -> str | None:
 
 
 def read_numeric_date(text: str) -> tuple[str, ...]:
-    """What a date of numbers alone can mean: `05/06/2024` is two days.
+    """Return every day that an all-numeric date can mean: `05/06/2024` is ambiguous.
 
     >>> read_numeric_date("05/06/2024"), read_numeric_date("20.5.2024"), read_numeric_date("2024/05/20")
     (('2024-05-06', '2024-06-05'), ('2024-05-20',), ('2024-05-20',))
@@ -101,7 +101,7 @@ def read_numeric_date(text: str) -> tuple[str, ...]:
 
 
 def read_relative_date(text: str, reference: date) -> tuple[str, ...]:
-    """What relative words mean, seen from a date: a weekday is the one before or after it, `next` leaves a week open.
+    """Return the days that relative words can mean: a bare weekday may lie before or after, and `next` may skip a week.
 
     >>> read_relative_date("tomorrow", date(2024, 5, 15)), read_relative_date("in two weeks", date(2024, 5, 15))
     (('2024-05-16',), ('2024-05-29',))
@@ -115,13 +115,13 @@ def read_relative_date(text: str, reference: date) -> tuple[str, ...]:
 
 def _list_weekday_offsets(words: list[str], reference: date) -> tuple[int, ...]:
     ahead = (_DAY_OF[words[-1]] - reference.weekday()) % 7
-    how = words[0] if words[1:] else ""
-    if how == "last":
+    qualifier = words[0] if words[1:] else ""
+    if qualifier == "last":
         back = ahead - 7
         return (back, back - 7)
-    if how == "next":
+    if qualifier == "next":
         return (ahead or 7, ahead + 7) if ahead else (7, 14)
-    if how == "coming":
+    if qualifier == "coming":
         return (ahead or 7, ahead)
     return (ahead, ahead - 7, ahead + 7)
 
@@ -145,7 +145,7 @@ def _shift(reference: date, days: int) -> str | None:
 
 
 def is_same_day(one: str, other: str) -> bool:
-    """Whether two dates can be one: a year that is left out fits any.
+    """Whether two dates can be the same: a missing year matches any year.
 
     >>> is_same_day("2024-05-20", "--05-20"), is_same_day("2024-05-20", "2023-05-20")
     (True, False)
@@ -156,16 +156,16 @@ def is_same_day(one: str, other: str) -> bool:
 
 
 def read_time(text: str) -> str | None:
-    """A time of day as `hh:mm:ss`; without am or pm it is on the 24-hour clock. None where there is no such time.
+    """Return a time of day as `hh:mm:ss`, on the 24-hour clock unless it says am or pm; None if there is no such time.
 
     >>> read_time("6:05 pm"), read_time("06:00"), read_time("12 AM"), read_time("25:00")
     ('18:05:00', '06:00:00', '00:00:00', None)
     """
     numbers = [int(n) for n in re.findall(r"\d+", text)] + [0, 0]
     hour, minute, second = numbers[:3]
-    half = next((c for c in text.lower() if c in "ap"), None)
-    if half and not 1 <= hour <= 12:
+    meridiem = next((c for c in text.lower() if c in "ap"), None)
+    if meridiem and not 1 <= hour <= 12:
         return None
-    if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
+    if meridiem:
+        hour = hour % 12 + (12 if meridiem == "p" else 0)
     return f"{hour:02}:{minute:02}:{second:02}" if hour < 24 and minute < 60 and second < 60 else None

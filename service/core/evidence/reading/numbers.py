@@ -1,4 +1,4 @@
-"""Numbers as people write them: separators of several locales, and number words."""
+"""Read numbers as people write them: with the separators of several locales, or as words."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from decimal import Decimal, InvalidOperation
 
 DIGITS = r"\d++(?:[.,'\u2019\u00a0\u202f]\d++)*+"
-"""A run of digits with what may separate them. Possessive, so that no text makes it go back."""
+"""A run of digits and separators. Possessive, so that no text causes backtracking."""
 
 MAX_DIGITS = 40
-"""Longer runs of digits are no quantity that anybody reads."""
+"""Longer runs of digits are not quantities for a reader."""
 
 _ONES = [
     "zero",
@@ -35,7 +35,7 @@ _ONES = [
 ]
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 SMALL = {word: n for n, word in enumerate(_ONES)} | {word: 10 * n for n, word in enumerate(_TENS, 2)} | {"dozen": 12}
-"""Number words below a hundred."""
+"""Number words up to ninety, and `dozen`."""
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 
 _WORD = "|".join(sorted([*SMALL, *_SCALES], key=len, reverse=True))
@@ -47,7 +47,7 @@ _GROUPED = re.compile(r"\d{1,3}(?:([.,'\u2019\u00a0\u202f])\d{3})(?:\1\d{3})*+(?
 
 
 def read_number(text: str) -> tuple[Decimal, ...]:
-    """What a run of digits and separators can mean, the likeliest first; () where it is no number (a version, a list).
+    """Return the possible values of a run of digits and separators, likeliest first; () if it is no number (a version, a list).
 
     >>> (
     ...     [str(n) for n in read_number("1,234.50")],
@@ -92,7 +92,7 @@ def _read_decimals(*texts: str) -> tuple[Decimal, ...]:
 
 
 def count_places(text: str, value: Decimal) -> int:
-    """How many decimal places a number was written with; negative powers of ten are not told.
+    """Return the number of decimal places that a number was written with; 0 for a whole number.
 
     >>> count_places("1,234.50", Decimal("1234.50")), count_places("12", Decimal(12))
     (2, 0)
@@ -102,7 +102,7 @@ def count_places(text: str, value: Decimal) -> int:
 
 
 def read_number_words(text: str) -> Decimal:
-    """The number that words spell.
+    """Return the number that words spell out.
 
     >>> (
     ...     str(read_number_words("three hundred and ten")),
@@ -132,4 +132,4 @@ MAGNITUDES = {
     "b": 10**9,
     "billion": 10**9,
 }
-"""What may follow a number and multiplies it. Of the single letters only those after a currency sign are taken so."""
+"""Suffixes that multiply a number. Of the single letters, `m` and `b` count only with a currency or a decimal point."""

@@ -1,6 +1,7 @@
-"""What text says that can be compared: numbers, money, measures, dates, times, truth values, identifiers and names.
+"""Find the comparable values in text: numbers, money, measures, dates, times, truth values, identifiers and names.
 
-Each is found with its place and brought to one form. Finding is linear in the text: every pattern is possessive or bounded.
+Each comes with its position and in a normalised form. The search is linear in the text: every pattern is possessive or
+bounded.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ Kind = Literal["number", "money", "percent", "measure", "duration", "date", "tim
 Value = Decimal | str | bool
 
 MAX_TEXT = 64_000
-"""Characters of one text that are read. A caller who meets a longer one says so."""
+"""Characters read of one text. Callers report a text that is longer."""
 MAX_QUANTITIES = 5_000
-"""Found in one text at most."""
+"""Limit on the quantities found in one text."""
 
 
 class Quantity(NamedTuple):
-    """One thing found. `value` by kind: a Decimal; an ISO date (`--05-20`: no year given), `hh:mm:ss`; a truth value; text.
+    """One quantity in a text. `value` by kind: a Decimal; an ISO date (`--05-20`: no year), `hh:mm:ss`; a truth value; text.
 
-    `unit` is the currency code (`?` where a bare minor unit leaves it open), the unit of measure, or "". A percentage of 15
-    has value 15. `places` is the number of decimals written, below 0 for `1.2k`; `others` are further readings
-    (`1.234`, `05/06/2024`).
+    `unit` is the currency code (`?` where a bare minor unit such as `cents` leaves it open), the unit of measure, or "".
+    15 percent has the value 15. `places` is the number of decimals written, below 0 for `1.2k`; `others` are further
+    readings of an ambiguous text (`1.234`, `05/06/2024`).
     """
 
     kind: Kind
@@ -42,22 +43,22 @@ class Quantity(NamedTuple):
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """All readings, the likeliest first."""
+        """All readings, likeliest first."""
         return (self.value, *self.others)
 
     @property
     def number(self) -> Decimal | None:
-        """The number, where it is one."""
+        """The value if it is a number, else None."""
         return self.value if isinstance(self.value, Decimal) else None
 
 
 _CURRENCY = "|".join(re.escape(sign) for sign in sorted(CURRENCIES, key=len, reverse=True) if not sign.isalpha())
 _CODES = "|".join(code for code in CURRENCIES if code.isalpha())
 _MONEY_AFTER = "|".join([*CURRENCY_WORDS, *MINOR_WORDS])
-_WHERE = "the|an?|early|late|mid|all|total|each|its|this|that|our|your|favou?r"
-_PLACE = rf"(?![ ](?:\d|(?i:{'|'.join(dates.MONTHS)})\b|(?:{_WHERE})\b))"
-"""After `in` words of a place or a time: no inches."""
-_SYMBOLS = "|".join(re.escape(unit) + _PLACE * (unit == "in") for unit in sorted(UNITS, key=len, reverse=True))
+_PLACE_WORDS = "the|an?|early|late|mid|all|total|each|its|this|that|our|your|favou?r"
+_NOT_A_PLACE = rf"(?![ ](?:\d|(?i:{'|'.join(dates.MONTHS)})\b|(?:{_PLACE_WORDS})\b))"
+"""Rules out inches where a place or a time follows `in`."""
+_SYMBOLS = "|".join(re.escape(unit) + _NOT_A_PLACE * (unit == "in") for unit in sorted(UNITS, key=len, reverse=True))
 _SIZE = r"thousand|million|billion|bn|mn"
 
 _NUMBER = (
@@ -69,7 +70,7 @@ _NUMBER = (
 )
 _ID = r"(?<![\w.@-])(?=[\w.@:+#-]{0,63}\d)(?=[\w.@:+#-]{0,63}[A-Za-z])[A-Za-z0-9#](?:[\w-]|[.@:+](?=[A-Za-z0-9]))*+"
 _MAIL = r"(?<![\w.@+-])[A-Za-z0-9][\w.+-]{0,63}+(?<=\w)@[\w-]++(?:\.[\w-]++)++"
-# Nothing begins inside a word: most positions of a text are passed over at once.
+# No quantity begins inside a word, which rules out most positions of a text at once.
 _MASTER = re.compile(
     r"(?<![^\W\d_])(?=[\w$€£¥₹#+\u2212-])(?:"
     rf"(?P<url>\bhttps?://[^\s)>\]\"']++)"
@@ -87,9 +88,9 @@ _MASTER = re.compile(
 
 
 def find_quantities(text: str, reference: date | None = None) -> list[Quantity]:
-    """What the first 64,000 characters of `text` say, in order, without overlaps.
+    """Return the quantities in the first 64,000 characters of `text`, in order, without overlaps.
 
-    Relative dates (`tomorrow`, `next Friday`) are found only with a `reference`, the date they are seen from.
+    Relative dates (`tomorrow`, `next Friday`) are found only with a `reference`, the date that they are relative to.
 
     >>> [(q.kind, str(q.value)) for q in find_quantities("HAT069 costs $1,234.50 on May 20th at 6 pm")]
     [('identifier', 'HAT069'), ('money', '1234.50'), ('date', '--05-20'), ('time', '18:00:00')]
@@ -138,63 +139,65 @@ def _read_date(match: re.Match[str], group: str, reference: date | None) -> Quan
     return Quantity("date", options[0], "", match.start(), match.end(), text, 0, options[1:])
 
 
-def _read_amount(match: re.Match[str], named: dict[str, str | None]) -> Quantity | None:
-    digits = named["digits"] or ""
+def _read_amount(match: re.Match[str], groups: dict[str, str | None]) -> Quantity | None:
+    digits = groups["digits"] or ""
     values = numbers.read_number(digits)
     if not values:
         return None
-    negative = (named["sign"] or named["inner"] or "") in ("-", "\u2212") and (named["sign"] or named["inner"])
-    currency = _find_currency(named)
-    size = _find_size(named, money=currency is not None)
+    negative = (groups["sign"] or groups["inner"] or "") in ("-", "\u2212") and (groups["sign"] or groups["inner"])
+    currency = _find_currency(groups)
+    size = _find_size(groups, money=currency is not None)
     factor = Decimal(-size if negative else size)
-    kind, unit = _find_kind(named, currency)
-    if (named["said"] or "").lower() in MINOR_WORDS:
+    kind, unit = _find_kind(groups, currency)
+    if (groups["said"] or "").lower() in MINOR_WORDS:
         kind, unit, factor = "money", "?", factor / 100
     scaled = tuple([value * factor for value in values])
     places = numbers.count_places(digits, values[0]) - (len(str(size)) - 1)
     return Quantity(kind, scaled[0], unit, match.start(), match.end(), match.group(), places, scaled[1:])
 
 
-def _find_currency(named: dict[str, str | None]) -> str | None:
+def _find_currency(groups: dict[str, str | None]) -> str | None:
     for group in ("before", "code", "after", "coded"):
-        sign = named[group]
+        sign = groups[group]
         if sign:
             return CURRENCIES[sign]
-    return CURRENCY_WORDS.get((named["said"] or "").lower())
+    return CURRENCY_WORDS.get((groups["said"] or "").lower())
 
 
-def _find_size(named: dict[str, str | None], *, money: bool) -> int:
-    word = (named["size"] or (named["short"] or "")).lower()
+def _find_size(groups: dict[str, str | None], *, money: bool) -> int:
+    word = (groups["size"] or (groups["short"] or "")).lower()
     sure = (
-        money or named["short"] in (None, "k", "K") or (named["short"] in ("M", "B") and "." in (named["digits"] or ""))
+        money
+        or groups["short"] in (None, "k", "K")
+        or (groups["short"] in ("M", "B") and "." in (groups["digits"] or ""))
     )
     if not sure:  # `5M` without a currency may be metres or a model
         return 1
     return numbers.MAGNITUDES.get(word, 1)
 
 
-def _find_kind(named: dict[str, str | None], currency: str | None) -> tuple[Kind, str]:
+def _find_kind(groups: dict[str, str | None], currency: str | None) -> tuple[Kind, str]:
     if currency:
         return "money", currency
-    if named["percent"]:
+    if groups["percent"]:
         return "percent", ""
-    unit = find_unit(named["unit"]) if named["unit"] else None
+    unit = find_unit(groups["unit"]) if groups["unit"] else None
     if unit is None:
         return "number", ""
     return ("duration" if unit.dimension == "duration" else "measure"), unit.name
 
 
-def _read_spelt(match: re.Match[str], named: dict[str, str | None]) -> Quantity:
-    words = named["words"] or ""
+def _read_spelt(match: re.Match[str], groups: dict[str, str | None]) -> Quantity:
+    words = groups["words"] or ""
     value, kind, unit = numbers.read_number_words(words), "number", ""
-    said = (named["wsaid"] or "").lower()
-    measure = find_unit(named["wunit"]) if named["wunit"] else None
+    currency_word = (groups["wsaid"] or "").lower()
+    measure = find_unit(groups["wunit"]) if groups["wunit"] else None
     end = match.end("words")
-    if said in MINOR_WORDS:
+    if currency_word in MINOR_WORDS:
         value, kind, unit, end = value / 100, "money", "?", match.end()
-    elif said:
-        kind, unit, end = "money", CURRENCY_WORDS[said], match.end()
-    elif named["wpercent"]:
+    elif currency_word:
+        kind, unit, end = "money", CURRENCY_WORDS[currency_word], match.end()
+    elif groups["wpercent"]:
         kind, end = "percent", match.end()
     elif measure is not None and measure.name not in ("in", "m", "s"):
         kind, unit, end = ("duration" if measure.dimension == "duration" else "measure"), measure.name, match.end()
@@ -202,7 +205,7 @@ def _read_spelt(match: re.Match[str], named: dict[str, str | None]) -> Quantity:
 
 
 def find_minor_factor(currency: str) -> Decimal:
-    """How many of the smallest unit make a whole one.
+    """Return how many of a currency's smallest unit make a whole one.
 
     >>> str(find_minor_factor("USD")), str(find_minor_factor("JPY")), str(find_minor_factor("KWD"))
     ('100', '1', '1000')
@@ -210,9 +213,9 @@ def find_minor_factor(currency: str) -> Decimal:
     return Decimal(10) ** MINOR_DIGITS.get(currency, 2)
 
 
-@lru_cache(maxsize=4096)  # every number of a text is held against those of results
+@lru_cache(maxsize=4096)  # every number of a text is compared with those of results
 def list_significant_digits(value: Decimal) -> str:
-    """The digits of a number without sign, point and trailing zeros.
+    """Return the digits of a number without its sign, its point, and leading or trailing zeros.
 
     >>> list_significant_digits(Decimal("-5400.00")), list_significant_digits(Decimal("0.054"))
     ('54', '54')

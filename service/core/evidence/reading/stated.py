@@ -1,4 +1,4 @@
-"""What a text or a value states: moments as a day and a time, `2h 15min` as one duration."""
+"""Find what a text or a value states: a moment becomes a date and a time, `2h 15min` one duration."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from service.core.evidence.reading.units import UNITS
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?(Z|[+-]\d{2}:?\d{2})?")
 _ISO_DURATION = re.compile(r"P(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:(\d{1,5})S)?)?")
 _LATE = re.compile(r" (?:in the (?:afternoon|evening)|at night|tonight)\b")
-"""After a time of the second half of a day."""
+"""Words after a time that put it in the second half of the day."""
 _SECONDS = (86400, 3600, 60, 1)
 _JOINT = frozenset({"", " ", ", ", " and ", ", and "})
 
 
 def find_stated(text: str) -> list[Quantity]:
-    """The quantities of a text; a moment is a date and a time, and hours with minutes are minutes.
+    """Return the quantities of a text, with moments split into date and time, and hours and minutes joined into minutes.
 
-    The unit of a time is its zone, if it gives one.
+    The unit of a time taken from a moment is its zone, if it gives one.
 
     >>> [(q.kind, str(q.value), q.unit) for q in find_stated("2024-05-20T09:36:00Z, 2h 15m, PT1H5M")]
     [('date', '2024-05-20', ''), ('time', '09:36:00', 'Z'), ('duration', '135', 'min'), ('duration', '3900', 's')]
@@ -51,7 +51,7 @@ def _split_moment(quantity: Quantity) -> list[Quantity]:
 
 
 def _join_duration(one: Quantity, other: Quantity, text: str) -> Quantity | None:
-    """Two durations side by side, the second in a smaller unit."""
+    """Join two adjacent durations if the second is in a smaller unit; else return None."""
     if (
         one.kind != "duration"
         or one.number is None

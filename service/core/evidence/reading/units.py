@@ -1,4 +1,4 @@
-"""Units and currencies, and how they convert."""
+"""Units of measure and currencies, and their conversion."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _build_units() -> dict[str, Unit]:
 
 
 UNITS = _build_units()
-"""Units by every spelling that text uses; short symbols are case-sensitive."""
+"""Units by every spelling used in text; short symbols are case-sensitive."""
 
 
 def _list_lowered() -> dict[str, str]:
@@ -83,7 +83,7 @@ def _list_lowered() -> dict[str, str]:
 
 
 LOWERED = _list_lowered()
-"""Spellings of units, and small letters that are one unit's alone: names of fields have no others."""
+"""Units' spellings as written, and in lower case where unambiguous, as field names need them."""
 
 _CODES = """
 AED ARS AUD BGN BHD BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR IQD ISK JOD JPY KES KRW KWD LYD MAD
@@ -101,14 +101,14 @@ _SIGNS = {
     "A$": "AUD",
 }
 CURRENCIES = _SIGNS | {code: code for code in _CODES.split()}
-"""Currencies by sign and code. A bare `$` is taken for USD, and compared with any dollar as if the country were left out."""
+"""Currency codes by sign and code. A bare `$` reads as USD, and matches every dollar, since it leaves the country open."""
 
 _NAMED = (
     "us dollars USD, canadian dollars CAD, australian dollars AUD, swiss francs CHF, pounds sterling GBP, "
     "dollar USD, dollars USD, bucks USD, euro EUR, euros EUR, pound GBP, pounds GBP, yen JPY, rupees INR, francs CHF"
 )
 CURRENCY_WORDS = {words: code for words, _, code in (pair.rpartition(" ") for pair in _NAMED.split(", "))}
-"""Codes by what people say, longest first."""
+"""Currency codes by the words people use, phrases first."""
 _DOLLARS = frozenset({"USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN"})
 MINOR_WORDS = frozenset(
     [
@@ -133,15 +133,15 @@ MINOR_WORDS = frozenset(
         "öre",
     ]
 )
-"""What people call the smallest unit of a currency."""
+"""Names of the smallest units of currencies."""
 MINOR_DIGITS = dict.fromkeys(
     ["CLP", "ISK", "JPY", "KRW", "PYG", "UGX", "UYI", "VND", "XAF", "XOF", "XPF"], 0
 ) | dict.fromkeys(["BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"], 3)
-"""By how many digits the smallest unit of a currency is smaller than the whole one (ISO 4217), where these are not two."""
+"""Decimal digits of a currency's smallest unit (ISO 4217), for currencies where this is not two."""
 
 
 def is_same_currency(one: str, other: str) -> bool:
-    """Whether two codes can be one currency: `?` is any, and a bare dollar that of any country that has one.
+    """Whether two codes can mean the same currency: `?` matches any, and USD, the reading of a bare `$`, any dollar.
 
     >>> is_same_currency("USD", "EUR"), is_same_currency("USD", "CAD"), is_same_currency("?", "JPY")
     (False, True, True)
@@ -150,7 +150,7 @@ def is_same_currency(one: str, other: str) -> bool:
 
 
 def find_unit(text: str) -> Unit | None:
-    """The unit a word or symbol stands for.
+    """Return the unit that a word or symbol stands for; None if there is none.
 
     >>> find_unit("GB").dimension, find_unit("Inches").name, find_unit("gb"), find_unit("widgets")
     ('data', 'in', None, None)
@@ -159,7 +159,7 @@ def find_unit(text: str) -> Unit | None:
 
 
 def convert_to_base(value: Decimal, unit: Unit) -> Decimal:
-    """The value in the base unit of its dimension.
+    """Return the value in the base unit of its dimension.
 
     >>> str(convert_to_base(Decimal(2), UNITS["km"])), str(round(convert_to_base(Decimal(50), UNITS["°F"]), 6))
     ('2000', '10.000000')

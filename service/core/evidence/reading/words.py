@@ -1,4 +1,4 @@
-"""Words as they are compared: without case, marks and the ways names are joined."""
+"""Split text and names into words for comparison, ignoring case, punctuation and the way names are joined."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _JOINT = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def split_words(words: str) -> frozenset[str]:
-    """The words of a text as a set: word lists are easier to read as text."""
+    """Return the words of a text as a set, so that word lists can be written as text."""
     return frozenset(words.split())
 
 
 def split_tokens(text: str) -> list[str]:
-    """The words and numbers of a text, without case.
+    """Return the words and numbers of a text, case-folded.
 
     >>> split_tokens("Mia_Li-3668, São Paulo!")
     ['mia', 'li', '3668', 'são', 'paulo']
@@ -24,7 +24,7 @@ def split_tokens(text: str) -> list[str]:
 
 
 def flatten_text(text: str) -> str:
-    """The words with a space around each, so that one flat text is found in another at word boundaries.
+    """Return the words with a space around each, so that one flat text matches in another only at word boundaries.
 
     >>> flatten_text("Flight HAT-069.")
     ' flight hat 069 '
@@ -34,7 +34,7 @@ def flatten_text(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def split_name(name: str) -> tuple[str, ...]:
-    """The words of a key or a parameter's name.
+    """Return the words of a key or a parameter name.
 
     >>> split_name("scheduledDepartureTime_est"), split_name("userID")
     (('scheduled', 'departure', 'time', 'est'), ('user', 'id'))
@@ -43,7 +43,7 @@ def split_name(name: str) -> tuple[str, ...]:
 
 
 def stem_word(word: str) -> str:
-    """A word without the plural's s.
+    """Return a word without its plural ending.
 
     >>> stem_word("seats"), stem_word("prices"), stem_word("gas"), stem_word("cities"), stem_word("address")
     ('seat', 'price', 'gas', 'city', 'address')
@@ -55,7 +55,7 @@ def stem_word(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def find_root(word: str) -> str:
-    """What the forms of a verb and its noun share.
+    """Return the part that the forms of a verb and its noun share.
 
     >>> find_root("downloaded"), find_root("downloads"), find_root("expires"), find_root("expiry"), find_root("seed")
     ('download', 'download', 'expir', 'expir', 'seed')
@@ -68,12 +68,12 @@ def find_root(word: str) -> str:
 
 @lru_cache(maxsize=4096)
 def stem_name(name: str) -> tuple[str, ...]:
-    """The stems of a key's words."""
+    """Return the stems of a key's words."""
     return tuple(stem_word(word) for word in split_name(name))
 
 
 def abbreviates(short: str, word: str) -> bool:
-    """Whether a key's word stands for a word of prose: the same, its beginning, or its letters in order (`PTS`, points).
+    """Whether a word of a key stands for a word of prose: the same, its start, or some of its letters in order (`PTS`, points).
 
     >>> (
     ...     abbreviates("temp", "temperature"),

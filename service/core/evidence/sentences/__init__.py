@@ -1,1 +1,1 @@
-"""What a text says: sentences, clauses, table rows, and the entities that each speaks of."""
+"""Split text into sentences, clauses and table rows, and find the claims and the entities in each."""

@@ -1,4 +1,4 @@
-"""Clauses as values: what each mentions, and the entities that it speaks of."""
+"""The types for clauses: what each mentions, and the entities that it is about."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from service.core.evidence.facts.held import Entity, Words
+from service.core.evidence.facts.entities import Entity, Words
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.words import split_tokens
 from service.core.evidence.sentences.claims import PRONOUN, is_open, is_supposed
@@ -23,38 +23,42 @@ Sight = Literal["here", "before", "loose", "far", "none"]
 
 
 class ClauseMention(NamedTuple):
-    """Words of a text that may stand for a value that is held: a name, a quantity, a day."""
+    """Words of a text that may refer to a held value: a name, a quantity, a day, a flag."""
 
     start: int
     end: int
     text: str
     words: Words = ()
-    """Of a name or a text: its words."""
+    """The words of a name or a text value."""
     quantity: Quantity | None = None
     weekday: str = ""
-    """Of a day that is said by its name alone."""
+    """The weekday, for a day given by its name alone."""
     columns: frozenset[Words] = frozenset()
-    """Of a text, a flag: the fields that it may be the value of."""
+    """For a text or a flag: the fields that it may be a value of."""
     part: str = ""
-    """Of a name: the part that the words beside it give it, `from` say."""
+    """For a name: the role that the words beside it give it, such as `from`."""
     flag: bool | None = None
-    """Of a field that is true or false: which is said."""
+    """For a field that is true or false: the value stated."""
     entity: Entity | None = None
-    """Of a part of a name: whose it is."""
+    """For a part of a name: the entity so named."""
     head: Words = ()
-    """In a table: the words at the head of its column."""
+    """In a table: the words of its column's head."""
     sure: bool = False
-    """Whether the part stands for the name."""
+    """Whether the words certainly refer to the entity, although they are only part of its name or in lower case."""
 
     @property
     def is_day(self) -> bool:
-        """Whether it is a date, or the name of a day."""
+        """Whether it is a date or the name of a weekday."""
         return bool(self.weekday) or (self.quantity is not None and self.quantity.kind == "date")
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of a sentence. `subjects`: the entities it speaks of; `sight`: where they are named."""
+    """A part of a sentence. `subjects`: the entities it is about; `sight`: where they are named.
+
+    `sight` is "here" (in the clause), "before" (in an earlier clause of the sentence), "far" (in an earlier sentence), "loose"
+    (the subjects are uncertain) or "none".
+    """
 
     start: int
     end: int
@@ -65,32 +69,37 @@ class Clause:
     subjects: tuple[Entity, ...] = ()
     sight: Sight = "none"
     named: frozenset[int] = frozenset()
-    """The places of mentions that name the subjects."""
+    """Start offsets of the mentions that name the subjects."""
     row: bool = False
     keyed: bool = True
-    """Whether what names the subjects tells all of their kind apart."""
+    """Whether the names of the subjects come from fields that are unique within their kind."""
     by: frozenset[Words] = frozenset()
-    """The fields by which the subjects are named."""
+    """The fields that name the subjects."""
 
     def keep_plain(self) -> Clause | None:
-        """The clause, if its sentence supposes nothing; of one that tells what can be its numbers, and what is returnable."""
+        """Return the clause if its sentence states facts, else None.
+
+        Where the sentence says what is possible or usual, keep only its quantities, and the flags of fields such as `returnable`.
+        """
         if not _states_fact(self.sentence):
             return None
         if not is_open(self.sentence):
             return self
         able = _CAN_BE.search(self.text)
-        kept = [one for one in self.mentions if (_is_able(one) if one.flag is not None and able else one.quantity)]
+        kept = [
+            one for one in self.mentions if (_is_ability_flag(one) if one.flag is not None and able else one.quantity)
+        ]
         return replace(self, mentions=tuple(kept))
 
     @property
     def words(self) -> list[str]:
-        """Its words without case."""
+        """Its words, case-folded."""
         return split_tokens(self.text)
 
 
 @lru_cache(maxsize=256)
 def find_words(text: str) -> frozenset[str]:
-    """The words of a clause or a sentence."""
+    """Return the words of a clause or a sentence as a set."""
     return frozenset(split_tokens(text))
 
 
@@ -104,13 +113,13 @@ def announces(sentence: str) -> bool:
     return _INTENDED.search(sentence) is not None
 
 
-def _is_able(mention: ClauseMention) -> bool:
-    """Whether it is of a field that says what can be done."""
+def _is_ability_flag(mention: ClauseMention) -> bool:
+    """Whether a mention is a flag of a field that says what can be done, such as `refundable` or `can_return`."""
     return mention.flag is not None and any(
         path[-1].endswith("able") or path[-1].startswith("can_") for path in mention.columns
     )
 
 
 def follows_pronoun(clause: Clause) -> bool:
-    """Whether a sentence begins with a word for what the one before it speaks of."""
+    """Whether a clause's sentence begins with a pronoun and the clause has exactly one subject."""
     return bool(PRONOUN.match(clause.sentence)) and len(clause.subjects) == 1

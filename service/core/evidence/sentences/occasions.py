@@ -1,4 +1,4 @@
-"""Which days a claim speaks of: `on Monday`, `May 3 and 4`, `from May 3 to 7`."""
+"""Find the days that a claim is about: `on Monday`, `May 3 and 4`, `from May 3 to 7`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from service.core.evidence.sentences.claims import Claim
 
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b(?:,?\s(?:the\s)?(\d{{1,2}})(?:st|nd|rd|th)\b)?", re.IGNORECASE)
 _NTH = re.compile(r"\bon the (\d{1,2})(?:st|nd|rd|th)\b(?! [a-z]+ (?:of|in)\b| day)", re.IGNORECASE)
-_COURSE = re.compile(
+_ANY_DAY = re.compile(
     rf"\b(?:{'|'.join(WEEKDAYS)}|{'|'.join(MONTHS)}|to(?:day|morrow|night)|day)\b|\d(?:st|nd|rd|th)\b", re.IGNORECASE
 )
 _MONTH = "|".join(MONTHS)
@@ -26,28 +26,28 @@ _TO = re.compile(
     r"\s*(?:morning|afternoon|evening|night)?\s*(?:to|through|thru|until|till|-|\u2013|\u2014)\s*(?:the\s)?\s*"
 )
 _AND = re.compile(r"\s*(?:,|,?\s*(?:and|or|&))\s*(?:the\s)?\s*")
-_MORE = re.compile(
+_FURTHER_DAY = re.compile(
     r"\s*(?P<to>to|through|until|till|-|\u2013)\s*(?:the\s)?(?P<last>\d{1,2})(?:st|nd|rd|th)?\b(?![.,:]\d|\s?[%\u00b0])"
     r"|(?:\s*,)?\s*(?:(?:and|or|&)\s+)?(?:the\s)?(?P<next>\d{1,2})(?:st|nd|rd|th)\b"
 )
 """Further days of the same month: `May 3 to 7`, `May 3rd, 4th and 5th`."""
-_ON = re.compile(
+_UP_TO_DAY = re.compile(
     r"\s*(?:\([^()]{0,20}\)\s*)?(?:(?!(?:and|with|but|while|then|before|after|followed|to)\b)[A-Za-z%/\u00b0\u00b2-]{1,20}\s){0,5}"
     r"(?:on|by|for|in|during|until)\s(?:(?:early|mid|late|around|about|the)[\s-])?"
 )
 
 
 class DaySpan(NamedTuple):
-    """Days from one to another, which may be the same.
+    """A span of days, or a single one, from `first` to `last`.
 
-    Each is an ISO date, with or without a year (`---07`: nor a month), a month (`2025-02`), a year or a weekday.
+    Each is an ISO date, with or without a year (`---07`: without a month too), a month (`2025-02`), a year or a weekday.
     """
 
     first: str
     last: str
 
     def has(self, day: str) -> bool:
-        """Whether an ISO date lies in it.
+        """Whether an ISO date lies in the span.
 
         >>> DaySpan("monday", "wednesday").has("2024-01-09"), DaySpan("--12-30", "--01-02").has("2025-01-01")
         (True, True)
@@ -71,9 +71,9 @@ class _Mention(NamedTuple):
 
 
 def find_days(claim: Claim) -> tuple[DaySpan, ...]:
-    """The days that a claim's sentence puts it on: those right after it, or the last before it; () where it names none.
+    """Return the days that its sentence gives for a claim: those right after it, or the last before it; () if it names none.
 
-    Days further on are those of something else: `between 2 and 9 m/s, with the strongest winds on Friday`.
+    Days further on belong to something else: `between 2 and 9 m/s, with the strongest winds on Friday`.
     """
     found = list(_join_mentions(claim.sentence, list(_find_mentions(claim))))
     if not found or "respectively" in claim.sentence:
@@ -81,14 +81,14 @@ def find_days(claim: Claim) -> tuple[DaySpan, ...]:
     end = claim.quantity.end - claim.sentence_start
     after = [mention for mention in found if mention.start >= end]
     before = [mention for mention in found if mention.start < end]
-    if after and _ON.fullmatch(claim.sentence[end : after[0].start]):
+    if after and _UP_TO_DAY.fullmatch(claim.sentence[end : after[0].start]):
         return after[0].spans
     return before[-1].spans if before else ()
 
 
 def is_in_course(claim: Claim) -> bool:
-    """Whether a claim that names no day follows on sentences that speak of one."""
-    return bool(_COURSE.search(claim.context))
+    """Whether earlier sentences on a claim's line mention a day."""
+    return bool(_ANY_DAY.search(claim.context))
 
 
 def _find_mentions(claim: Claim) -> Iterator[_Mention]:
@@ -102,11 +102,11 @@ def _find_mentions(claim: Claim) -> Iterator[_Mention]:
     for match in _NTH.finditer(sentence):
         day = f"---{match.group(1):0>2}"
         found.append(_Mention(match.start(), match.end(), (DaySpan(day, day),)))
-    yield from sorted(found or _find_long(sentence))
+    yield from sorted(found or _find_months_and_years(sentence))
 
 
-def _find_long(sentence: str) -> Iterator[_Mention]:
-    """Months and years."""
+def _find_months_and_years(sentence: str) -> Iterator[_Mention]:
+    """Find months with a year, and years."""
     for match in _MONTH_OR_YEAR.finditer(sentence) if _YEAR.search(sentence) else ():
         first, last = (
             f"-{MONTHS.index(name.lower()) + 1:02}" if name else "" for name in match.group("since", "month")
@@ -117,33 +117,33 @@ def _find_long(sentence: str) -> Iterator[_Mention]:
 
 
 def _read_month(sentence: str, start: int, end: int, day: str) -> _Mention:
-    """A day, and those of the same month that follow."""
+    """Read a day and the further days of its month that follow it."""
     spans = [DaySpan(day, day)]
-    while (more := _MORE.match(sentence, end)) and len(spans) < len(WEEKDAYS):
-        other = build_iso_date(None, int(day[-5:-3]), int(more["last"] or more["next"]))
+    while (further := _FURTHER_DAY.match(sentence, end)) and len(spans) < len(WEEKDAYS):
+        other = build_iso_date(None, int(day[-5:-3]), int(further["last"] or further["next"]))
         if other is None:
             break
-        spans.append(DaySpan(spans.pop().first, other) if more["to"] else DaySpan(other, other))
-        end = more.end()
+        spans.append(DaySpan(spans.pop().first, other) if further["to"] else DaySpan(other, other))
+        end = further.end()
     return _Mention(start, end, tuple(spans))
 
 
 def _join_mentions(sentence: str, mentions: Sequence[_Mention]) -> Iterator[_Mention]:
-    """Days that are told together: `Monday and Tuesday`, `Wednesday to Friday`, `Sunday, January 7`."""
-    waiting: _Mention | None = None
+    """Join days that belong together: `Monday and Tuesday`, `Wednesday to Friday`, `Sunday, January 7`."""
+    pending: _Mention | None = None
     for mention in mentions:
-        between = sentence[waiting.end : mention.start] if waiting else ""
-        if waiting and _TO.fullmatch(between):
-            span = DaySpan(waiting.spans[-1].first, mention.spans[0].last)
-            waiting = _Mention(waiting.start, mention.end, (*waiting.spans[:-1], span))
-        elif waiting and _AND.fullmatch(between):
-            waiting = _Mention(waiting.start, mention.end, (*waiting.spans, *mention.spans))
+        between = sentence[pending.end : mention.start] if pending else ""
+        if pending and _TO.fullmatch(between):
+            span = DaySpan(pending.spans[-1].first, mention.spans[0].last)
+            pending = _Mention(pending.start, mention.end, (*pending.spans[:-1], span))
+        elif pending and _AND.fullmatch(between):
+            pending = _Mention(pending.start, mention.end, (*pending.spans, *mention.spans))
         else:
-            if waiting:
-                yield waiting
-            waiting = mention
-    if waiting:
-        yield waiting
+            if pending:
+                yield pending
+            pending = mention
+    if pending:
+        yield pending
 
 
 def _name_weekday(day: str) -> str:

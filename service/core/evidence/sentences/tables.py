@@ -1,4 +1,4 @@
-"""The tables of an answer: which head stands over which cell."""
+"""Read the Markdown tables of an answer: which column head belongs to which cell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_ROWS = 400
 
 
 def find_heads(text: str) -> dict[int, list[str]]:
-    """The heads of the columns, by the place where each row of a table begins; rows above the rule have none.
+    """Return the column heads for each table row, by the offset where the row begins; rows above the rule have none.
 
     >>> find_heads("| Flight | Price |\\n|---|---|\\n| HAT1 | $5 |")
     {29: ['Flight', 'Price']}
@@ -19,19 +19,19 @@ def find_heads(text: str) -> dict[int, list[str]]:
     heads: list[str] = []
     before, at = "", 0
     for line in text.splitlines(keepends=True) if "|" in text else ():
-        bare = line.strip()
-        if not bare.startswith("|"):
+        stripped = line.strip()
+        if not stripped.startswith("|"):
             heads = []
-        elif _RULE.fullmatch(bare):
+        elif _RULE.fullmatch(stripped):
             heads = split_cells(before)
         elif heads and len(found) < MAX_ROWS:
             found[at] = heads
-        before, at = bare, at + len(line)
+        before, at = stripped, at + len(line)
     return found
 
 
 def stands_over_rule(text: str, end: int) -> bool:
-    r"""Whether the line that ends here is the head of a table.
+    r"""Whether the line that ends at `end` is the head of a table.
 
     >>> stands_over_rule("| Cost |\n|---|", 8), stands_over_rule("| 5 |\n| 6 |", 5)
     (True, False)
@@ -42,12 +42,12 @@ def stands_over_rule(text: str, end: int) -> bool:
 
 
 def split_cells(row: str) -> list[str]:
-    """The cells of a row, without marks of emphasis."""
+    """Return the cells of a row, without emphasis marks."""
     return [cell.strip(" *_`") for cell in row.strip().strip("|").split("|")]
 
 
 def find_head(text: str, line: int, at: int, heads: Mapping[int, list[str]]) -> str | None:
-    """The head over a place in a text, whose line begins at `line`; None outside of tables."""
+    """Return the column head for the offset `at`, whose line begins at `line`; None outside tables."""
     row = heads.get(line)
     column = text.count("|", line, at) - 1 if row is not None else -1
     return row[column] if row is not None and 0 <= column < len(row) else None

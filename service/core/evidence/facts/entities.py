@@ -1,4 +1,4 @@
-"""Results as entities: what each is called, what it holds, and which others are its kind."""
+"""Group facts into entities: what each is called, what values it holds, and which others are of its kind."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ T = TypeVar("T")
 
 MAX_NAME_CHARS, MAX_NAME_WORDS = 60, 7
 MAX_INSIDE = 400
-"""Facts of one entity that a claim is held against."""
+"""Facts of one entity that a claim is compared with."""
 MAX_GROUP = 400
-"""Entities of one kind of which the names are known."""
+"""Entities of one kind whose names are indexed."""
 MAX_DAYS = 31
-"""Different days among which one is looked for by its weekday."""
+"""Distinct days up to which a weekday is looked up among them."""
 MAX_FLAGS = 200
 _FILLER = split_words("is has was are flag be been can")
 ROLES = {
     "from": split_words("from origin source sender departure start depart pickup"),
     "to": split_words("to destination target recipient receiver arrival end arrive dropoff"),
 }
-"""Parts that things play, by the words of fields."""
-_CHAIN = 6
+"""The roles that a value can play, with the words in field names that express them."""
+_MAX_DEPTH = 6
 _VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){2,3}")
 _NUMBER = re.compile(numbers.WORDS)
-_NAMING = split_words("name title label description product item subject model brand company team player city")
-"""Words of fields whose values name an entity even in small letters."""
+_NAMING_FIELDS = split_words("name title label description product item subject model brand company team player city")
+"""Words of fields whose values name an entity even in lower case."""
 _COMMON = split_words("the and for with from not was are has all one two new other most none true false yes")
 
 Group = tuple[object, ...]
@@ -45,19 +45,22 @@ Words = tuple[str, ...]
 
 @dataclass(slots=True, eq=False)
 class Entity:
-    """An item of an array, an object under a key of its own, or a whole result (`group` is empty)."""
+    """An item of an array, an object under its own key, or a whole result (then `group` is empty).
+
+    `group` identifies the entities of its kind, and `place` is its position among them.
+    """
 
     group: Group
     place: int
     above: Entity | None = None
     own: list[Fact] = field(default_factory=list[Fact])
-    """Its own values, not those of the entities in it."""
+    """Its own values, without those of nested entities."""
     inside: list[Fact] = field(default_factory=list[Fact])
-    """Its values and those of all that is in it."""
+    """Its own values and those of everything nested in it."""
     collection: Collection | None = None
 
     def iter_around(self) -> Iterator[Fact]:
-        """The values of what it is in, which are its siblings' too."""
+        """Iterate over the values of the entities that enclose it, which it shares with its siblings."""
         above = self.above
         while above is not None:
             yield from above.own[:MAX_INSIDE]
@@ -65,7 +68,7 @@ class Entity:
 
 
 def read_flag(fact: Fact) -> bool | None:
-    """Whether a field is true or false, as JSON or tables say it; None where it is neither."""
+    """Return a fact's truth value, given as JSON or as text; None if it is neither true nor false."""
     if isinstance(fact.value, str):
         return _FLAGS.get(fact.value.lower())
     return fact.value if isinstance(fact.value, bool) else None
@@ -75,7 +78,7 @@ _FLAGS = {"true": True, "false": False}
 
 
 class Name(NamedTuple):
-    """What an entity is called: by which field, and whether the words are a proper name."""
+    """A name of an entity. `column`: the path of the field that gives it; `proper`: whether it is a proper name."""
 
     entity: Entity
     column: Words
@@ -84,10 +87,10 @@ class Name(NamedTuple):
 
 
 class Holdings:
-    """All entities of the results so far, by what they are called."""
+    """All entities of the results so far, with lookups by name, value, field and day."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
-        self._made: dict[object, object] = {}
+        self._results: dict[object, object] = {}
         self._by_record: dict[int, Entity] = {}
         self._sizes: dict[Group, int] = {}
         self.facts = list(facts)
@@ -101,14 +104,14 @@ class Holdings:
                 self.groups.setdefault(entity.group, []).append(entity)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
-        """What `make` gave the first time it was asked for under this key: every text is held against the same results."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]  # pyright: ignore[reportReturnType] (what `make` gave)
+        """Return what `make` returned on the first call under this key: every text is compared with the same results."""
+        if key not in self._results:
+            self._results[key] = make()
+        return self._results[key]  # pyright: ignore[reportReturnType] (the result of `make`)
 
     @lazy
     def scale(self) -> Scale:
-        """All their numbers, in order."""
+        """All numbers of the facts, sorted by size."""
         return Scale(self.facts)
 
     def _find_entity(self, record: FactRecord) -> Entity:
@@ -124,7 +127,7 @@ class Holdings:
     def _add(fact: Fact, entity: Entity) -> None:
         entity.own.append(fact)
         here: Entity | None = entity
-        for _ in range(_CHAIN):
+        for _ in range(_MAX_DEPTH):
             if here is None:
                 return
             here.inside.append(fact)
@@ -132,28 +135,28 @@ class Holdings:
 
     @lazy
     def names(self) -> dict[Words, list[Name]]:
-        """The texts that entities hold, by their words: names where few hold them, values else."""
+        """The texts that entities hold, by their words: names if few entities hold them, plain values otherwise."""
         found: dict[Words, list[Name]] = {}
         for entity in self.entities:
             for words, name in _iter_names(entity):
-                held = found.setdefault(words, [])
-                if len(held) < MAX_GROUP:
-                    held.append(name)
+                namesakes = found.setdefault(words, [])
+                if len(namesakes) < MAX_GROUP:
+                    namesakes.append(name)
         return found
 
     @lazy
     def heads(self) -> dict[str, list[Words]]:
-        """The names by their first words, longest first."""
+        """Names by their first word, longest first."""
         found: dict[str, list[Words]] = {}
         for words in self.names:
             found.setdefault(words[0], []).append(words)
-        for one in found.values():
-            one.sort(key=len, reverse=True)
+        for names in found.values():
+            names.sort(key=len, reverse=True)
         return found
 
     @lazy
     def telling(self) -> dict[str, tuple[Entity, Words]]:
-        """Words that stand in the name of one entity of its kind alone, among names that tell all of its kind apart."""
+        """Words that occur in the name of only one entity of its kind, among names that are unique within the kind."""
         found: dict[str, dict[int, tuple[Entity, Words]]] = {}
         for words, names in self.names.items():
             for name in names if 1 < len(words) <= MAX_NAME_WORDS else ():
@@ -161,12 +164,14 @@ class Holdings:
                 if name.proper and 1 < len(self.groups.get(group, ())) <= MAX_GROUP and self.is_key(group, name.column):
                     for word in {stem_word(word) for word in words}:
                         found.setdefault(word, {})[id(name.entity)] = (name.entity, name.column)
-        told = {word: next(iter(held.values())) for word, held in found.items() if len(held) == 1}
-        return {word: held for word, held in told.items() if len(word) > 2 and word not in self.field_words | _COMMON}
+        unique = {word: next(iter(owners.values())) for word, owners in found.items() if len(owners) == 1}
+        return {
+            word: owner for word, owner in unique.items() if len(word) > 2 and word not in self.field_words | _COMMON
+        }
 
     @lazy
     def columns(self) -> dict[tuple[Group, Words], int]:
-        """How many different texts a field has among the entities of a kind."""
+        """How many distinct texts a field has among the entities of a kind."""
         found: dict[tuple[Group, Words], set[str]] = {}
         for entity in self.entities:
             for fact in entity.own:
@@ -175,27 +180,27 @@ class Holdings:
         return {key: len(values) for key, values in found.items()}
 
     def is_key(self, group: Group, column: Words) -> bool:
-        """Whether a field tells the entities of a kind apart: each has another text there, or it is their key or day."""
+        """Whether a field is unique within a kind: each entity has a different text there, or it is their key or day."""
         return column == ("",) or self.columns.get((group, column), 0) == len(self.groups.get(group, ()))
 
     def find_place(self, group: Group, column: Words) -> int:
-        """The place of a field among those of its kind."""
+        """Return the position of a field among the fields of a kind's first entity; 0 if it is not there."""
         own = self.groups[group][0].own if group in self.groups else ()
         return next((n for n, fact in enumerate(own[:MAX_GROUP]) if fact.path == column), 0)
 
     @lazy
     def field_words(self) -> frozenset[str]:
-        """The words of the names of fields."""
+        """Every word that occurs in the name of a field."""
         return frozenset(word for fact in self.facts for word in (*fact.own, *fact.above))
 
     @lazy
     def flagged(self) -> list[Fact]:
-        """The facts that are true or false, also as text."""
+        """The facts that are true or false, including those given as text."""
         return [fact for fact in self.facts if read_flag(fact) is not None]
 
     @lazy
     def flags(self) -> dict[frozenset[str], frozenset[Words]]:
-        """The fields that are true or false, by the words of their names."""
+        """The fields that hold true or false, by the words of their names."""
         found: dict[frozenset[str], set[Words]] = {}
         for fact in self.flagged:
             words = frozenset(fact.own) - _FILLER.union(_FLAGS)
@@ -205,13 +210,13 @@ class Holdings:
 
     @lazy
     def roles(self) -> dict[str, frozenset[Words]]:
-        """The fields that say who or what plays a part: `from`, `to`."""
+        """The fields that say who or what plays a role, by role (`from`, `to`)."""
         paths = {fact.path: fact.own for fact in self.facts if isinstance(fact.value, str)}
         return {role: frozenset(p for p, own in paths.items() if words & {*own}) for role, words in ROLES.items()}
 
     @lazy
     def by_value(self) -> dict[Value, list[Fact]]:
-        """The facts by each of their values."""
+        """Facts by each of their values."""
         found: dict[Value, list[Fact]] = {}
         for fact in self.facts:
             for value in {value for held in fact.quantities for value in held.values}:
@@ -219,14 +224,14 @@ class Holdings:
         return found
 
     def holds(self, said: Quantity) -> bool:
-        """Whether any fact has this number, whatever it is of: as it is, or counted in hundredths."""
+        """Whether any fact, whatever its field, has this value, as it is, negated, or scaled by 100 either way."""
         number = said.number
         ways = [*said.values, *([number * 100, number / 100, -number] if number is not None else [])]
         return any(value in self.by_value for value in ways)
 
     @lazy
     def _moments(self) -> frozenset[str]:
-        """The days that facts give, also without their year, and the times to the minute."""
+        """The days that facts give, with and without their year, and the times, to the minute."""
         found: set[str] = set()
         for fact in self.facts:
             for held in fact.quantities:
@@ -239,7 +244,7 @@ class Holdings:
         return frozenset(found)
 
     def has_moment(self, said: Quantity) -> bool:
-        """Whether a fact gives a day or a time, whatever it is of; one without a year is of any."""
+        """Whether any fact, whatever its field, gives this day or time; a day without a year matches any year."""
         if said.kind == "time":
             return str(said.value)[:5] in self._moments
         days = [str(value)[:10] for value in said.values]
@@ -247,7 +252,7 @@ class Holdings:
 
     @lazy
     def by_path(self) -> dict[Words, list[Fact]]:
-        """The facts of each field."""
+        """Facts by the path of their field."""
         found: dict[Words, list[Fact]] = {}
         for fact in self.facts:
             found.setdefault(fact.path, []).append(fact)
@@ -260,7 +265,7 @@ class Holdings:
 
     @lazy
     def _by_day(self) -> dict[Group, dict[str, list[Entity]]]:
-        """Entities by month and day of their first date."""
+        """Entities of each kind by the month and day of their first date."""
         found: dict[Group, dict[str, list[Entity]]] = {}
         for entity in self.entities:
             day = next((day for fact in entity.own for day in list_days(fact)), None)
@@ -269,7 +274,7 @@ class Holdings:
         return found
 
     def find_of_day(self, quantity: Quantity | None, weekday: str) -> list[Entity]:
-        """The entities of which, among their kind, only one is of this day."""
+        """Return the entities that are the only one of their kind on this day."""
         if not weekday and (quantity is None or quantity.kind != "date"):
             return []
         said = {str(value)[-5:] for value in quantity.values} if quantity else set[str]()
@@ -287,7 +292,7 @@ class Holdings:
         return found
 
     def find_unique(self, words: Words) -> list[Name]:
-        """The names of entities of which, among their kind, only one is called so by this field."""
+        """Return the names with these words that fit only one entity of a kind under one field."""
         by_column: dict[tuple[Group, Words], list[Name]] = {}
         for name in self.names.get(words, ()):
             if len(self.groups.get(name.entity.group, ())) > 1:
@@ -296,12 +301,12 @@ class Holdings:
 
 
 def list_days(fact: Fact) -> list[str]:
-    """The dates that a fact gives with their year."""
+    """Return the dates, with a year, that a fact gives."""
     return [str(held.value)[:10] for held in fact.quantities if held.kind == "date" and str(held.value)[0] != "-"]
 
 
 def name_weekday(day: str) -> str:
-    """The weekday of an ISO date; "" where there is no such day.
+    """Return the weekday of an ISO date; "" if there is no such day.
 
     >>> name_weekday("2024-01-01"), name_weekday("--01-01")
     ('monday', '')
@@ -319,7 +324,7 @@ def _find_group(record: FactRecord) -> Group:
 
 
 def _build_keyed(entities: Sequence[Entity]) -> list[Entity]:
-    """Objects side by side under keys of their own that have fields of the same names: `savings` and `loan`."""
+    """Build entities of sibling objects that share field names, such as `savings` and `loan`."""
     found: dict[tuple[int, Words], Entity] = {}
     for entity in entities:
         base = len(entity.collection.path) if entity.collection else 0
@@ -362,7 +367,7 @@ def _iter_names(entity: Entity) -> Iterator[tuple[Words, Name]]:
             continue
         if {held.kind for held in fact.quantities} & {"date", "time"}:
             continue
-        proper = any(c.isupper() or c.isdigit() for c in fact.value) or bool(_NAMING & set(fact.own))
+        proper = any(c.isupper() or c.isdigit() for c in fact.value) or bool(_NAMING_FIELDS & set(fact.own))
         if len(words) == 1 and (words[0] in _COMMON or _NUMBER.fullmatch(words[0])):
             continue
         if len(words) > 1 or len(words[0]) > 2 or proper:
