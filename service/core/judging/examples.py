@@ -1,4 +1,4 @@
-"""Cases with their right answers as a judge is shown them before the question, and values as they stand in a prompt."""
+"""Worked examples that a judge is shown before the question, and the rendering of values in a prompt."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Example(FrozenModel):
     """A case with its right answer, shown to the judge before the question."""
 
     shown: dict[str, JsonValue]
-    """What would have been shown, by part."""
+    """The parts that the judge would have been shown, by name."""
     label: str = ""
-    """The right label; absent where `claims` say it."""
+    """The right label; absent where `claims` carry the labels."""
     reason: str = ""
     quotes: Several[str] = ()
     claims: Several[ExampleClaim] = ()
 
     @property
     def labels(self) -> frozenset[str]:
-        """All that it gives."""
+        """All labels in the right answer."""
         return frozenset([claim.label for claim in self.claims] or [self.label])
 
 
 def render_plain(value: JsonValue, *, sort_keys: bool = False) -> str:
-    r"""A value as JSON in one line of ASCII without the characters that tags are made of.
+    r"""Render a value as one line of ASCII JSON without the characters that tags are made of.
 
     >>> render_plain({"a": "</x> é\n&"})
     '{"a": "\\u003c/x\\u003e \\u00e9\\n\\u0026"}'
@@ -47,7 +47,7 @@ def render_plain(value: JsonValue, *, sort_keys: bool = False) -> str:
 
 
 def render_examples(examples: Iterable[Example], *, claims: bool) -> Iterator[str]:
-    """A line for what is shown in each and one for the reply to it, without its token; none where there are none.
+    """Yield two lines per example, what is shown and the reply without its token, under a heading; nothing without examples.
 
     `claims`: whether the judge labels claims.
     """
@@ -62,7 +62,7 @@ def render_examples(examples: Iterable[Example], *, claims: bool) -> Iterator[st
 
 
 def _build_reply(example: Example, *, claims: bool) -> dict[str, JsonValue]:
-    """The reply in the shape that is asked for; one label for a text of claims is told as such."""
+    """Build the reply in the shape that the judge asks for; an example without claims keeps its one label."""
     if claims and example.claims:
         return {
             "claims": [

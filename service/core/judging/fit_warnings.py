@@ -1,4 +1,4 @@
-"""Judges whose answers stay open because a fit exists and is not theirs: to be said before anybody waits for a verdict."""
+"""Warn about judges whose answers will stay open because their fits do not apply, before anybody waits for a verdict."""
 
 from __future__ import annotations
 
@@ -19,14 +19,11 @@ def warn_unfitted(
     *,
     route: str = "",
 ) -> Iterator[str]:
-    """A sentence for each judge and model whose verdicts stay open, in a fixed order.
+    """Yield a sentence for each judge and model whose verdicts stay open, in a fixed order.
 
-    `shown`: how code looks before a judge on a criterion (`JudgeCheck.looks`), in the rubrics at hand.
-
-    `route`: the way to the models.
-
-    `models`: those that may answer where a judge names none, as litellm names them. A judge without any fit is not named:
-    its own value counts, and every report says `uncalibrated`.
+    `models`: the models that answer where a judge names none, by their names in litellm. `shown`: for each judge and
+    criterion, the evidence digests (`JudgeCheck.evidence_digest`) in the rubrics at hand. `route`: the route to the models
+    (`build_route`). A judge without any fit gets no warning: its own value counts, and every report says `uncalibrated`.
     """
     pairs = sorted({(fit.judge, fit.criterion) for fit in fits})
     known = {(judge.id, judge.digest, judge.models): judge for judge in judges}
@@ -42,7 +39,7 @@ def warn_unfitted(
 def _explain_open(
     own: Sequence[Fit], judge: Judge, jury: Sequence[str], shown: Collection[str], route: str
 ) -> str | None:
-    """Why none of a judge's fits applies; None where one does. The nearest miss is named."""
+    """Return why none of a judge's fits applies, naming the nearest miss; None if one applies."""
     theirs = [fit for fit in own if is_fit_for(fit, jury)]
     if not theirs:
         return f"its fits are of {', '.join(sorted({fit.model for fit in own}))}"
@@ -61,6 +58,6 @@ def _explain_open(
 
 
 def is_fit_for(fit: Fit, jury: Sequence[str]) -> bool:
-    """Whether the fit is for these models, or dated versions of them, in whatever order."""
+    """Whether the fit is for these models, or dated versions of them, in any order."""
     fitted = fit.model.split("+")
     return len(fitted) == len(jury) and all(any(is_same_model(one, name) for name in fitted) for one in jury)

@@ -1,4 +1,4 @@
-"""What a judge is shown: pure renderings of a trace as JSON, each up to the moment that the question is about."""
+"""Render what a judge is shown: parts of a trace as JSON, each up to the moment that the question is about."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PartName = Literal[
 
 
 class Focus(NamedTuple):
-    """Where a question looks: at a step, at a turn, or (both None) at everything; and at one value, if at one."""
+    """Where a question looks: at a step, a turn or (both None) the whole trace, and at one value where it is about one."""
 
     step: int | None = None
     turn: int | None = None
@@ -30,12 +30,12 @@ class Focus(NamedTuple):
 
 
 def render_part(name: PartName, trace: Trace, focus: Focus) -> JsonValue:
-    """The part of that name as JSON."""
+    """Return the part with this name as JSON."""
     return _RENDERERS[name](trace, focus)
 
 
 def list_texts(trace: Trace, turn: int | None) -> list[tuple[str, str]]:
-    """The assistant's texts of a turn, or the final answer (turn None): pointer and text. Empty texts are left out."""
+    """List the assistant's texts of a turn, or the final answer (turn None), as pointer and text, without empty texts."""
     if turn is None:
         return [("/answer", trace.answer)] if trace.answer else []
     start = bisect_left(trace.messages, turn, key=_get_turn)
@@ -52,12 +52,12 @@ def _get_turn(message: Message) -> int:
 
 
 def _is_said(message: Message) -> bool:
-    """Whether a text is shown. What says nothing is not: some such texts make a judge say yes to anything."""
+    """Whether a message is shown. Hollow texts of the assistant are not: some of them make a judge say yes to anything."""
     return bool(message.text) and not (message.role == "assistant" and is_hollow(message.text))
 
 
 def _render_conversation(trace: Trace, focus: Focus) -> JsonValue:
-    """What had been said and done before the moment in question."""
+    """Render what was said and done before the moment in question."""
     if focus.step is not None:
         step = trace.steps[focus.step]
         return list(_iter_events(trace, 0, step.message + 1, before=step.index))
@@ -67,7 +67,7 @@ def _render_conversation(trace: Trace, focus: Focus) -> JsonValue:
 
 
 def _render_turn(trace: Trace, focus: Focus) -> JsonValue:
-    """What the model did and said in the turn, and what its tools returned."""
+    """Render what the model did and said in the turn, and what its tools returned."""
     turn = focus.turn
     start = 0 if turn is None else _find_first_of_model(trace, turn)
     inside = [n for n, message in enumerate(trace.messages) if turn is None or message.turn == turn]
@@ -75,17 +75,17 @@ def _render_turn(trace: Trace, focus: Focus) -> JsonValue:
 
 
 def _find_first_of_model(trace: Trace, turn: int) -> int:
-    """The place of the first message of the turn that the assistant wrote; where it wrote none, the end of the turn."""
+    """Return the index of the assistant's first message in the turn, or the end of the turn if it wrote none."""
     later = (n for n, message in enumerate(trace.messages) if message.turn > turn)
     own = (n for n, message in enumerate(trace.messages) if message.turn == turn and message.role == "assistant")
     return next(own, next(later, len(trace.messages)))
 
 
 def _iter_events(trace: Trace, start: int, stop: int, *, before: int | None = None) -> Iterator[JsonValue]:
-    """Texts, calls and results in their order, of the messages from `start` up to `stop`.
+    """Yield texts, calls and results in order, from message `start` up to (not including) message `stop`.
 
-    `before`: a step whose message is the last one; it and what was called beside and after it is left out, and so are the
-    results of what was called beside it, which were not there when it was made.
+    `before`: a step of the last message. It is left out, together with the later calls of its message and the results of
+    all calls of that message, which did not exist yet when the step was made.
     """
     made = _group_by_message(trace)
     last = None if before is None else trace.steps[before].message
@@ -114,7 +114,7 @@ def _render_made_call(call: ToolCall) -> dict[str, JsonValue]:
 
 
 def _render_returned(step: Step) -> dict[str, JsonValue]:
-    """A result with the pointer to it, which a judge may extend to name one value."""
+    """Render a result with its pointer, which a judge may extend to name one value."""
     found: dict[str, JsonValue] = {
         "role": "result",
         "tool": step.call.name,
@@ -134,12 +134,12 @@ def _render_tools(trace: Trace, focus: Focus) -> JsonValue:
 
 
 def _list_offered(trace: Trace, focus: Focus) -> list[ToolDef]:
-    """The tools that were on offer at the step, or by the end of the turn."""
+    """List the tools that were on offer at the step, or by the end of the turn."""
     late = {
         name
-        for name, came in trace.offers.items()
-        if (focus.step is not None and came.step > focus.step)
-        or (focus.step is None and focus.turn is not None and came.turn > focus.turn)
+        for name, offer in trace.offers.items()
+        if (focus.step is not None and offer.step > focus.step)
+        or (focus.step is None and focus.turn is not None and offer.turn > focus.turn)
     }
     return [tool for tool in trace.tools or () if tool.name not in late]
 
@@ -150,7 +150,7 @@ def _render_tool(trace: Trace, focus: Focus) -> JsonValue:
 
 
 def _render_near_misses(trace: Trace, focus: Focus) -> JsonValue:
-    """The other tools that are easiest to take for the one called, nearest first: at most five."""
+    """Render the tools most easily confused with the one called, nearest first: at most five."""
     name = _get_step(trace, focus).call.name
     mine = next((tool for tool in trace.tools or () if tool.name == name), ToolDef(name))
     others = [tool for tool in _list_offered(trace, focus) if tool.name != name]
@@ -187,7 +187,7 @@ def _render_result(trace: Trace, focus: Focus) -> JsonValue:
 
 
 def _render_results(trace: Trace, focus: Focus) -> JsonValue:
-    """Every result there was up to the end of the step or turn."""
+    """Render every result up to the end of the step or turn."""
     return [_render_returned(step) for step in _list_steps_so_far(trace, focus) if step.result is not None]
 
 

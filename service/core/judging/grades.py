@@ -1,6 +1,6 @@
-"""What a judge's words are worth: its own value by the menu, and a graded one that uses all that it says.
+"""Score a judge's labels: its own value by the menu, and a graded value that uses everything it says.
 
-One definition for what models answer now and for what is recorded of others.
+Live replies and recorded judgements of other systems share these definitions.
 """
 
 from __future__ import annotations
@@ -10,30 +10,31 @@ from math import fsum
 from typing import Literal, NamedTuple
 
 CANNOT_TELL = "cannot_tell"
-"""The label on every menu that leaves the question open: it is worth nothing, neither little nor much."""
+"""The label on every menu that leaves the question open. It has no value, low or high."""
 
 ClaimRule = Literal["none", "worst", "mean"]
 
 
 class Worth(NamedTuple):
-    """Two numbers in [0, 1]."""
+    """The two values of a judgement, both in [0, 1]."""
 
     value: float
-    """By the menu: what decides where no fit does."""
+    """The value by the menu, which decides where no fit does."""
     graded: float
-    """By all that was said: what fits take."""
+    """The value by everything the judge said, which fits take as input."""
 
 
 DOUBT_POWER = 1.5
-"""To which power it counts how bad a claim is: what a judge doubts tells less than what it knows to be wrong.
+"""The exponent on how bad a claim is: a doubt of the judge tells less than a claim it knows to be wrong.
 
-On D2T-Eval all of six recorded judges rank texts better with any power between 1.2 and 6 than without their doubts, and about
-as well as each other. With this one, a text of which one claim is half bad lies below 0.75, as the menu has it.
+On D2T-Eval, all six recorded judges rank texts better with any exponent between 1.2 and 6 than without their doubts, and
+about equally well within that range. With this one, a text with one claim that is half bad lies below 0.75, as the menu
+has it.
 """
 
 
 def shade_value(rule: ClaimRule, value: float) -> float:
-    """What a claim of this value is worth among others, in [0, 1]; for `worst`, doubts weigh less.
+    """Return the worth in [0, 1] of a claim with this value among others; under `worst`, doubts weigh less.
 
     >>> round(shade_value("worst", 0.5), 3), shade_value("mean", 0.5)
     (0.646, 0.5)
@@ -42,14 +43,13 @@ def shade_value(rule: ClaimRule, value: float) -> float:
 
 
 def grade_claims(rule: ClaimRule, values: Sequence[float], likely: Sequence[float | None] = ()) -> Worth:
-    """What the claims about a text are worth together, each with its value in [0, 1]; one at least.
+    """Return the joint worth of the claims about a text, from their values in [0, 1]; at least one claim.
 
-    `worst`: the value is that of the worst claim. The graded one falls with the number of bad claims and with how bad each
-    is: one that is wholly bad leaves a half, a second one a third, and one that is half bad about three quarters. What else
-    is right changes nothing, for a text is not
-    less wrong for being longer. `mean`: both are the mean. `likely`: for the first claims, in the same order, what
-    `shade_value` gives on average over the labels' probabilities, None where these are not known; it counts for the graded
-    value alone.
+    `worst`: the value is that of the worst claim. The graded value falls with the number of bad claims and how bad each is:
+    one wholly bad claim leaves a half, two leave a third, and one that is half bad leaves about three quarters. Correct
+    claims do not raise it: a longer text is no less wrong. `mean`: both values are means. `likely`: for the first claims,
+    in order, the mean of `shade_value` over the labels' probabilities, None where these are unknown; it affects only the
+    graded value.
 
     >>> grade_claims("worst", [1.0, 1.0]), grade_claims("worst", [1.0, 0.0, 0.0])
     (Worth(value=1.0, graded=1.0), Worth(value=0.0, graded=0.3333333333333333))

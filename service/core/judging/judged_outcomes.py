@@ -1,4 +1,4 @@
-"""Replies become outcomes: votes are combined, and what each cost is kept beside the value."""
+"""Turn judges' replies into outcomes: combine the votes, apply fits, and keep what each vote cost beside the value."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from service.core.trace import Trace
 
 
 class PendingOutcome(NamedTuple):
-    """An outcome that code has begun, and the questions whose replies complete it."""
+    """An outcome that code started, and the questions that complete it."""
 
     partial: PartialOutcome
     parts: tuple[Ask | Skipped, ...]
-    """For each part that is open its question, or why there is none."""
+    """For each open part, its question or why there is none."""
 
     @property
     def asks(self) -> tuple[Ask, ...]:
@@ -60,79 +60,78 @@ class PendingOutcome(NamedTuple):
 class JudgeCalibration:
     """Whether the value is a measured probability that a human would pass the item.
 
-    calibrated: it is, by the fit named. stale: that fit is too old, or was made with another snapshot of the model.
-    mismatched: there are only fits of another version of the judge or another model. out_of_domain: the raw value, or the
-    stratum that the request names, is none that was fitted. uncalibrated: there is no fit that may be used. All but the
-    first leave the judge's own value as it is.
+    calibrated: it is, by the named fit. stale: that fit is too old, or was made with another snapshot of the model.
+    mismatched: the only fits are for another version of the judge or another model. out_of_domain: the fit does
+    not cover this raw value, or the stratum that the request names. uncalibrated: no usable fit exists. Every status but
+    calibrated leaves the judge's own value unchanged.
     """
 
     status: Status
     fit: str | None = None
     interval: tuple[float, float] | None = None
-    """What the probability may as well be, where the method says so."""
+    """The interval of the probability, where the method gives one."""
     threshold: float | None = None
-    """The least value that passes, chosen with the fit; None where the judge's own holds."""
+    """The lowest passing value, chosen with the fit; None where the judge's own threshold applies."""
     ask_a_human: bool = False
-    """Whether the value lies where the fit says that it should not decide."""
+    """Whether the fit leaves this value to a human."""
     guarantee: Guarantee | None = None
-    """What the fit promises of the verdicts that it accepts."""
+    """What the fit guarantees about the verdicts it accepts."""
 
 
 @light
 class EarlierJudgement:
-    """What a judge said that was asked before, and whose fit left the verdict to the next."""
+    """The judgement of an earlier judge in a cascade, whose fit left the verdict to the next."""
 
     judge: JudgeNote
     raw: float
     value: float
     calibration: JudgeCalibration
     fingerprint: str
-    """Of the very judge."""
+    """The fingerprint of the exact judge (`Binding.fingerprint`)."""
 
 
 @light
 class JudgedScore(Scored):
-    """A judge's verdict: `raw` is its graded value in [0, 1], `value` what a fit makes of that, or else what the menu says."""
+    """A judge's verdict: `raw` is its graded value in [0, 1]; `value` is the calibrated one, or else the value by the menu."""
 
     raw: float = field(kw_only=True)
     calibration: JudgeCalibration = field(kw_only=True)
     judge: JudgeNote = field(kw_only=True)
     evidence: JsonValue = field(default=None, kw_only=True)
-    """What code had found before, as the judge was shown it."""
+    """What code found first, as the judge saw it."""
     earlier: tuple[EarlierJudgement, ...] = field(default=(), kw_only=True)
-    """Of a cascade, what was said before, first to last."""
+    """The earlier judgements of a cascade, first to last."""
 
     @property
     def decision(self) -> float:
-        """1 where it passed, 0 where not: how sure the judge is moves the score, never the verdict."""
+        """1 if it passed, else 0: the judge's confidence moves the score, never the verdict."""
         return float(self.passed)
 
 
 def judge_ask(
     ask: Ask, votes: Sequence[Vote], at: Pointer, fits: Collection[Fit] = (), *, stratum: str | None = None
 ) -> Outcome:
-    """The outcome of a question. `at` is the place it is about.
+    """Return the outcome of a question about the place `at`.
 
-    A vote that is missing is open, and so is what a vote leaves open: there is a judgement only where neither could turn the
-    decision.
+    A missing vote is open, and so is whatever a vote leaves open: a judgement needs that neither can change the decision.
 
-    `fits`: where one was made for this very judge and these models, the value is what it makes of the graded one, and its
-    threshold decides. `stratum`: that of the trace, where it is known.
+    `fits`: a fit for exactly this judge and these models maps the graded value to the value, and its threshold decides.
+    `stratum`: the stratum of the trace, where it is known.
     """
     replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
     missing = [vote for vote in votes if not isinstance(vote, JudgeReply)]
     ruling = _Ruling(ask, tuple([fit for fit in fits if fit.judge == ask.judge.id]), stratum)
     if not replies or (missing and not ruling.is_sure(replies, _count_missing(ask.judge, votes))):
         return _explain_missing(missing)
-    told = [reply for reply in replies if reply.has_verdict]
-    if not told or not (missing or ruling.is_settled(replies)):
+    verdicts = [reply for reply in replies if reply.has_verdict]
+    if not verdicts or not (missing or ruling.is_settled(replies)):
         return _leave_unsure(ask, replies, at)
-    told = list_counted(ask.judge, told)
-    own, label = combine_values(ask.judge, [(one.judgement.label, one.judgement.value) for one in told])
-    found = ruling.calibrate(replies, take_middle)
-    value = ruling.cap(found.value if found.status == "calibrated" else own)
-    passed = passes(value, ask.judge.threshold if found.threshold is None else found.threshold)
-    spokesman = next(reply for reply in told if reply.judgement.label == label)
+    verdicts = list_counted(ask.judge, verdicts)
+    own, label = combine_values(ask.judge, [(one.judgement.label, one.judgement.value) for one in verdicts])
+    applied = ruling.calibrate(replies, take_middle)
+    value = ruling.cap(applied.value if applied.status == "calibrated" else own)
+    passed = passes(value, ask.judge.threshold if applied.threshold is None else applied.threshold)
+    spokesman = next(reply for reply in verdicts if reply.judgement.label == label)
     return JudgedScore(
         value=value,
         passed=passed,
@@ -141,64 +140,64 @@ def judge_ask(
             *_build_verdict_findings(ask.judge, spokesman.judgement, at, passed=passed),
             *build_remarks(replies, at),
         ),
-        raw=found.raw,
+        raw=applied.raw,
         calibration=JudgeCalibration(
-            found.status,
-            found.fit,
-            found.interval,
-            found.threshold,
-            ruling.leaves_open(found, passed=passed),
-            found.guarantee,
+            applied.status,
+            applied.fit,
+            applied.interval,
+            applied.threshold,
+            ruling.leaves_open(applied, passed=passed),
+            applied.guarantee,
         ),
         judge=build_note(ask.judge, replies, spokesman),
         evidence=ask.evidence,
     )
 
 
-def build_earlier(ask: Ask, votes: Sequence[Vote], found: JudgedScore) -> EarlierJudgement:
-    """What a judge said before the next one was asked."""
+def build_earlier(ask: Ask, votes: Sequence[Vote], score: JudgedScore) -> EarlierJudgement:
+    """Build the record of a judgement that came before the next judge was asked."""
     replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
     fingerprint = build_binding(ask, replies).fingerprint
-    return EarlierJudgement(found.judge, found.raw, found.value, found.calibration, fingerprint)
+    return EarlierJudgement(score.judge, score.raw, score.value, score.calibration, fingerprint)
 
 
 class _Ruling(NamedTuple):
-    """What decides a question: the judge's own threshold, or fits."""
+    """Decides a question by the judge's own threshold or by its fits."""
 
     ask: Ask
     fits: tuple[Fit, ...]
-    """Those of the judge."""
+    """The fits of this judge."""
     stratum: str | None
 
     @property
     def fitted(self) -> bool:
-        """Whether a fit exists for this judge and criterion, of whatever models."""
+        """Whether a fit exists for this judge and criterion, for any models."""
         return any(fit.criterion == self.ask.criterion for fit in self.fits)
 
     def cap(self, value: float) -> float:
-        """The value, or the most that the evidence leaves of it."""
+        """Return the value, capped at the highest score that the evidence allows."""
         return value if self.ask.veto is None else min(value, self.ask.veto)
 
-    def leaves_open(self, found: AppliedFit, *, passed: bool) -> bool:
-        """Whether the fit leaves the verdict to others: in its band, and where it promises nothing of this side."""
-        promise = found.guarantee
-        return found.abstain or (promise is not None and not promise.accepts(found.raw, passed=passed))
+    def leaves_open(self, applied: AppliedFit, *, passed: bool) -> bool:
+        """Whether the fit leaves the verdict to others: inside its band, or where it guarantees nothing for this side."""
+        promise = applied.guarantee
+        return applied.abstain or (promise is not None and not promise.accepts(applied.raw, passed=passed))
 
     def calibrate(self, replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> AppliedFit:
-        """What fits make of the replies, with what is open taken so."""
+        """Apply the fits to the replies; `take` says how to count what they leave open."""
         raw, members = grade_votes(replies, take)
         binding = build_binding(self.ask, replies)
         return calibrate_value(self.fits, binding, self.ask.criterion, raw, members=members, stratum=self.stratum)
 
     def is_sure(self, replies: Sequence[JudgeReply], missing: int) -> bool:
-        """Whether the judge decides the same whatever the missing votes were.
+        """Whether the judge decides the same whatever the missing votes say.
 
-        Where the judge has been fitted it is not: a fit is bound to all who vote, and nobody knows who did not.
+        Never for a fitted judge: a fit is bound to every model that votes, and nobody knows which one would have answered.
         """
         return not self.fitted and is_decided(self.ask.judge, replies, missing, self.ask.veto)
 
     def is_settled(self, replies: Sequence[JudgeReply]) -> bool:
-        """Whether what is open in replies, of which none is missing, leaves the decision as it is."""
+        """Whether what a complete set of replies leaves open cannot change the decision."""
         if all(reply.judgement.best is None for reply in replies):
             return True
         if not self.fitted:
@@ -206,13 +205,13 @@ class _Ruling(NamedTuple):
         worst, best = (self._decide(self.calibrate(replies, take)) for take in (take_worst, take_best))
         return worst == best and worst[0] != "out_of_domain"
 
-    def _decide(self, found: AppliedFit) -> tuple[Status, bool, bool]:
-        passed = found.threshold is not None and passes(self.cap(found.value), found.threshold)
-        return found.status, self.leaves_open(found, passed=passed), passed
+    def _decide(self, applied: AppliedFit) -> tuple[Status, bool, bool]:
+        passed = applied.threshold is not None and passes(self.cap(applied.value), applied.threshold)
+        return applied.status, self.leaves_open(applied, passed=passed), passed
 
 
 def _count_missing(judge: Judge, votes: Sequence[Vote]) -> int:
-    """How many votes are missing, with those that would have been asked had the missing ones disagreed."""
+    """Count the missing votes, with the further votes that a disagreement would have called for."""
     missing = sum(not isinstance(vote, JudgeReply) for vote in votes)
     if judge.most_votes is None:
         return missing
@@ -221,23 +220,23 @@ def _count_missing(judge: Judge, votes: Sequence[Vote]) -> int:
 
 @light
 class UnsureJudgement(Skipped):
-    """A judge that answered, and left open what it was asked."""
+    """The outcome of a judge that answered but left its question open."""
 
     judge: JudgeNote = field(kw_only=True)
     evidence: JsonValue = field(default=None, kw_only=True)
-    """What code had found before, as the judge was shown it."""
+    """What code found first, as the judge saw it."""
 
 
 def _leave_unsure(ask: Ask, replies: Sequence[JudgeReply], at: Pointer) -> Outcome:
-    """What a question comes to that replies leave open. A text that is judged in part alone is a fault of the judge."""
-    unread = [sentence for reply in replies for sentence in reply.judgement.left_out]
-    if unread:
-        reason = f"no claim quotes anything of {len(set(unread))} sentences, such as {format_value(unread[0], 120)}"
+    """Build the outcome of a question that the replies leave open. Judging only part of a text is the judge's fault."""
+    unquoted = [sentence for reply in replies for sentence in reply.judgement.left_out]
+    if unquoted:
+        reason = f"no claim quotes anything of {len(set(unquoted))} sentences, such as {format_value(unquoted[0], 120)}"
         return Errored("invalid_judgement", reason)
     open_ones = [reply for reply in replies if reply.judgement.best is not None]
     spokesman = next(iter([reply for reply in open_ones if not reply.has_verdict] or open_ones))
-    said = spokesman.judgement
-    reason = f"{ask.judge.id} cannot tell" + (f": {said.reason}" if said.reason else "")
+    judgement = spokesman.judgement
+    reason = f"{ask.judge.id} cannot tell" + (f": {judgement.reason}" if judgement.reason else "")
     return UnsureJudgement(
         "human",
         reason,
@@ -249,26 +248,26 @@ def _leave_unsure(ask: Ask, replies: Sequence[JudgeReply], at: Pointer) -> Outco
 
 @light
 class MixedScore(PartlyOpenScore):
-    """What code and judges decided together: `judges` are those that spoke."""
+    """A score that code and judges decided together: `judges` are those that answered."""
 
     judges: tuple[JudgeNote, ...] = field(kw_only=True)
     calibrations: tuple[Status, ...] = field(kw_only=True)
-    """Whether what each of them said is calibrated."""
+    """The calibration status of each judge's answer, in the same order."""
     decided: float = field(kw_only=True)
-    """The value with 1 for each part that a judge passed and 0 for each that it did not."""
+    """The value with each judged part counted as 1 (passed) or 0 (failed)."""
 
     @property
     def decision(self) -> float:
-        """What counts for a verdict."""
+        """The value that counts for a verdict."""
         return self.decided
 
 
-def complete_outcome(awaiting: PendingOutcome, answers: Sequence[Outcome]) -> Outcome:
-    """The outcome with what judges say of its open parts.
+def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Outcome:
+    """Complete an outcome with the judges' answers about its open parts.
 
-    A part that nobody decided leaves the whole open within bounds, and a failure standing.
+    A part that nobody decided leaves the whole open within bounds, unless a failure already decides it.
     """
-    partial = awaiting.partial
+    partial = pending.partial
     if partial.ban_finding is not None:
         answers = [_invert_ban(answer, partial.ban_finding) for answer in answers]
     if len(answers) == 1 and not (partial.weight or partial.findings):
@@ -284,13 +283,13 @@ def complete_outcome(awaiting: PendingOutcome, answers: Sequence[Outcome]) -> Ou
     bounds = _compute_bounds(known, gained, decided, fsum([weight for weight, _ in unknown])) if unknown else None
     if unknown and passed:
         return _leave_open(unknown[0][1], bounds, findings)
-    spoke = [one for _, one in scored if isinstance(one, JudgedScore)]
+    judged = [one for _, one in scored if isinstance(one, JudgedScore)]
     return MixedScore(
         _compute_ratio(gained, known),
         passed,
         findings,
-        judges=tuple([one.judge for one in spoke]),
-        calibrations=tuple([one.calibration.status for one in spoke]),
+        judges=tuple([one.judge for one in judged]),
+        calibrations=tuple([one.calibration.status for one in judged]),
         decided=_compute_ratio(decided, known),
         bounds=bounds,
         open_parts=tuple([build_open_part(one) for _, one in unknown]),
@@ -312,42 +311,42 @@ def _compute_ratio(part: float, whole: float) -> float:
 
 
 def _leave_open(outcome: Skipped | Errored, bounds: Bounds | None, findings: tuple[Finding, ...]) -> Outcome:
-    """The whole, open for the reason that its first open part is."""
+    """Build the open outcome of the whole, with the reason of its first open part."""
     if isinstance(outcome, Errored):
         return replace(outcome, bounds=bounds)
     return replace(outcome, findings=(*findings, *outcome.findings), bounds=bounds)
 
 
-def _invert_ban(answer: Outcome, banned: Finding) -> Outcome:
-    """The outcome of a ban: what fits its words is wrong."""
+def _invert_ban(answer: Outcome, ban: Finding) -> Outcome:
+    """Invert the outcome of a ban: text that fits its words is wrong."""
     if not isinstance(answer, Scored):
         return answer
     if answer.passed:
-        return replace(answer, value=0.0, passed=False, findings=(banned, *answer.findings))
+        return replace(answer, value=0.0, passed=False, findings=(ban, *answer.findings))
     return replace(answer, value=1.0, passed=True, findings=())
 
 
 def find_place(ask: Ask, trace: Trace) -> Pointer:
-    """The place in the trace that a question is about."""
+    """Return the pointer to the place in the trace that a question is about."""
     if ask.place:
         return ask.place
     if ask.step is not None:
         return f"/steps/{ask.step}/call"
-    said = list_texts(trace, ask.turn)
-    return said[-1][0] if said else "/messages"
+    texts = list_texts(trace, ask.turn)
+    return texts[-1][0] if texts else "/messages"
 
 
 def _explain_missing(votes: Sequence[Errored | Skipped]) -> Outcome:
-    """Why votes are missing: a fault before anything else."""
+    """Return why votes are missing: the first error, else the first skip."""
     faults = [vote for vote in votes if isinstance(vote, Errored)]
     return next(iter([*faults, *votes]), Skipped("not_asked", "no judge has answered this"))
 
 
-def _build_verdict_findings(judge: Judge, said: Judgement, at: Pointer, *, passed: bool) -> Iterable[Finding]:
-    """Why it did not pass: each claim that falls short, else the verdict as a whole."""
-    told = [claim for claim in said.claims if claim.label != CANNOT_TELL]
-    short = [claim for claim in told if judge.scale[claim.label].value < judge.threshold]
+def _build_verdict_findings(judge: Judge, judgement: Judgement, at: Pointer, *, passed: bool) -> Iterable[Finding]:
+    """Yield why it did not pass: each claim that falls short, else the verdict as a whole."""
+    labelled = [claim for claim in judgement.claims if claim.label != CANNOT_TELL]
+    short = [claim for claim in labelled if judge.scale[claim.label].value < judge.threshold]
     for claim in short:
         yield Finding(claim.label, f'"{claim.quote}": {claim.reason}', claim.path or at)
     if not passed and not short:
-        yield Finding(said.label, said.reason or said.label, at)
+        yield Finding(judgement.label, judgement.reason or judgement.label, at)

@@ -1,4 +1,4 @@
-"""What a judge is asked, as data. A judge never calls a model: `plan` lists the questions, the shell answers them."""
+"""Judges and their questions, as data. A judge never calls a model: `plan` lists the questions, the shell gets them answered."""
 
 from __future__ import annotations
 
@@ -30,64 +30,64 @@ Required = Literal["arguments", "result", "answer"]
 
 
 MAX_VOTES = 15
-"""Answers of one model to one question."""
+"""Most votes of one model on one question."""
 
 MAX_REPLY_TOKENS = 16_384
 
 MAX_CASCADE = 4
-"""Judges that may be asked after the first."""
+"""Most judges that may follow the first one."""
 
 WORDS = "natural_language"
-"""The judge that is asked where a matcher gives a criterion in words."""
+"""The id of the judge that decides criteria written in natural language by a matcher."""
 
 
 Effort = Literal["none", "minimal", "low", "medium", "high"]
 ThinkingTokens = Annotated[int, Field(ge=1024, le=65_536)]
 Reasoning = Effort | ThinkingTokens
-"""How much a model reasons before it replies: in the words that providers have for it, or the tokens it may take."""
+"""How much a model reasons before it replies: one of the providers' effort levels, or a number of tokens."""
 
 
 class Judge(FrozenModel):
-    """A question for a language model, one YAML file."""
+    """A question for a language model, read from one YAML file."""
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     version: int = Field(default=1, ge=1)
     level: Level
     """What one question is about."""
     shows: Several[PartName] = ()
-    """What the model is shown, in this order. Absent: what its level usually needs."""
+    """The parts that the model is shown, in this order. Absent: those that its level usually needs."""
     requires: Several[Required] = ()
-    """What must be captured for the question to make sense."""
+    """What the trace must contain for the question to make sense."""
     question: str = Field(min_length=1)
     scale: Scale
-    """Label -> value in [0, 1], or {value, means}; the only answers a judge may give."""
+    """Label -> value in [0, 1], or {value, means}. Besides `cannot_tell`, the only answers a judge may give."""
     threshold: Share = 0.75
-    """The least value that passes."""
+    """The lowest value that passes."""
     claims: ClaimRule = "none"
-    """Whether the text is judged claim by claim, each with a label and the place that proves it: then the value is that
-    of the worst claim, or the mean of all."""
+    """Whether the judge labels the text claim by claim, each with the place that proves it. The value is then that of the
+    worst claim, or the mean of all claims."""
     votes: int = Field(default=1, ge=1, le=MAX_VOTES)
     """How often each model is asked."""
     most_votes: int | None = Field(default=None, ge=2, le=MAX_VOTES)
-    """How often each model is asked where the first votes do not agree, or one cannot tell. Absent: no more often."""
+    """How often each model is asked if the first votes disagree or one of them cannot tell. Absent: no further votes."""
     models: Several[str] = Field(default=(), max_length=MAX_JURY)
-    """The models that are asked, as litellm names them; several make a jury. Absent: the one that is set up."""
+    """The models to ask, by their names in litellm; several make a jury. Absent: the configured model."""
     combine: Literal["mean", "majority"] = "mean"
-    """How several answers become one: the mean of their values, or the label most of them gave (of two the lower)."""
+    """How to combine several votes: the mean of their values, or the most frequent label (on a tie, the lower one)."""
     max_tokens: int | None = Field(default=None, ge=16, le=MAX_REPLY_TOKENS)
-    """The longest reply, without what the model thinks before it. Absent: by the length of the text that is judged."""
+    """Token limit of the reply, reasoning not included. Absent: by the length of the text to judge."""
     reasoning: Reasoning | dict[str, Reasoning] | None = None
-    """How much the models reason before they reply: none, minimal, low, medium, high, or tokens to think in; one for all,
-    or by model. Absent: as much as they do by themselves."""
+    """How much the models reason before they reply: none, minimal, low, medium, high, or a number of tokens; one setting for
+    all models, or one per model. Absent: the model's default."""
     max_chars: int = Field(default=24_000, ge=200, le=400_000)
-    """The most that is shown of each part, in characters. What is longer is cut in the middle, and the report says so."""
+    """Most characters shown of each part. A longer part is cut in the middle, and the report says so."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = 0.0
-    """null: the model's own, for models that take none."""
+    """Sampling temperature. null: the model's default, for models that take none."""
     logprobs: bool = False
-    """Whether the value is the expected one over the labels' probabilities (as in G-Eval), where the model tells them. Of
-    claims they only shade the value that fits take."""
+    """Whether the value is the expectation over the labels' probabilities (as in G-Eval), where the model returns them. For
+    a judge with claims, they only shade the value that fits take as input."""
     examples: Several[Example] = ()
-    """Cases with their right answers, of other matters than those that are judged."""
+    """Cases with their right answers, unrelated to what will be judged."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Judge:
@@ -104,45 +104,45 @@ class Judge(FrozenModel):
 
     @property
     def menu(self) -> tuple[str, ...]:
-        """All that it may answer, best first; that it cannot tell, last."""
+        """All labels it may give, best first, with `cannot_tell` last."""
         return (*self.scale, CANNOT_TELL)
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The least and the most that a label is worth."""
+        """The lowest and the highest value of a label."""
         values = [label.value for label in self.scale.values()]
         return min(values), max(values)
 
     @property
     def samples(self) -> int:
-        """How often a model is asked at most."""
+        """The most times each model may be asked."""
         return max(self.votes, self.most_votes or 0)
 
     def find_reasoning(self, model: str) -> Reasoning | None:
-        """How much a model is to reason; None: as much as it does by itself."""
+        """Return how much a model should reason; None: the model's default."""
         return self.reasoning.get(model) if isinstance(self.reasoning, dict) else self.reasoning
 
     @property
     def part_names(self) -> tuple[PartName, ...]:
-        """What the model is shown."""
+        """The parts that the model is shown."""
         return self.shows or _USUAL[self.level]
 
     @property
     def looks_at(self) -> frozenset[Part]:
-        """What of a trace it looks at: the calls, and what it requires."""
+        """The parts of a trace it looks at: the calls, and whatever it requires."""
         named: dict[Required, Part] = {"arguments": "call", "result": "result", "answer": "text"}
         return frozenset({"call", *[named[part] for part in self.requires]})
 
     @lazy
     def digest(self) -> str:
-        """sha256 of the canonical JSON of the file, but for whom it asks: 64 hex digits."""
+        """sha256 of the file's canonical JSON without `models`: 64 hex digits."""
         kept = self.model_dump(mode="json", exclude={"models"})
         text = json.dumps(kept, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return sha256(text.encode()).hexdigest()
 
     @lazy
     def tasks(self) -> dict[tuple[str, ...], str]:
-        """What every prompt of this judge begins with, by the order of its labels: filled by who renders it."""
+        """Cache of the text that begins every prompt, by order of the labels; the prompt builder fills it."""
         return {}
 
 
@@ -154,7 +154,7 @@ _USUAL: dict[Level, tuple[PartName, ...]] = {
 
 
 class Ask(NamedTuple):
-    """One question to a judge, about one step, one turn, or (both None) the whole trace."""
+    """One question to a judge about one step, one turn or (both None) the whole trace."""
 
     criterion: str
     judge: Judge
@@ -162,30 +162,30 @@ class Ask(NamedTuple):
     tool: str | None = None
     turn: int | None = None
     place: str = ""
-    """The pointer to the one value it is about, where it is about one."""
+    """The pointer to the value in question; empty unless it is about one value."""
     words: str = ""
-    """What is asked of that value."""
+    """The criterion that this value is judged by."""
     value: JsonValue = None
     evidence: JsonValue = None
-    """What code has found of it, for the judge to see."""
+    """What code found, for the judge to see."""
     findings: tuple[Finding, ...] = ()
-    """What code has against it."""
+    """What code found against it."""
     veto: float | None = None
-    """The highest score that this leaves; None: any."""
+    """The highest score that these findings allow; None: any."""
     gap: Skipped | None = None
-    """Why code could not look at all that it is about: what is left, and open, where no judge is asked."""
+    """Why code could not look at everything in question: the outcome, left open, if no judge is asked."""
     then: tuple[Judge, ...] = ()
-    """Who is asked where this judge's fit leaves the verdict open, in order."""
+    """The judges to ask next, in order, where this judge's fit leaves the verdict open."""
     guarantee: float | None = None
-    """The share that a fit must promise of what it accepts; None: none need."""
+    """The share of agreement that a fit must guarantee for what it accepts; None: no guarantee needed."""
     rank: int = 0
-    """Which judge of a cascade is asked, from 0."""
+    """The position of the judge in its cascade, from 0."""
     evidence_digest: str = ""
-    """sha256 of how code looks before the judge; empty where it does not."""
+    """sha256 of how code gathers evidence before the judge; empty if it does not."""
 
     @property
     def key(self) -> str:
-        """What the reply is filed under within one plan. Of one value several things may be asked, in other words."""
+        """The id of the question within one plan. It includes the words: several questions may be about one value."""
         at = "" if self.step is None else str(self.step)
         by_turn = f"turn/{self.turn}" if self.step is None and self.turn is not None else at
         at_value = f"#{self.place}?{self.words}" if self.place else ""
@@ -198,51 +198,51 @@ class Ask(NamedTuple):
 
     @property
     def chain(self) -> tuple[Ask, ...]:
-        """The question to each judge that may be asked it."""
+        """The question itself, then the same one to each later judge of the cascade."""
         return (self, *(self.next_ask.chain if self.next_ask else ()))
 
     @property
     def focus(self) -> Focus:
-        """Where it looks."""
+        """Where the question looks."""
         return Focus(self.step, self.turn, self.words, self.value, self.evidence)
 
     @property
     def part_names(self) -> tuple[PartName, ...]:
-        """What the model is shown: what the judge names, and the evidence where there is some."""
+        """The parts that the model is shown: the judge's, and the evidence if there is any."""
         names = self.judge.part_names
         return names if self.evidence is None or "evidence" in names else (*names, "evidence")
 
 
 class JudgeCheck(Check):
-    """A criterion that a judge decides. Nothing is asked where the trace lacks what the judge requires."""
+    """A criterion that a judge decides. The judge is not asked where the trace lacks what it requires."""
 
     kind: Literal["judge"] = "judge"
     judge: str
     """The id of the judge."""
     unless: str | None = None
-    """The id of another criterion: where code has given it a score, there is nothing left to ask."""
+    """The id of another criterion: where code has scored that one, the judge is not asked."""
     then: Several[str] = Field(default=(), max_length=MAX_CASCADE)
-    """The ids of judges of the same level that are asked, in order, where the fit of the one before leaves the verdict open."""
+    """The ids of further judges of the same level: each is asked where the fit of the one before leaves the verdict open."""
     guarantee: GuaranteedShare | None = None
-    """The share of accepted verdicts that is to agree with humans: one counts only where the judge's fit promises as much and
-    accepts it. Absent: nothing need be promised."""
+    """The share of accepted verdicts that must agree with humans: a verdict counts only if the judge's fit guarantees that
+    much and accepts it. Absent: no guarantee needed."""
 
     @lazy
     def evidence_digest(self) -> str:
-        """sha256 of how code looks before the judge: what it finds is shown, so a fit is bound to it. Empty: it does not."""
+        """sha256 of how code gathers the evidence that the judge is shown, to which a fit is bound. Empty: no evidence."""
         return ""
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:  # noqa: ARG002
-        """Nothing: code decides none of it."""
+        """Return nothing: code decides none of it."""
         return ()
 
     @property
     def judge_ids(self) -> frozenset[str]:
-        """All judges that it may ask."""
+        """The ids of all judges it may ask."""
         return frozenset({self.judge, *self.then})
 
     def find_parts(self, judges: Mapping[str, Judge]) -> frozenset[Part]:
-        """What of a trace it looks at."""
+        """Return the parts of a trace that its judge looks at."""
         return judges[self.judge].looks_at
 
     def build_asks(
@@ -251,11 +251,11 @@ class JudgeCheck(Check):
         *,
         criterion: str,
         judges: Mapping[str, Judge],
-        answered: Collection[Subject] = (),  # noqa: ARG002 (for those who do more than ask)
+        answered: Collection[Subject] = (),  # noqa: ARG002 (subclasses use it)
     ) -> Iterable[tuple[Subject, Ask | Outcome]]:
-        """One question for each step, for each turn or for the trace, or why there is none.
+        """Return one question for each step, for each turn or for the trace, or why there is none.
 
-        `answered`: of what has been decided already, so that nothing need be worked out.
+        `answered`: the subjects that are decided already, so that subclasses can skip work on them.
         """
         judge = judges[self.judge]
         asked = _BY_LEVEL[judge.level](case, criterion, judge, self.evidence_digest) or [(WHOLE, _NOTHING[judge.level])]
@@ -269,7 +269,7 @@ class JudgeCheck(Check):
 
 
 def is_answered(subject: Subject, answered: Collection[Subject]) -> bool:
-    """Whether something was decided of it, of its turn or of the whole."""
+    """Whether the subject, its turn or the whole trace is decided already."""
     return subject in answered or WHOLE in answered or build_subject(None, subject.turn) in answered
 
 
@@ -311,7 +311,7 @@ _NOTHING: dict[Level, Skipped] = {
 
 
 def _explain_unasked(judge: Judge, case: Case, subject: Subject) -> Outcome | None:
-    """Why the question cannot be asked, or need not be: None where it can."""
+    """Return why the question cannot or need not be asked; None if it should be."""
     for part in judge.requires:
         reason = _LACKING[part](case, subject)
         if reason is not None:
@@ -320,9 +320,9 @@ def _explain_unasked(judge: Judge, case: Case, subject: Subject) -> Outcome | No
 
 
 def _find_first(case: Case, subject: Subject, is_so: Callable[[Step], bool]) -> Step | None:
-    """The first call for which something is so: among the subject's own, or among all up to the end of its turn.
+    """Return the first call that satisfies the predicate: the subject's own step, or any call up to the end of its turn.
 
-    It is looked for once in a trace, not once for each turn.
+    The search runs once per trace, not once per turn.
     """
     steps = case.trace.steps
     if subject.step is not None:
@@ -360,14 +360,14 @@ def _check_result(case: Case, subject: Subject) -> Skipped | None:
 
 
 def _find_gap(judge: Judge, case: Case, subject: Subject) -> Skipped | None:
-    """The call without a result that a text follows, if the judge holds texts against results."""
+    """Return the gap of a call without a result before a text, if the judge compares texts with results."""
     return (
         _find_missing_before_text(case, subject) if "result" in judge.requires and "answer" in judge.requires else None
     )
 
 
 def _find_missing_before_text(case: Case, subject: Subject) -> Skipped | None:
-    """Where a text follows a call whose result the trace does not tell: there is nothing to hold the text against."""
+    """Return the gap if a text follows a call whose result the trace lacks: there is nothing to compare the text with."""
     missing = _find_first(case, subject, _lacks_result)
     if missing is None or subject.step is not None:
         return None
@@ -376,7 +376,7 @@ def _find_missing_before_text(case: Case, subject: Subject) -> Skipped | None:
 
 
 def _check_answer(case: Case, subject: Subject) -> Outcome | None:
-    """No text, or one so hollow that a judge would only be led astray by it."""
+    """Return the outcome for a missing text, or for one so hollow that it would only mislead a judge; else None."""
     texts = list_texts(case.trace, subject.turn)
     if not texts:
         return NO_ANSWER if subject.turn is None else NO_TEXT

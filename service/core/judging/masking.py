@@ -1,4 +1,4 @@
-"""Stable stand-ins for secrets and identifiers, so that a judge can follow a value through a trace without seeing it."""
+"""Replace secrets and identifiers by stable stand-ins, so that a judge can follow a value through a trace without seeing it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from service.core.judging.sensitive_values import (
 from service.core.trace import Trace
 
 MAX_ATTEMPTS = 12
-"""Tries to find a stand-in that stands nowhere in the trace. A value for which there is none is not masked."""
+"""Attempts to find a stand-in that does not occur in the trace. A value for which none is found is not masked."""
 
 
 class _Entry(NamedTuple):
-    """A value or its stand-in: its letters and digits, how it may be written, and what takes its place."""
+    """A value or its stand-in: its letters and digits, its text, how it may be written, and what replaces it."""
 
     core: str
     text: str
@@ -39,7 +39,7 @@ class _Entry(NamedTuple):
 
 
 class _Index(NamedTuple):
-    """Entries by their letters and digits, with what tells quickly that none begins here."""
+    """Entries by their letters and digits, with their first characters, to rule out a match quickly."""
 
     entries: Mapping[str, _Entry]
     heads: frozenset[str]
@@ -51,28 +51,28 @@ _NOTHING = _Index({}, frozenset(), 0)
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """The stand-ins of one trace, there and back. False where there is nothing to mask.
+    """The stand-ins of one trace, in both directions. Falsy if there is nothing to mask.
 
-    A stand-in has the value's length and separators, a digit for each digit, a letter of the same case for each ASCII
-    letter; other characters stay, as do the last part of a mail address's domain and the last four digits of a card,
-    which receipts show. It is a hash, so that the same trace reads the same for ever; it is no encryption: who knows
-    the rule can try out all order numbers of four digits.
+    A stand-in keeps the value's length and separators, with a digit for each digit and a letter of the same case for each
+    ASCII letter. Other characters stay, and so do the last part of a mail address's domain and the last four digits of a
+    card, which receipts show. Stand-ins are hashes, so the same trace always reads the same. They are not encryption:
+    whoever knows the rule can try all four-digit order numbers.
     """
 
     forward: _Index = _NOTHING
     backward: _Index = _NOTHING
     names: frozenset[str] = frozenset()
-    """Names of tools and fields, which stay where a string is nothing else."""
+    """Names of tools, which stay if they are the whole string."""
 
     def __bool__(self) -> bool:
         return bool(self.forward.entries)
 
     def mask(self, value: JsonValue) -> JsonValue:
-        """The value with stand-ins in its texts and numbers. Keys, the order of keys and all types stay. At any depth."""
+        """Return the value with stand-ins in its texts and numbers, at any depth. Keys, their order and all types stay."""
         return _rebuild(value, self._mask_leaf)
 
     def unmask(self, text: str) -> str:
-        """The text with the values back in: for what a judge wrote, or copied from what it was shown."""
+        """Return the text with the original values: for what a judge wrote, or copied from what it was shown."""
         return text if text in self.names else _replace_entries(text, self.backward)
 
     def _mask_leaf(self, value: JsonValue) -> JsonValue:
@@ -82,18 +82,18 @@ class Masks:
 
 
 UNMASKED = Masks()
-"""Everything is shown as it is."""
+"""Shows everything as it is."""
 
 
 def build_masks(trace: Trace, what: frozenset[SensitiveKind]) -> Masks:
-    """The stand-ins for what the trace holds of these sorts. Time is linear in its size; no part is left out.
+    """Build the stand-ins for all values of these kinds in the trace, in time linear in its size.
 
-    secrets: known shapes (API keys, bearer tokens and JWTs, private keys, card numbers, IBANs) and what stands at a key
-    or after a word such as `password`. identifiers: UUIDs, and what looks like one at a key such as `order_id`,
-    `reservation_code`, or after a word such as `order`. contacts: mail addresses and telephone numbers.
+    secrets: known shapes (API keys, bearer tokens and JWTs, private keys, card numbers, IBANs), and values under a key or
+    after a word like `password`. identifiers: UUIDs, and values that look like identifiers under a key like `order_id` or
+    `reservation_code`, or after a word like `order`. contacts: mail addresses and telephone numbers.
 
-    Never masked: amounts, dates, names of tools and fields (a value that is also a key of an object, which stays), numbers
-    of fewer than four digits, and a number of up to eight digits that also stands in a field which names no identifier.
+    Never masked: amounts, dates, names of tools and fields (a value that is also the key of an object), numbers of fewer
+    than four digits, and numbers of up to eight digits that also occur in a field that names no identifier.
     """
     leaves = list(iter_leaves(trace))
     names = frozenset(_iter_names(trace))
@@ -108,7 +108,7 @@ def _iter_names(trace: Trace) -> Iterator[str]:
 
 
 def _assign_masks(values: Sequence[Sensitive], texts: set[str], names: frozenset[str]) -> Masks:
-    """Masks that were tried on every text: each must read back as it was, and no stand-in may occur by chance."""
+    """Build masks and try them on every text: each must read back unchanged, and no stand-in may occur by chance."""
     tries = dict.fromkeys((value.core for value in values), 0)
     for _ in range(MAX_ATTEMPTS):
         masks = _number_masks(values, tries, names)
@@ -121,7 +121,7 @@ def _assign_masks(values: Sequence[Sensitive], texts: set[str], names: frozenset
 
 
 def _number_masks(values: Sequence[Sensitive], tries: Mapping[str, int], names: frozenset[str]) -> Masks:
-    """Each value with its first free stand-in from that try on."""
+    """Pair each value with its first free stand-in, from the given attempt on."""
     taken = set(tries)
     forward: list[_Entry] = []
     for value in values:
@@ -143,7 +143,7 @@ def _build_index(entries: Sequence[_Entry]) -> _Index:
 
 
 def _make_stand_in(value: Sensitive, attempt: int) -> str:
-    """The letters and digits that take the value's place, in lower case."""
+    """Return the letters and digits that replace the value's, in lower case."""
     core = value.core
     noise = b"".join(sha256(f"{attempt} {n} {core}".encode()).digest() for n in range(len(core) // 32 + 1))
     kept = _count_kept(value)
@@ -152,7 +152,7 @@ def _make_stand_in(value: Sensitive, attempt: int) -> str:
 
 
 def _count_kept(value: Sensitive) -> int:
-    """How many characters at its end stay."""
+    """Return how many characters at the end of the value stay."""
     if "@" in value.text:
         return len(extract_core(value.text.rpartition(".")[2]))
     return 4 if 13 <= len(value.core) <= 19 and value.core.isdigit() and is_card(value.core) else 0
@@ -160,14 +160,14 @@ def _count_kept(value: Sensitive) -> int:
 
 def _swap_char(c: str, byte: int, *, first: bool) -> str:
     if "0" <= c <= "9":
-        if first:  # a number does not get shorter
+        if first:  # no new leading zero: a number must not get shorter
             return c if c == "0" else str(1 + byte % 9)
         return str(byte % 10)
     return chr(ord("a") + byte % 26) if "a" <= c <= "z" else c
 
 
 def _find_clashes(masks: Masks, texts: set[str]) -> set[str]:
-    """The values whose stand-ins stand in a text by chance, or are not found again where they were put."""
+    """Return the values whose stand-ins occur in a text by chance, or are not found again where they were put."""
     clashing: set[str] = set()
     for text in texts:
         put = list(_find_places(text, masks.forward))
@@ -190,7 +190,7 @@ def _replace_entries(text: str, index: _Index) -> str:
 
 
 def _dress_core(core: str, shape: str) -> str:
-    """These letters and digits, with the separators and the case of a text that has as many."""
+    """Give these letters and digits the separators and the case of a text that has as many of them."""
     letters = iter(core)
     return RUN.sub(lambda run: "".join(_match_case(next(letters), like) for like in run[0]), shape)
 
@@ -200,7 +200,7 @@ def _match_case(letter: str, like: str) -> str:
 
 
 def _find_places(text: str, index: _Index) -> Iterator[tuple[int, int, _Entry]]:
-    """Where entries stand in the text: whole pieces of letters and digits, the longest first, left to right."""
+    """Yield where entries occur in the text, left to right: whole runs of letters and digits, the longest entry first."""
     if not index.entries:
         return
     runs = [(match.start(), match.end(), match[0].translate(FOLD)) for match in RUN.finditer(text)]
@@ -213,7 +213,7 @@ def _find_places(text: str, index: _Index) -> Iterator[tuple[int, int, _Entry]]:
 
 
 def _find_at(text: str, runs: Sequence[tuple[int, int, str]], n: int, index: _Index) -> tuple[int, _Entry | None]:
-    """The longest entry that starts with a piece, and how many pieces it takes."""
+    """Return how many runs the longest entry starting at run `n` takes, and the entry; (1, None) if there is none."""
     core, width, found = "", 1, None
     for size, (_, stop, run) in enumerate(runs[n : n + MAX_RUNS], 1):
         core += run
@@ -229,7 +229,7 @@ _GAP = re.compile(r"[^\W_][ ._/()+-]{1,2}(?=[^\W_])")
 
 
 def _is_meant(entry: _Entry, text: str, start: int, stop: int) -> bool:
-    """Whether what stands there is the value, and no part of a longer one and no amount."""
+    """Whether this passage is the value itself, not part of a longer one and not an amount."""
     here = text[start:stop]
     if entry.how == "exact" or entry.text == here:
         spelt = entry.text == here
@@ -254,7 +254,7 @@ _AFTER = re.compile(r"[-_@+][^\W_]|[.,:/]\d| ?[%€£$]| ([A-Za-z]{1,9})\b")
 
 
 def _stands_alone(core: str, text: str, start: int, stop: int) -> bool:
-    """Whether short digits, or letters, are neither part of something longer nor an amount."""
+    """Whether a short run of digits or letters is neither part of something longer nor an amount."""
     if _BEFORE.search(text[max(0, start - 4) : start]):
         return False
     after = _AFTER.match(text, stop)
@@ -264,7 +264,7 @@ def _stands_alone(core: str, text: str, start: int, stop: int) -> bool:
 
 
 def _rebuild(value: JsonValue, leaf: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """A copy with each leaf put through `leaf`; by a stack, so that depth is no matter."""
+    """Return a copy with each leaf passed through `leaf`. Uses a stack, so depth does not matter."""
     root: list[JsonValue] = [value]
     stack: list[tuple[dict[str, JsonValue] | list[JsonValue], str | int]] = [(root, 0)]
     while stack:

@@ -1,4 +1,4 @@
-"""Who judged, what each said and what that took, as reports tell it."""
+"""Which judge answered, what it said and what that cost, as shown in reports."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ from service.core.judging.replies import Judgement
 from service.core.outcome import Errored, Finding, Pointer, Skipped
 
 CacheUse = Literal["hit", "miss", "coalesced"]
-"""hit: from the cache. miss: the model was asked. coalesced: it was asked at the same moment by another, and once."""
+"""hit: from the cache. miss: the model was asked. coalesced: shared with an identical request made at the same moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeReply:
-    """One judgement with where it came from."""
+    """One judgement and where it came from."""
 
     judgement: Judgement
     requested: str
-    """The model that was asked for."""
+    """The model that was requested."""
     model: str
-    """The model as the provider names it."""
+    """The model's name in the provider's reply."""
     cache: CacheUse
     usage: Usage
-    """The tokens it took when it was made, and what was paid for it now: 0.0 for a hit."""
+    """The tokens that the original request used, and what this one paid: 0.0 for a cache hit."""
     latency_ms: float | None = None
     cut: tuple[str, ...] = ()
-    """The parts of which something was left out."""
+    """The parts that were shortened to fit."""
     instead_of: str | None = None
-    """The model in whose place it was asked, which could not be reached."""
+    """The unreachable model that this one replaced."""
     route: str = ""
-    """The way to the model, as `build_route` has it."""
+    """The route to the model (`build_route`)."""
 
     @property
     def has_verdict(self) -> bool:
-        """Whether it says anything else than that it cannot tell."""
+        """Whether it says anything but `cannot_tell`."""
         return self.judgement.label != CANNOT_TELL
 
 
 Vote = JudgeReply | Errored | Skipped
-"""What became of one request: a reply, a fault, or that it was not made."""
+"""The result of one request: a reply, an error, or a skip where no request was made."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeVote:
-    """One of several answers. `value` and `raw` are None for one that cannot tell."""
+    """One of several votes. `value` and `raw` are None for `cannot_tell`."""
 
     model: str
     label: str
     value: float | None
     cache: CacheUse
     raw: float | None = None
-    """Its graded value, which fits take."""
+    """The graded value, which fits take as input."""
     cost_usd: float | None = None
     latency_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeNote:
-    """Who judged, what it said and what that took. Unknown is None, never 0."""
+    """Which judge answered, what it said and what that cost. Unknown is None, never 0."""
 
     id: str
     model: str
@@ -75,23 +75,23 @@ class JudgeNote:
     reason: str
     quotes: tuple[str, ...]
     cache: CacheUse
-    """Of several votes: miss where any model was asked, else coalesced where any was, else hit."""
+    """For several votes: miss if any vote was one, else coalesced if any was, else hit."""
     tokens_in: int | None
     tokens_out: int | None
     cost_usd: float | None
-    """What was paid for it by this request."""
+    """What this request paid for it, in US dollars."""
     latency_ms: float | None
-    """The longest of its votes, in milliseconds."""
+    """The latency of the slowest vote, in milliseconds."""
     votes: tuple[JudgeVote, ...] = ()
-    """Each vote, where there was more than one."""
+    """Every vote, if there was more than one."""
     spread: float | None = None
-    """The highest minus the lowest value of the votes."""
+    """The highest minus the lowest value among the votes."""
     route: Annotated[str, Field(exclude_if=not_)] = ""
-    """sha256 of the way to the models: their address, what was masked. Absent: as it is from the start."""
+    """sha256 of the route to the models (address, masks, form of reply). Absent: the default route."""
 
 
 def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeReply) -> JudgeNote:
-    """The note on some replies, one at least; `spokesman` is the one whose words are told."""
+    """Build the note on at least one reply; `spokesman` is the reply whose words the note quotes."""
     uses = {reply.cache for reply in replies}
     values = [reply.judgement.value for reply in replies if reply.has_verdict]
     several = len(replies) > 1
@@ -113,13 +113,15 @@ def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeRepl
 
 
 def _build_vote(reply: JudgeReply) -> JudgeVote:
-    said = reply.judgement
-    worth = (said.value, said.low.graded) if reply.has_verdict else (None, None)
-    return JudgeVote(reply.model, said.label, worth[0], reply.cache, worth[1], reply.usage.cost_usd, reply.latency_ms)
+    judgement = reply.judgement
+    worth = (judgement.value, judgement.low.graded) if reply.has_verdict else (None, None)
+    return JudgeVote(
+        reply.model, judgement.label, worth[0], reply.cache, worth[1], reply.usage.cost_usd, reply.latency_ms
+    )
 
 
 def build_remarks(replies: Sequence[JudgeReply], at: Pointer) -> Iterable[Finding]:
-    """What a reader should know of how the answer came about."""
+    """Yield findings about how the answer came about: shortened parts, and models that stood in for others."""
     for name in sorted({name for reply in replies for name in reply.cut}):
         yield Finding("shown_in_part", f"{name} was too long for the judge and shown without its middle", at)
     yield from dict.fromkeys([remark for reply in replies if (remark := _remark_on_model(reply, at))])
@@ -135,7 +137,7 @@ def _remark_on_model(reply: JudgeReply, at: Pointer) -> Finding | None:
 
 
 def is_same_model(requested: str, resolved: str) -> bool:
-    """Whether the model that answered is the one asked for, or a dated version of it.
+    """Whether the model that answered is the requested one, or a dated version of it.
 
     >>> is_same_model("openai/gpt-5-mini", "gpt-5-mini-2026-08-07"), is_same_model("ollama/qwen3:8b", "qwen3:8b")
     (True, True)
@@ -149,12 +151,12 @@ def is_same_model(requested: str, resolved: str) -> bool:
 
 
 def sum_counts(counts: Iterable[int | None]) -> int | None:
-    """The sum; None where one is unknown."""
+    """Return the sum, or None if any item is unknown."""
     known = list(counts)
     return None if None in known else sum([count for count in known if count is not None])
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:
-    """The sum; None where one is unknown."""
+    """Return the sum, or None if any item is unknown."""
     known = list(costs)
     return None if None in known else fsum([one for one in known if one is not None])

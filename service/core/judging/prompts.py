@@ -1,4 +1,4 @@
-"""What is sent to a model and what comes back, as data. A model is spoken to in one place, `service.asking.model`."""
+"""Requests to models and their replies, as data. Only `service.asking.model` calls a model."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request to a model. `schema` is the JSON Schema of the object that the reply must be."""
+    """One request to a model. `schema` is the JSON Schema of the reply."""
 
     model: str
-    """As litellm names it: `provider/model`."""
+    """The name of the model in litellm: `provider/model`."""
     turns: tuple[Turn, ...]
     schema: Mapping[str, JsonValue]
     max_tokens: int
     temperature: float | None = None
     """None: the provider's default, for models that take no temperature."""
     logprobs: bool = False
-    """Whether the log-probabilities of the reply's tokens are wanted. A model that has none replies without."""
+    """Whether to ask for the log-probabilities of the reply's tokens. A model that has none replies without them."""
     reasoning: str | int | None = None
-    """How much it thinks before it replies: a word for it, or tokens, which come on top of `max_tokens`. None: its own."""
+    """How much the model reasons first: an effort word, or tokens on top of `max_tokens`. None: its default."""
 
 
 class Token(NamedTuple):
-    """One token of a reply with the likeliest tokens in its place, each with its natural log-probability."""
+    """One token of a reply, with the likeliest tokens in its place and their natural log-probabilities."""
 
     text: str
     likeliest: tuple[tuple[str, float], ...]
@@ -44,7 +44,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a request took. None where the provider does not tell, and where no price is known: never 0 for unknown."""
+    """What a request used. None where the provider does not say or no price is known; unknown is never 0."""
 
     tokens_in: int | None = None
     tokens_out: int | None = None
@@ -53,14 +53,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model replied: the text of its message alone, not of anything it was shown."""
+    """A model's reply: only the text of its own message, nothing of what it was shown."""
 
     text: str
     model: str
-    """As the provider names it in the reply."""
+    """The model's name in the provider's reply."""
     finish: str
-    """Why it ended, in OpenAI's words: stop, length, content_filter, tool_calls."""
+    """Why the reply ended, in OpenAI's terms: stop, length, content_filter, tool_calls."""
     refusal: str | None
     usage: Usage
     tokens: tuple[Token, ...] = ()
-    """The reply's tokens, where log-probabilities were asked for and given."""
+    """The tokens of the reply, where log-probabilities were requested and returned."""

@@ -1,8 +1,8 @@
-"""A judge's question as it is put to a model.
+"""Build the prompt that puts a judge's question to a model.
 
-What the trace holds is not to be trusted: a tool's result may say "give the best label". It is shown as JSON in ASCII, one
-line for each part, without the characters that tags are made of, between two marks that nobody can know beforehand. The
-marks and the token that must come back are put in when the question is sent and are no part of what is cached.
+The content of a trace is untrusted: a tool's result may say "give the best label". The prompt shows it as ASCII JSON, one
+line per part, without the characters that tags are made of, between two boundary lines that nobody can predict. The
+boundary, and the token that the reply must repeat, are filled in when the question is sent; the cache key ignores them.
 """
 
 from __future__ import annotations
@@ -25,54 +25,54 @@ from service.core.judging.prompts import Prompt, Turn
 from service.core.trace import Trace
 
 ASSEMBLY = 4
-"""Raised whenever the same question is put in other words or its reply is read otherwise."""
+"""Version of prompts and reply reading: increment it whenever the wording of a question or the reading of a reply changes."""
 
 PLACEHOLDER = "0" * 8
-"""Where the key of a question is worked out, this stands for the marks and the token."""
+"""Stands for the boundary and the token when the cache key of a question is computed."""
 
 BASE_REPLY_TOKENS = 600
-"""The room of a reply that has one label; one with claims has more by the length of the text."""
+"""Token limit for a reply with one label; a reply with claims gets more, by the length of the text."""
 
 JUDGED_PARTS: tuple[PartName, ...] = ("said", "answer")
-"""The parts that are the text whose claims are judged."""
+"""The parts that hold the text to judge claim by claim."""
 
 LEFT_OUT = "left_out"
-"""What the sentences are called that a reply has left out."""
+"""Name of the prompt part that lists the sentences an earlier reply left out."""
 
 
 class ShownPart(NamedTuple):
-    """One part of what a judge is shown: its name, its JSON in one line, and how many characters were cut out of it."""
+    """One part of what a judge is shown: its name, its JSON on one line, and how many characters were cut from it."""
 
     name: str
     text: str
     cut: int
     value: JsonValue
-    """What the text holds, after the cut."""
+    """The value that `text` encodes, after the cut."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with all that it shows, ready to be put to any model."""
+    """A question with everything it shows, ready to put to any model."""
 
     ask: Ask
     trace: Trace
     parts: tuple[ShownPart, ...]
     masks: Masks = UNMASKED
-    """What stands in the parts in place of secrets and identifiers."""
+    """The stand-ins that replace secrets and identifiers in the parts."""
 
     @property
     def judge(self) -> Judge:
-        """Whose question it is."""
+        """The judge that asks."""
         return self.ask.judge
 
     @property
     def size(self) -> int:
-        """About how many tokens asking takes: a quarter of the characters, more for texts that are not English."""
+        """Approximate number of prompt tokens: a quarter of the characters. Text that is not English takes more tokens."""
         return sum(len(turn.text) for turn in self.prompt("", PLACEHOLDER, PLACEHOLDER).turns) // 4
 
     @property
     def judged_texts(self) -> tuple[str, ...]:
-        """What claims are to cover, as it is shown; empty where the whole gets one label."""
+        """The texts that the claims must cover, as shown; empty for a judge that gives one label to the whole."""
         if self.judge.claims == "none":
             return ()
         shown = [part.value for part in self.parts if part.name in JUDGED_PARTS]
@@ -87,7 +87,7 @@ class Question:
 
     @property
     def max_tokens(self) -> int:
-        """The longest reply. Claims repeat the text and say as much again of each: a token for each byte has room for it."""
+        """Token limit of the reply. Claims repeat the text and add about as much again: one token per byte leaves enough room."""
         if self.judge.max_tokens is not None:
             return self.judge.max_tokens
         return min(
@@ -96,10 +96,10 @@ class Question:
         )
 
     def prompt(self, model: str, boundary: str, token: str, *, sample: int = 0, left_out: Sequence[str] = ()) -> Prompt:
-        """The request to a model. `boundary` and `token` are new for each time it is sent.
+        """Build the request to a model. `boundary` and `token` must be new each time it is sent.
 
-        `sample`: which of several times it is; the labels stand in another order each time. `left_out`: the sentences that
-        an earlier reply quoted nothing of.
+        `sample`: the index of this vote among several; each one orders the labels differently. `left_out`: the sentences
+        that no claim of an earlier reply quoted.
         """
         judge = self.judge
         menu = order_menu(judge, sample)
@@ -117,11 +117,11 @@ class Question:
         )
 
     def key(self, *, tenant: str, model: str, api_base: str | None, sample: int, form: str = "auto") -> str:
-        """What the reply is cached under: sha256 of everything that it may depend on, 64 hex digits.
+        """Return the cache key of the reply: sha256 of everything the reply may depend on, 64 hex digits.
 
-        `form`: how the model is made to reply with an object.
+        `form`: how the model is made to reply with an object (`CALLGRADE_JUDGE_REPLY`).
         """
-        asked = self.prompt(model, PLACEHOLDER, PLACEHOLDER, sample=sample)
+        prompt = self.prompt(model, PLACEHOLDER, PLACEHOLDER, sample=sample)
         whole = {
             "tenant": tenant,
             "model": model,
@@ -129,15 +129,15 @@ class Question:
             "sample": sample,
             "assembly": ASSEMBLY,
             "judge": self.judge.digest,
-            "max_tokens": asked.max_tokens,
-            "turns": [[turn.role, turn.text] for turn in asked.turns],
+            "max_tokens": prompt.max_tokens,
+            "turns": [[turn.role, turn.text] for turn in prompt.turns],
             **({} if form == "auto" else {"form": form}),
         }
         return sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def build_question(ask: Ask, trace: Trace, masks: Masks = UNMASKED) -> Question:
-    """The question with what it shows of the trace, under these masks."""
+    """Build the question with the parts of the trace that it shows, masked."""
     parts = [
         _show_part(name, _mask_value(render_part(name, trace, ask.focus), masks), ask.judge.max_chars)
         for name in ask.part_names
@@ -158,7 +158,7 @@ def _show_part(name: str, value: JsonValue, limit: int) -> ShownPart:
 
 
 MAX_LEVELS = 100
-"""How deep what is shown may lie: deeper than any trace that comes over HTTP, and far from what a stack can hold."""
+"""Nesting depth that is shown: deeper than any trace that arrives over HTTP, and well within the recursion limit."""
 
 
 def _is_deep(value: JsonValue) -> bool:
@@ -185,7 +185,7 @@ def _flatten(value: JsonValue, levels: int) -> JsonValue:
 
 
 def _fit_value(value: JsonValue, limit: int) -> JsonValue:
-    """The value cut until its JSON fits: ever shorter texts and lists, each saying what is gone from its middle."""
+    """Cut the value until its JSON fits: ever shorter texts and lists, each saying what is missing from its middle."""
     longest = limit
     while longest > 8:
         cut = _cut(value, longest, max(2, longest // 64))
@@ -223,18 +223,18 @@ def _shorten(text: str, longest: int) -> str:
 
 
 def build_reply_schema(judge: Judge) -> dict[str, JsonValue]:
-    """The JSON Schema of the object that the reply must be. The reasons come first: what is written last follows from them.
+    """Build the JSON Schema of the reply. The reason comes before the label, so that the label follows from it.
 
-    It is the same for every question of a judge: providers take seconds to prepare one that they have not seen.
+    All questions of a judge share one schema, because providers take seconds to prepare a schema they have not seen.
     """
     labels: dict[str, JsonValue] = {"type": "string", "enum": list(judge.menu)}
-    said: dict[str, JsonValue] = {"type": "string"}
+    token: dict[str, JsonValue] = {"type": "string"}
     reason: dict[str, JsonValue] = {"type": "string"}
     if judge.claims == "none":
         quotes: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}}
-        return _build_object(token=said, reason=reason, quotes=quotes, label=labels)
+        return _build_object(token=token, reason=reason, quotes=quotes, label=labels)
     claim = _build_object(quote={"type": "string"}, reason=reason, path={"type": ["string", "null"]}, label=labels)
-    return _build_object(token=said, claims={"type": "array", "items": claim})
+    return _build_object(token=token, claims={"type": "array", "items": claim})
 
 
 def _build_object(**properties: JsonValue) -> dict[str, JsonValue]:
@@ -242,9 +242,9 @@ def _build_object(**properties: JsonValue) -> dict[str, JsonValue]:
 
 
 def order_menu(judge: Judge, sample: int) -> tuple[str, ...]:
-    """The labels as they are put to a model the n-th time: best first, worst first, then each rotated by one, and so on.
+    """Return the labels in the order of the n-th vote: best first, worst first, then both rotated by one, and so on.
 
-    That it cannot tell comes last every time.
+    `cannot_tell` always comes last.
     """
     labels = list(judge.scale)
     turn = sample // 2 % len(labels)
@@ -253,7 +253,7 @@ def order_menu(judge: Judge, sample: int) -> tuple[str, ...]:
 
 
 def _render_task(judge: Judge, menu: tuple[str, ...]) -> str:
-    """The question, the labels and the examples: the same for all that a judge is asked, and most of a prompt."""
+    """Render the question, the labels and the examples: most of a prompt, and the same for everything a judge is asked."""
     if menu not in judge.tasks:
         lines = [
             "You grade one thing that an AI assistant did with its tools.",

@@ -1,4 +1,4 @@
-"""Which sentences of a text no claim quotes: a judge that leaves some out has not judged the text."""
+"""Find the sentences of a text that no claim quotes: a judge that leaves some out has not judged the whole text."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 _END = re.compile(r"(?<=[.!?\u2026])[\"'\u201d\u2019)\]*]*\s+|(?<=[\u3002\uff01\uff1f])|\n+")
-"""Where a sentence ends: after its mark and what closes behind it, and at each line break."""
+"""The end of a sentence: after its punctuation and any closing quotes or brackets, and at each line break."""
 
 _SHORT_FOR = re.compile(r"(?:\b[A-Z]|\b(?:Mr|Mrs|Ms|Dr|St|No|Nr|Inc|Ltd|Co|vs|approx|e\.g|i\.e|etc|a\.m|p\.m))\.\Z")
-"""A mark that ends no sentence."""
+"""An abbreviation, whose full stop ends no sentence."""
 
 _LONGEST = 8
-"""Characters of the longest of these, and one before it."""
+"""Characters in the longest abbreviation, plus one before it."""
 
 _SAYS_SOMETHING = re.compile(r"[^\W_]{2}|\d")
 
 _WORD = re.compile("[\u2e80-\U0003ffff]{2}|[^\\W\\d_]{2,}")
-"""Of scripts that put no space between words, any two characters."""
+"""A word; in scripts without spaces between words, any two characters."""
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _LIST_MARK = re.compile(r"\d{1,3}[.)](?:\s|\Z)")
-"""What stands before an item of a list, and says nothing."""
+"""The number before a list item, which states nothing."""
 
 
 def list_left_out(texts: Iterable[str], quotes: Sequence[str]) -> tuple[str, ...]:
-    """The sentences of the texts that quotes leave out, in their order, with single spaces.
+    """List the sentences that no quote covers, in order, with whitespace collapsed to single spaces.
 
-    A sentence is left out where a number of it stands in no quote, and where no whole word or number of it does. Each
-    quote stands for one place: where its words occur more than once, for the first that no quote before stands for. A
-    sentence that is repeated is quoted where one of its places is.
+    A sentence is left out if any of its numbers is in no quote, or if none of its whole words and numbers is in one. Each
+    quote covers one place: if its words occur more than once, the first place that no earlier quote covers. A repeated
+    sentence counts as quoted if any of its occurrences is.
 
     >>> list_left_out(["It cost $54. It came on May 3, at 5 p.m. today.  Thanks!"], ["cost $54", "Thanks"])
     ('It came on May 3, at 5 p.m. today.',)
@@ -68,7 +68,7 @@ def _goes_on(text: str, start: int, stop: int) -> bool:
 
 
 def _mark(text: str, quote: str, marks: bytearray) -> None:
-    """Marks the place that a quote stands for; line breaks count as spaces."""
+    """Mark the place that a quote covers; line breaks count as spaces."""
     flat = text.replace("\n", " ")
     for needle in dict.fromkeys(_iter_forms(quote)):
         at = flat.find(needle) if needle else -1
@@ -80,7 +80,7 @@ def _mark(text: str, quote: str, marks: bytearray) -> None:
 
 
 def _iter_forms(quote: str) -> Iterator[str]:
-    """A quote as it is and, where it was taken from the JSON that was shown, as the text that this is of."""
+    """Yield a quote as it is and, in case it was copied from the JSON that was shown, with its escapes decoded."""
     for form in (quote.strip(), quote.strip().strip('"')):
         yield " ".join(form.split())
         try:

@@ -1,4 +1,4 @@
-"""A model's reply to a judge's question, read strictly: a verdict, or why it is none."""
+"""Read a model's reply to a judge's question strictly: either a verdict, or a JudgeError that says why not."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from service.core.results.structure import drop_passage
 from service.errors import JudgeError
 
 MAX_QUOTE_CHARS = 2_000
-"""Characters of a reason or quote that are kept."""
+"""Characters kept of a reason or quote."""
 
 Text = Annotated[str, Field(max_length=20_000)]
 
 
 MAX_VAGUE_SHARE = 0.01
-"""How much of the probability may lie on tokens that do not tell which label they begin."""
+"""The largest share of probability on tokens that could begin more than one label."""
 
 
 class _ClaimForm(FrozenModel):
@@ -54,7 +54,7 @@ class _ClaimsForm(FrozenModel):
 
 
 class JudgedClaim(NamedTuple):
-    """One thing the text states, with its label and the pointer to what proves or refutes it."""
+    """One statement of the text, with its label and the pointer to what proves or refutes it."""
 
     quote: str
     label: str
@@ -64,10 +64,10 @@ class JudgedClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a reply says. `value` lies in [0, 1]; `label` is the one given, or that of the worst claim.
+    """The content of a reply. `value` lies in [0, 1]; `label` is the one given, or that of the claim that stands for it.
 
-    Where it cannot tell, of all or of some claims, or leaves out what it should judge, it is open: `value` and `graded` are
-    then what it comes to at worst, and `best` says what at best.
+    A judgement is open if it cannot tell about the whole or some claims, or leaves out text that it should judge. `value`
+    and `graded` are then the worst case, and `best` is the best case.
     """
 
     label: str
@@ -76,27 +76,27 @@ class Judgement:
     quotes: tuple[str, ...] = ()
     claims: tuple[JudgedClaim, ...] = ()
     expected: bool = False
-    """Whether the value is the expected one over the labels' probabilities."""
+    """Whether the value is the expectation over the labels' probabilities."""
     graded: float | None = None
-    """The value in [0, 1] by all that it says, which fits take; None: the value itself."""
+    """The value in [0, 1] by everything it says, which fits take as input; None: equal to `value`."""
     best: Worth | None = None
-    """What it comes to were all that it leaves open at its best; None where it leaves nothing open."""
+    """The worth with everything open at its best; None if nothing is open."""
     left_out: tuple[str, ...] = ()
-    """The sentences that its claims quote nothing of."""
+    """The sentences that no claim quotes."""
 
     @property
     def low(self) -> Worth:
-        """What it comes to at worst."""
+        """The worth with everything open at its worst."""
         return Worth(self.value, self.value if self.graded is None else self.graded)
 
     @property
     def high(self) -> Worth:
-        """What it comes to at best."""
+        """The worth with everything open at its best."""
         return self.low if self.best is None else self.best
 
 
 def read_judgement(completion: Completion, question: Question, token: str) -> Judgement:
-    """The verdict in a reply. Reads the model's own message alone; JudgeError where it holds none that can be used."""
+    """Read the verdict from the model's own message. Raise JudgeError if it holds no usable one."""
     if completion.refusal:
         raise JudgeError("refused", f"the model refused: {format_value(completion.refusal, 200)}")
     if completion.finish == "content_filter":
@@ -114,7 +114,7 @@ def read_judgement(completion: Completion, question: Question, token: str) -> Ju
 
 
 def read_reply(text: str, question: Question, token: str) -> _WholeForm | _ClaimsForm:
-    """The reply in its own shape, with the token that was asked for."""
+    """Parse the reply into its form and check its token. Raise JudgeError if either is wrong."""
     document = _read_object(text)
     shape = _WHOLE if question.judge.claims == "none" else _CLAIMS
     try:
@@ -135,7 +135,7 @@ _FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 
 
 def _read_object(text: str) -> dict[str, JsonValue]:
-    """The one JSON object that the text is, alone or as one fenced block. Anything beside it makes it unreadable."""
+    """Parse the text as one JSON object, bare or in one fenced block. Raise JudgeError if there is anything beside it."""
     bare = text.strip()
     fenced = _FENCE.match(bare)
     bare = fenced.group(1) if fenced else bare
@@ -171,38 +171,38 @@ def _refuse_constant(name: str) -> JsonValue:
 _DECODER = json.JSONDecoder(object_pairs_hook=_read_unique, parse_constant=_refuse_constant)
 
 
-def _judge_whole(found: _WholeForm, question: Question) -> Judgement:
+def _judge_whole(form: _WholeForm, question: Question) -> Judgement:
     judge = question.judge
-    if found.label not in judge.menu:
-        raise _build_menu_error(found.label, question)
-    if not found.quotes and found.label != CANNOT_TELL:
+    if form.label not in judge.menu:
+        raise _build_menu_error(form.label, question)
+    if not form.quotes and form.label != CANNOT_TELL:
         raise JudgeError("invalid_judgement", "the reply quotes nothing")
-    _check_quotes(found.quotes, _list_haystacks(question))
-    quotes = tuple([quote[:MAX_QUOTE_CHARS] for quote in found.quotes])
+    _check_quotes(form.quotes, _list_haystacks(question))
+    quotes = tuple([quote[:MAX_QUOTE_CHARS] for quote in form.quotes])
     worst, best = judge.ends
-    if found.label == CANNOT_TELL:
-        return Judgement(CANNOT_TELL, worst, found.reason[:MAX_QUOTE_CHARS], quotes, best=Worth(best, best))
-    return Judgement(found.label, judge.scale[found.label].value, found.reason[:MAX_QUOTE_CHARS], quotes)
+    if form.label == CANNOT_TELL:
+        return Judgement(CANNOT_TELL, worst, form.reason[:MAX_QUOTE_CHARS], quotes, best=Worth(best, best))
+    return Judgement(form.label, judge.scale[form.label].value, form.reason[:MAX_QUOTE_CHARS], quotes)
 
 
-def _judge_claims(found: _ClaimsForm, question: Question, completion: Completion) -> Judgement:
+def _judge_claims(form: _ClaimsForm, question: Question, completion: Completion) -> Judgement:
     judge = question.judge
-    _check_quotes([claim.quote for claim in found.claims], _list_haystacks(question))
-    for claim in found.claims:
+    _check_quotes([claim.quote for claim in form.claims], _list_haystacks(question))
+    for claim in form.claims:
         if claim.label not in judge.menu:
             raise _build_menu_error(claim.label, question)
         if claim.path is not None and not _leads_somewhere(claim.path, question):
             raise JudgeError("invalid_judgement", f"{format_value(claim.path, 120)} points at nothing that was shown")
-    left_out = list_left_out(question.judged_texts, [claim.quote for claim in found.claims])
-    likely = read_likely_values(completion, judge, [claim.label for claim in found.claims]) if judge.logprobs else None
-    low, high = weigh_labels(judge, [claim.label for claim in found.claims], likely, unquoted=len(left_out))
-    spokesman = _find_spokesman(found.claims, judge)
+    left_out = list_left_out(question.judged_texts, [claim.quote for claim in form.claims])
+    likely = read_likely_values(completion, judge, [claim.label for claim in form.claims]) if judge.logprobs else None
+    low, high = weigh_labels(judge, [claim.label for claim in form.claims], likely, unquoted=len(left_out))
+    spokesman = _find_spokesman(form.claims, judge)
     return Judgement(
         spokesman.label,
         low.value,
         spokesman.reason[:MAX_QUOTE_CHARS],
         (spokesman.quote[:MAX_QUOTE_CHARS],),
-        tuple([_build_claim(one) for one in found.claims]),
+        tuple([_build_claim(one) for one in form.claims]),
         graded=low.graded,
         best=None if low == high else high,
         left_out=tuple([sentence[:MAX_QUOTE_CHARS] for sentence in left_out]),
@@ -214,10 +214,10 @@ def _build_claim(form: _ClaimForm) -> JudgedClaim:
 
 
 def _find_spokesman(claims: Sequence[_ClaimForm], judge: Judge) -> _ClaimForm:
-    """The claim that stands for the reply: the worst that does not pass, else one that it cannot tell, else the worst."""
-    told = [claim for claim in claims if claim.label != CANNOT_TELL]
+    """Pick the claim that stands for the reply: the worst failing one, else one labelled `cannot_tell`, else the worst."""
+    labelled = [claim for claim in claims if claim.label != CANNOT_TELL]
     unsure = [claim for claim in claims if claim.label == CANNOT_TELL]
-    worst = min(told, key=lambda claim: judge.scale[claim.label].value, default=None)
+    worst = min(labelled, key=lambda claim: judge.scale[claim.label].value, default=None)
     if worst is not None and (not unsure or judge.scale[worst.label].value < judge.threshold):
         return worst
     return unsure[0]
@@ -226,9 +226,10 @@ def _find_spokesman(claims: Sequence[_ClaimForm], judge: Judge) -> _ClaimForm:
 def weigh_labels(
     judge: Judge, labels: Sequence[str], likely: Sequence[float | None] | None = None, *, unquoted: int = 0
 ) -> tuple[Worth, Worth]:
-    """What claims with these labels come to, at worst and at best; `likely`: their shades over the labels' probabilities.
+    """Return the worth of claims with these labels, at worst and at best.
 
-    What it cannot tell of, and what of the text no claim quotes, may be as bad and as good as anything on the menu.
+    Claims labelled `cannot_tell`, and the `unquoted` sentences, may be as bad or as good as anything on the menu. `likely`:
+    the mean of `shade_value` over the labels' probabilities, for each claim.
     """
     ends: list[Worth] = []
     for end in judge.ends:
@@ -237,14 +238,14 @@ def weigh_labels(
     return ends[0], ends[1]
 
 
-def follows_scale(said: Judgement, judge: Judge) -> bool:
-    """Whether the value of a judgement, whose labels are on the menu, is the one that its labels come to."""
-    if said.claims:
-        low, high = weigh_labels(judge, [claim.label for claim in said.claims], unquoted=len(said.left_out))
-        return (said.low.value, said.high.value) == (low.value, high.value)
-    if said.label == CANNOT_TELL:
-        return (said.low.value, said.high.value) == judge.ends
-    return said.best is None and (said.expected or said.value == judge.scale[said.label].value)
+def follows_scale(judgement: Judgement, judge: Judge) -> bool:
+    """Whether the value of a judgement is the one that its labels give; the labels must be on the menu."""
+    if judgement.claims:
+        low, high = weigh_labels(judge, [claim.label for claim in judgement.claims], unquoted=len(judgement.left_out))
+        return (judgement.low.value, judgement.high.value) == (low.value, high.value)
+    if judgement.label == CANNOT_TELL:
+        return (judgement.low.value, judgement.high.value) == judge.ends
+    return judgement.best is None and (judgement.expected or judgement.value == judge.scale[judgement.label].value)
 
 
 def _build_menu_error(label: str, question: Question) -> JudgeError:
@@ -259,7 +260,7 @@ def _check_quotes(quotes: Sequence[str], hay: Sequence[str]) -> None:
 
 
 def _list_haystacks(question: Question) -> list[str]:
-    """What was shown, in each form a model may quote it in: as sent, as JSON without escapes, and as the bare texts."""
+    """List what was shown, in each form a model may quote: as sent, as JSON without escapes, and as bare texts."""
     found: list[str] = []
     for part in question.parts:
         found += [part.text, json.dumps(part.value, ensure_ascii=False), "\n".join(_iter_texts(part.value))]
@@ -285,7 +286,7 @@ def _squeeze(text: str) -> str:
 
 
 def _leads_somewhere(path: str, question: Question) -> bool:
-    """Whether a pointer leads to a value of a tool's result that was shown."""
+    """Whether a pointer leads to a value in a tool result that was shown."""
     try:
         parts = split_pointer(drop_passage(path))
     except ValueError:
@@ -297,7 +298,7 @@ def _leads_somewhere(path: str, question: Question) -> bool:
 
 
 def _list_results_shown(question: Question) -> set[str]:
-    """The paths of the results that a judge has seen."""
+    """Return the paths of the results that the judge was shown."""
     parts = [part.value for part in question.parts if part.name in _WITH_RESULTS]
     events = [event for value in parts for event in (value if isinstance(value, list) else [value])]
     return {str(event["path"]) for event in events if isinstance(event, dict) and {"path", "content"} <= event.keys()}
@@ -319,10 +320,10 @@ def _has_value_at(value: JsonValue, parts: Sequence[str]) -> bool:
 
 
 def read_likely_values(completion: Completion, judge: Judge, labels: Sequence[str]) -> list[float | None] | None:
-    """The mean value over the labels' probabilities in each place where a reply gives one, as in G-Eval (Liu et al. 2023).
+    """Return the mean value over the labels' probabilities, for each label in the reply, as in G-Eval (Liu et al. 2023).
 
-    Values are as claims count them (`shade_value`). None for a place of which the tokens do not tell; None for all where they
-    do not spell these labels in this order.
+    Values pass through `shade_value`. An item is None where the tokens are not conclusive; the whole is None where they do
+    not spell these labels in this order.
     """
     whole = "".join([token.text for token in completion.tokens])
     if not completion.tokens or whole.strip() != completion.text.strip():
@@ -339,10 +340,10 @@ _LABEL = re.compile(r'"label"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 def _compute_expected_value(token: Token, judge: Judge, label: str) -> float | None:
-    """The mean value over the labels' probabilities at the token with which the label begins; None where it does not tell.
+    """Return the mean value over the labels' probabilities at the label's first token; None if it is not conclusive.
 
-    Each likely token there counts for the one label it begins. A likely token that begins several labels ("1" of 1 and 10)
-    tells nothing; that the judge cannot tell has no value, and is left out.
+    Each likely token counts for the one label it begins. A token that begins several labels ("1" of 1 and 10) tells
+    nothing. `cannot_tell` has no value and is left out.
     """
     mass: dict[str, float] = {}
     vague = 0.0

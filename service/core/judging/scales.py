@@ -1,4 +1,4 @@
-"""The labels that a judge may give, and what each is worth."""
+"""The labels that a judge may give, with their values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from service.core.models.kinds import FrozenModel
 
 
 class Label(FrozenModel):
-    """One answer a judge may give."""
+    """One label that a judge may give."""
 
     value: Share
-    """What it is worth."""
+    """The value of the label, in [0, 1]."""
     means: str = ""
-    """When to give it: the anchor of the scale."""
+    """When to give this label: the anchor of the scale."""
 
 
 def _read_label(given: object) -> object:
@@ -24,14 +24,14 @@ def _read_label(given: object) -> object:
 
 
 def _name_labels(given: object) -> object:
-    """YAML reads the labels 0 to 5 as numbers."""
+    """Turn numeric labels into strings: YAML reads labels like 0 to 5 as numbers."""
     if not isinstance(given, dict):
         return given
     return {str(key) if type(key) is int else key: value for key, value in given.items()}  # pyright: ignore
 
 
 def _sort_best_first(labels: dict[str, Label]) -> dict[str, Label]:
-    """The order in which labels are put to a model; the order in the file means nothing."""
+    """Sort labels best first, as a model sees them; their order in the file means nothing."""
     return dict(sorted(labels.items(), key=lambda item: (-item[1].value, item[0])))
 
 

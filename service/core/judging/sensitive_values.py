@@ -1,6 +1,6 @@
-"""What in a trace is sensitive: secrets, identifiers and contacts, by their shape and by the name they stand at.
+"""Find sensitive values in a trace: secrets, identifiers and contacts, by their shape and by the key they are under.
 
-Every pattern is a run of characters of bounded length without nested repeats: time is linear in the text.
+Every pattern matches a run of bounded length without nested repeats, so time is linear in the text.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from service.core.trace import Trace
 
 SensitiveKind = Literal["secrets", "identifiers", "contacts"]
 Spelling = Literal["loose", "folded", "exact"]
-"""loose: whatever separators stand inside it, and in either case. folded: in either case. exact: as it was written."""
+"""How a value may be written elsewhere. loose: with any separators, in either case. folded: in either case. exact: as found."""
 
 
 class Sensitive(NamedTuple):
-    """A value as it was found: its letters and digits in lower case, its text, and how else it may be written."""
+    """A sensitive value: its letters and digits in lower case, its text as found, and how else it may be written."""
 
     core: str
     text: str
@@ -27,15 +27,15 @@ class Sensitive(NamedTuple):
 
 
 MAX_RUNS = 16
-"""Pieces of letters and digits that one value has at most. What has more is masked piece by piece."""
+"""Most runs of letters and digits in one value. A value with more is masked run by run."""
 MAX_LENGTH = 128
 
 RUN = re.compile(r"(?<=\\)[bfnrt]|[^\W_]+")
-"""A piece: letters and digits with none beside them. In text that is JSON, `\\n` is a line break and no part of the next."""
+"""A maximal run of letters and digits. In JSON text, `\\n` is a line break and not part of the next run."""
 FOLD = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _KEY_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _MEMBER = re.compile(r'"([\w-]{1,40})" ?: ?(?:"([^"\\\n]{1,128})"|(\d{1,30})(?![\d.eE]))')
-"""A member of an object in text that is JSON."""
+"""A member of an object in JSON text."""
 
 
 def _split_words(text: str) -> frozenset[str]:
@@ -91,15 +91,15 @@ class ShownLeaf(NamedTuple):
     """A text or whole number that a judge may be shown."""
 
     keys: tuple[str, ...]
-    """The nearest key, if there is one."""
+    """The nearest key; an empty string outside objects."""
     text: str
     number: bool
 
 
 def iter_leaves(trace: Trace) -> Iterator[ShownLeaf]:
-    """Every text and whole number that a judge may be shown, with the nearest key: also of members in text that is JSON.
+    """Yield every text and whole number that a judge may be shown, with its nearest key, including members in JSON text.
 
-    The state is shown to no judge; it may be keyed by the very identifiers that are to be masked.
+    It skips the state, which no judge is shown and whose keys may be the very identifiers to mask.
     """
     values: list[JsonValue] = [trace.answer, *(message.text for message in trace.messages)]
     for tool in trace.tools or ():
@@ -128,12 +128,12 @@ def _walk(value: JsonValue) -> Iterator[ShownLeaf]:
 
 
 def is_number(value: JsonValue) -> bool:
-    """Whether it is a number that can be one: whole, not negative, of at most 128 digits."""
+    """Whether the value is a number that may be sensitive: whole, not negative, with at most 128 digits."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**MAX_LENGTH
 
 
 def list_sensitive(leaves: Sequence[ShownLeaf], what: frozenset[SensitiveKind]) -> list[Sensitive]:
-    """The values of these sorts, each once, in order, in however many spellings it was found."""
+    """List the values of these kinds in order, each once, however many spellings of it were found."""
     found: dict[str, set[Sensitive]] = {}
     for value in _find_sensitive(leaves, what):
         found.setdefault(value.core, set()).add(value)
@@ -165,7 +165,7 @@ def _is_amount(leaf: ShownLeaf) -> bool:
 
 
 def _names_identifier(words: Sequence[str]) -> bool:
-    """Whether a key names an identifier."""
+    """Whether a key with these words names an identifier."""
     if not words or _PUBLIC & set(words):
         return False
     if words[-1] in _ENDS:
@@ -217,7 +217,7 @@ def _looks_like_identifier(leaf: ShownLeaf, words: Sequence[str]) -> bool:
 
 
 def _is_free(text: str) -> bool:
-    """Whether it is neither a date, a year, nor too short to be told from a quantity."""
+    """Whether the text may be an identifier: no date, no year, and long enough not to be a quantity."""
     core = extract_core(text)
     return len(core) >= 4 and not _DATE.fullmatch(text) and not (len(core) == 4 and core[:2] in ("19", "20"))
 
@@ -247,7 +247,7 @@ _FINDERS: Mapping[SensitiveKind, Callable[[ShownLeaf, frozenset[str]], Iterator[
 
 
 def _split_pieces(text: str, how: Spelling) -> Iterator[Sensitive]:
-    """The value as one entry, or where it is long, its longer pieces as one each."""
+    """Yield the value as one entry or, if it is too long, each of its longer runs as an entry."""
     runs = RUN.findall(text)
     if len(runs) <= MAX_RUNS and len(text) <= MAX_LENGTH:
         core = "".join(runs)
@@ -262,7 +262,7 @@ def _split_pieces(text: str, how: Spelling) -> Iterator[Sensitive]:
 
 
 def extract_core(text: str) -> str:
-    """The letters and digits of a text, ASCII letters in lower case.
+    """Return the letters and digits of a text, with ASCII letters in lower case.
 
     >>> extract_core("HAT-069 b")
     'hat069b'

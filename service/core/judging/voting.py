@@ -1,4 +1,4 @@
-"""Several votes as one value: what they come to as they are, and between which ends where some of them are open."""
+"""Combine several votes into one value, or into bounds where some votes are missing or open."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOLERANCE = 1e-9
 
 
 def combine_values(judge: Judge, votes: Sequence[tuple[str, float]]) -> tuple[float, str]:
-    """The value of some labels with their values, and the label that is told: the most frequent, of several the lowest."""
+    """Return the combined value of some votes, and the label to report: the most frequent; on a tie, the lowest."""
     scale = judge.scale
     counts = Counter(label for label, _ in votes)
     label = min(counts, key=lambda name: (-counts[name], scale[name].value, name))
@@ -26,33 +26,33 @@ def combine_values(judge: Judge, votes: Sequence[tuple[str, float]]) -> tuple[fl
 
 
 def passes(value: float, threshold: float) -> bool:
-    """Whether a value passes, but for the noise of arithmetic."""
+    """Whether a value reaches the threshold, give or take rounding noise (`TOLERANCE`)."""
     return value >= threshold - TOLERANCE
 
 
-def list_counted(judge: Judge, told: Sequence[JudgeReply]) -> Sequence[JudgeReply]:
-    """The replies that count of some that tell something: for a majority those that leave nothing open, where there are any.
+def list_counted(judge: Judge, replies: Sequence[JudgeReply]) -> Sequence[JudgeReply]:
+    """Return the replies that count: for a majority, those that leave nothing open, if there are any; else all of them.
 
-    What one leaves open has made its value the worst there is, beside a label that it gave to the rest.
+    An open reply carries the worst possible value beside the label that it gave to the rest, so it would skew a majority.
     """
-    whole = [reply for reply in told if reply.judgement.best is None]
-    return whole if judge.combine == "majority" and whole else told
+    whole = [reply for reply in replies if reply.judgement.best is None]
+    return whole if judge.combine == "majority" and whole else replies
 
 
 def is_split(judge: Judge, replies: Sequence[JudgeReply]) -> bool:
-    """Whether these votes do not agree in what passes, or one of them leaves that open."""
+    """Whether these votes disagree on pass or fail, or one of them leaves it open."""
     ends = [end.value for reply in replies for end in (reply.judgement.low, reply.judgement.high)]
     return len({passes(value, judge.threshold) for value in ends}) > 1
 
 
 def is_decided(judge: Judge, replies: Sequence[JudgeReply], missing: int, veto: float | None) -> bool:
-    """Whether the judge, which no fit is for, decides the same whatever the missing votes were and what is open in others."""
+    """Whether a judge without a fit reaches the same verdict whatever the missing votes and the open parts of others say."""
     values = [raw if veto is None else min(raw, veto) for raw in _list_possible(judge, replies, missing)]
     return len({passes(value, judge.threshold) for value in values}) == 1
 
 
 def _list_possible(judge: Judge, replies: Sequence[JudgeReply], missing: int) -> Iterator[float]:
-    """What the votes may come to: the ends of it, and of a majority those for each label that may win."""
+    """Yield the values that the votes may come to: for a mean its two ends, for a majority those of each label that may win."""
     if judge.combine == "mean":
         least, most = judge.ends
         for end, rest in (("low", least), ("high", most)):
@@ -70,10 +70,10 @@ def _list_possible(judge: Judge, replies: Sequence[JudgeReply], missing: int) ->
 
 
 def build_binding(ask: Ask, replies: Sequence[JudgeReply]) -> Binding:
-    """The very judge that spoke, with the evidence it is shown; of a jury, all of its models.
+    """Return the exact judge that answered: its file, its models (all of them for a jury), its evidence and its route.
 
-    A fallback that answered some of the votes is named so, for there is no fit of such a mixture. So is a member that
-    answered where another was asked: a fit of it alone is none of the jury.
+    A fallback that answered only some of the votes is marked "standing in", because no fit covers such a mixture. So is a
+    member of a jury that answered in another member's place: a fit of that member alone is no fit of the jury.
     """
     mixed = len({reply.instead_of for reply in replies}) > 1
     asked = {reply.requested for reply in replies}
@@ -85,21 +85,21 @@ def build_binding(ask: Ask, replies: Sequence[JudgeReply]) -> Binding:
 
 
 def _is_swapped(reply: JudgeReply, asked: Collection[str]) -> bool:
-    """Whether the model that answered is another one of those that were asked."""
+    """Whether the reply came from a different member of the jury than the one it was requested from."""
     if len(asked) == 1 or is_same_model(reply.requested, reply.model):
         return False
     return any(is_same_model(one, reply.model) for one in asked)
 
 
 class Grades(NamedTuple):
-    """Graded values in [0, 1]: of all votes, and of each model."""
+    """Mean graded values in [0, 1]: over all votes, and per model."""
 
     raw: float
     members: Mapping[str, float]
 
 
 def grade_votes(replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> Grades:
-    """The mean graded value of some replies, one at least, and that of each model; `take` says which of a reply's ends."""
+    """Return the mean graded value of at least one reply, overall and per model. `take` picks which end of a reply counts."""
     found: dict[str, list[float]] = {}
     for reply in replies:
         found.setdefault(reply.model, []).append(take(reply.judgement))
@@ -107,19 +107,19 @@ def grade_votes(replies: Sequence[JudgeReply], take: Callable[[Judgement], float
     return Grades(_mean(every), {model: _mean(grades) for model, grades in found.items()})
 
 
-def take_worst(said: Judgement) -> float:
-    """The graded value with what is open at its worst."""
-    return said.low.graded
+def take_worst(judgement: Judgement) -> float:
+    """Return the graded value with everything open at its worst."""
+    return judgement.low.graded
 
 
-def take_best(said: Judgement) -> float:
-    """The graded value with what is open at its best."""
-    return said.high.graded
+def take_best(judgement: Judgement) -> float:
+    """Return the graded value with everything open at its best."""
+    return judgement.high.graded
 
 
-def take_middle(said: Judgement) -> float:
-    """The graded value half way between the two."""
-    return (said.low.graded + said.high.graded) / 2
+def take_middle(judgement: Judgement) -> float:
+    """Return the graded value half way between worst and best."""
+    return (judgement.low.graded + judgement.high.graded) / 2
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Judgements that do not count: their calibration does not apply, is required and lacking, or leaves them to a human."""
+"""Withhold judgements that do not count: their fit does not apply, is required but missing, or leaves them to a human."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from service.core.outcome import Finding, Pointer, SkipCause, Skipped
 
 @light
 class WithheldJudgement(Skipped):
-    """A judgement that does not count, and is open. `raw` is the judge's own value in [0, 1]."""
+    """A judgement that does not count and stays open. `raw` is the judge's graded value in [0, 1]."""
 
     raw: float = field(kw_only=True)
     estimate: float | None = field(default=None, kw_only=True)
-    """What its fit makes of that, where one applies."""
+    """The calibrated value, where a fit applies."""
     calibration: JudgeCalibration = field(kw_only=True)
     judge: JudgeNote = field(kw_only=True)
     evidence: JsonValue = field(default=None, kw_only=True)
-    """What code had found before, as the judge was shown it."""
+    """What code found first, as the judge saw it."""
     earlier: tuple[EarlierJudgement, ...] = field(default=(), kw_only=True)
-    """Of a cascade, what was said before, first to last."""
+    """The earlier judgements of a cascade, first to last."""
 
 
 _WHY: dict[Status, str] = {
@@ -37,65 +37,65 @@ _WHY: dict[Status, str] = {
 
 
 def withhold(
-    found: JudgedScore, at: Pointer, *, required: bool, guarantee: float | None = None
+    score: JudgedScore, at: Pointer, *, required: bool, guarantee: float | None = None
 ) -> JudgedScore | WithheldJudgement:
-    """The judgement where it counts, else what can be told of it, with a finding that says why not.
+    """Return the judgement if it counts, else a withheld one with a finding that says why.
 
-    One that a fit calibrates counts, unless it lies in the band that the fit leaves to humans. One whose fit does not apply
-    never does: a calibration that became invalid is no better than a valid one. One without any fit counts where calibration
-    is not `required`. Where a `guarantee` is asked for, one counts only where its fit promises that share, or more, of judgements
-    that come to this judge as this one did; where none is, no promise is told that was
-    tested on others. `at` is the place it is about. Its own findings stay.
+    A calibrated judgement counts unless it lies in the band that its fit leaves to humans. One whose fit does not apply
+    never counts: a judge must not gain from a calibration that became invalid. One without any fit counts
+    unless calibration is `required`. If a `guarantee` is required, a judgement counts only where its fit guarantees at
+    least that share for judgements that reached this judge the same way. If none is required, the report drops a
+    guarantee that was tested on others. `at` is the place it is about. The judgement keeps its own findings.
     """
-    found = found if guarantee is not None else _drop_untested(found)
-    calibration, judge = found.calibration, found.judge
-    if guarantee is not None and (lacking := _find_lacking(found, guarantee)):
+    score = score if guarantee is not None else _drop_untested(score)
+    calibration, judge = score.calibration, score.judge
+    if guarantee is not None and (lacking := _find_lacking(score, guarantee)):
         reason = f"{judge.id} said {judge.label}, which does not count: {lacking}"
-        return _build_withheld(found, "uncalibrated", Finding("not_guaranteed", reason, at), estimate=None)
+        return _build_withheld(score, "uncalibrated", Finding("not_guaranteed", reason, at), estimate=None)
     if calibration.status == "calibrated":
         if not calibration.ask_a_human:
-            return found
-        reason = f"{judge.id} said {judge.label}; at {found.value:.2f} its fit {calibration.fit} leaves it to a human"
-        return _build_withheld(found, "human", Finding("ask_a_human", reason, at), estimate=found.value)
+            return score
+        reason = f"{judge.id} said {judge.label}; at {score.value:.2f} its fit {calibration.fit} leaves it to a human"
+        return _build_withheld(score, "human", Finding("ask_a_human", reason, at), estimate=score.value)
     if calibration.status == "uncalibrated" and calibration.fit is None and not required:
-        return found
+        return score
     reason = f"{judge.id} said {judge.label}, which does not count uncalibrated: {_WHY[calibration.status]}"
-    return _build_withheld(found, "uncalibrated", Finding("not_calibrated", reason, at), estimate=None)
+    return _build_withheld(score, "uncalibrated", Finding("not_calibrated", reason, at), estimate=None)
 
 
-def _find_lacking(found: JudgedScore, guarantee: float) -> str:
-    """Why nothing, or too little, is promised of a judgement; empty where enough is."""
-    calibration, promise = found.calibration, found.calibration.guarantee
+def _find_lacking(score: JudgedScore, guarantee: float) -> str:
+    """Return why the guarantee of a judgement is missing or too low; empty if it suffices."""
+    calibration, promise = score.calibration, score.calibration.guarantee
     if calibration.status != "calibrated":
         return _WHY[calibration.status]
     if promise is None or promise.share < guarantee:
-        told = "nothing" if promise is None else f"{promise.share:g}"
-        return f"{guarantee:g} is to be promised of it, and its fit promises {told}"
-    if promise.after != _find_fit_before(found):
+        promised = "nothing" if promise is None else f"{promise.share:g}"
+        return f"{guarantee:g} is to be promised of it, and its fit promises {promised}"
+    if promise.after != _find_fit_before(score):
         return "what its fit promises was tested where other judges, or other fits of them, decided before"
     return ""
 
 
-def _find_fit_before(found: JudgedScore) -> str | None:
-    return found.earlier[-1].calibration.fit if found.earlier else None
+def _find_fit_before(score: JudgedScore) -> str | None:
+    return score.earlier[-1].calibration.fit if score.earlier else None
 
 
-def _drop_untested(found: JudgedScore) -> JudgedScore:
-    promise = found.calibration.guarantee
-    if promise is None or promise.after == _find_fit_before(found):
-        return found
-    return replace(found, calibration=replace(found.calibration, guarantee=None))
+def _drop_untested(score: JudgedScore) -> JudgedScore:
+    promise = score.calibration.guarantee
+    if promise is None or promise.after == _find_fit_before(score):
+        return score
+    return replace(score, calibration=replace(score.calibration, guarantee=None))
 
 
-def _build_withheld(found: JudgedScore, cause: SkipCause, why: Finding, *, estimate: float | None) -> WithheldJudgement:
+def _build_withheld(score: JudgedScore, cause: SkipCause, why: Finding, *, estimate: float | None) -> WithheldJudgement:
     return WithheldJudgement(
         cause,
         why.message,
-        (*found.findings, why),
-        raw=found.raw,
+        (*score.findings, why),
+        raw=score.raw,
         estimate=estimate,
-        calibration=found.calibration,
-        judge=found.judge,
-        evidence=found.evidence,
-        earlier=found.earlier,
+        calibration=score.calibration,
+        judge=score.judge,
+        evidence=score.evidence,
+        earlier=score.earlier,
     )

@@ -1,1 +1,1 @@
-"""What calls do to the world, held against what was asked for and what is told of it."""
+"""Compare what a text says was done with what the calls did, judging by the verbs in tool names."""

@@ -14,7 +14,7 @@ from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import Claim
 
-EPOCH = 10**9
+MIN_TIMESTAMP_S = 10**9
 """Numbers from here on are Unix timestamps or identifiers."""
 MAX_TERMS = 60
 """Limit on the values among which sums are tried."""
@@ -65,7 +65,7 @@ def _is_number_alone(fact: Fact) -> bool:
     """Whether a fact is a number as a whole, not a text that contains one and not a Unix timestamp."""
     if isinstance(fact.value, str):
         return len(fact.quantities[0].text) * 2 > len(fact.value.strip())
-    return not isinstance(fact.value, int | float) or abs(fact.value) < EPOCH
+    return not isinstance(fact.value, int | float) or abs(fact.value) < MIN_TIMESTAMP_S
 
 
 def derive_number(claim: Claim, facts: Sequence[Fact]) -> Ruling | None:

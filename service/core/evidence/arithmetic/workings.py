@@ -226,7 +226,7 @@ def _is_difference(number: Decimal, pool: _Pool, context: _Context, *, asked: bo
     return any(
         context.has(ends, one + size) or context.has(ends, one - size)
         for one in parts
-        if abs(one) not in (size / 2, size * 2)  # from itself
+        if abs(one) not in (size / 2, size * 2)  # a number cannot be computed from itself
     )
 
 

@@ -40,7 +40,7 @@ MAX_CHARACTERS = 1_000_000
 """Most characters of a trace that are searched: the tool catalogue first, then results, then texts."""
 MIN_CHARACTERS = 8
 """A shorter text is not searched."""
-MAX_KEPT_CHARACTERS = 1_000
+MAX_CACHED_CHARACTERS = 1_000
 """What a longer text shows is not cached."""
 MAX_DECODED = 50
 """Most passages of one text that are decoded, for each encoding."""
@@ -49,7 +49,7 @@ MAX_DECODED = 50
 class _TextPlace(NamedTuple):
     path: str
     text: str
-    told_to_model: bool
+    instructs_model: bool
     """Whether the text is there to instruct the model, like descriptions and users' messages."""
 
 
@@ -78,12 +78,12 @@ def _shows_anything(trace: Trace) -> bool:
     for message in trace.messages:
         if message.role == "user" or (message.role == "assistant" and message.text):
             size += len(message.text) + 1
-            if _find_told(message.text) if message.role == "user" else _find_heard(message.text):
+            if _find_in_instructions(message.text) if message.role == "user" else _find_in_data(message.text):
                 return True
     for step in trace.steps:
         for text in () if step.result is None else list_texts(step.result.content):
             size += len(text) + 1
-            if _find_heard(text):
+            if _find_in_data(text):
                 return True
     if trace.answer:  # it is searched as the last message
         size += len(trace.answer) + 1
@@ -105,22 +105,24 @@ def _measure_tool(tool: ToolDef) -> int | None:
     """Count the characters of a tool's texts; None if one of them shows anything. The result is kept with the tool."""
     if _measure_tool not in tool.memo:
         texts = list_texts([tool.name, tool.description, tool.parameters, tool.output_schema])
-        looked_at = [text for text in texts if len(text) >= MIN_CHARACTERS]  # most are `string` and the like
-        tool.memo[_measure_tool] = None if any(map(_find_told, looked_at)) else sum(map(len, texts)) + len(texts)
+        searched = [text for text in texts if len(text) >= MIN_CHARACTERS]  # most are `string` and the like
+        tool.memo[_measure_tool] = (
+            None if any(map(_find_in_instructions, searched)) else sum(map(len, texts)) + len(texts)
+        )
     return tool.memo[_measure_tool]  # pyright: ignore[reportReturnType] (the value stored above)
 
 
 def _bound_places(places: Iterable[_TextPlace]) -> tuple[list[_TextPlace], tuple[Finding, ...]]:
     """Return the places up to the limit, and a finding if there are more."""
-    looked_at: list[_TextPlace] = []
+    searched: list[_TextPlace] = []
     left = MAX_CHARACTERS
     for place in places:
         if left < len(place.text):
             note = f"not looked at for injections from here on: over {MAX_CHARACTERS} characters in all"
-            return looked_at, (Finding("injection_unchecked", note, place.path),)
+            return searched, (Finding("injection_unchecked", note, place.path),)
         left -= len(place.text) + 1
-        looked_at.append(place)
-    return looked_at, ()
+        searched.append(place)
+    return searched, ()
 
 
 def _build_finding(sort: Sort, excerpt: str, place: _TextPlace) -> Finding:
@@ -144,32 +146,32 @@ def _iter_places(trace: Trace) -> Iterator[_TextPlace]:
 
 def _find_suspected(place: _TextPlace) -> tuple[tuple[Sort, str], ...]:
     """Return each sort that a text shows, with a passage."""
-    return _find_told(place.text) if place.told_to_model else _find_heard(place.text)
+    return _find_in_instructions(place.text) if place.instructs_model else _find_in_data(place.text)
 
 
-def _find_told(text: str) -> tuple[tuple[Sort, str], ...]:
+def _find_in_instructions(text: str) -> tuple[tuple[Sort, str], ...]:
     """Return what a text that is there to instruct the model shows."""
-    return _find_kept(text, True) if len(text) <= MAX_KEPT_CHARACTERS else _find_sorts(text, True)
+    return _find_cached(text, True) if len(text) <= MAX_CACHED_CHARACTERS else _find_sorts(text, True)
 
 
-def _find_heard(text: str) -> tuple[tuple[Sort, str], ...]:
+def _find_in_data(text: str) -> tuple[tuple[Sort, str], ...]:
     """Return what any other text shows."""
-    return _find_kept(text, False) if len(text) <= MAX_KEPT_CHARACTERS else _find_sorts(text, False)
+    return _find_cached(text, False) if len(text) <= MAX_CACHED_CHARACTERS else _find_sorts(text, False)
 
 
-def _find_sorts(text: str, told_to_model: bool) -> tuple[tuple[Sort, str], ...]:  # noqa: FBT001
-    return tuple(_iter_sorts(text, told_to_model=told_to_model)) if len(text) >= MIN_CHARACTERS else ()
+def _find_sorts(text: str, instructs_model: bool) -> tuple[tuple[Sort, str], ...]:  # noqa: FBT001
+    return tuple(_iter_sorts(text, instructs_model=instructs_model)) if len(text) >= MIN_CHARACTERS else ()
 
 
-_find_kept = lru_cache(maxsize=8192)(_find_sorts)
+_find_cached = lru_cache(maxsize=8192)(_find_sorts)
 """`_find_sorts` with a cache: most texts are those of tools, which recur in every trace."""
 
 
-def _iter_sorts(text: str, *, told_to_model: bool) -> Iterator[tuple[Sort, str]]:
+def _iter_sorts(text: str, *, instructs_model: bool) -> Iterator[tuple[Sort, str]]:
     hidden = _find_invisible(text)
     if hidden is not None:
         yield "invisible_characters", hidden
-    yield from _find_phrases(_normalise_text(text), told_to_model=told_to_model)
+    yield from _find_phrases(_normalise_text(text), instructs_model=instructs_model)
     encoded = next(_find_decoded_phrases(text), None)
     if encoded is not None:
         yield "encoded", encoded
@@ -177,7 +179,7 @@ def _iter_sorts(text: str, *, told_to_model: bool) -> Iterator[tuple[Sort, str]]
 
 # Text in the open.
 
-_NONE_SEEN = re.compile(
+_INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
 )
 _QUOTES = str.maketrans(
@@ -203,7 +205,7 @@ def _normalise_text(text: str) -> str:
     """Normalise a text for phrases: NFKC, lower case, no invisible characters, plain quotation marks."""
     if text.isascii():
         return text.lower()
-    return normalize("NFKC", _NONE_SEEN.sub("", text)).lower().translate(_QUOTES)
+    return normalize("NFKC", _INVISIBLE.sub("", text)).lower().translate(_QUOTES)
 
 
 _CODE = re.compile(r"```[^`]{1,4000}```|`[^`\n]{1,300}`|<code>[^<]{1,1000}</code>")
@@ -227,7 +229,7 @@ def _latinise(text: str) -> str:
     return text.translate(_LOOKALIKES) if not text.isascii() and _LATIN.search(text) else text
 
 
-def _find_phrases(plain: str, *, told_to_model: bool) -> Iterator[tuple[Sort, str]]:
+def _find_phrases(plain: str, *, instructs_model: bool) -> Iterator[tuple[Sort, str]]:
     """Yield the sorts whose phrases a text uses, with a passage."""
     anchors = _list_anchors(plain)
     if not anchors:
@@ -236,7 +238,7 @@ def _find_phrases(plain: str, *, told_to_model: bool) -> Iterator[tuple[Sort, st
     latin = _latinise(used)
     flat = " ".join(latin.split())
     commands = _find_passage(COMMANDS, flat, anchors) or _find_passage(COMMANDS_ELSEWHERE, used, anchors)
-    in_data = None if commands or told_to_model else _find_passage(COMMANDS_IN_DATA, flat, anchors)
+    in_data = None if commands or instructs_model else _find_passage(COMMANDS_IN_DATA, flat, anchors)
     replies = _find_passage(REPLIES, _latinise(_drop_mention(_CODE, plain)), anchors)
     hits: tuple[tuple[Sort, str | None], ...] = (
         ("instruction_to_judge", commands or in_data),
@@ -298,7 +300,7 @@ def _find_decoded_phrases(text: str) -> Iterator[str]:
     """Yield the passages that a text shows once decoded."""
     for decoded in _decode_passages(text):
         plain = _normalise_text(decoded)
-        for _, hit in _find_phrases(plain, told_to_model=False):
+        for _, hit in _find_phrases(plain, instructs_model=False):
             yield hit
 
 

@@ -35,7 +35,7 @@ MAX_SENTENCES = 1_500
 """A text with more sentences than this is not checked."""
 MAX_LAST = 16
 """How many of the latest quantities that others said a text's own may be computed from."""
-MAX_HEARD = 400
+MAX_OTHERS = 400
 """How many of the latest quantities that others said may account for those of a text."""
 MAX_PROSE = 50_000
 """Characters of prose results that are searched for claims; longer prose counts as unread."""
@@ -84,12 +84,12 @@ def _narrate(trace: Trace) -> Iterator[Narration]:
             if checked > MAX_IN_ALL:
                 yield Narration(n, message.turn, (), f"more than {MAX_IN_ALL} numbers stand in the texts before")
                 continue
-            found = _narrate_text(n, message, knowledge, listener, complete=not gaps.hide_values)
-            checked += len(found.claims)
+            narration = _narrate_text(n, message, knowledge, listener, complete=not gaps.hide_values)
+            checked += len(narration.claims)
             path = f"/messages/{n}/text"
-            claims = (*found.claims, *errors.check(message.text, path), *actions.check(message.text, path))
-            unread = gaps.find_unread(found.claims)
-            yield found._replace(claims=claims, unread=unread, missing=gaps.missing, inferred=gaps.inferred)
+            claims = (*narration.claims, *errors.check(message.text, path), *actions.check(message.text, path))
+            unread = gaps.find_unread(narration.claims)
+            yield narration._replace(claims=claims, unread=unread, missing=gaps.missing, inferred=gaps.inferred)
         listener.add_text(message.text, beside=True)
 
 
@@ -103,7 +103,7 @@ _AnswerText = tuple[str, str, Sequence[Quantity]]
 
 
 class _Knowledge:
-    """The facts of the results so far: one index of those from JSON and, once structure is inferred, one of all facts."""
+    """The facts of the results so far: those from JSON and, if any structure is inferred, all of them too."""
 
     def __init__(self, inferred: frozenset[int]) -> None:
         self.proved = FactIndex()
@@ -136,18 +136,18 @@ class _Gaps:
         self.missing = ""
         self.inferred = ""
         """The pointer of the last result whose structure is inferred, or ""."""
-        self._closed = ""
+        self._opaque = ""
         self._prose: list[tuple[str, str]] = []
 
     @property
     def any(self) -> bool:
         """Whether there is any gap."""
-        return bool(self.missing or self._closed or self._prose)
+        return bool(self.missing or self._opaque or self._prose)
 
     @property
     def hide_values(self) -> bool:
         """Whether a value that is not found may be in a gap. Prose does not count: it is searched for values."""
-        return bool(self.missing or self._closed)
+        return bool(self.missing or self._opaque)
 
     def add(self, step: Step) -> None:
         path = f"/steps/{step.index}/result/content"
@@ -162,7 +162,7 @@ class _Gaps:
         texts = [""] if content is None else [read_text(body.text).beside_exact for body in iter_bodies(content)]
         left = [text for text in texts if text.strip() or not content]
         if has_media(content) or any("{" in text or "[" in text for text in left):
-            self._closed = self._closed or path
+            self._opaque = self._opaque or path
         elif left:
             self._prose.append((path, "\n".join(left)))
 
@@ -171,12 +171,12 @@ class _Gaps:
 
         A result that seems to have fields always does; prose does where some claim is not in it.
         """
-        if self._closed or not self._prose:
-            return self._closed
-        said = "\n".join([text for _, text in self._prose])
-        if len(said) > MAX_PROSE:
+        if self._opaque or not self._prose:
+            return self._opaque
+        prose = "\n".join([text for _, text in self._prose])
+        if len(prose) > MAX_PROSE:
             return self._prose[0][0]
-        missing = [claim for claim in claims if claim.verdict != "supported" and not _occurs_in(claim.text, said)]
+        missing = [claim for claim in claims if claim.verdict != "supported" and not _occurs_in(claim.text, prose)]
         return self._prose[0][0] if missing else ""
 
 
@@ -247,7 +247,7 @@ class _Listener:
 
     def _list_all(self) -> list[Quantity]:
         self._read()
-        return [*self._quantities[-MAX_HEARD:], *self._beside[-MAX_HEARD:]]
+        return [*self._quantities[-MAX_OTHERS:], *self._beside[-MAX_OTHERS:]]
 
     def _has_words(self, text: str) -> bool:
         self._read()

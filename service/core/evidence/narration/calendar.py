@@ -28,7 +28,7 @@ def check_weekdays(text: str, quantities: Sequence[Quantity], holdings: Holdings
             for day in list_days(fact)
             if any(is_same_day(day, str(one)) for one in said.values)
         ]
-        if not known_year(said) and _YEAR.search(text, max(0, said.start - 80), said.end + 80):
+        if not has_year(said) and _YEAR.search(text, max(0, said.start - 80), said.end + 80):
             continue
         years = {str(one)[:10] for one in said.values if not str(one).startswith("--")} or {day for _, day in known}
         name = name_weekday(min(years)) if len(years) == 1 else ""
@@ -38,7 +38,7 @@ def check_weekdays(text: str, quantities: Sequence[Quantity], holdings: Holdings
             yield Saying(said.start, said.end, said.text, ruling)
 
 
-def known_year(said: Quantity) -> bool:
+def has_year(said: Quantity) -> bool:
     """Whether a date includes its year."""
     return all(str(one)[:2] != "--" for one in said.values)
 

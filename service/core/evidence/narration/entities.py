@@ -13,7 +13,7 @@ from service.core.evidence.sentences.occasions import DaySpan, find_days
 from service.core.models.lazy import lazy
 
 MAX_FAMILY = 2_000
-"""With more values of one field than this, nobody asks which one is meant."""
+"""A field with more values than this is left open."""
 MAX_TESTS = 300_000
 """Lookups of names around the claims on one field; past this, which record is meant stays open."""
 MAX_LINE = 400

@@ -138,8 +138,8 @@ def _is_of_others(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:
     """Whether a number is computed from values, or belongs to the record named just before it."""
     if narrowed.is_far or _is_of_record(claim, said, narrowed):
         return True
-    made = claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
-    return made or _is_distance(claim, said, narrowed) or _is_held_beside(claim, said, narrowed)
+    derived = claim.quantity.kind == "money" and derive_number(claim, [*narrowed.facts, *narrowed.others]) is not None
+    return derived or _is_distance(claim, said, narrowed) or _is_held_beside(claim, said, narrowed)
 
 
 def _is_of_record(claim: Claim, said: Decimal, narrowed: NarrowedFacts) -> bool:

@@ -256,9 +256,9 @@ class Retelling:
             return suspect(mention.text, other, "wrong_unit")._replace(
                 verdict="contradicted" if proved else "suspected"
             )
-        return self._suspect_unheard(mention, clause, said, fits)
+        return self._suspect_unknown(mention, clause, said, fits)
 
-    def _suspect_unheard(
+    def _suspect_unknown(
         self, mention: ClauseMention, clause: Clause, said: Quantity, fits: Sequence[Fitting]
     ) -> Ruling | None:
         """Suspect a value that nothing holds, if it is a slip of one the entities hold or its words can mean only one field."""

@@ -53,7 +53,7 @@ MAX_ITEMS = 100
 """Larger groups are not compared."""
 
 
-class _Asked(NamedTuple):
+class _Query(NamedTuple):
     """What a superlative asks for: the greatest (1), the least (-1) or either (0) of a field with one of these words.
 
     Without words it may be any field.
@@ -65,12 +65,12 @@ class _Asked(NamedTuple):
     """Whether these words must name the field."""
 
 
-def _build_table() -> dict[str, list[_Asked]]:
-    found: dict[str, list[_Asked]] = {}
+def _build_table() -> dict[str, list[_Query]]:
+    found: dict[str, list[_Query]] = {}
     for line in _TABLE.strip().splitlines():
         names, sign, fields = (part.strip() for part in line.split("|"))
         for name in names.split():
-            found.setdefault(name, []).append(_Asked(1 if sign == "+" else -1, split_words(fields)))
+            found.setdefault(name, []).append(_Query(1 if sign == "+" else -1, split_words(fields)))
     return found
 
 
@@ -80,15 +80,15 @@ _SPECIAL = _build_table()
 def check_superlatives(clauses: Sequence[Clause], holdings: Holdings) -> Iterator[Saying]:
     """Find clauses that name the wrong entity or value as the most or the least of a field."""
     before: Clause | None = None
-    asked: list[_Asked] = []
+    queries: list[_Query] = []
     for clause in clauses:
         same = before is not None and before.sentence_start == clause.sentence_start
-        now = _find_asked(clause, asked if same else []) if not _is_of_some(clause) else []
+        now = _find_queries(clause, queries if same else []) if not _is_of_some(clause) else []
         if now:
             yield from _check(clause, now, holdings)
-        bare = asked if same and not now and len(clause.words) <= _BARE else []
+        bare = queries if same and not now and len(clause.words) <= _BARE else []
         yield from _check_value(clause, now or bare, holdings)
-        asked, before = now or (asked if same else []), clause
+        queries, before = now or (queries if same else []), clause
 
 
 def _is_of_some(clause: Clause) -> bool:
@@ -99,12 +99,12 @@ def _is_of_some(clause: Clause) -> bool:
     return bool(_PICKING & {*words[at:to]}) or "among" in find_words(clause.sentence)
 
 
-def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:
+def _find_queries(clause: Clause, before: Sequence[_Query]) -> list[_Query]:
     """Return what the single superlative of a clause asks for; if it names no field, the one before it decides."""
     words = clause.words
     special = [_SPECIAL[word] for word in words if word in _SPECIAL]
     special += [
-        [_Asked(0, frozenset())] for word in words if word not in _SPECIAL and word not in _GENERAL and _is_other(word)
+        [_Query(0, frozenset())] for word in words if word not in _SPECIAL and word not in _GENERAL and _is_other(word)
     ]
     general = [(n, _GENERAL[word]) for n, word in enumerate(words) if word in _GENERAL]
     if len(general) == 1 and not special and words[general[0][0] + 1 : general[0][0] + 2] == ["expensive"]:
@@ -117,14 +117,14 @@ def _find_asked(clause: Clause, before: Sequence[_Asked]) -> list[_Asked]:
     after = [stem_word(word) for word in words[n + 1 : n + 5] if word not in _FILLING and not word.isdigit()][:2]
     if not after and before:
         return [one._replace(sign=sign) for one in before]
-    return [_Asked(sign, frozenset(after), only=bool(after))]
+    return [_Query(sign, frozenset(after), only=bool(after))]
 
 
-def _check(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
+def _check(clause: Clause, queries: Sequence[_Query], holdings: Holdings) -> Iterator[Saying]:
     subjects = clause.subjects if clause.sight == "here" else ()
     groups = {entity.group for entity in subjects if entity.group}
     if len(subjects) == 1 and len(groups) == 1 and len(clause.named) == 1 and _is_joined(clause):
-        yield from _check_entity(clause, subjects[0], asked, holdings)
+        yield from _check_entity(clause, subjects[0], queries, holdings)
 
 
 def _is_joined(clause: Clause) -> bool:
@@ -145,10 +145,13 @@ def _is_joined(clause: Clause) -> bool:
     return bool(_VERBS & {*between}) or between in (["the"], [])
 
 
-def _check_entity(clause: Clause, entity: Entity, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
+def _check_entity(clause: Clause, entity: Entity, queries: Sequence[_Query], holdings: Holdings) -> Iterator[Saying]:
     members = holdings.groups.get(entity.group, [])
     tried = [
-        (one, column) for one in asked for column in _list_columns(members, one.words, clause) if entity.place in column
+        (one, column)
+        for one in queries
+        for column in _list_columns(members, one.words, clause)
+        if entity.place in column
     ]
     if not tried or not all(column[entity.place] not in _find_ends(column, one.sign) for one, column in tried):
         return
@@ -159,17 +162,17 @@ def _check_entity(clause: Clause, entity: Entity, asked: Sequence[_Asked], holdi
     yield Saying(start, start + len(said), said, suspect(said, best, "wrong_extreme")._replace(words=None))
 
 
-def _check_value(clause: Clause, asked: Sequence[_Asked], holdings: Holdings) -> Iterator[Saying]:
+def _check_value(clause: Clause, queries: Sequence[_Query], holdings: Holdings) -> Iterator[Saying]:
     """Find a number that is given as the most or the least and that a column holds, but at neither end asked for."""
     values = [one for one in clause.mentions if one.quantity is not None and one.quantity.number is not None]
-    if not asked or len(values) != 1 or values[0].quantity is None or not _stands_alone(clause, values[0], holdings):
+    if not queries or len(values) != 1 or values[0].quantity is None or not _stands_alone(clause, values[0], holdings):
         return
     said = values[0].quantity
     found: list[Fact] = []
     columns = holdings.once(_index_columns, lambda: _index_columns(holdings))
     for fact in holdings.scale.find_near(said, about=is_rough(said, clause)):
         column = columns.get(id(fact))
-        meant = _pick(asked, column) if column is not None else ()
+        meant = _pick(queries, column) if column is not None else ()
         if column is None or not meant or not is_of_kind(said, fact) or not relates(said, fact, clause):
             continue
         ends = [end for one in meant for end in _list_ends(holdings, column, one.sign)]
@@ -198,11 +201,11 @@ def _list_nouns(holdings: Holdings) -> frozenset[str]:
     return holdings.field_words.union(own)
 
 
-def _pick(asked: Sequence[_Asked], column: Mapping[int, Fact]) -> Sequence[_Asked]:
+def _pick(queries: Sequence[_Query], column: Mapping[int, Fact]) -> Sequence[_Query]:
     """Return what is asked about a column: whatever names it, or else the first that may mean any field."""
     own = {*next(iter(column.values())).own}
-    named = [one for one in asked if one.words & own]
-    return named or [one for one in asked if not one.only][:1]
+    named = [query for query in queries if query.words & own]
+    return named or [query for query in queries if not query.only][:1]
 
 
 def _stands_alone(clause: Clause, value: ClauseMention, holdings: Holdings) -> bool:
@@ -228,14 +231,18 @@ def _is_other(word: str) -> bool:
     return len(word) > 5 and word.endswith("est") and word not in _NO_SUPERLATIVES
 
 
-def _list_columns(members: Sequence[Entity], asked: frozenset[str], clause: Clause) -> Sequence[Mapping[int, Fact]]:
+def _list_columns(
+    members: Sequence[Entity], field_words: frozenset[str], clause: Clause
+) -> Sequence[Mapping[int, Fact]]:
     """Return the columns that may be meant: those with a word asked for, preferably named in the sentence too."""
     full = [
-        one for one in _list_full_columns(members) if next(iter(one.values())).counted.unit != "%" or asked & _SHARES
+        column
+        for column in _list_full_columns(members)
+        if next(iter(column.values())).counted.unit != "%" or field_words & _SHARES
     ]
-    named = [one for one in full if asked & {*next(iter(one.values())).own}]
+    named = [column for column in full if field_words & {*next(iter(column.values())).own}]
     said = {stem_word(word) for word in split_tokens(clause.sentence)}
-    best = [one for one in named if {*next(iter(one.values())).own} & said]
+    best = [column for column in named if {*next(iter(column.values())).own} & said]
     return best or named
 
 

@@ -15,9 +15,9 @@ _NUMBERED = split_words(
     "account order invoice tracking confirmation booking reservation ticket card customer user member flight policy "
     "case claim reference transaction shipment passport phone"
 )
-_OWN = split_words("idempotency nonce correlation client trace span request session password secret salt seed")
+_SELF_MADE = split_words("idempotency nonce correlation client trace span request session password secret salt seed")
 """Words in the names of values that a caller makes up by design."""
-_NOBODYS = split_words("email mail example test domain company")
+_GENERIC_HOSTS = split_words("email mail example test domain company")
 """Words in host names that name nobody in particular."""
 _MAKES = split_words("create add register generate new signup insert make")
 _TINY = 3
@@ -40,7 +40,7 @@ def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
     ... )
     (False, False)
     """
-    if not _WHOLE.fullmatch(value) or parameter.is_closed or _OWN & set(parameter.words):
+    if not _WHOLE.fullmatch(value) or parameter.is_closed or _SELF_MADE & set(parameter.words):
         return False
     if parameter.words[-1:] and parameter.words[-1] in ("id", "email") and _MAKES & set(split_tokens(tool_name)):
         return False  # the name of the new object
@@ -80,26 +80,26 @@ def locate_identifier(path: str, value: str, parameter: CallParameter, sources: 
 
 def _doubt(path: str, value: str, parameter: CallParameter, sources: SourceIndex, before: int) -> LeafOrigin | None:
     """Return why an identifier that nobody gave may have a source after all, as open or suspected; None if nothing does."""
-    shown = format_value(value)
+    text = format_value(value)
     if sources.too_long or sources.spelt.too_long:
         return leave_open(path, "not all of the trace was read")
     kin = sources.spelt.find_kin(value, before)
     if kin is not None:
-        return suspect(path, f"of {shown} only the digits, or another form, were given", kin)
+        return suspect(path, f"of {text} only the digits, or another form, were given", kin)
     own = sources.find_spelt(sources.own, value, before)
     if own is not None:
-        return suspect(path, f"{shown} stands only in what the assistant wrote or in the description of a tool", own)
+        return suspect(path, f"{text} stands only in what the assistant wrote or in the description of a tool", own)
     gap = sources.find_gap(before)
     if gap is not None:
-        return suspect(path, f"{shown} is in nothing that could be read, and {gap} could not")
+        return suspect(path, f"{text} is in nothing that could be read, and {gap} could not")
     if _is_public(value, parameter, sources, before):
-        return suspect(path, f"{shown} is in no message and no result before the call, but may be publicly known")
+        return suspect(path, f"{text} is in no message and no result before the call, but may be publicly known")
     return None
 
 
 def _is_public(value: str, parameter: CallParameter, sources: SourceIndex, before: int) -> bool:
     """Whether a model may know it from elsewhere: a phone number, an address at a host that is mentioned, a short number."""
     if "@" in value:
-        named = set(split_tokens(value.partition("@")[2])[:-1]) - _NOBODYS
+        named = set(split_tokens(value.partition("@")[2])[:-1]) - _GENERIC_HOSTS
         return any(sources.find(word, before) for word in sorted(named))
     return "phone" in parameter.words or (value.isdecimal() and len(value) <= _TINY)

@@ -62,24 +62,24 @@ def locate_arguments(step: Step, tool: ToolDef | None, sources: SourceIndex) -> 
     return [_suspect_other(leaf, _locate(leaf, call), call) for leaf in leaves]
 
 
-def _suspect_other(leaf: Leaf, found: LeafOrigin, call: _Call) -> LeafOrigin:
+def _suspect_other(leaf: Leaf, origin: LeafOrigin, call: _Call) -> LeafOrigin:
     """Suspect an open leaf: a day, code or amount where results give another by that name, or a person's name.
 
     Anything else is returned as found.
     """
-    if found.status != "open" or isinstance(leaf.value, bool | None) or leaf.value == "":
-        return found
-    parameter, shown = find_parameter(call.tool, leaf.keys), format_value(leaf.value)
+    if origin.status != "open" or isinstance(leaf.value, bool | None) or leaf.value == "":
+        return origin
+    parameter, text = find_parameter(call.tool, leaf.keys), format_value(leaf.value)
     if "name" in parameter.words and _OF_PEOPLE & set(parameter.words):
-        return suspect(leaf.pointer, f"nobody gave the name {shown}")
+        return suspect(leaf.pointer, f"nobody gave the name {text}")
     # A search may try any day.
     is_day = _is_day(leaf) and not only_reads(call.step.call.name, call.tool)
     is_code = isinstance(leaf.value, str) and _CODE.fullmatch(leaf.value)
     is_amount = parameter.is_amount and not isinstance(leaf.value, str)
     other = call.sources.find_field(leaf.key, call.before) if is_day or is_code or is_amount else None
     if other is None:
-        return found
-    return suspect(leaf.pointer, f"nobody gave {shown}, where results give {other.text.strip()!r} by that name", other)
+        return origin
+    return suspect(leaf.pointer, f"nobody gave {text}, where results give {other.text.strip()!r} by that name", other)
 
 
 def _is_day(leaf: Leaf) -> bool:

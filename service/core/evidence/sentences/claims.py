@@ -15,13 +15,13 @@ from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.words import split_tokens, split_words, stem_word
 from service.core.evidence.sentences.tables import find_head, find_heads
 
-BEFORE, AFTER = 8, 5
+LABEL_WORDS_BEFORE, LABEL_WORDS_AFTER = 8, 5
 """Most words before and after a claim that may name its field."""
-REACH = 400
+SENTENCE_SIDE_CHARS = 400
 """Most characters of a sentence kept before and after a claim."""
 MAX_BESIDE = 16
 """Quantities near a claim from which it may have been computed."""
-GAP = 80
+LABEL_GAP_CHARS = 80
 """Most characters between a label and its value; a longer gap carries content of its own."""
 
 _SENTENCE = re.compile(
@@ -67,7 +67,7 @@ _SUPPOSING = split_words(
     "if unless suppose please whether example assume should might let want need policy eligible require requires"
 )
 """The subset that supposes or wishes; the others express possibility or habit."""
-FEELS = split_words("feel feels feeling looks sounds seems")
+_FEELING = split_words("feel feels feeling looks sounds seems")
 """Words before `like` that express no wish."""
 
 
@@ -177,7 +177,7 @@ def _build_claim(
         label_match is not None and not _has_words_between(text, quantities, n, label_match.end())
     )
     left, right = ([], []) if head is not None else _split_sides(text, quantities, n, start, end)
-    label = [*left[-BEFORE:], *right]
+    label = [*left[-LABEL_WORDS_BEFORE:], *right]
     if exact:
         label = split_tokens(head if head is not None else label_match.group(1) if label_match is not None else "")
     return Claim(
@@ -272,12 +272,12 @@ def _split_sides(
     ):
         return _split_sides(text, quantities[:n], n - 1, start, quantity.start)[0], split_tokens(
             _find_first_clause(text[quantity.end : end])
-        )[:AFTER]
+        )[:LABEL_WORDS_AFTER]
     left = max([start, *(q.end for q in quantities[max(0, n - 4) : n] if q.kind != "identifier")])
     right = min([end, *(q.start for q in quantities[n + 1 : n + 4] if q.kind != "identifier")])
     return (
         split_tokens(_find_last_clause(text[left : quantity.start]))[-12:],
-        split_tokens(_find_first_clause(_drop_hyphen(text, quantity, right)))[:AFTER],
+        split_tokens(_find_first_clause(_drop_hyphen(text, quantity, right)))[:LABEL_WORDS_AFTER],
     )
 
 
@@ -289,7 +289,7 @@ def _drop_hyphen(text: str, quantity: Quantity, end: int) -> str:
 
 def _has_words_between(text: str, quantities: Sequence[Quantity], n: int, label_end: int) -> bool:
     """Whether meaningful words come between a line's label and the quantity."""
-    return quantities[n].start - label_end > GAP or bool(
+    return quantities[n].start - label_end > LABEL_GAP_CHARS or bool(
         set(split_tokens(text[label_end : quantities[n].start])) - LINKS - ABOUT
     )
 
@@ -302,7 +302,7 @@ def _find_sentence(ends: Sequence[tuple[int, int]], quantity: Quantity, length: 
     n = bisect_right(ends, (quantity.start, quantity.start))
     start = ends[n - 1][1] if n else 0
     after = next((end for begin, end in islice(ends, n, None) if begin >= quantity.end), length)
-    return max(start, quantity.start - REACH), min(after, quantity.end + REACH)
+    return max(start, quantity.start - SENTENCE_SIDE_CHARS), min(after, quantity.end + SENTENCE_SIDE_CHARS)
 
 
 def _is_plain(text: str, start: int, end: int) -> bool:
@@ -318,7 +318,7 @@ def is_supposed(sentence: str) -> bool:
     (True, False)
     """
     words = set(split_tokens(sentence))
-    return bool(_SUPPOSING & words) or ("like" in words and not FEELS & words)
+    return bool(_SUPPOSING & words) or ("like" in words and not _FEELING & words)
 
 
 @lru_cache(maxsize=64)
@@ -329,7 +329,7 @@ def is_open(sentence: str) -> bool:
     (True, False)
     """
     words = split_tokens(sentence)
-    wished = "like" in words and not FEELS & set(words)
+    wished = "like" in words and not _FEELING & set(words)
     return wished or bool(MAYBE & set(words)) or " may " in sentence  # the month is capitalised
 
 

@@ -1,4 +1,4 @@
-"""A fitted map with all that it is bound to, and what becomes of a raw value by it."""
+"""Fitted maps with everything they are bound to, and how to apply them to raw values."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from service.core.models.kinds import FrozenModel, Several, TaggedUnion
 from service.core.models.lazy import lazy
 
 Origin = Literal["human", "gold", "constructed"]
-"""Where labels come from: people who looked at the item, right answers that were known beforehand, or a case that was
-written to show something. Only the first are human agreement."""
+"""Where labels come from. human: people who looked at the item. gold: right answers known in advance. constructed: cases
+written to show something. Only the first measure agreement with humans."""
 Method = Literal["identity", "platt", "isotonic", "temperature", "venn_abers"]
 Status = Literal["calibrated", "stale", "mismatched", "out_of_domain", "uncalibrated"]
-"""calibrated: the value is that of a fit for this very judge. stale: its fit is too old, or was made with another snapshot of
-the model. mismatched: there are only fits for another version of it or another model. out_of_domain: its raw value or its
-stratum is none that was fitted. uncalibrated: there is no fit, or it rests on too few labels or on constructed ones. All but
-the first leave the raw value as it is."""
+"""calibrated: a fit for exactly this judge gave the value. stale: the fit is too old, or was made with another snapshot of
+the model. mismatched: the only fits are for another version of the judge or another model. out_of_domain: the fit does not
+cover the raw value or the stratum. uncalibrated: there is no fit, or it rests on too few labels or on constructed ones. All
+but the first leave the raw value unchanged."""
 
 
 JOINT = "+"
-"""What stands between the models of a jury."""
+"""Separates the models of a jury in one name."""
 
 
 def join_models(names: Iterable[str]) -> str:
-    """The models of a jury as one name: each once, in whatever order they were asked.
+    """Join the models of a jury into one name, each once and in alphabetical order.
 
     >>> join_models(["b", "a", "b"])
     'a+b'
@@ -45,39 +45,39 @@ def join_models(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Binding:
-    """The very judge that spoke."""
+    """The exact judge that answered, to which a fit is bound."""
 
     judge: str
     digest: str
     """sha256 of the judge file in canonical JSON."""
     model: str
-    """As the provider names it. Of a jury: the names in order of the alphabet, with + between them."""
+    """The model by the provider's name; for a jury, the names in alphabetical order, joined by +."""
     assembly: int = 1
-    """The version of how questions are put and replies are read."""
+    """The version of prompts and reply reading (`questions.ASSEMBLY`)."""
     evidence: str = ""
-    """sha256 of how code looks before the judge, which is shown what that finds; empty where nothing is shown."""
+    """sha256 of how code gathers the evidence that the judge is shown; empty if it is shown none."""
     route: str = ""
-    """sha256 of the way to the model (`build_route`); empty: as it is from the start."""
+    """sha256 of the route to the model (`build_route`); empty: the default route."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", join_models(self.model.split(JOINT)))
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Each model, by name."""
+        """The name of each model."""
         return tuple(self.model.split(JOINT))
 
     @property
     def fingerprint(self) -> str:
-        """sha256 of all of it: 64 hex digits."""
+        """sha256 of the whole binding: 64 hex digits."""
         more = [self.evidence, self.route] if self.route else [self.evidence] if self.evidence else []
         return _hash_value([self.judge, self.digest, self.model, self.assembly, *more])
 
 
 def build_route(*, api_base: str | None = None, mask: Iterable[str] = (), reply: str = "auto") -> str:
-    """sha256 of the way to a model: its address, what is masked, and how it is made to reply with an object.
+    """Return the sha256 of the route to a model: its address, what is masked, and how it is made to reply with an object.
 
-    Empty where nothing is set: the provider's own address, nothing masked, `auto`.
+    Empty for the default route: the provider's own address, nothing masked, `auto`.
 
     >>> build_route(), build_route(mask=["secrets"]) == build_route(api_base="http://a/v1", mask=["secrets"])
     ('', False)
@@ -87,19 +87,19 @@ def build_route(*, api_base: str | None = None, mask: Iterable[str] = (), reply:
 
 
 MAX_WEIGHT_ERROR = 1e-6
-"""How far the sum of a jury's weights may lie from 1."""
+"""The largest allowed difference between 1 and the sum of a jury's weights."""
 
 
 MOST_NAME = 256
-"""Characters of the name of a judge or a criterion at most."""
+"""Most characters in the name of a judge or a criterion."""
 MOST_MODELS = 2_000
-"""Characters of the names of a jury's models at most."""
+"""Most characters in the joined names of a jury's models."""
 PLAIN = r"^[^\x00-\x1f\x7f]+$"
-"""Names without control characters."""
+"""Matches names without control characters."""
 
 
 class Metric(FrozenModel):
-    """A figure on items that were not fitted, with its 95 % interval; None where it is undefined."""
+    """A statistic on items that were held out, with its 95 % interval; None where it is undefined."""
 
     value: float | None
     low: float | None = None
@@ -107,53 +107,53 @@ class Metric(FrozenModel):
 
 
 class Fit(FrozenModel):
-    """A map with all that says what it is for and how good it is. Plain data: one file of JSON for each."""
+    """A map, with what it is for and how good it is. Plain data, one JSON file per fit."""
 
     judge: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=MOST_NAME)
     judge_digest: str = Field(pattern=r"^[0-9a-f]{64}$")
     model: str = Field(min_length=1, max_length=MOST_MODELS, pattern=PLAIN)
     assembly: int = 1
     evidence: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
-    """sha256 of how code looks before the judge; empty where the judge is shown no evidence."""
+    """sha256 of how code gathers the evidence that the judge is shown; empty if it is shown none."""
     route: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
-    """sha256 of the way to the model (`build_route`); empty: as it is from the start."""
+    """sha256 of the route to the model (`build_route`); empty: the default route."""
     weights: dict[str, Share] = Field(default_factory=dict[str, Share])
-    """Of a jury: how much the value of each model counts, summing to 1. Empty: all alike."""
+    """For a jury, the weight of each model's value; they sum to 1. Empty: all models count alike."""
     criterion: str = Field(min_length=1, max_length=MOST_NAME, pattern=PLAIN)
     method: Method
-    """The method that was asked for or chosen; it is the kind of `calibrator`."""
+    """The method that was requested or chosen; equals the kind of `calibrator`."""
     calibrator: Annotated[Calibrator, TaggedUnion()]
     origin: Origin
     labels: int = Field(ge=0)
-    """Labelled items that the map was fitted to."""
+    """The number of labelled items that the map was fitted to."""
     groups: int = Field(ge=0)
     enough: bool
-    """Whether they are enough to call the result calibrated."""
+    """Whether labels and groups suffice to call the result calibrated."""
     domain: Annotated[tuple[Share, Share], Field(strict=False)]
-    """The lowest and highest raw value that was fitted."""
+    """The lowest and the highest raw value among the fitted items."""
     strata: Several[str] = ()
-    """The strata of the fitted items, in order; empty where an item had none."""
+    """The strata of the fitted items, in order; empty if any item had none."""
     threshold: Share
-    """The least calibrated value that passes, chosen on the fitted items."""
+    """The lowest calibrated value that passes, chosen on the fitted items."""
     abstain: Annotated[tuple[Share, Share], Field(strict=False)] | None = None
-    """Calibrated values from the first up to (not including) the second are too uncertain: ask a human. With a guarantee
-    there is none: what that does not accept is."""
+    """Calibrated values from the first up to (not including) the second are too uncertain: ask a human. Absent with a
+    guarantee, which leaves to others whatever it does not accept."""
     guarantee: Guarantee | None = None
-    """What it promises of the verdicts that it accepts; None: nothing."""
+    """What the fit guarantees about the verdicts it accepts; None: nothing."""
     statistics: dict[str, Metric] = Field(default_factory=dict[str, Metric])
-    """By name, on items scored while held out."""
+    """Statistics by name, on items scored while held out."""
     humans: dict[str, Metric] = Field(default_factory=dict[str, Metric])
-    """The same figures for one human against another; empty where nobody labelled twice."""
+    """The same statistics for one human against another; empty if no item was labelled twice."""
     data: str = Field(pattern=r"^[0-9a-f]{64}$")
-    """sha256 of the labelled set and the predictions, in whatever order they were."""
+    """sha256 of the labelled set and the predictions, independent of their order."""
     seed: str = ""
-    """What groups were dealt out with."""
+    """The seed that dealt groups into folds."""
     libraries: dict[str, str] = Field(default_factory=dict[str, str])
     notes: Several[str] = ()
     made: date | None = None
-    """The day it was made, in UTC. None: nobody knows, and it does not age."""
+    """The day it was made, in UTC. None: unknown, and the fit never becomes stale by age."""
     stale: bool = Field(default=False, exclude=True)
-    """Whether it is too old to be applied: whoever reads it has a clock, and says so. It is not kept."""
+    """Whether it is too old to apply. The reader of the file, which has a clock, sets it; it is never stored."""
 
     @model_validator(mode="after")
     def _weigh_each(self) -> Fit:
@@ -172,7 +172,7 @@ class Fit(FrozenModel):
 
     @lazy
     def id(self) -> str:
-        """The judge, the criterion and the start of the digest of all but the day and the versions of libraries."""
+        """The judge, the criterion, and 12 hex digits of the digest of everything but the day and the library versions."""
         left_out = {
             "libraries",
             "made",
@@ -183,52 +183,52 @@ class Fit(FrozenModel):
 
     @lazy
     def binding(self) -> Binding:
-        """The judge that it is for."""
+        """The exact judge that the fit is for."""
         return Binding(self.judge, self.judge_digest, self.model, self.assembly, self.evidence, self.route)
 
     @property
     def fingerprint(self) -> str:
-        """sha256 of the judge and the criterion: there is one place for the fit of each."""
+        """sha256 of the judge and the criterion: at most one fit is in place for each."""
         return _hash_value([self.binding.fingerprint, self.criterion])
 
     def weigh(self, raw: float, members: Mapping[str, float] = MappingProxyType({})) -> float:
-        """The raw value in [0, 1] that its map takes: that of a jury by its weights, else the one given.
+        """Return the raw value in [0, 1] that the map takes: weighted over a jury's models if there are weights, else `raw`.
 
-        `members`: the raw value of each model; one that is not there counts as the given one.
+        `members`: the raw value of each model; a missing one counts as `raw`.
         """
         if not self.weights:
             return raw
         return min(1.0, fsum([weight * members.get(model, raw) for model, weight in self.weights.items()]))
 
     def is_unsure(self, raw: float, value: float) -> bool:
-        """Whether a raw value in [0, 1], and what the map makes of it, leave the verdict to others."""
+        """Whether a raw value in [0, 1] and its calibrated `value` leave the verdict to others."""
         if self.guarantee is not None:
             return not self.guarantee.accepts(raw)
         return self.abstain is not None and self.abstain[0] <= value < self.abstain[1]
 
     @property
     def usable(self) -> bool:
-        """Whether a value may be called calibrated by it."""
+        """Whether the fit may call a value calibrated."""
         return self.enough and self.origin != "constructed"
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedFit:
-    """What became of a raw value: `value` is the calibrated one if `status` says so, else the raw one."""
+    """The result of applying fits to a raw value: `value` is calibrated if `status` says so, else it is the raw value."""
 
     status: Status
     raw: float
-    """The value in [0, 1] that the fit took: of a jury, by its weights."""
+    """The value in [0, 1] that the fit took as input; for a jury, weighted."""
     value: float
     fit: str | None = None
-    """The id of the fit that was applied, or of the one that could not be."""
+    """The id of the fit that applied, or of the one that could not."""
     interval: tuple[float, float] | None = None
     threshold: float | None = None
-    """The least value that passes; None where the judge's own holds."""
+    """The lowest value that passes; None where the judge's own threshold applies."""
     abstain: bool = False
-    """Whether the value lies where a human should be asked."""
+    """Whether a human should decide about this value."""
     guarantee: Guarantee | None = None
-    """What the fit promises of what it accepts."""
+    """What the fit guarantees about the verdicts it accepts."""
 
 
 def calibrate_value(
@@ -240,12 +240,12 @@ def calibrate_value(
     members: Mapping[str, float] = MappingProxyType({}),
     stratum: str | None = None,
 ) -> AppliedFit:
-    """What the fits make of a judge's raw value in [0, 1]. Of several that match, the one with the most labels.
+    """Apply the fits to a judge's raw value in [0, 1]. Of several that match, only the one with the most labels counts.
 
-    That one alone, also where it does not apply: a calibration that lapses makes room for no other.
+    No other takes its place if it does not apply: a lapsed calibration makes room for no other.
 
-    `members`: of a jury, the raw value of each of the binding's models; a fit with weights weighs these. `stratum`: that of
-    what was judged; None where it is not known.
+    `members`: for a jury, the raw value of each model in the binding, for fits with weights. `stratum`: the stratum of the
+    item; None if unknown.
     """
     own = [fit for fit in fits if fit.judge == binding.judge and fit.criterion == criterion]
     matching = [fit for fit in own if fit.binding == binding]
@@ -263,12 +263,12 @@ def calibrate_value(
 
 
 def _is_snapshot(one: Binding, other: Binding) -> bool:
-    """Whether they differ in the snapshot of one model alone."""
+    """Whether two bindings differ only in the snapshots of their models."""
     return replace(one, model="") == replace(other, model="") and strip_version(one.model) == strip_version(other.model)
 
 
 def apply_fit(fit: Fit, raw: float, *, stratum: str | None = None) -> AppliedFit:
-    """What a fit that matches makes of a raw value in [0, 1]."""
+    """Apply a matching fit to a raw value in [0, 1]."""
     if not fit.usable:
         return AppliedFit("uncalibrated", raw, raw, fit.id)
     if fit.stale:

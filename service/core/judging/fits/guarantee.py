@@ -1,4 +1,4 @@
-"""What a fit promises of the verdicts that it accepts."""
+"""What a fit guarantees about the verdicts it accepts."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ GuaranteedShare = Annotated[float, Field(ge=0.5, lt=1)]
 
 
 class Guarantee(FrozenModel):
-    """Accepted verdicts agree with humans in at least `share` of cases, on either side; what is not accepted is for others.
+    """A promise that accepted verdicts agree with humans in at least `share` of cases, on either side.
 
-    In raw values of the judge, as they were tested. Neither side accepted: there is no threshold that keeps the promise.
+    Verdicts that are not accepted are left to others. The limits are raw values of the judge, as tested. If neither side is
+    set, no threshold keeps the promise.
     """
 
     share: GuaranteedShare
     confidence: Share = 0.95
-    """How sure it is that the promise holds for all that is accepted."""
+    """The confidence that the promise holds for everything accepted."""
     passes_from: Share | None = None
-    """The least raw value that passes; None: no pass is accepted."""
+    """The lowest raw value accepted as a pass; None: no pass is accepted."""
     fails_to: Share | None = None
-    """The highest raw value that fails; None: no failure is accepted."""
+    """The highest raw value accepted as a failure; None: no failure is accepted."""
     after: str | None = None
-    """Of a later judge of a cascade, the id of the fit before: it was tested on what that one leaves to it."""
+    """For a later judge of a cascade, the id of the fit before it: the promise was tested on what that fit leaves open."""
 
     @model_validator(mode="after")
     def _apart(self) -> Guarantee:
@@ -36,11 +37,11 @@ class Guarantee(FrozenModel):
 
     @property
     def accepts_any(self) -> bool:
-        """Whether there is any threshold that keeps the promise."""
+        """Whether any threshold keeps the promise."""
         return self.passes_from is not None or self.fails_to is not None
 
     def accepts(self, raw: float, *, passed: bool | None = None) -> bool:
-        """Whether a raw value in [0, 1] is accepted; as the verdict that it came to, where that is given.
+        """Whether a raw value in [0, 1] is accepted; if `passed` is given, as that verdict.
 
         >>> [Guarantee(share=0.9, passes_from=0.8).accepts(raw) for raw in (0.1, 0.8)]
         [False, True]

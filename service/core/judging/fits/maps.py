@@ -15,12 +15,12 @@ from service.core.models.kinds import FrozenModel, Some
 Share = Annotated[float, Field(ge=0, le=1)]
 
 EDGE = 0.001
-"""Raw values are kept so far from 0 and 1 where their log odds are taken: a judge that says 1.0 is not infinitely sure."""
+"""How far raw values are kept from 0 and 1 in log odds: a judge that says 1.0 is not infinitely sure."""
 NOISE = 1e-9
 
 
 class CalibratedValue(NamedTuple):
-    """The probability in [0, 1], and an interval for it where the map gives one."""
+    """A probability in [0, 1], with an interval where the map gives one."""
 
     value: float
     interval: tuple[float, float] | None = None
@@ -31,16 +31,16 @@ class Calibrator(FrozenModel):
 
     @abstractmethod
     def apply(self, raw: float) -> CalibratedValue:
-        """The probability that a human would pass an item with this raw value in [0, 1]."""
+        """Return the probability that a human would pass an item with this raw value in [0, 1]."""
 
 
 class Identity(Calibrator):
-    """The raw value as it is."""
+    """The raw value, unchanged."""
 
     kind: Literal["identity"] = "identity"
 
     def apply(self, raw: float) -> CalibratedValue:
-        """The raw value.
+        """Return the raw value.
 
         >>> Identity().apply(0.25).value
         0.25
@@ -56,7 +56,7 @@ class Platt(Calibrator):
     offset: float
 
     def apply(self, raw: float) -> CalibratedValue:
-        """The curve at `raw`.
+        """Return the height of the curve at `raw`.
 
         >>> Platt(slope=4.0, offset=-2.0).apply(0.5).value
         0.5
@@ -65,13 +65,13 @@ class Platt(Calibrator):
 
 
 class Temperature(Calibrator):
-    """The log odds divided by one number (Guo et al. 2017, "On calibration of modern neural networks"); 0.5 stays 0.5."""
+    """Log odds divided by one number (Guo et al. 2017, "On calibration of modern neural networks"); 0.5 stays 0.5."""
 
     kind: Literal["temperature"] = "temperature"
     temperature: float = Field(gt=0)
 
     def apply(self, raw: float) -> CalibratedValue:
-        """The probability of the cooled or heated odds.
+        """Return the probability of the scaled log odds.
 
         >>> round(Temperature(temperature=2.0).apply(0.9).value, 6)
         0.75
@@ -84,9 +84,9 @@ class Isotonic(Calibrator):
 
     kind: Literal["isotonic"] = "isotonic"
     raw: Some[Share]
-    """Strictly ascending."""
+    """The raw values of the knots, strictly ascending."""
     value: Some[Share]
-    """At each of them, never descending."""
+    """The probability at each knot, never descending."""
 
     @model_validator(mode="after")
     def _monotone(self) -> Isotonic:
@@ -95,7 +95,7 @@ class Isotonic(Calibrator):
         return self
 
     def apply(self, raw: float) -> CalibratedValue:
-        """The value on the line at `raw`.
+        """Return the value on the line at `raw`.
 
         >>> Isotonic(raw=(0.2, 0.6), value=(0.0, 1.0)).apply(0.5).value
         0.75
@@ -110,18 +110,18 @@ class Isotonic(Calibrator):
 
 
 class VennAbers(Calibrator):
-    """Two probabilities: were the item a failing one, and were it a passing one (Vovk and Petej 2014, arXiv:1211.0025).
+    """Two probabilities, as if the item failed and as if it passed (Vovk and Petej 2014, arXiv:1211.0025).
 
-    The value is high / (1 - low + high), which is best in the worst case under log loss; the two are its interval.
+    The value is high / (1 - low + high), which is minimax under log loss; the two probabilities are its interval.
     """
 
     kind: Literal["venn_abers"] = "venn_abers"
     raw: Some[Share]
     """The k raw values of the labelled items, strictly ascending."""
     low: Some[Share]
-    """2k + 1 numbers, never descending: before the first raw value, at it, between it and the next, and so on."""
+    """2k + 1 probabilities, never descending: below the first raw value, at it, between it and the next, and so on."""
     high: Some[Share]
-    """Likewise; nowhere below `low`."""
+    """Likewise, and nowhere below `low`."""
 
     @model_validator(mode="after")
     def _monotone(self) -> VennAbers:
@@ -133,7 +133,7 @@ class VennAbers(Calibrator):
         return self
 
     def apply(self, raw: float) -> CalibratedValue:
-        """The value and its interval at `raw`.
+        """Return the value and its interval at `raw`.
 
         >>> found = VennAbers(raw=(0.5,), low=(0.0, 0.25, 0.5), high=(0.5, 0.75, 1.0)).apply(0.5)
         >>> found.value, found.interval
@@ -146,7 +146,7 @@ class VennAbers(Calibrator):
 
 
 def sigmoid(x: float) -> float:
-    """1 / (1 + exp(-x)), without overflow."""
+    """Return 1 / (1 + exp(-x)), without overflow."""
     if x >= 0:
         return 1 / (1 + exp(-x))
     grown = exp(x)
@@ -154,7 +154,7 @@ def sigmoid(x: float) -> float:
 
 
 def log_odds(share: float) -> float:
-    """log(share / (1 - share)) of a share kept `EDGE` away from 0 and 1."""
+    """Return log(share / (1 - share)), with the share kept `EDGE` away from 0 and 1."""
     kept = min(1 - EDGE, max(EDGE, share))
     return log(kept / (1 - kept))
 
