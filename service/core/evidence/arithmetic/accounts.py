@@ -11,16 +11,21 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from itertools import accumulate, islice
+from itertools import islice
 
 from service.core.evidence.arithmetic.asked import asks_result
-from service.core.evidence.arithmetic.holding import read_number
+from service.core.evidence.arithmetic.known_numbers import (
+    EPSILON,
+    MAX_BARE,
+    MAX_NUMBERS,
+    KnownNumbers,
+    NumberColumns,
+    has_near,
+)
 from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import relate
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.entities import Holdings
-from service.core.evidence.facts.facts import Fact
-from service.core.evidence.narration.fitting import is_of_kind
 from service.core.evidence.narration.verdicts import Utterances
 from service.core.evidence.reading.quantities import Quantity, Value, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
@@ -29,12 +34,7 @@ from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import Claim
 from service.core.models.lazy import lazy
 
-MAX_NUMBERS, MAX_BARE, MAX_GROUPS = 600, 120, 60
-"""Limits on the numbers of one sort, on the stated numbers used as factors, and on the columns or records searched."""
-MAX_PAIRED, MAX_SHARES, MAX_WHOLES = 24, 40, 300
-"""Limits on the numbers of a column or record paired with each other, on shares, and on wholes that a share is tried on."""
-MAX_RUN = 8
-"""Most consecutive numbers of a text that are added up."""
+MAX_SHARES = 40
 MAX_MOMENTS, MAX_PAIRED_MOMENTS, MAX_SPANS, MAX_SAID_SPANS = 120, 60, 80, 4
 _FACTORS = {
     "half": (0.5,),
@@ -64,8 +64,6 @@ _FACTORS = {
 }
 """The factors that words imply where something is multiplied or divided."""
 _SHARED = split_words("together both each apiece per altogether")
-_PEOPLE = (2, 3, 4)
-"""Numbers of people for whom a result may be multiplied: `that saves you $40 together`."""
 _MOVING = split_words("by until till end ends done finish finishes finished over before after later earlier ready due")
 """Words that relate one moment to another."""
 _DAY_MIN, _DAY_S, _ROUGH_MIN = 1440, 86_400, 15
@@ -78,7 +76,6 @@ _CHANCE_DIGITS = 2
 """A number with more digits than this counts as held even if the results have it in another unit."""
 _MIN_BARE = 10
 """Smaller bare numbers count things, so they are not added to amounts."""
-_EPSILON = 1e-6
 _SIGNED = frozenset({"minus"})
 Span = tuple[float, str]
 """A length in seconds, and the name of the unit it was given in."""
@@ -98,7 +95,7 @@ class Accounts:
         self._today = today
         self._zones = Zones(holdings, said)
         self._spans = Spans(holdings, today)
-        self._numbers: dict[tuple[str, str], _Numbers] = {}
+        self._numbers: dict[tuple[str, str], KnownNumbers] = {}
 
     def give(self, claim: Claim, *, rough: bool) -> bool:
         """Whether something accounts for the quantity of a claim. `rough`: the text gives it roughly."""
@@ -222,7 +219,7 @@ class Accounts:
             return True
         factor = float(UNITS[said.unit].factor)
         size = float(abs(said.number or 0)) * factor
-        return _has_near(self._gaps, size, max(_measure_tolerance(said, rough=rough) * factor, 30))
+        return has_near(self._gaps, size, max(_measure_tolerance(said, rough=rough) * factor, 30))
 
     @lazy
     def _gaps(self) -> list[float]:
@@ -256,13 +253,13 @@ class Accounts:
             or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, tolerance))
         )
 
-    def _find_numbers(self, said: Quantity) -> _Numbers:
+    def _find_numbers(self, said: Quantity) -> KnownNumbers:
         """Return all numbers in the terms of a quantity: those of results, of `heard`, and of the text."""
         key = said.kind, said.unit
         if key not in self._numbers:
-            columns = self._holdings.once((_Columns, key), lambda: _Columns(said, self._holdings))
+            columns = self._holdings.once((NumberColumns, key), lambda: NumberColumns(said, self._holdings))
             heard, told = ([n for one in ones if (n := _read_said(said, one))] for ones in (self._heard, self._said))
-            self._numbers[key] = _Numbers(columns, heard, told)
+            self._numbers[key] = KnownNumbers(columns, heard, told)
         return self._numbers[key]
 
     @lazy
@@ -300,128 +297,6 @@ class Accounts:
         return [*found.values()]
 
 
-class _Columns:
-    """The numbers of results in the terms of a quantity, grouped by column and by record, with sums and products of these."""
-
-    def __init__(self, said: Quantity, holdings: Holdings) -> None:
-        groups: dict[object, list[tuple[float, Fact]]] = {}
-        found: dict[float, None] = {}
-        for fact in holdings.facts:
-            if is_of_kind(said, fact) and (number := read_number(said, fact)) is not None:
-                found[float(abs(number))] = None
-                groups.setdefault(fact.path[-1:], []).append((float(abs(number)), fact))
-                groups.setdefault((id(fact.record), fact.path[:-1]), []).append((float(abs(number)), fact))
-        self._groups = [*islice((group for group in groups.values() if len(group) > 1), MAX_GROUPS)]
-        self.values = [*islice(found, MAX_NUMBERS)]
-
-    @lazy
-    def sums(self) -> list[float]:
-        """The totals and averages of columns and records, whole and in part."""
-        return [*islice(dict.fromkeys(total for group in self._groups for total in _iter_totals(group)), MAX_NUMBERS)]
-
-    @lazy
-    def products(self) -> list[float]:
-        """The numbers multiplied and divided by others of their records, and the totals of these products."""
-        return [*islice(dict.fromkeys(made for group in self._groups for made in _iter_products(group)), MAX_NUMBERS)]
-
-    @lazy
-    def pairs(self) -> list[float]:
-        """The sums and differences of any two numbers of a column or a record, sorted."""
-        found: set[float] = set()
-        for group in self._groups:
-            numbers = [*{number for number, _ in group[:MAX_PAIRED]}]
-            for n, one in enumerate(numbers):
-                found.update(way for other in numbers[:n] for way in (one + other, abs(one - other)))
-        return sorted(found)
-
-
-class _Numbers:
-    """Numbers of results and messages from which another may be computed in one step."""
-
-    def __init__(self, columns: _Columns, heard: Sequence[float], told: Sequence[float]) -> None:
-        """`told`: numbers of the text itself, from which others may be computed although they are no source themselves."""
-        self._columns = columns
-        self._told = told
-        self._words = [*dict.fromkeys((*told, *heard))][:MAX_BARE]
-        self._known = sorted({*columns.values, *columns.sums, *columns.products, *heard})
-        self._all = sorted({*self._known, *told})
-
-    @lazy
-    def _runs(self) -> list[float]:
-        """The sums of consecutive numbers of the text, sorted."""
-        starts = range(len(self._told))
-        return sorted(
-            {sum(self._told[n:end]) for n in starts for end in range(n + 2, min(n + MAX_RUN, len(self._told)) + 1)}
-        )
-
-    def has(self, size: float, tolerance: float) -> bool:
-        """Whether a known number lies within `room` of `size`."""
-        return _has_near(self._known, size, tolerance)
-
-    def has_pair(self, size: float, tolerance: float) -> bool:
-        """Whether `size` is a sum or difference of two numbers that belong together, or of a stated number and any other."""
-        if _has_near(self._columns.pairs, size, tolerance) or _has_near(self._runs, size, tolerance):
-            return True
-        parts = (*self._words, *self._columns.sums[:MAX_BARE])
-        return any(
-            _has_near(self._all, size + part, tolerance) or _has_near(self._all, abs(size - part), tolerance)
-            for part in parts
-            if part > 2 * tolerance and part not in (size, 2 * size)  # a number cannot be computed from itself
-        )
-
-    def has_shared_pair(self, size: float, tolerance: float) -> bool:
-        """Whether `size` is the sum or difference of two numbers of a column or record, times a few people."""
-        return any(_has_near(self._columns.pairs, size / n, tolerance / n) for n in _PEOPLE)
-
-    def has_multiple(self, size: float, factors: Sequence[float], shares: Sequence[float], tolerance: float) -> bool:
-        """Whether `size` is a multiple, a fraction or a share of one of the numbers, or one raised or lowered by a share."""
-        whole = [n for n in factors if n != size]
-        ways = {*whole, *(1 / n for n in whole), *shares}
-        ways |= {way for one in shares for way in (1 + one, 1 - one)}
-        return any(_has_near(self._all, size / way, tolerance / way) for way in ways if way > 0 and way != 1)
-
-    def has_share(self, part: float, tolerance: float) -> bool:
-        """Whether one of the numbers is this part of another, or is larger or smaller than another by this part."""
-        ways = [way for way in (part, 1 + part, abs(1 - part)) if way not in (0, 1)]
-        return any(
-            _has_near(self._all, whole * way, tolerance * whole) for way in ways for whole in self._all[:MAX_WHOLES]
-        )
-
-
-def _has_near(ordered: Sequence[float], number: float, tolerance: float) -> bool:
-    at = bisect_left(ordered, number - tolerance - _EPSILON)
-    return at < len(ordered) and ordered[at] <= number + tolerance + _EPSILON
-
-
-def _iter_totals(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
-    """Iterate over totals of a column or record: of all, without one, running, and by the value of another field."""
-    numbers = [number for number, _ in group]
-    total = sum(numbers)
-    yield from (total, total / len(numbers))
-    yield from (total - number for number in numbers[:MAX_GROUPS])
-    yield from islice(accumulate(numbers), MAX_GROUPS)
-    kinds: dict[tuple[object, object], list[float]] = {}
-    for number, fact in group:
-        for other in fact.record.facts[:MAX_PAIRED]:
-            if isinstance(other.value, str | bool) and other is not fact:
-                kinds.setdefault((other.path, other.value), []).append(number)
-    for some in islice(kinds.values(), MAX_GROUPS):
-        yield from (sum(some), sum(some) / len(some))
-
-
-def _iter_products(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:
-    """Iterate over numbers times, and divided by, others of their records, and over columns weighted by another."""
-    weighed: dict[tuple[str, ...], float] = {}
-    for number, fact in group:
-        for other in fact.record.facts[:MAX_PAIRED]:
-            if other is not fact and len(other.quantities) == 1 and (factor := other.quantities[0].number):
-                product = number * float(abs(factor))
-                weighed[other.path] = weighed.get(other.path, 0.0) + product
-                yield from (product, number / float(abs(factor)))
-    for total in islice(weighed.values(), MAX_GROUPS):
-        yield from (total, total / 100)
-
-
 def _is_of_shares(part: float, shares: Sequence[float], tolerance: float) -> bool:
     """Whether a share is the rest of another share, or the difference of two."""
     return any(
@@ -431,7 +306,7 @@ def _is_of_shares(part: float, shares: Sequence[float], tolerance: float) -> boo
 
 
 def _is_near(one: float, other: float, tolerance: float) -> bool:
-    return abs(one - other) <= tolerance + _EPSILON
+    return abs(one - other) <= tolerance + EPSILON
 
 
 def _read_said(said: Quantity, other: Quantity) -> float | None:
