@@ -25,9 +25,10 @@ demo: .venv/run.stamp ## score the traces that come with callgrade; needs no key
 test: .venv/full.stamp ## everything a change must pass
 	@$(MAKE) --no-print-directory --jobs=2 lint run-tests
 
+# The tests kill processes that hold semaphores.
 .PHONY: run-tests
 run-tests: .venv/full.stamp
-	$(BIN)/pytest $(PYTEST_FLAGS)
+	PYTHONWARNINGS=ignore:resource_tracker:UserWarning $(BIN)/pytest $(PYTEST_FLAGS)
 
 lint: .venv/full.stamp ## style, types and the direction of imports
 	$(BIN)/ruff check
