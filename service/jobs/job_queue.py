@@ -116,6 +116,8 @@ _executor = ""
 _under_way: dict[str, str] = {}
 """The workflows running here: their ids, and the queues they came from."""
 _bells: list[Bells] = []
+_stopping = threading.Event()
+"""Set from the moment this process is told to stop taking work."""
 
 
 @contextmanager
@@ -209,6 +211,7 @@ async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int
     """Start taking work from the queue, at most `chunks` at a time, in the running event loop. Once per process."""
     global _tasks, _executor
     _tasks, _executor = tasks, executor
+    _stopping.clear()
     engine = _build_engine(database, executor)
     limits = {CHUNK_QUEUE: chunks, FINISH_QUEUE: 8, NOTICE_QUEUE: 8}
     DBOS.listen_queues([])  # the bells listen instead
@@ -229,9 +232,15 @@ async def remind(chunk: ChunkId, generation: int) -> None:
 
 def stop(grace: float) -> None:
     """Stop taking work. What is under way has `grace` seconds; then it is left to the next worker."""
+    _stopping.set()
     while _bells:
         _bells.pop().stop()
     DBOS.destroy(workflow_completion_timeout_sec=max(1, int(grace)))
+
+
+def is_stopping() -> bool:
+    """Whether this process was told to stop taking work, so that calls into the engine may fail."""
+    return _stopping.is_set()
 
 
 def list_pending() -> dict[str, set[str]]:

@@ -70,8 +70,8 @@ class ScorerPool:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def close(self) -> None:
-        """Shut down the processes."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Shut down the processes. Blocks while one ends its block: the queue to them must outlive what tells them to end."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 _scorers: list[ItemScorer] = []

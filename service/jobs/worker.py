@@ -148,7 +148,8 @@ def _beat(workers: Workers, name: str, over: threading.Event) -> None:
             _take_over(workers, watch, name, pending.keys())
             job_queue.put_back(lost.find_lost(pending.get(name, set()) - job_queue.list_running()))
         except Exception:  # the database is away and will come back; the work itself waits for it too
-            LOG.warning("no heartbeat", exc_info=True)
+            if not job_queue.is_stopping():
+                LOG.warning("no heartbeat", exc_info=True)
 
 
 def _sweep(sweep: Callable[[], None], over: threading.Event) -> None:

@@ -85,7 +85,7 @@ class Unaccounted:
                 code = held.unit if held.kind == "money" else fact.counted.currency
                 if code and code != "?":
                     found.setdefault(code, fact)
-            if isinstance(fact.value, str) and (code := CURRENCIES.get(fact.value.upper(), "")):
+            if isinstance(fact.value, str) and (code := CURRENCIES.get(fact.value, "")):
                 found.setdefault(code, fact)
         others = {quantity.unit for quantity in self._utterances.quantities() if quantity.kind == "money"}
         return found if all(any(is_same_currency(one, code) for code in found) for one in others) else {}
