@@ -293,9 +293,9 @@ def test_a_packed_body_that_is_cut_is_refused(text: bytes, data: st.DataObject) 
 def test_bytes_behind_a_packed_body_count_too() -> None:
     body = AnswerBody("gzip", most=100)
     body.add(gzip.compress(b"short"))
+    body.add(b"\0" * 50)
     with pytest.raises(TooLongError):
-        for _ in range(10):
-            body.add(b"\0" * 15)
+        body.add(b"\0" * 50)
 
 
 # To where
