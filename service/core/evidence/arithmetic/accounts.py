@@ -127,6 +127,10 @@ class Accounts:
         tail = said.kind == "number" and len(said.text) >= _MIN_TAIL and said.text.isdigit()
         if tail and any(run.endswith(said.text) for run in self._digit_runs):
             return True
+        return self.holds(said, rough=rough)
+
+    def holds(self, said: Quantity, *, rough: bool) -> bool:
+        """Whether the results hold a number in its own unit, as it is, converted, rounded or with its sign in words."""
         near = self._holdings.scale.find_near(said, about=rough)
         return any(relate(said, fact, held, about=rough, words=_SIGNED) for fact in near for held in fact.quantities)
 
@@ -236,9 +240,8 @@ class Accounts:
         said = claim.quantity
         tolerance = _measure_tolerance(said, rough=rough)
         if said.kind == "percent":
-            like = [said._replace(kind="number", unit=""), said._replace(kind="money", unit="?"), *self._measured]
             return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
-                self._find_numbers(one).has_share(size / 100, tolerance / 100) for one in like
+                self._find_numbers(one).has_share(size / 100, tolerance / 100) for one in self._list_wholes(said)
             )
         numbers = self._find_numbers(said)
         if numbers.has(size, tolerance):
@@ -252,6 +255,28 @@ class Accounts:
             or numbers.has_multiple(size, [*self._bare, *implied], self._shares, tolerance)
             or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, tolerance))
         )
+
+    def give_closely(self, claim: Claim, *, rough: bool) -> bool:
+        """Whether a number is known, or follows from numbers that belong together: of one column, one record, or the text.
+
+        An amount may be a multiple of any number too.
+        """
+        said = claim.quantity
+        if not self._heard_values.isdisjoint(said.values) or self._is_held(said, rough=rough) or said.number is None:
+            return True
+        size, tolerance = float(abs(said.number)), _measure_tolerance(said, rough=rough)
+        if said.kind == "percent":
+            return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
+                self._find_numbers(one).has_close_share(size / 100, tolerance / 100) for one in self._list_wholes(said)
+            )
+        numbers = self._find_numbers(said)
+        if said.kind == "money" and numbers.has_multiple(size, self._bare, (), tolerance):
+            return True
+        return numbers.has_close(size, tolerance)
+
+    def _list_wholes(self, said: Quantity) -> list[Quantity]:
+        """Return one quantity for each sort of number that a percentage may be a share of."""
+        return [said._replace(kind="number", unit=""), said._replace(kind="money", unit="?"), *self._measured]
 
     def _find_numbers(self, said: Quantity) -> KnownNumbers:
         """Return all numbers in the terms of a quantity: those of results, of `heard`, and of the text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, combinations, islice, permutations
 
 from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.facts.entities import Holdings
@@ -17,6 +17,8 @@ MAX_NUMBERS, MAX_BARE, MAX_GROUPS = 600, 120, 60
 """Limits on the numbers of one sort, on the stated numbers used as factors, and on the columns or records searched."""
 MAX_PAIRED, MAX_WHOLES = 24, 300
 """Limits on the numbers of a column or record paired with each other, and on wholes that a share is tried on."""
+MAX_TOLD = 40
+"""Numbers of a text that are paired with each other."""
 MAX_RUN = 8
 """Most consecutive numbers of a text that are added up."""
 EPSILON = 1e-6
@@ -28,14 +30,18 @@ class NumberColumns:
     """The numbers of results in the terms of a quantity, grouped by column and by record, with sums and products of these."""
 
     def __init__(self, said: Quantity, holdings: Holdings) -> None:
-        groups: dict[object, list[tuple[float, Fact]]] = {}
+        columns: dict[object, list[tuple[float, Fact]]] = {}
+        records: dict[object, list[tuple[float, Fact]]] = {}
         found: dict[float, None] = {}
         for fact in holdings.facts:
             if is_of_kind(said, fact) and (number := read_number(said, fact)) is not None:
                 found[float(abs(number))] = None
-                groups.setdefault(fact.path[-1:], []).append((float(abs(number)), fact))
-                groups.setdefault((id(fact.record), fact.path[:-1]), []).append((float(abs(number)), fact))
-        self._groups = [*islice((group for group in groups.values() if len(group) > 1), MAX_GROUPS)]
+                columns.setdefault(fact.path[-1:], []).append((float(abs(number)), fact))
+                records.setdefault((id(fact.record), fact.path[:-1]), []).append((float(abs(number)), fact))
+        self._columns, self._records = (
+            [*islice((group for group in groups.values() if len(group) > 1), MAX_GROUPS)] for groups in (columns, records)
+        )
+        self._groups = [*self._columns, *self._records]
         self.values = [*islice(found, MAX_NUMBERS)]
 
     @lazy
@@ -57,6 +63,14 @@ class NumberColumns:
             for n, one in enumerate(numbers):
                 found.update(way for other in numbers[:n] for way in (one + other, abs(one - other)))
         return sorted(found)
+
+    @lazy
+    def shares(self) -> list[float]:
+        """What part each number is of its column's total, and any number of a record of another one there, sorted."""
+        found = {number / total for group in self._columns if (total := sum(n for n, _ in group)) for number, _ in group}
+        for group in self._records:
+            found |= _list_shares([number for number, _ in group[:MAX_PAIRED]])
+        return sorted(found | {abs(1 - share) for share in found})
 
 
 class KnownNumbers:
@@ -93,6 +107,27 @@ class KnownNumbers:
             if part > 2 * tolerance and part not in (size, 2 * size)  # a number cannot be computed from itself
         )
 
+    @lazy
+    def _told_pairs(self) -> list[float]:
+        """The sums and differences of any two numbers of the text, sorted."""
+        pairs = combinations(self._told[:MAX_TOLD], 2)
+        return sorted({way for one, other in pairs for way in (one + other, abs(one - other))})
+
+    @lazy
+    def _told_shares(self) -> list[float]:
+        """What part any number of the text is of another one, sorted."""
+        found = _list_shares(self._told[:MAX_TOLD])
+        return sorted(found | {abs(1 - share) for share in found})
+
+    def has_close(self, size: float, tolerance: float) -> bool:
+        """Whether `size` is known, or a sum or difference of two numbers of a column, a record or the text."""
+        near = self._known, self._columns.pairs, self._runs, self._told_pairs
+        return any(has_near(numbers, size, tolerance) for numbers in near)
+
+    def has_close_share(self, part: float, tolerance: float) -> bool:
+        """Whether a number is this part of its column, of another of its record, or of another of the text."""
+        return has_near(self._columns.shares, part, tolerance) or has_near(self._told_shares, part, tolerance)
+
     def has_shared_pair(self, size: float, tolerance: float) -> bool:
         """Whether `size` is the sum or difference of two numbers of a column or record, times a few people."""
         return any(has_near(self._columns.pairs, size / n, tolerance / n) for n in _PEOPLE)
@@ -116,6 +151,10 @@ def has_near(ordered: Sequence[float], number: float, tolerance: float) -> bool:
     """Whether one of sorted numbers lies within `tolerance` of a number."""
     at = bisect_left(ordered, number - tolerance - EPSILON)
     return at < len(ordered) and ordered[at] <= number + tolerance + EPSILON
+
+
+def _list_shares(numbers: Sequence[float]) -> set[float]:
+    return {one / other for one, other in permutations(numbers, 2) if other}
 
 
 def _iter_totals(group: Sequence[tuple[float, Fact]]) -> Iterator[float]:

@@ -75,7 +75,7 @@ def check_text(
     understanding = Understanding(text, clauses, fact_index)
     weighed = {place: understanding.weigh(*place, found[place]) for place in sorted(found)}
     if complete:
-        unaccounted = Unaccounted(text, fact_index.holdings, utterances, said)
+        unaccounted = Unaccounted(text, fact_index.holdings, utterances, said, clauses)
         left = [place for place in claims if weighed[place].verdict in ("not_checkable", "unsupported")]
         weighed |= {place: unaccounted.weigh(claims[place], weighed[place]) for place in left}
     return [_build_verdict(path, text, place, ruling) for place, ruling in weighed.items()]
