@@ -70,7 +70,8 @@ def check_text(
     for saying in _iter_sayings(text, said, fact_index, utterances, clauses):
         place, claim = (saying.start, saying.end), claims.get((saying.start, saying.end))
         composite = claim is not None and claim.composite
-        if not composite and _outweighs(saying.ruling, found.get(place), bound.get(place)):
+        named = claim is not None and claim.quantity.kind == "identifier"
+        if not composite and _outweighs(saying.ruling, found.get(place), bound.get(place), named=named):
             found[place] = saying.ruling
     understanding = Understanding(text, clauses, fact_index)
     weighed = {place: understanding.weigh(*place, found[place]) for place in sorted(found)}
@@ -87,7 +88,7 @@ def _build_verdict(path: str, text: str, place: tuple[int, int], ruling: Ruling)
     return ClaimVerdict(path, start, end, text[start:end], *found)
 
 
-def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None) -> bool:
+def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None, *, named: bool) -> bool:
     """Whether a clause's ruling replaces the earlier one for the same place.
 
     It does if there was none, if it settles an open or unsupported one, or if it clears a contradiction that came from binding.
@@ -98,7 +99,7 @@ def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None) -> b
         return before.verdict == ("contradicted" if bound is before else "") or (
             ruling.verdict == "supported" and before.verdict in ("not_checkable", "unsupported")
         )
-    return before.verdict in ("not_checkable", "unsupported")
+    return before.verdict in ("not_checkable", "unsupported") or (named and before.verdict == "supported")
 
 
 def _iter_sayings(
