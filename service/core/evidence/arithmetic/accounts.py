@@ -11,7 +11,8 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from itertools import islice
+from decimal import Decimal
+from itertools import islice, permutations
 
 from service.core.evidence.arithmetic.asked import asks_result
 from service.core.evidence.arithmetic.known_numbers import (
@@ -76,6 +77,8 @@ _CHANCE_DIGITS = 2
 """A number with more digits than this counts as held even if the results have it in another unit."""
 _MIN_BARE = 10
 """Smaller bare numbers count things, so they are not added to amounts."""
+MAX_BESIDE, _MIN_WORKED_OUT = 6, 2
+"""Numbers of a sentence from which another one is worked out, and the fewest digits of that one."""
 _SIGNED = frozenset({"minus"})
 Span = tuple[float, str]
 """A length in seconds, and the name of the unit it was given in."""
@@ -239,6 +242,8 @@ class Accounts:
     def _gives_number(self, claim: Claim, size: float, *, rough: bool) -> bool:
         said = claim.quantity
         tolerance = _measure_tolerance(said, rough=rough)
+        if self._is_worked_out(claim, size, tolerance):
+            return True
         if said.kind == "percent":
             return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
                 self._find_numbers(one).has_share(size / 100, tolerance / 100) for one in self._list_wholes(said)
@@ -265,6 +270,8 @@ class Accounts:
         if not self._heard_values.isdisjoint(said.values) or self._is_held(said, rough=rough) or said.number is None:
             return True
         size, tolerance = float(abs(said.number)), _measure_tolerance(said, rough=rough)
+        if self._is_worked_out(claim, size, tolerance):
+            return True
         if said.kind == "percent":
             return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
                 self._find_numbers(one).has_close_share(size / 100, tolerance / 100) for one in self._list_wholes(said)
@@ -273,6 +280,16 @@ class Accounts:
         if said.kind == "money" and numbers.has_multiple(size, self._bare, (), tolerance):
             return True
         return numbers.has_close(size, tolerance)
+
+    def _is_worked_out(self, claim: Claim, size: float, tolerance: float) -> bool:
+        """Whether a number of two or more digits follows from those that its sentence states: `$60 less 10 %, so $54`."""
+        if len(list_significant_digits(claim.quantity.number or Decimal(0))) < _MIN_WORKED_OUT:
+            return False
+        first = bisect_left(self._said, claim.sentence_start, key=_get_start)
+        last = bisect_left(self._said, claim.sentence_start + len(claim.sentence), key=_get_start)
+        near = [one for one in self._said[first:last] if one.number and one.start != claim.quantity.start][:MAX_BESIDE]
+        numbers = [float(abs(one.number or 0)) for one in near]
+        return any(abs(way - size) <= tolerance + EPSILON for way in _iter_workings(numbers))
 
     def _list_wholes(self, said: Quantity) -> list[Quantity]:
         """Return one quantity for each sort of number that a percentage may be a share of."""
@@ -320,6 +337,16 @@ class Accounts:
                     kind = "duration" if dimension == "duration" else "measure"
                     found.setdefault(dimension, held._replace(kind=kind, unit=unit))
         return [*found.values()]
+
+
+def _iter_workings(numbers: Sequence[float]) -> Iterator[float]:
+    """Iterate over what follows from two or three numbers: sums, differences, products, quotients, and shares in percent."""
+    for one, other in permutations(numbers, 2):
+        yield from (one + other, one - other, one * other, one * other / 100)
+        if other:
+            yield from (one / other, 100 * one / other)
+    for one, other, third in permutations(numbers, 3):
+        yield from (one + other + third, one + other - third, one - other - third)
 
 
 def _is_of_shares(part: float, shares: Sequence[float], tolerance: float) -> bool:

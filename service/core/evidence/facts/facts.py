@@ -180,7 +180,7 @@ class _FactReader:
             quantities = self.quantities_by_text[str(value)] = _read_quantities(value)
         if isinstance(value, str):
             _name_record(record, value, quantities)
-        if isinstance(value, int) and path and _TIME_WORDS & {*stem_name(path[-1])}:
+        if isinstance(value, int) and path and _is_moment(path[-1]):
             quantities = (*quantities, *_read_epoch(value))
         fact = self._build_fact(pointer, path, value, quantities, record)
         self.facts.append(fact)
@@ -228,6 +228,11 @@ def _read_quantities(value: Scalar) -> tuple[Quantity, ...]:
     return (
         Quantity("number", number, "", 0, len(text), text, 0 if isinstance(value, int) else count_places(text, number)),
     )
+
+
+def _is_moment(name: str) -> bool:
+    """Whether the name of a field suggests a moment: `created_at`, `raised`."""
+    return not _TIME_WORDS.isdisjoint(stem_name(name)) or name.endswith("ed")
 
 
 def _read_epoch(value: int) -> list[Quantity]:

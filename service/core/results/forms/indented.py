@@ -16,7 +16,8 @@ MAX_LINE_CHARS = 400
 MAX_DEPTH = 20
 MIN_PAIRS = 2
 _LINE = re.compile(
-    r"(?P<lead>[ ]{0,60})(?P<dash>-[ ]{1,3})?(?:(?P<key>[A-Za-z_][\w ./()%#$&'-]{0,39}):(?:[ ]+(?P<value>\S.*)?)?|(?P<text>\S.*))"
+    r"(?P<lead>[ ]{0,60})(?P<dash>-[ ]{1,3})?"
+    r"(?:'?(?P<key>[A-Za-z_][\w ./()%#$&'-]{0,39}?)'?:(?:[ ]+(?P<value>\S.*)?)?|(?P<text>\S.*))"
 )
 _NULLS = {"null": None, "~": None}
 
