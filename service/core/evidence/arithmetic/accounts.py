@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import islice, permutations
+from math import log10
 
 from service.core.evidence.arithmetic.asked import asks_result
 from service.core.evidence.arithmetic.known_numbers import (
@@ -27,12 +28,13 @@ from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import relate
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.entities import Holdings
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.verdicts import Utterances
 from service.core.evidence.reading.quantities import Quantity, Value, list_significant_digits
 from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.units import UNITS, convert_to_base
 from service.core.evidence.reading.words import split_tokens, split_words
-from service.core.evidence.sentences.claims import Claim
+from service.core.evidence.sentences.claims import Statement
 from service.core.models.lazy import lazy
 
 MAX_SHARES = 40
@@ -100,18 +102,18 @@ class Accounts:
         self._spans = Spans(holdings, today)
         self._numbers: dict[tuple[str, str], KnownNumbers] = {}
 
-    def give(self, claim: Claim, *, rough: bool) -> bool:
-        """Whether something accounts for the quantity of a claim. `rough`: the text gives it roughly."""
-        said = claim.quantity
+    def give(self, statement: Statement, *, rough: bool) -> bool:
+        """Whether something accounts for the quantity of a statement. `rough`: the text gives it roughly."""
+        said = statement.quantity
         if not self._heard_values.isdisjoint(said.values):
             return True
         if said.kind == "date":
-            return self._gives_date(claim)
+            return self._gives_date(statement)
         if said.kind == "time":
-            return self._gives_time(claim, rough=rough)
+            return self._gives_time(statement, rough=rough)
         if self._is_held(said, rough=rough) or (said.kind == "duration" and self._lies_between(said, rough=rough)):
             return True
-        return said.number is None or self._gives_number(claim, float(abs(said.number)), rough=rough)
+        return said.number is None or self._gives_number(statement, float(abs(said.number)), rough=rough)
 
     @lazy
     def _heard_values(self) -> frozenset[Value]:
@@ -148,14 +150,14 @@ class Accounts:
 
     # Moments.
 
-    def _gives_date(self, claim: Claim) -> bool:
+    def _gives_date(self, statement: Statement) -> bool:
         """Whether a day is known, also by other clocks, or lies a known span of time before or after a known day."""
-        said = {str(value)[:10] for value in claim.quantity.values}
-        if self._holdings.has_moment(claim.quantity) or self._zones.tell(claim.quantity, self._holdings.facts):
+        said = {str(value)[:10] for value in statement.quantity.values}
+        if self._holdings.has_moment(statement.quantity) or self._zones.tell(statement.quantity, self._holdings.facts):
             return True
-        if not said.isdisjoint(_list_moved(self._days, self._list_said_spans(claim))):
+        if not said.isdisjoint(_list_moved(self._days, self._list_said_spans(statement))):
             return True
-        return _leads_on(claim) and not said.isdisjoint(self._moved_days)
+        return _leads_on(statement) and not said.isdisjoint(self._moved_days)
 
     @lazy
     def _days(self) -> list[date]:
@@ -172,10 +174,10 @@ class Accounts:
     def _moved_days(self) -> frozenset[str]:
         return _list_moved(self._days, self._known_spans)
 
-    def _list_said_spans(self, claim: Claim) -> list[Span]:
-        """Return the spans of time that a claim's sentence states."""
-        first = bisect_left(self._said, claim.sentence_start, key=_get_start)
-        last = bisect_left(self._said, claim.sentence_start + len(claim.sentence), key=_get_start)
+    def _list_said_spans(self, statement: Statement) -> list[Span]:
+        """Return the spans of time that a statement's sentence states."""
+        first = bisect_left(self._said, statement.sentence_start, key=_get_start)
+        last = bisect_left(self._said, statement.sentence_start + len(statement.sentence), key=_get_start)
         return [span for one in self._said[first:last] for span in _read_span(one, "")][:MAX_SAID_SPANS]
 
     @lazy
@@ -189,21 +191,21 @@ class Accounts:
             found.update(dict.fromkeys(_read_span(one, "")))
         return [*islice(found, MAX_SPANS)]
 
-    def _gives_time(self, claim: Claim, *, rough: bool) -> bool:
+    def _gives_time(self, statement: Statement, *, rough: bool) -> bool:
         """Whether a time is known, also by other clocks, or lies a known span of time before or after a known time."""
-        said = claim.quantity
-        after = claim.sentence[said.end - claim.sentence_start :][:_AFTER_CHARS]
+        said = statement.quantity
+        after = statement.sentence[said.end - statement.sentence_start :][:_AFTER_CHARS]
         if self._zones.tell(said, self._holdings.facts) or self._zones.tell_there(said, after):
             return True
         here = _read_minutes(said)
         near = [(here + move) % _DAY_MIN for move in (range(-_ROUGH_MIN, _ROUGH_MIN + 1) if rough else (0,))]
         if not self._times.isdisjoint(near):
             return True
-        spans = {round(seconds / 60) % _DAY_MIN for seconds, _ in self._list_said_spans(claim)} - {0}
+        spans = {round(seconds / 60) % _DAY_MIN for seconds, _ in self._list_said_spans(statement)} - {0}
         others = self._times | (self._said_times - {here})
         if any((minute + sign * span) % _DAY_MIN in others for minute in near for span in spans for sign in (1, -1)):
             return True
-        return _leads_on(claim) and not self._moved_times.isdisjoint(near)
+        return _leads_on(statement) and not self._moved_times.isdisjoint(near)
 
     @lazy
     def _times(self) -> frozenset[int]:
@@ -239,10 +241,10 @@ class Accounts:
 
     # Numbers.
 
-    def _gives_number(self, claim: Claim, size: float, *, rough: bool) -> bool:
-        said = claim.quantity
+    def _gives_number(self, statement: Statement, size: float, *, rough: bool) -> bool:
+        said = statement.quantity
         tolerance = _measure_tolerance(said, rough=rough)
-        if self._is_worked_out(claim, size, tolerance):
+        if self._is_worked_out(statement, size, tolerance):
             return True
         if said.kind == "percent":
             return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
@@ -251,9 +253,9 @@ class Accounts:
         numbers = self._find_numbers(said)
         if numbers.has(size, tolerance):
             return True
-        words = split_tokens(claim.sentence)
+        words = split_tokens(statement.sentence)
         implied = [n for word in words for n in _FACTORS.get(word, _FACTORS.get(word.rstrip("s"), ()))]
-        if not implied and self._english and not asks_result(claim.sentence):
+        if not implied and self._english and not asks_result(statement.sentence):
             return False
         return (
             numbers.has_pair(size, tolerance)
@@ -261,35 +263,44 @@ class Accounts:
             or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, tolerance))
         )
 
-    def give_closely(self, claim: Claim, *, rough: bool) -> bool:
+    def give_closely(self, statement: Statement, *, rough: bool) -> bool:
         """Whether a number is known, or follows from numbers that belong together: of one column, one record, or the text.
 
         An amount may be a multiple of any number too.
         """
-        said = claim.quantity
+        said = statement.quantity
         if not self._heard_values.isdisjoint(said.values) or self._is_held(said, rough=rough) or said.number is None:
             return True
         size, tolerance = float(abs(said.number)), _measure_tolerance(said, rough=rough)
-        if self._is_worked_out(claim, size, tolerance):
+        if self._is_worked_out(statement, size, tolerance):
             return True
         if said.kind == "percent":
             return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
                 self._find_numbers(one).has_close_share(size / 100, tolerance / 100) for one in self._list_wholes(said)
             )
         numbers = self._find_numbers(said)
-        if said.kind == "money" and numbers.has_multiple(size, self._bare, (), tolerance):
+        if said.kind == "money" and numbers.has_multiple(size, self._factors, (), tolerance):
             return True
         return numbers.has_close(size, tolerance)
 
-    def _is_worked_out(self, claim: Claim, size: float, tolerance: float) -> bool:
+    def find_totals(self, said: Quantity) -> list[tuple[float, Fact]]:
+        """Return the totals of the columns of a quantity's kind, each with its first fact."""
+        return self._find_numbers(said).totals
+
+    def _is_worked_out(self, statement: Statement, size: float, tolerance: float) -> bool:
         """Whether a number of two or more digits follows from those that its sentence states: `$60 less 10 %, so $54`."""
-        if len(list_significant_digits(claim.quantity.number or Decimal(0))) < _MIN_WORKED_OUT:
+        if len(list_significant_digits(statement.quantity.number or Decimal(0))) < _MIN_WORKED_OUT:
             return False
-        first = bisect_left(self._said, claim.sentence_start, key=_get_start)
-        last = bisect_left(self._said, claim.sentence_start + len(claim.sentence), key=_get_start)
-        near = [one for one in self._said[first:last] if one.number and one.start != claim.quantity.start][:MAX_BESIDE]
+        first = bisect_left(self._said, statement.sentence_start, key=_get_start)
+        last = bisect_left(self._said, statement.sentence_start + len(statement.sentence), key=_get_start)
+        near = [one for one in self._said[first:last] if one.number and one.start != statement.quantity.start][:MAX_BESIDE]
+        if not any(self._is_known(one) for one in near):  # an invented total follows from its invented parts
+            return False
         numbers = [float(abs(one.number or 0)) for one in near]
         return any(abs(way - size) <= tolerance + EPSILON for way in _iter_workings(numbers))
+
+    def _is_known(self, said: Quantity) -> bool:
+        return self._holdings.holds(said) or not self._heard_values.isdisjoint(said.values)
 
     def _list_wholes(self, said: Quantity) -> list[Quantity]:
         """Return one quantity for each sort of number that a percentage may be a share of."""
@@ -309,6 +320,11 @@ class Accounts:
         """Stated numbers by which amounts may be multiplied or divided."""
         found = dict.fromkeys(float(abs(one.number)) for one in self._others if one.number)
         return [n for n in islice(found, MAX_BARE) if n not in (0, 1)]
+
+    @lazy
+    def _factors(self) -> list[float]:
+        """Stated numbers by which amounts may be multiplied, without those that only move the point."""
+        return [n for n in self._bare if not log10(n).is_integer()]
 
     @lazy
     def _shares(self) -> list[float]:
@@ -390,9 +406,9 @@ def _read_minutes(one: Quantity) -> int:
     return int(str(one.value)[:2]) * 60 + int(str(one.value)[3:5])
 
 
-def _leads_on(claim: Claim) -> bool:
-    """Whether a claim's sentence may relate a moment to one that it does not name."""
-    return not _MOVING.isdisjoint(split_tokens(claim.sentence))
+def _leads_on(statement: Statement) -> bool:
+    """Whether a statement's sentence may relate a moment to one that it does not name."""
+    return not _MOVING.isdisjoint(split_tokens(statement.sentence))
 
 
 def _list_moved(days: Iterable[date], spans: Iterable[Span]) -> frozenset[str]:

@@ -45,6 +45,11 @@ class NumberColumns:
         self.values = [*islice(found, MAX_NUMBERS)]
 
     @lazy
+    def totals(self) -> list[tuple[float, Fact]]:
+        """The total of each column, with its first fact."""
+        return [(sum(number for number, _ in group), group[0][1]) for group in self._columns]
+
+    @lazy
     def sums(self) -> list[float]:
         """The totals and averages of columns and records, whole and in part."""
         return [*islice(dict.fromkeys(total for group in self._groups for total in _iter_totals(group)), MAX_NUMBERS)]
@@ -118,6 +123,11 @@ class KnownNumbers:
         """What part any number of the text is of another one, sorted."""
         found = _list_shares(self._told[:MAX_TOLD])
         return sorted(found | {abs(1 - share) for share in found})
+
+    @property
+    def totals(self) -> list[tuple[float, Fact]]:
+        """The total of each column, with its first fact."""
+        return self._columns.totals
 
     def has_close(self, size: float, tolerance: float) -> bool:
         """Whether `size` is known, or a sum or difference of two numbers of a column, a record or the text."""

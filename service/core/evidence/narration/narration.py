@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from service.core.evidence.arithmetic.accounts import Accounts
+from service.core.evidence.arithmetic.asked import is_english
 from service.core.evidence.arithmetic.holding import derive_number, list_numbers, read_number
 from service.core.evidence.arithmetic.transforms import is_minor, may_be_minor, relate
 from service.core.evidence.facts.fact_index import FactGroup, FactIndex, read_shape
@@ -67,7 +69,8 @@ def check_text(
     bound = {place: _check(claim, text, fact_index, utterances) for place, claim in claims.items()}
     found = {**bound}
     clauses = ClauseReader(fact_index.holdings, utterances.today).read(text, said)
-    for saying in _iter_sayings(text, said, fact_index, utterances, clauses):
+    accounts = Accounts(fact_index.holdings, utterances, said, english=is_english(text))
+    for saying in _iter_sayings(text, said, fact_index, utterances, accounts, clauses):
         place, claim = (saying.start, saying.end), claims.get((saying.start, saying.end))
         composite = claim is not None and claim.composite
         named = claim is not None and claim.quantity.kind == "identifier"
@@ -76,7 +79,7 @@ def check_text(
     understanding = Understanding(text, clauses, fact_index)
     weighed = {place: understanding.weigh(*place, found[place]) for place in sorted(found)}
     if complete:
-        unaccounted = Unaccounted(text, fact_index.holdings, utterances, said, clauses)
+        unaccounted = Unaccounted(fact_index.holdings, utterances, accounts, clauses)
         left = [place for place in claims if weighed[place].verdict in ("not_checkable", "unsupported")]
         weighed |= {place: unaccounted.weigh(claims[place], weighed[place]) for place in left}
     return [_build_verdict(path, text, place, ruling) for place, ruling in weighed.items()]
@@ -103,13 +106,18 @@ def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None, *, n
 
 
 def _iter_sayings(
-    text: str, said: Sequence[Quantity], fact_index: FactIndex, utterances: Utterances, all_clauses: Sequence[Clause]
+    text: str,
+    said: Sequence[Quantity],
+    fact_index: FactIndex,
+    utterances: Utterances,
+    accounts: Accounts,
+    all_clauses: Sequence[Clause],
 ) -> Iterator[Saying]:
     """Yield the rulings on what the clauses of a text say about the entities they mention."""
     holdings = fact_index.holdings
     clauses = [plain for clause in all_clauses if (plain := clause.keep_plain()) is not None]
     yield from check_weekdays(text, said, holdings)
-    yield from Retelling(holdings, utterances, said, clauses).check()
+    yield from Retelling(holdings, utterances, accounts, said, clauses).check()
     yield from check_superlatives(clauses, holdings)
     yield from check_tallies(clauses, holdings, fact_index.collections)
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
 
+from service.core.evidence.arithmetic.accounts import Accounts
 from service.core.evidence.arithmetic.asked import asks_arithmetic, asks_difference, asks_sum, is_worked_out
 from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
-from service.core.evidence.arithmetic.workings import Workings
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.facts.facts import Fact
@@ -35,38 +35,36 @@ from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances,
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.units import CURRENCIES, UNITS
 from service.core.evidence.reading.words import find_root, split_tokens, stem_word
-from service.core.evidence.sentences.claims import (
-    DENYING,
-    NEGATED,
-)
+from service.core.evidence.sentences.claims import DENYING, NEGATED, Statement
 from service.core.evidence.sentences.mentions import Clause, ClauseMention, follows_pronoun
 from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
 """How many other entities of the same kind are searched for what is said."""
 MAX_DATED, MAX_TYPED, MAX_NAMED = 500, 120, 500
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_PART_OF = re.compile(r"\b(\d[\d,.]*\d|\d) (?:out )?of (?:the |your |all )?(\d[\d,.]*\d|\d)\b")
-_HALF = Decimal("0.5")
-_PERCENT = re.compile(r"\bper ?cent\b")
 _NOT = re.compile(r"n['\u2019]t\b")
 _NO = NEGATED | {"no"}
 _ENDS = ("from", "to")
 _TELLING = 2
 """A number with more significant digits than this must come from somewhere."""
-_MADE_UP = frozenset({"money", "time", "date", "percent", "duration", "measure"})
+_MOMENTS = frozenset({"date", "time"})
 
 
 class Retelling:
     """Checks the clauses of one text against what results hold."""
 
     def __init__(
-        self, holdings: Holdings, utterances: Utterances, quantities: Sequence[Quantity], clauses: Sequence[Clause]
+        self,
+        holdings: Holdings,
+        utterances: Utterances,
+        accounts: Accounts,
+        quantities: Sequence[Quantity],
+        clauses: Sequence[Clause],
     ) -> None:
         self._clauses = clauses
         self._holdings = holdings
         self._utterances = utterances
-        self._workings = Workings(holdings, quantities, utterances.numbers())
+        self._accounts = accounts
         self._spans = Spans(holdings, utterances.today)
         self._zones = Zones(holdings, quantities)
         self._typed: dict[tuple[str, str], list[Fact]] = {}
@@ -127,7 +125,7 @@ class Retelling:
         if unit is not None and not refuted:
             return unit
         may_be_derived = said is not None and not swapped and unit is None and not self._has_slipped(said, clause, fits)
-        if may_be_derived and said is not None and self._is_derived(said, clause, fits, apart=apart):
+        if may_be_derived and said is not None and self._is_derived(said, clause, fits):
             return None
         if held or (not swapped and self._is_said(mention, clause)):
             return None
@@ -160,7 +158,7 @@ class Retelling:
         if not self._is_of_another(mention, clause):
             return False
         moment = said is not None and said.kind in ("date", "time")
-        return not (moment and said is not None and self._is_derived(said, clause, fits, apart=False))
+        return not (moment and said is not None and self._is_derived(said, clause, fits))
 
     def _check_unit(self, said: Quantity, mention: ClauseMention, clause: Clause) -> Ruling | None:
         """Rule on a number that results hold only in another unit: its field is named, or it is an amount with no other match."""
@@ -212,7 +210,7 @@ class Retelling:
         values = {read_flag(fact) for fact in held}
         return Fitting(values == {mention.flag}, tuple(held)) if len(values) == 1 else NOTHING
 
-    def _is_derived(self, said: Quantity, clause: Clause, fits: Sequence[Fitting], *, apart: bool) -> bool:
+    def _is_derived(self, said: Quantity, clause: Clause, fits: Sequence[Fitting]) -> bool:
         """Whether a quantity follows from known values: by arithmetic, or by conversion to another time zone."""
         if said.kind in ("time", "date"):
             facts = [fact for one in fits for fact in one.facts] or self._holdings.facts
@@ -223,7 +221,8 @@ class Retelling:
             said, clause.subjects, about=is_rough(said, clause)
         ):
             return True
-        return self._workings.give(said, clause, apart=apart) or self._workings.is_factor(said, clause)
+        statement = Statement(said, clause.sentence, clause.sentence_start)
+        return said.number is not None and self._accounts.give_closely(statement, rough=is_rough(said, clause))
 
     def _refute(
         self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, swapped: bool
@@ -298,24 +297,8 @@ class Retelling:
             return None
         if (sole := self._find_sole(said, clause)) is not None:
             return suspect(mention.text, sole, "not_found")
-        if said.kind == "number":
-            typed = self._list_typed(said) if asks_sum(clause) and self._workings.is_near(said, clause) else []
-            if typed and len(list_significant_digits(said.number or Decimal(0))) > 1:
-                return suspect(mention.text, typed[0], "not_found")
-            telling = said.number is not None and len(list_significant_digits(said.number)) > _TELLING
-            telling = telling and not _YEAR.fullmatch(said.text)
-            return Ruling("unsupported") if telling and not self._holdings.holds(said) else None
-        typed = self._list_typed(said) if said.kind in _MADE_UP else []
-        kin = find_kin(said, typed)
-        fact = kin if kin and _is_telling(said, kin, clause) else None
-        fact = fact or (typed[0] if typed and self._workings.is_near(said, clause) else None)
-        if fact is not None:
-            return suspect(mention.text, fact, "not_found")
-        telling = said.number is not None and len(list_significant_digits(said.number)) >= _TELLING
-        if said.kind == "percent" and (whole := self._find_whole(said, clause)) is not None:
-            return suspect(mention.text, whole, "wrong_share")
-        found = said.kind == "time" or (said.kind in ("duration", "measure") and telling)
-        return Ruling("unsupported") if typed and found and not self._holdings.holds(said) else None
+        kin = find_kin(said, self._list_typed(said)) if said.kind in _MOMENTS else None
+        return suspect(mention.text, kin, "not_found") if kin is not None else None
 
     def _find_sole(self, said: Quantity, clause: Clause) -> Fact | None:
         """Find the single fact whose field a clause without a subject names in full: `the fee is $12`."""
@@ -335,17 +318,6 @@ class Retelling:
         )
         return named[0] if len(named) == 1 else None
 
-    def _find_whole(self, said: Quantity, clause: Clause) -> Fact | None:
-        """Find the total that a wrong percentage refers to: `46 of 75 places are taken, 71 %`."""
-        shares = _PART_OF.findall(clause.sentence)
-        if len(shares) != 1 or clause.sentence.count("%") + len(_PERCENT.findall(clause.sentence)) != 1:
-            return None
-        part, whole = (Decimal(one.replace(",", "")) for one in shares[0])
-        if said.number is not None and whole and abs(100 * part / whole - said.number) <= _HALF:
-            return None
-        known = [fact for fact in self._holdings.by_value.get(whole, ()) if fact.value is not None]
-        return known[0] if known and 1 < part < whole else None
-
     def _list_typed(self, said: Quantity) -> list[Fact]:
         """List facts whose own unit or name says that they are of a quantity's kind."""
         key = said.kind, said.unit
@@ -359,14 +331,6 @@ class Retelling:
             return self._holdings.has_moment(said)
         near = self._holdings.scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
-
-
-def _is_telling(said: Quantity, kin: Fact, clause: Clause) -> bool:
-    """Whether a likeness is no chance: three digits, a day or a time, the same number in another unit, or a named field."""
-    if said.number is None or len(list_significant_digits(said.number)) > _TELLING or is_other_unit(said, kin):
-        return True
-    named = {word for word in kin.own if word not in UNITS and word.upper() not in CURRENCIES}
-    return bool({stem_word(word) for word in clause.words} & named)
 
 
 def _names_whole(head: Words, fact: Fact) -> bool:

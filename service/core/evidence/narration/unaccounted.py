@@ -13,8 +13,7 @@ from decimal import Decimal
 from itertools import islice
 
 from service.core.evidence.arithmetic.accounts import Accounts
-from service.core.evidence.arithmetic.asked import is_english
-from service.core.evidence.arithmetic.holding import read_number
+from service.core.evidence.arithmetic.holding import SUM, read_number
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
 from service.core.evidence.facts.entities import MAX_INSIDE, Holdings
@@ -24,6 +23,7 @@ from service.core.evidence.narration.fitting import is_of_kind, is_typed
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, is_same_currency
+from service.core.evidence.reading.words import split_tokens
 from service.core.evidence.sentences.claims import Claim
 from service.core.evidence.sentences.mentions import Clause, announces
 from service.core.models.lazy import lazy
@@ -47,15 +47,10 @@ class Unaccounted:
     """Finds values of one text that neither results, nor earlier words, nor arithmetic over both account for."""
 
     def __init__(
-        self,
-        text: str,
-        holdings: Holdings,
-        utterances: Utterances,
-        said: Sequence[Quantity],
-        clauses: Sequence[Clause] = (),
+        self, holdings: Holdings, utterances: Utterances, accounts: Accounts, clauses: Sequence[Clause] = ()
     ) -> None:
         self._holdings = holdings
-        self._accounts = Accounts(holdings, utterances, said, english=is_english(text))
+        self._accounts = accounts
         self._utterances = utterances
         self._clauses = clauses
 
@@ -77,7 +72,7 @@ class Unaccounted:
             and self._is_accounted_for(claim._replace(quantity=said._replace(kind="measure", unit="lb")))
         ):
             return ruling if ruling.verdict == "not_checkable" else OPEN
-        return self._suspect(said) or ruling
+        return self._suspect(said) or Ruling("unsupported")
 
     def _find_other_unit(self, claim: Claim) -> Fact | None:
         """Find the value that a text gives in another unit without converting it."""
@@ -96,7 +91,16 @@ class Unaccounted:
             inside = self._find_inside(said)
             facts = [fact for fact in facts if id(fact) in inside]
         slip = next((fact for fact in facts if _is_slip(said, said.number, fact)), None)
-        return None if slip is None or self._accounts.give_closely(claim, rough=rough) else slip
+        if slip is None and not SUM.isdisjoint(split_tokens(claim.sentence)):
+            slip = self._find_total(said, said.number)
+        return None if slip is None or self._accounts.give_closely(claim.statement, rough=rough) else slip
+
+    def _find_total(self, said: Quantity, number: Decimal) -> Fact | None:
+        """Find a column whose total a number is a slip of."""
+        for total, fact in self._accounts.find_totals(said):
+            if name_slip(abs(number), Decimal(str(round(total, 4)))) in ("digit_flip", "scale_flip"):
+                return fact
+        return None
 
     def _find_inside(self, said: Quantity) -> set[int]:
         """Return the ids of the facts of the entities that a quantity's clause is about."""
@@ -108,7 +112,7 @@ class Unaccounted:
         return self._holdings.once((Unaccounted, said.kind, said.unit), lambda: self._list_typed(said))
 
     def _is_accounted_for(self, claim: Claim) -> bool:
-        return self._utterances.has(claim.quantity) or self._accounts.give(claim, rough=is_about(claim))
+        return self._utterances.has(claim.quantity) or self._accounts.give(claim.statement, rough=is_about(claim))
 
     def _find_other_currency(self, said: Quantity) -> Fact | None:
         """Return an amount of the results in their own currency, if nobody ever named the currency that is said."""

@@ -93,6 +93,14 @@ ENDS = HIGHEST | LOWEST | RANGES
 """Words that mark a value as one end of a range."""
 
 
+class Statement(NamedTuple):
+    """A quantity, its sentence, and where that starts."""
+
+    quantity: Quantity
+    sentence: str
+    sentence_start: int
+
+
 class Claim(NamedTuple):
     """A quantity that a text states, with the context that shows which field of which entity it is about."""
 
@@ -122,6 +130,11 @@ class Claim(NamedTuple):
     """The other numbers of its sentence, and those shortly before it."""
     order: tuple[int, int] = (0, 1)
     """Its position, from 0, among the quantities of its kind in its sentence, and their number."""
+
+    @property
+    def statement(self) -> Statement:
+        """The quantity in its sentence."""
+        return Statement(self.quantity, self.sentence, self.sentence_start)
 
     @property
     def words(self) -> frozenset[str]:
