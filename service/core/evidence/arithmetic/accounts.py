@@ -35,6 +35,7 @@ from service.core.evidence.reading.stated import find_stated
 from service.core.evidence.reading.units import UNITS, convert_to_base
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import Statement
+from service.core.evidence.sentences.mentions import find_words
 from service.core.models.lazy import lazy
 
 MAX_SHARES = 40
@@ -81,7 +82,6 @@ _MIN_BARE = 10
 """Smaller bare numbers count things, so they are not added to amounts."""
 MAX_BESIDE, _MIN_WORKED_OUT = 6, 2
 """Numbers of a sentence from which another one is worked out, and the fewest digits of that one."""
-_SIGNED = frozenset({"minus"})
 Span = tuple[float, str]
 """A length in seconds, and the name of the unit it was given in."""
 
@@ -111,7 +111,7 @@ class Accounts:
             return self._gives_date(statement)
         if said.kind == "time":
             return self._gives_time(statement, rough=rough)
-        if self._is_held(said, rough=rough) or (said.kind == "duration" and self._lies_between(said, rough=rough)):
+        if self._is_held(statement, rough=rough) or (said.kind == "duration" and self._lies_between(said, rough=rough)):
             return True
         return said.number is None or self._gives_number(statement, float(abs(said.number)), rough=rough)
 
@@ -122,8 +122,9 @@ class Accounts:
         told = (one for name in islice(names, MAX_NUMBERS) for one in find_stated(name))
         return frozenset(value for one in (*self._heard, *told) for value in one.values)
 
-    def _is_held(self, said: Quantity, *, rough: bool) -> bool:
+    def _is_held(self, statement: Statement, *, rough: bool) -> bool:
         """Whether the results hold a number: in its own unit, in any unit if it has enough digits, or ending a run of digits."""
+        said = statement.quantity
         digits = len(list_significant_digits(said.number)) if said.number is not None else 0
         if digits > _CHANCE_DIGITS and any(value in self._holdings.by_value for value in said.values):
             return True
@@ -132,12 +133,13 @@ class Accounts:
         tail = said.kind == "number" and len(said.text) >= _MIN_TAIL and said.text.isdigit()
         if tail and any(run.endswith(said.text) for run in self._digit_runs):
             return True
-        return self.holds(said, rough=rough)
+        return self.holds(statement, rough=rough)
 
-    def holds(self, said: Quantity, *, rough: bool) -> bool:
+    def holds(self, statement: Statement, *, rough: bool) -> bool:
         """Whether the results hold a number in its own unit, as it is, converted, rounded or with its sign in words."""
+        said, words = statement.quantity, find_words(statement.sentence)
         near = self._holdings.scale.find_near(said, about=rough)
-        return any(relate(said, fact, held, about=rough, words=_SIGNED) for fact in near for held in fact.quantities)
+        return any(relate(said, fact, held, about=rough, words=words) for fact in near for held in fact.quantities)
 
     @lazy
     def _digit_runs(self) -> frozenset[str]:
@@ -269,7 +271,7 @@ class Accounts:
         An amount may be a multiple of any number too.
         """
         said = statement.quantity
-        if not self._heard_values.isdisjoint(said.values) or self._is_held(said, rough=rough) or said.number is None:
+        if not self._heard_values.isdisjoint(said.values) or self._is_held(statement, rough=rough) or said.number is None:
             return True
         size, tolerance = float(abs(said.number)), _measure_tolerance(said, rough=rough)
         if self._is_worked_out(statement, size, tolerance):
@@ -279,7 +281,9 @@ class Accounts:
                 self._find_numbers(one).has_close_share(size / 100, tolerance / 100) for one in self._list_wholes(said)
             )
         numbers = self._find_numbers(said)
-        if said.kind == "money" and numbers.has_multiple(size, self._factors, (), tolerance):
+        if said.kind == "money" and (
+            numbers.has_multiple(size, self._factors, (), tolerance) or numbers.has_mix(size, tolerance)
+        ):
             return True
         return numbers.has_close(size, tolerance)
 

@@ -22,6 +22,7 @@ MAX_TOLD = 40
 MAX_RUN = 8
 """Most consecutive numbers of a text that are added up."""
 EPSILON = 1e-6
+_FEW = (1, 2, 3, 4)
 _PEOPLE = (2, 3, 4)
 """Numbers of people for whom a result may be multiplied: `that saves you $40 together`."""
 
@@ -67,6 +68,15 @@ class NumberColumns:
             numbers = [*{number for number, _ in group[:MAX_PAIRED]}]
             for n, one in enumerate(numbers):
                 found.update(way for other in numbers[:n] for way in (one + other, abs(one - other)))
+        return sorted(found)
+
+    @lazy
+    def mixes(self) -> list[float]:
+        """What a few of one number and a few of another of its column or record come to, sorted: two adults, a child."""
+        found: set[float] = set()
+        for group in self._groups:
+            for one, other in combinations({number for number, _ in group[:MAX_PAIRED]}, 2):
+                found.update(n * one + m * other for n in _FEW for m in _FEW)
         return sorted(found)
 
     @lazy
@@ -128,6 +138,10 @@ class KnownNumbers:
     def totals(self) -> list[tuple[float, Fact]]:
         """The total of each column, with its first fact."""
         return self._columns.totals
+
+    def has_mix(self, size: float, tolerance: float) -> bool:
+        """Whether `size` is what a few of one number and a few of another of its column or record come to."""
+        return has_near(self._columns.mixes, size, tolerance)
 
     def has_close(self, size: float, tolerance: float) -> bool:
         """Whether `size` is known, or a sum or difference of two numbers of a column, a record or the text."""

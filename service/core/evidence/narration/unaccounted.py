@@ -78,7 +78,7 @@ class Unaccounted:
         """Find the value that a text gives in another unit without converting it."""
         said = claim.quantity
         other = next((fact for fact in self._find_typed(said) if is_other_unit(said, fact)), None)
-        said_before = self._utterances.has(said) or self._accounts.holds(said, rough=is_about(claim))
+        said_before = self._utterances.has(said) or self._accounts.holds(claim.statement, rough=is_about(claim))
         return None if other is None or said_before else other
 
     def _find_slip(self, claim: Claim) -> Fact | None:
