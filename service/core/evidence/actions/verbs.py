@@ -74,6 +74,8 @@ TALKING = split_words(
     "arranged broken split wanted needed liked hoped apologized apologised asked double needed managed outlined attached"
 )
 """Past forms that assistants use for what they only read, thought or wrote."""
+_PRESENT = split_words("need proceed succeed exceed feed heed speed embed")
+"""Present forms that end as past ones do."""
 _IRREGULAR = split_words("sent set put made told bought paid written withdrawn sold let begun wrote")
 
 
@@ -83,7 +85,7 @@ def may_act(verb: str) -> bool:
     >>> may_act("restarted"), may_act("told"), may_act("checked"), may_act("green")
     (True, True, False, False)
     """
-    return verb not in TALKING and (verb.endswith("ed") or verb in _IRREGULAR)
+    return verb not in TALKING | _PRESENT and (verb.endswith("ed") or verb in _IRREGULAR)
 
 
 _READING_VERBS = split_words(

@@ -265,17 +265,22 @@ class Accounts:
             or (not _SHARED.isdisjoint(words) and numbers.has_shared_pair(size, tolerance))
         )
 
+    def give_at_once(self, statement: Statement, *, rough: bool) -> bool:
+        """Whether a number is known, or follows from others of its sentence."""
+        said = statement.quantity
+        if not self._heard_values.isdisjoint(said.values) or self._is_held(statement, rough=rough) or said.number is None:
+            return True
+        return self._is_worked_out(statement, float(abs(said.number)), _measure_tolerance(said, rough=rough))
+
     def give_closely(self, statement: Statement, *, rough: bool) -> bool:
         """Whether a number is known, or follows from numbers that belong together: of one column, one record, or the text.
 
         An amount may be a multiple of any number too.
         """
         said = statement.quantity
-        if not self._heard_values.isdisjoint(said.values) or self._is_held(statement, rough=rough) or said.number is None:
+        if self.give_at_once(statement, rough=rough) or said.number is None:
             return True
         size, tolerance = float(abs(said.number)), _measure_tolerance(said, rough=rough)
-        if self._is_worked_out(statement, size, tolerance):
-            return True
         if said.kind == "percent":
             return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
                 self._find_numbers(one).has_close_share(size / 100, tolerance / 100) for one in self._list_wholes(said)

@@ -93,7 +93,12 @@ class Unaccounted:
         slip = next((fact for fact in facts if _is_slip(said, said.number, fact)), None)
         if slip is None and not SUM.isdisjoint(split_tokens(claim.sentence)):
             slip = self._find_total(said, said.number)
-        return None if slip is None or self._accounts.give_closely(claim.statement, rough=rough) else slip
+        if slip is None:
+            return None
+        held = read_number(said, slip)
+        turned = held is not None and name_slip(said.number, held) == "sign_flip"  # sums leave out signs
+        give = self._accounts.give_at_once if turned else self._accounts.give_closely
+        return None if give(claim.statement, rough=rough) else slip
 
     def _find_total(self, said: Quantity, number: Decimal) -> Fact | None:
         """Find a column whose total a number is a slip of."""
