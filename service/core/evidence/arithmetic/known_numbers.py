@@ -40,7 +40,8 @@ class NumberColumns:
                 columns.setdefault(fact.path[-1:], []).append((float(abs(number)), fact))
                 records.setdefault((id(fact.record), fact.path[:-1]), []).append((float(abs(number)), fact))
         self._columns, self._records = (
-            [*islice((group for group in groups.values() if len(group) > 1), MAX_GROUPS)] for groups in (columns, records)
+            [*islice((group for group in groups.values() if len(group) > 1), MAX_GROUPS)]
+            for groups in (columns, records)
         )
         self._groups = [*self._columns, *self._records]
         self.values = [*islice(found, MAX_NUMBERS)]
@@ -82,7 +83,9 @@ class NumberColumns:
     @lazy
     def shares(self) -> list[float]:
         """What part each number is of its column's total, and any number of a record of another one there, sorted."""
-        found = {number / total for group in self._columns if (total := sum(n for n, _ in group)) for number, _ in group}
+        found = {
+            number / total for group in self._columns if (total := sum(n for n, _ in group)) for number, _ in group
+        }
         for group in self._records:
             found |= _list_shares([number for number, _ in group[:MAX_PAIRED]])
         return sorted(found | {abs(1 - share) for share in found})
@@ -106,10 +109,6 @@ class KnownNumbers:
         return sorted(
             {sum(self._told[n:end]) for n in starts for end in range(n + 2, min(n + MAX_RUN, len(self._told)) + 1)}
         )
-
-    def has(self, size: float, tolerance: float) -> bool:
-        """Whether a known number lies within `tolerance` of `size`."""
-        return has_near(self._known, size, tolerance)
 
     def has_pair(self, size: float, tolerance: float) -> bool:
         """Whether `size` is a sum or difference of two numbers that belong together, or of a stated number and any other."""

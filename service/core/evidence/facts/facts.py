@@ -122,7 +122,8 @@ class _FactReader:
             if isinstance(item, dict) and any(c.isdigit() for c in key):  # the key is a name: a record of its own
                 self.read(item, at, path, FactRecord(record, [flatten_text(key)]))
                 continue
-            if isinstance(item, int | float | str) and not isinstance(item, bool):
+            counts = isinstance(item, int | float | str) and not isinstance(item, bool)
+            if counts and (*path, key) not in self.minimum_paths:
                 self.units[*path, key] = read_field_unit(key, value, self.described.get(key, ""))
             self.read(item, at, (*path, key), record)
 

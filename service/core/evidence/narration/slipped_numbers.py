@@ -1,0 +1,108 @@
+"""Suspect numbers that are a slip of a held one: another digit, the point, the sign, the unit, or a wrong total.
+
+Such a number is the likeliest of all mistakes, so little is let pass: it must follow from numbers that belong together.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import islice
+
+from service.core.evidence.arithmetic.accounts import Accounts
+from service.core.evidence.arithmetic.holding import SUM, read_number
+from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
+from service.core.evidence.facts.entities import MAX_INSIDE, Holdings
+from service.core.evidence.facts.facts import Fact
+from service.core.evidence.narration.binding import is_about
+from service.core.evidence.narration.fitting import is_of_kind, is_typed
+from service.core.evidence.narration.verdicts import Ruling, Utterances, suspect
+from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.sentences.claims import Claim
+from service.core.evidence.sentences.mentions import Clause, find_words
+
+MAX_TYPED = 120
+_KINDS = frozenset({"number", "money", "percent", "measure", "duration"})
+_OF_SUBJECT = frozenset({"number", "duration"})
+"""Kinds whose values are so common that only a slip of the clause's own entities counts."""
+_PLACES = 4
+
+
+def list_typed(said: Quantity, holdings: Holdings) -> list[Fact]:
+    """Return the first facts whose own unit or name says that they are of a quantity's kind."""
+    typed = (fact for fact in holdings.facts if is_of_kind(said, fact) and is_typed(said, fact))
+    return holdings.once((list_typed, said.kind, said.unit), lambda: [*islice(typed, MAX_TYPED)])
+
+
+class SlippedNumbers:
+    """Finds numbers of one text that are slips of those that results hold."""
+
+    def __init__(
+        self, holdings: Holdings, utterances: Utterances, accounts: Accounts, clauses: Sequence[Clause]
+    ) -> None:
+        self._holdings = holdings
+        self._utterances = utterances
+        self._accounts = accounts
+        self._clauses = clauses
+
+    def weigh(self, claim: Claim) -> Ruling | None:
+        """Suspect a number that is a slip of a held one or of a total; None if it is none."""
+        said = claim.quantity
+        if said.kind not in _KINDS or said.number is None or self._utterances.has(said):
+            return None
+        return self._check_unit(claim) or self._check_value(claim, said.number) or self._check_total(claim, said.number)
+
+    def _check_unit(self, claim: Claim) -> Ruling | None:
+        """Suspect a measure that results hold in another unit only: 12 km given as 12 miles."""
+        said = claim.quantity
+        typed = list_typed(said, self._holdings) if said.kind == "measure" else []
+        other = next((fact for fact in typed if is_other_unit(said, fact)), None)
+        if other is None or self._accounts.holds(claim.statement, rough=is_about(claim)):
+            return None
+        return suspect(said.text, other, "wrong_unit")
+
+    def _check_value(self, claim: Claim, number: Decimal) -> Ruling | None:
+        said = claim.quantity
+        facts = list_typed(said, self._holdings)
+        if said.kind in _OF_SUBJECT:
+            inside = self._find_inside(said)
+            facts = [fact for fact in facts if id(fact) in inside]
+        for fact in facts:
+            slip = _name_slip(said, number, fact)
+            if slip:
+                # Arithmetic leaves out signs, so it accounts for a number with the wrong one.
+                give = self._accounts.give_at_once if slip == "sign_flip" else self._accounts.give_closely
+                given = give(claim.statement, rough=is_about(claim))
+                return None if given else suspect(said.text, fact, "not_found")
+        return None
+
+    def _check_total(self, claim: Claim, number: Decimal) -> Ruling | None:
+        """Suspect a slip of the total of a column, where the words give a total."""
+        if SUM.isdisjoint(find_words(claim.sentence)):
+            return None
+        said = claim.quantity
+        for total, fact in self._accounts.find_totals(said):
+            whole = Decimal(str(round(total, _PLACES)))
+            if name_slip(abs(number), whole) in ("digit_flip", "scale_flip"):
+                given = self._accounts.give_sum(claim.statement, rough=is_about(claim))
+                note = f"the text says {said.text}, the values of {'.'.join(fact.path)} add up to {whole.normalize():f}"
+                return None if given else Ruling("suspected", fact.pointer, None, "not_found", note)
+        return None
+
+    def _find_inside(self, said: Quantity) -> set[int]:
+        """Return the ids of the facts of the entities that a quantity's clause is about."""
+        at = bisect_right(self._clauses, said.start, key=_get_start) - 1
+        subjects = self._clauses[at].subjects if at >= 0 and said.start < self._clauses[at].end else ()
+        return {id(fact) for entity in subjects for fact in entity.inside[:MAX_INSIDE]}
+
+
+def _name_slip(said: Quantity, number: Decimal, fact: Fact) -> str:
+    """Name the slip by which a fact's number becomes the one said; "" for none, and for a held digit, which resembles any."""
+    held = read_number(said, fact)
+    slip = name_slip(number, held) if held is not None and len(list_significant_digits(held)) > 1 else ""
+    return slip if slip != "wrong_value" else ""
+
+
+def _get_start(clause: Clause) -> int:
+    return clause.start
