@@ -94,13 +94,9 @@ class Accounts:
         said = statement.quantity
         if not self._heard_values.isdisjoint(said.values):
             return True
-        if said.kind == "date":
-            return self._moments.give_date(statement)
-        if said.kind == "time":
-            return self._moments.give_time(statement, rough=rough)
-        if said.kind == "duration" and self._moments.give_duration(
-            said, measure_tolerance(said, rough=rough), rough=rough
-        ):
+        if said.kind in ("date", "time"):
+            return self._moments.give(statement, rough=rough)
+        if said.kind == "duration" and self._moments.give_duration(said, measure_tolerance(said, rough=rough)):
             return True
         return said.number is None or self._gives_number(statement, float(abs(said.number)), rough=rough)
 
@@ -135,6 +131,15 @@ class Accounts:
         """Runs of digits in the texts of results: a text may refer to `certificate_7504069` as `ending in 4069`."""
         texts = (fact.value for fact in self._holdings.facts if isinstance(fact.value, str))
         return frozenset(run for text in texts for run in _DIGITS.findall(text))
+
+    def give_near(self, statement: Statement, *, rough: bool) -> bool:
+        """Whether a value follows from known ones that belong together; that a moment is known elsewhere is not enough."""
+        said = statement.quantity
+        if said.kind in ("date", "time"):
+            return self._moments.follow(statement)
+        if said.kind == "duration" and self._moments.follow_duration(said, measure_tolerance(said, rough=rough)):
+            return True
+        return self.give_closely(statement, rough=rough)
 
     def give_at_once(self, statement: Statement, *, rough: bool) -> bool:
         """Whether a number is known, or follows from others of its sentence."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from itertools import islice
+from itertools import combinations, islice, product
 
 from service.core.evidence.arithmetic.known_numbers import has_near
-from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.entities import Holdings
+from service.core.evidence.facts.facts import Fact
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import split_tokens, split_words
@@ -18,6 +18,7 @@ from service.core.evidence.sentences.claims import Statement
 from service.core.models.lazy import lazy
 
 MAX_MOMENTS, MAX_PAIRED_MOMENTS, MAX_SPANS, MAX_SAID_SPANS = 120, 60, 80, 4
+MAX_RECORDS, MAX_FIELDS = 60, 24
 _MOVING = split_words("by until till end ends done finish finishes finished over before after later earlier ready due")
 """Words that relate one moment to another."""
 _DAY_MIN, _DAY_S, _ROUGH_MIN = 1440, 86_400, 15
@@ -39,15 +40,34 @@ class KnownMoments:
         self._said = said
         self._today = today
         self._zones = Zones(holdings, said)
-        self._spans = Spans(holdings, today)
 
     def _iter_held(self) -> Iterator[Quantity]:
         return (held for fact in self._holdings.facts for held in fact.quantities)
 
-    def give_date(self, statement: Statement) -> bool:
-        """Whether a day is known, also by other clocks, or lies a known span of time before or after a known day."""
+    def give(self, statement: Statement, *, rough: bool) -> bool:
+        """Whether a day or time is known, or a known one is a known span of time away."""
+        by_day = statement.quantity.kind == "date"
+        return (self._has_day(statement) if by_day else self._has_time(statement, rough=rough)) or self.follow(
+            statement
+        )
+
+    def follow(self, statement: Statement) -> bool:
+        """Whether a day or time is a known one by another clock, or what a span of time in a record leads to there."""
+        said = statement.quantity
+        after = statement.sentence[said.end - statement.sentence_start :][:_AFTER_CHARS]
+        if self._zones.tell(said, self._holdings.facts) or self._zones.tell_there(said, after):
+            return True
+        reached = {f"-{str(value)[4:10]}" for value in said.values} if said.kind == "date" else {_read_minutes(said)}
+        return not reached.isdisjoint(self._reached)
+
+    @lazy
+    def _reached(self) -> frozenset[str | int]:
+        """The days, without their year, and the minutes of the day that spans of time lead to within one record."""
+        return self._holdings.once((KnownMoments, "reached"), lambda: frozenset(_iter_reached(self._holdings)))
+
+    def _has_day(self, statement: Statement) -> bool:
         said = {str(value)[:10] for value in statement.quantity.values}
-        if self._holdings.has_moment(statement.quantity) or self._zones.tell(statement.quantity, self._holdings.facts):
+        if self._holdings.has_moment(statement.quantity):
             return True
         if not said.isdisjoint(_list_moved(self._days, self._list_said_spans(statement))):
             return True
@@ -85,13 +105,8 @@ class KnownMoments:
             found.update(dict.fromkeys(_read_span(one, "")))
         return [*islice(found, MAX_SPANS)]
 
-    def give_time(self, statement: Statement, *, rough: bool) -> bool:
-        """Whether a time is known, also by other clocks, or lies a known span of time before or after a known time."""
-        said = statement.quantity
-        after = statement.sentence[said.end - statement.sentence_start :][:_AFTER_CHARS]
-        if self._zones.tell(said, self._holdings.facts) or self._zones.tell_there(said, after):
-            return True
-        here = _read_minutes(said)
+    def _has_time(self, statement: Statement, *, rough: bool) -> bool:
+        here = _read_minutes(statement.quantity)
         near = [(here + move) % _DAY_MIN for move in (range(-_ROUGH_MIN, _ROUGH_MIN + 1) if rough else (0,))]
         if not self._times.isdisjoint(near):
             return True
@@ -116,13 +131,22 @@ class KnownMoments:
         times = islice(self._times | self._said_times, MAX_MOMENTS)
         return frozenset((time + span) % _DAY_MIN for time in times for span in spans if span % _DAY_MIN)
 
-    def give_duration(self, said: Quantity, tolerance: float, *, rough: bool) -> bool:
+    def give_duration(self, said: Quantity, tolerance: float) -> bool:
         """Whether a duration lies between two moments of one record, between any two known ones, or between one and today."""
-        if self._spans.give(said, (), about=rough):
-            return True
         factor = float(UNITS[said.unit].factor)
         size = float(abs(said.number or 0)) * factor
-        return has_near(self._gaps, size, max(tolerance * factor, 30))
+        return self.follow_duration(said, tolerance) or has_near(self._gaps, size, max(tolerance * factor, 30))
+
+    def follow_duration(self, said: Quantity, tolerance: float) -> bool:
+        """Whether a duration lies between two moments of one record, or between one and today."""
+        factor = float(UNITS[said.unit].factor)
+        return has_near(self._record_gaps, float(abs(said.number or 0)) * factor, tolerance * factor)
+
+    @lazy
+    def _record_gaps(self) -> list[float]:
+        """The seconds between any two moments of one record, and between each day and today, sorted."""
+        today = float(self._today.toordinal() * _DAY_S) if self._today else None
+        return self._holdings.once((KnownMoments, today), lambda: sorted({*_iter_record_gaps(self._holdings, today)}))
 
     @lazy
     def _gaps(self) -> list[float]:
@@ -144,6 +168,47 @@ def _read_span(one: Quantity, unit: str) -> list[Span]:
 
 def _read_minutes(one: Quantity) -> int:
     return int(str(one.value)[:2]) * 60 + int(str(one.value)[3:5])
+
+
+def _iter_record_gaps(holdings: Holdings, today: float | None) -> Iterator[float]:
+    """Iterate over the seconds between moments of one record: by time of day, by whole days, and by both together."""
+    for entity in holdings.entities[:MAX_RECORDS]:
+        moments = [*_iter_moments(entity.own[:MAX_FIELDS])]
+        for (day, time), (other_day, other_time) in combinations(moments, 2):
+            if time is not None and other_time is not None:
+                yield from (abs(time - other_time), _DAY_S - abs(time - other_time))
+            if day is not None and other_day is not None:
+                yield from (abs(day - other_day), abs(day - other_day + (time or 0) - (other_time or 0)))
+        if today is not None:
+            yield from (abs(day - today) for day, _ in moments if day is not None)
+
+
+def _iter_moments(facts: Sequence[Fact]) -> Iterator[tuple[float | None, float | None]]:
+    """Iterate over the moments of facts, each as a day and a time of day in seconds; None for what is not given."""
+    for fact in facts:
+        day = next((str(one.value) for one in fact.quantities if one.kind == "date"), "")
+        time = next((_read_seconds(one) for one in fact.quantities if one.kind == "time"), None)
+        whole = len(day) >= len("2026-01-01")
+        if whole or time is not None:
+            yield float(date.fromisoformat(day[:10]).toordinal() * _DAY_S) if whole else None, time
+
+
+def _iter_reached(holdings: Holdings) -> Iterator[str | int]:
+    for entity in holdings.entities[:MAX_RECORDS]:
+        facts = entity.own[:MAX_FIELDS]
+        spans = {
+            seconds for fact in facts for held in fact.quantities for seconds, _ in _read_span(held, fact.counted.unit)
+        }
+        for (day, time), span, sign in product(_iter_moments(facts), spans, (1, -1)):
+            if time is not None:
+                yield int(time + sign * span) // 60 % _DAY_MIN
+            if day is not None and span % _DAY_S == 0:
+                yield f"-{_move_days(date.fromordinal(int(day) // _DAY_S), sign * int(span // _DAY_S))[4:]}"
+
+
+def _read_seconds(one: Quantity) -> float:
+    hour, minute, second = (int(part) for part in str(one.value).split(":"))
+    return float(hour * 3600 + minute * 60 + second)
 
 
 def _leads_on(statement: Statement) -> bool:

@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from service.core.evidence.arithmetic.transforms import is_other_unit, relate
-from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Words, list_days, name_weekday, read_flag
+from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.reading.quantities import Quantity
@@ -19,6 +19,7 @@ from service.core.evidence.sentences.mentions import Clause, ClauseMention, find
 
 _COUNTS = split_words("count number quantity qty four digit id")
 """Words in the name of a field that make it a count, whatever else the name says: `total_count`."""
+MAX_TYPED = 120
 _FARTHEST = 1000
 """Largest factor between two units in which the same value is ever given."""
 _SMALL = split_words("and or in on at with for of to by from is are was were")
@@ -136,6 +137,12 @@ def _is_of_scale(said: Quantity, fact: Fact) -> bool:
     """Whether a value in the fact's unit could be given in the unit said: nobody gives days in minutes."""
     mine, own = UNITS.get(said.unit), UNITS.get(fact.counted.unit)
     return not (mine and own) or max(mine.factor / own.factor, own.factor / mine.factor) <= _FARTHEST
+
+
+def list_typed(said: Quantity, holdings: Holdings) -> list[Fact]:
+    """Return the first facts whose own unit or name says that they are of a quantity's kind."""
+    typed = (fact for fact in holdings.facts if is_of_kind(said, fact) and is_typed(said, fact))
+    return holdings.once((list_typed, said.kind, said.unit), lambda: [*islice(typed, MAX_TYPED)])
 
 
 def relates(said: Quantity, fact: Fact, clause: Clause) -> bool:

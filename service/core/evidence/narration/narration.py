@@ -117,7 +117,7 @@ def _iter_sayings(
     holdings = fact_index.holdings
     clauses = [plain for clause in all_clauses if (plain := clause.keep_plain()) is not None]
     yield from check_weekdays(text, said, holdings)
-    yield from Retelling(holdings, utterances, accounts, said, clauses).check()
+    yield from Retelling(holdings, utterances, accounts, clauses).check()
     yield from check_superlatives(clauses, holdings)
     yield from check_tallies(clauses, holdings, fact_index.collections)
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import islice
 
 from service.core.evidence.arithmetic.accounts import Accounts
 from service.core.evidence.arithmetic.asked import asks_arithmetic, asks_difference, asks_sum, is_worked_out
 from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.slips import find_kin
-from service.core.evidence.arithmetic.spans import Spans
 from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
-from service.core.evidence.arithmetic.zones import Zones
 from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.fitting import (
@@ -29,6 +26,7 @@ from service.core.evidence.narration.fitting import (
     is_rough,
     is_typed,
     list_named,
+    list_typed,
     relates,
 )
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
@@ -41,7 +39,7 @@ from service.core.models.lazy import lazy
 
 MAX_SIBLINGS = 60
 """How many other entities of the same kind are searched for what is said."""
-MAX_DATED, MAX_TYPED, MAX_NAMED = 500, 120, 500
+MAX_DATED, MAX_NAMED = 500, 500
 _NOT = re.compile(r"n['\u2019]t\b")
 _NO = NEGATED | {"no"}
 _ENDS = ("from", "to")
@@ -58,16 +56,12 @@ class Retelling:
         holdings: Holdings,
         utterances: Utterances,
         accounts: Accounts,
-        quantities: Sequence[Quantity],
         clauses: Sequence[Clause],
     ) -> None:
         self._clauses = clauses
         self._holdings = holdings
         self._utterances = utterances
         self._accounts = accounts
-        self._spans = Spans(holdings, utterances.today)
-        self._zones = Zones(holdings, quantities)
-        self._typed: dict[tuple[str, str], list[Fact]] = {}
 
     def check(self) -> Iterator[Saying]:
         """Yield a ruling on each mention that can be judged, in text order."""
@@ -119,13 +113,13 @@ class Retelling:
         swapped = (
             bool(refuted)
             and len(clause.subjects) == 1
-            and self._is_swapped(mention, clause, fits, plain=not (apart or total))
+            and self._is_swapped(mention, clause, plain=not (apart or total))
         )
         unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
         if unit is not None and not refuted:
             return unit
         may_be_derived = said is not None and not swapped and unit is None and not self._has_slipped(said, clause, fits)
-        if may_be_derived and said is not None and self._is_derived(said, clause, fits):
+        if may_be_derived and said is not None and self._is_derived(said, clause):
             return None
         if held or (not swapped and self._is_said(mention, clause)):
             return None
@@ -150,7 +144,7 @@ class Retelling:
             for fact in facts
         )
 
-    def _is_swapped(self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, plain: bool) -> bool:
+    def _is_swapped(self, mention: ClauseMention, clause: Clause, *, plain: bool) -> bool:
         """Whether another entity of the kind holds exactly what is said, and nothing else accounts for it."""
         said = mention.quantity
         if said is not None and (not plain or is_worked_out(clause) or is_rough(said, clause)):
@@ -158,7 +152,7 @@ class Retelling:
         if not self._is_of_another(mention, clause):
             return False
         moment = said is not None and said.kind in ("date", "time")
-        return not (moment and said is not None and self._is_derived(said, clause, fits))
+        return not (moment and said is not None and self._is_derived(said, clause))
 
     def _check_unit(self, said: Quantity, mention: ClauseMention, clause: Clause) -> Ruling | None:
         """Rule on a number that results hold only in another unit: its field is named, or it is an amount with no other match."""
@@ -210,19 +204,10 @@ class Retelling:
         values = {read_flag(fact) for fact in held}
         return Fitting(values == {mention.flag}, tuple(held)) if len(values) == 1 else NOTHING
 
-    def _is_derived(self, said: Quantity, clause: Clause, fits: Sequence[Fitting]) -> bool:
-        """Whether a quantity follows from known values: by arithmetic, or by conversion to another time zone."""
-        if said.kind in ("time", "date"):
-            facts = [fact for one in fits for fact in one.facts] or self._holdings.facts
-            after = clause.sentence[said.end - clause.sentence_start :][:40]
-            if self._zones.tell(said, facts) or self._zones.tell_there(said, after):
-                return True
-        if said.kind in ("time", "date", "duration") and self._spans.give(
-            said, clause.subjects, about=is_rough(said, clause)
-        ):
-            return True
+    def _is_derived(self, said: Quantity, clause: Clause) -> bool:
+        """Whether a quantity follows from known values: by arithmetic, over a span of time, or by another clock."""
         statement = Statement(said, clause.sentence, clause.sentence_start)
-        return said.number is not None and self._accounts.give_closely(statement, rough=is_rough(said, clause))
+        return self._accounts.give_near(statement, rough=is_rough(said, clause))
 
     def _refute(
         self, mention: ClauseMention, clause: Clause, fits: Sequence[Fitting], *, swapped: bool
@@ -297,7 +282,7 @@ class Retelling:
             return None
         if (sole := self._find_sole(said, clause)) is not None:
             return suspect(mention.text, sole, "not_found")
-        kin = find_kin(said, self._list_typed(said)) if said.kind in _MOMENTS else None
+        kin = find_kin(said, list_typed(said, self._holdings)) if said.kind in _MOMENTS else None
         return suspect(mention.text, kin, "not_found") if kin is not None else None
 
     def _find_sole(self, said: Quantity, clause: Clause) -> Fact | None:
@@ -305,12 +290,7 @@ class Retelling:
         if clause.subjects:
             return None
         words = {find_root(stem_word(word)) for word in clause.words}
-        facts = [fact for fact in self._holdings.facts[:MAX_NAMED] if fact.own and is_of_kind(said, fact)]
-        named = [
-            fact
-            for fact in facts
-            if all(w in UNITS or w.upper() in CURRENCIES or find_root(w) in words for w in fact.own)
-        ]
+        named = [fact for fact, roots in self._list_rooted(said) if roots <= words]
         named = (
             [fact for fact in named if is_typed(said, fact)]
             if said.kind != "number"
@@ -318,19 +298,21 @@ class Retelling:
         )
         return named[0] if len(named) == 1 else None
 
-    def _list_typed(self, said: Quantity) -> list[Fact]:
-        """List facts whose own unit or name says that they are of a quantity's kind."""
-        key = said.kind, said.unit
-        if key not in self._typed:
-            facts = (fact for fact in self._holdings.facts if is_of_kind(said, fact) and is_typed(said, fact))
-            self._typed[key] = list(islice(facts, MAX_TYPED))
-        return self._typed[key]
+    def _list_rooted(self, said: Quantity) -> list[tuple[Fact, frozenset[str]]]:
+        """Return the facts comparable with a quantity, each with the roots of the words that name its field."""
+        facts = (fact for fact in self._holdings.facts[:MAX_NAMED] if fact.own and is_of_kind(said, fact))
+        key = Retelling, said.kind, said.unit
+        return self._holdings.once(key, lambda: [(fact, _list_roots(fact)) for fact in facts])
 
     def _is_held(self, said: Quantity, clause: Clause) -> bool:
         if said.kind in ("date", "time"):
             return self._holdings.has_moment(said)
         near = self._holdings.scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
+
+
+def _list_roots(fact: Fact) -> frozenset[str]:
+    return frozenset(find_root(word) for word in fact.own if word not in UNITS and word.upper() not in CURRENCIES)
 
 
 def _names_whole(head: Words, fact: Fact) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from decimal import Decimal
-from itertools import islice
 
 from service.core.evidence.arithmetic.accounts import Accounts
 from service.core.evidence.arithmetic.holding import SUM, read_number
@@ -16,23 +15,16 @@ from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
 from service.core.evidence.facts.entities import MAX_INSIDE, Holdings
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.binding import is_about
-from service.core.evidence.narration.fitting import is_of_kind, is_typed
+from service.core.evidence.narration.fitting import list_typed
 from service.core.evidence.narration.verdicts import Ruling, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.sentences.claims import Claim
 from service.core.evidence.sentences.mentions import Clause, find_words
 
-MAX_TYPED = 120
 _KINDS = frozenset({"number", "money", "percent", "measure", "duration"})
 _OF_SUBJECT = frozenset({"number", "duration"})
 """Kinds whose values are so common that only a slip of the clause's own entities counts."""
 _PLACES = 4
-
-
-def list_typed(said: Quantity, holdings: Holdings) -> list[Fact]:
-    """Return the first facts whose own unit or name says that they are of a quantity's kind."""
-    typed = (fact for fact in holdings.facts if is_of_kind(said, fact) and is_typed(said, fact))
-    return holdings.once((list_typed, said.kind, said.unit), lambda: [*islice(typed, MAX_TYPED)])
 
 
 class SlippedNumbers:

@@ -14,7 +14,8 @@ from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.facts.entities import Holdings
 from service.core.evidence.facts.facts import MAX_CELL, Fact
 from service.core.evidence.narration.binding import is_about
-from service.core.evidence.narration.slipped_numbers import SlippedNumbers, list_typed
+from service.core.evidence.narration.fitting import list_typed
+from service.core.evidence.narration.slipped_numbers import SlippedNumbers
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.units import CURRENCIES, CURRENCY_WORDS, is_same_currency
