@@ -40,6 +40,7 @@ HALVES = {
     "blind_d": ("blood", "satpass", "translation", "bees", "railworks"),
     "blind_e": ("pottery", "callsheet", "freezers", "turbines", "trees"),
     "blind_f": ("busdepot", "catering", "casefiles", "solar"),
+    "blind_g": ("skilifts", "seedbank", "vets", "berths", "hackathon"),
 }
 """`held` is looked at last; the others are read and built on, `fresh` and the blind ones since they were measured unread."""
 RENDERINGS = 3

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from itertools import islice, permutations
+from itertools import combinations, islice, permutations
 from math import log10
 
 from service.core.evidence.arithmetic.asked import asks_result
@@ -22,6 +22,7 @@ from service.core.evidence.arithmetic.known_numbers import (
     MAX_NUMBERS,
     KnownNumbers,
     NumberColumns,
+    has_near,
 )
 from service.core.evidence.arithmetic.transforms import relate
 from service.core.evidence.facts.entities import Holdings
@@ -35,7 +36,7 @@ from service.core.evidence.sentences.claims import Statement
 from service.core.evidence.sentences.mentions import find_words
 from service.core.models.lazy import lazy
 
-MAX_SHARES = 40
+MAX_SHARES, MAX_FACTORS = 40, 24
 _FACTORS = {
     "half": (0.5,),
     "twice": (2,),
@@ -166,7 +167,7 @@ class Accounts:
             return True
         size, tolerance = float(abs(said.number)), measure_tolerance(said, rough=rough)
         if said.kind == "percent":
-            return _is_of_shares(size / 100, self._shares, tolerance / 100) or any(
+            return has_near(self._share_ways, size / 100, tolerance / 100) or any(
                 self._find_numbers(one).has_close_share(size / 100, tolerance / 100) for one in self._list_wholes(said)
             )
         numbers = self._find_numbers(said)
@@ -239,7 +240,7 @@ class Accounts:
     @lazy
     def _factors(self) -> list[float]:
         """Stated numbers by which amounts may be multiplied, without those that only move the point."""
-        return [n for n in self._bare if not log10(n).is_integer()]
+        return [n for n in self._bare[:MAX_FACTORS] if not log10(n).is_integer()]
 
     @lazy
     def _shares(self) -> list[float]:
@@ -255,6 +256,12 @@ class Accounts:
             (float(abs(one.number)) / 100, None) for one in self._others if one.kind == "percent" and one.number
         )
         return [share for share in islice(found, MAX_SHARES) if share]
+
+    @lazy
+    def _share_ways(self) -> list[float]:
+        """What is left of each share, and how far any two shares are apart, sorted."""
+        apart = {abs(one - other) for one, other in combinations(self._shares, 2)}
+        return sorted(apart | {abs(1 - share) for share in self._shares})
 
     @lazy
     def _measured(self) -> list[Quantity]:
@@ -278,18 +285,6 @@ def _iter_workings(numbers: Sequence[float]) -> Iterator[float]:
             yield from (one / other, 100 * one / other)
     for one, other, third in permutations(numbers, 3):
         yield from (one + other + third, one + other - third, one - other - third)
-
-
-def _is_of_shares(part: float, shares: Sequence[float], tolerance: float) -> bool:
-    """Whether a share is the rest of another share, or the difference of two."""
-    return any(
-        _is_near(abs(1 - one), part, tolerance) or any(_is_near(abs(one - other), part, tolerance) for other in shares)
-        for one in shares
-    )
-
-
-def _is_near(one: float, other: float, tolerance: float) -> bool:
-    return abs(one - other) <= tolerance + EPSILON
 
 
 def _read_said(said: Quantity, other: Quantity) -> float | None:

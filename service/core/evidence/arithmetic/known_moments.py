@@ -219,6 +219,8 @@ def _leads_on(statement: Statement) -> bool:
 def _list_moved(days: Iterable[date], spans: Iterable[Span]) -> frozenset[str]:
     """Return the days that lie a span of whole days, months or years before or after others, with and without their year."""
     spans = [*spans]
+    if not spans:
+        return frozenset()
     moves = {round(seconds / _DAY_S) for seconds, unit in spans if unit not in ("month", "year")} - {0}
     months = {round(seconds / _MONTH_S) for seconds, unit in spans if unit in ("month", "year")} - {0}
     found = {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, islice
 from typing import NamedTuple
 
+from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.transforms import is_other_unit, relate
 from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.facts.facts import Fact
@@ -143,6 +145,15 @@ def list_typed(said: Quantity, holdings: Holdings) -> list[Fact]:
     """Return the first facts whose own unit or name says that they are of a quantity's kind."""
     typed = (fact for fact in holdings.facts if is_of_kind(said, fact) and is_typed(said, fact))
     return holdings.once((list_typed, said.kind, said.unit), lambda: [*islice(typed, MAX_TYPED)])
+
+
+def list_typed_numbers(said: Quantity, holdings: Holdings) -> list[tuple[Fact, Decimal]]:
+    """Return the facts of `list_typed` that hold one number, each with this number in the terms of the quantity."""
+    typed = list_typed(said, holdings)
+    return holdings.once(
+        (list_typed_numbers, said.kind, said.unit),
+        lambda: [(fact, number) for fact in typed if (number := read_number(said, fact)) is not None],
+    )
 
 
 def relates(said: Quantity, fact: Fact, clause: Clause) -> bool:

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from service.core.evidence.arithmetic.accounts import Accounts
-from service.core.evidence.arithmetic.holding import SUM, read_number
+from service.core.evidence.arithmetic.holding import SUM
 from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
 from service.core.evidence.facts.entities import MAX_INSIDE, Holdings
-from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.binding import is_about
-from service.core.evidence.narration.fitting import list_typed
+from service.core.evidence.narration.fitting import list_typed, list_typed_numbers
 from service.core.evidence.narration.verdicts import Ruling, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.sentences.claims import Claim
@@ -56,13 +55,13 @@ class SlippedNumbers:
 
     def _check_value(self, claim: Claim, number: Decimal) -> Ruling | None:
         said = claim.quantity
-        facts = list_typed(said, self._holdings)
+        typed = list_typed_numbers(said, self._holdings)
         if said.kind in _OF_SUBJECT:
             inside = self._find_inside(said)
-            facts = [fact for fact in facts if id(fact) in inside]
-        for fact in facts:
-            slip = _name_slip(said, number, fact)
-            if slip:
+            typed = [(fact, held) for fact, held in typed if id(fact) in inside]
+        for fact, held in typed:
+            slip = name_slip(number, held)
+            if slip != "wrong_value" and len(list_significant_digits(held)) > 1:  # a digit alone resembles any other
                 # Arithmetic leaves out signs, so it accounts for a number with the wrong one.
                 give = self._accounts.give_at_once if slip == "sign_flip" else self._accounts.give_closely
                 given = give(claim.statement, rough=is_about(claim))
@@ -87,13 +86,6 @@ class SlippedNumbers:
         at = bisect_right(self._clauses, said.start, key=_get_start) - 1
         subjects = self._clauses[at].subjects if at >= 0 and said.start < self._clauses[at].end else ()
         return {id(fact) for entity in subjects for fact in entity.inside[:MAX_INSIDE]}
-
-
-def _name_slip(said: Quantity, number: Decimal, fact: Fact) -> str:
-    """Name the slip by which a fact's number becomes the one said; "" for none, and for a held digit, which resembles any."""
-    held = read_number(said, fact)
-    slip = name_slip(number, held) if held is not None and len(list_significant_digits(held)) > 1 else ""
-    return slip if slip != "wrong_value" else ""
 
 
 def _get_start(clause: Clause) -> int:

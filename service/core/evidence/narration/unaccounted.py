@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 
 from service.core.evidence.arithmetic.accounts import Accounts
-from service.core.evidence.arithmetic.slips import find_kin
+from service.core.evidence.arithmetic.slips import find_kin, is_near
+from service.core.evidence.arithmetic.transforms import is_other_unit
 from service.core.evidence.facts.entities import Holdings
 from service.core.evidence.facts.facts import MAX_CELL, Fact
 from service.core.evidence.narration.binding import is_about
-from service.core.evidence.narration.fitting import list_typed
+from service.core.evidence.narration.fitting import list_typed, list_typed_numbers
 from service.core.evidence.narration.slipped_numbers import SlippedNumbers
 from service.core.evidence.narration.verdicts import OPEN, Ruling, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
@@ -95,9 +96,17 @@ class Unaccounted:
         """Whether some text of a result was read only in part, so that absence says nothing."""
         return any(isinstance(fact.value, str) and len(fact.value) > MAX_CELL for fact in self._holdings.facts)
 
+    def _find_kin(self, said: Quantity) -> Fact | None:
+        """Find a held value that is close to what is said, or the same number in another unit."""
+        if said.number is None:
+            return find_kin(said, list_typed(said, self._holdings))
+        held = list_typed_numbers(said, self._holdings)
+        near = (fact for fact, one in held if is_near(said.number, one) or is_other_unit(said, fact))
+        return next(near, None)
+
     def _suspect(self, said: Quantity) -> Ruling | None:
         """Suspect a value; a short number only if it is a slip of one that results hold."""
-        kin = find_kin(said, list_typed(said, self._holdings))
+        kin = self._find_kin(said)
         if kin is not None:
             return suspect(said.text, kin, "not_found")
         if said.number is not None and len(list_significant_digits(said.number)) < MIN_DIGITS_ALONE:
