@@ -138,7 +138,7 @@ class Accounts:
         said = statement.quantity
         if said.kind in ("date", "time"):
             return self._moments.follow(statement)
-        if said.kind == "duration" and self._moments.follow_duration(said, measure_tolerance(said, rough=rough)):
+        if said.kind == "duration" and self._moments.lasts(statement, measure_tolerance(said, rough=rough)):
             return True
         return self.give_closely(statement, rough=rough)
 

@@ -137,6 +137,11 @@ class KnownMoments:
         size = float(abs(said.number or 0)) * factor
         return self.follow_duration(said, tolerance) or has_near(self._gaps, size, max(tolerance * factor, 30))
 
+    def lasts(self, statement: Statement, tolerance: float) -> bool:
+        """Whether a duration lies between two moments of one record or, where words relate moments, between any two."""
+        give = self.give_duration if _leads_on(statement) else self.follow_duration
+        return give(statement.quantity, tolerance)
+
     def follow_duration(self, said: Quantity, tolerance: float) -> bool:
         """Whether a duration lies between two moments of one record, or between one and today."""
         factor = float(UNITS[said.unit].factor)

@@ -6,6 +6,7 @@ Understands objects and arrays, `{name, value}` pairs, `[name, value]` pairs, ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 
 from service.core.evidence.facts.field_units import NO_UNIT, FieldUnit, read_field_unit
+from service.core.evidence.reading.dates import build_iso_date
 from service.core.evidence.reading.numbers import MAX_DIGITS, count_places
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.stated import find_stated
@@ -38,6 +40,7 @@ MIN_EPOCH_S, MAX_EPOCH_S = 600_000_000, 4_000_000_000
 """Numbers in this range, under a name that suggests a time, are Unix timestamps."""
 _NAME_KEYS = ("name", "key", "label", "title", "property", "field")
 _MAX_DEPTH = 40
+_COMPACT_DATE = re.compile(r"((?:19|20)\d\d)(\d\d)(\d\d)")
 
 
 @dataclass(slots=True)
@@ -218,7 +221,7 @@ def _split_words(path: tuple[str, ...]) -> tuple[tuple[str, ...], frozenset[str]
 def _read_quantities(value: Scalar) -> tuple[Quantity, ...]:
     if isinstance(value, str):
         if value.isdecimal() and len(value) < MAX_DIGITS:
-            return (Quantity("number", Decimal(value), "", 0, len(value), value),)
+            return (*_read_compact_date(value), Quantity("number", Decimal(value), "", 0, len(value), value))
         return tuple(find_stated(value[:MAX_CELL]))
     if isinstance(value, bool):
         return (Quantity("boolean", value, "", 0, 0, str(value)),)
@@ -227,8 +230,16 @@ def _read_quantities(value: Scalar) -> tuple[Quantity, ...]:
     text = repr(value)
     number = Decimal(text)
     return (
+        *_read_compact_date(text),
         Quantity("number", number, "", 0, len(text), text, 0 if isinstance(value, int) else count_places(text, number)),
     )
+
+
+def _read_compact_date(text: str) -> list[Quantity]:
+    """Return the day that eight digits give, such as 20270304."""
+    match = _COMPACT_DATE.fullmatch(text)
+    day = build_iso_date(int(match[1]), int(match[2]), int(match[3])) if match else None
+    return [Quantity("date", day, "", 0, len(text), text)] if day is not None else []
 
 
 def _is_moment(name: str) -> bool:

@@ -40,6 +40,7 @@ from service.core.models.lazy import lazy
 MAX_SIBLINGS = 60
 """How many other entities of the same kind are searched for what is said."""
 MAX_DATED, MAX_NAMED = 500, 500
+_SOME_OF = re.compile(r" (?:out )?of (?:the|your|these|those|them|all|two|three|four|five|six|seven|eight|nine|ten|\d)")
 _NOT = re.compile(r"n['\u2019]t\b")
 _NO = NEGATED | {"no"}
 _ENDS = ("from", "to")
@@ -82,6 +83,8 @@ class Retelling:
         return ruling if weighed is not None and weighed.verdict in ("suspected", "contradicted") else weighed
 
     def _check_as(self, mention: ClauseMention, clause: Clause) -> Ruling | None:
+        if _counts_part(mention, clause):
+            return None
         if mention.part in _ENDS:
             return self._check_way(mention, clause) if mention.part == "to" else None
         subjects, said = clause.subjects, mention.quantity
@@ -309,6 +312,12 @@ class Retelling:
             return self._holdings.has_moment(said)
         near = self._holdings.scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
+
+
+def _counts_part(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether a mention counts some of a number of things, which no field holds: `four of the seven days`."""
+    after = clause.text[mention.end - clause.start :]
+    return mention.quantity is not None and mention.quantity.kind == "number" and _SOME_OF.match(after) is not None
 
 
 def _list_roots(fact: Fact) -> frozenset[str]:

@@ -23,10 +23,12 @@ _NEAR_PART = 12
 """Most characters between two parts of the same name."""
 _TOKEN = re.compile(r"[^\W_]+")
 _JOINT = re.compile(r"[,;:()|](?=\s|\*|$)|[()|]|\s[-\u2013\u2014\u2192]\s|\b(?:and|but|while|whereas|which|who)\b")
+_SHORT_DAYS = {name[:3]: name for name in WEEKDAYS}
 _DAY = re.compile(
     rf"\b(?:the day (?:after tomorrow|before yesterday)|today|tonight|tomorrow|yesterday|(?:{'|'.join(WEEKDAYS)})(?!s\b)"
     r"|in (?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s?"
-    r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago)\b",
+    r"|(?:a|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\d{1,3}) (?:day|week)s? ago"
+    r"|(?<=on )(?:mon|tues?|wed|thurs?|thu|fri|sat|sun))\b",
     re.IGNORECASE,
 )
 _ALL = split_words("all both together altogether each total combined overall every average sum")
@@ -172,6 +174,9 @@ class ClauseReader:
             said = match.group().lower()
             if said in WEEKDAYS:
                 yield ClauseMention(*match.span(), match.group(), weekday=said)
+            elif said[:3] in _SHORT_DAYS:
+                if match.group()[0].isupper():
+                    yield ClauseMention(*match.span(), match.group(), weekday=_SHORT_DAYS[said[:3]])
             elif self._today is not None and (values := read_relative_date(said, self._today)):
                 quantity = Quantity("date", values[0], "", *match.span(), match.group(), 0, values[1:])
                 yield ClauseMention(*match.span(), match.group(), quantity=quantity)
