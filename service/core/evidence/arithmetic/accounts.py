@@ -89,6 +89,8 @@ class Accounts:
         self._others = [*heard, *said]
         self._moments = KnownMoments(holdings, heard, said, utterances.today)
         self._numbers: dict[tuple[str, str], KnownNumbers] = {}
+        self._close: dict[tuple[int, str], bool] = {}
+        """For each quantity of the text, by its place and kind, whether it follows closely."""
 
     def give(self, statement: Statement, *, rough: bool) -> bool:
         """Whether something accounts for the quantity of a statement. `rough`: the text gives it roughly."""
@@ -162,6 +164,12 @@ class Accounts:
 
         A percentage may be a share of them; an amount may be a multiple of any, and a few of one and a few of another.
         """
+        key = statement.quantity.start, statement.quantity.kind
+        if key not in self._close:
+            self._close[key] = self._follows_closely(statement, rough=rough)
+        return self._close[key]
+
+    def _follows_closely(self, statement: Statement, *, rough: bool) -> bool:
         said = statement.quantity
         if said.number is None or self.give_at_once(statement, rough=rough):
             return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -66,34 +67,34 @@ def read_field_unit(name: str, beside: Mapping[str, JsonValue], described: str =
     >>> read_field_unit("distanceKm", {}).unit, read_field_unit("value", {"unit": "hours"}).unit
     ('km', 'h')
     """
+    return _read_unit(name, _find_text(beside, _CURRENCY_KEYS), _find_text(beside, _UNIT_KEYS), described)
+
+
+def _find_text(beside: Mapping[str, JsonValue], keys: tuple[str, ...]) -> str:
+    return next((value for key in keys if isinstance(value := beside.get(key), str)), "")
+
+
+@lru_cache(maxsize=4096)  # all records of a list have the same fields
+def _read_unit(name: str, currency_beside: str, unit_beside: str, described: str) -> FieldUnit:
     words = split_name(name)
     currency = next((found for word in words if (found := _read_currency(word))), "")
     amount = bool(MONEY & {stem_word(word) for word in words}) or bool(_GENERIC_AMOUNTS & set(words))
     if not currency and amount:
-        currency = _read_beside(beside) or _read_described(described)
-    minor = bool(_MINOR & set(words)) or bool(_MINOR_PHRASE.search(described)) or (amount and _counts_minor(beside))
-    return FieldUnit(currency, minor, "" if currency or minor else _find_unit(words, beside, described))
+        currency = CURRENCIES.get(currency_beside.upper(), "") or _read_described(described)
+    counts_minor = amount and bool(_MINOR & set(split_tokens(unit_beside)))
+    minor = bool(_MINOR & set(words)) or bool(_MINOR_PHRASE.search(described)) or counts_minor
+    return FieldUnit(currency, minor, "" if currency or minor else _find_unit(words, unit_beside, described))
 
 
 def _read_currency(word: str) -> str:
     return word.upper() if len(word) == 3 and word.upper() in CURRENCIES else CURRENCY_WORDS.get(word, "")
 
 
-def _read_beside(beside: Mapping[str, JsonValue]) -> str:
-    currency = next((value for key in _CURRENCY_KEYS if isinstance(value := beside.get(key), str)), "")
-    return CURRENCIES.get(currency.upper(), "")
-
-
-def _counts_minor(beside: Mapping[str, JsonValue]) -> bool:
-    unit = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
-    return bool(_MINOR & set(split_tokens(unit)))
-
-
 def _read_described(described: str) -> str:
     return next((found for word in split_tokens(described) if (found := _read_currency(word))), "")
 
 
-def _find_unit(words: tuple[str, ...], beside: Mapping[str, JsonValue], described: str) -> str:
+def _find_unit(words: tuple[str, ...], unit: str, described: str) -> str:
     last = words[-1] if words[1:] else ""
     if _PERCENT & set(words):
         return "%"
@@ -103,7 +104,6 @@ def _find_unit(words: tuple[str, ...], beside: Mapping[str, JsonValue], describe
     for word in (*counted[1:], *_PLURALS.intersection(words[:1])):
         if word in LOWERED and word not in _AMBIGUOUS_SYMBOLS:
             return UNITS[LOWERED[word]].name
-    unit = next((value for key in _UNIT_KEYS if isinstance(value := beside.get(key), str)), "")
     if unit and (words[-1:] == ("value",) or _GENERIC_AMOUNTS & set(words)):
         return "%" if unit in ("%", "percent") else _name_unit(unit)
     phrase = re.search(r"\bin ([a-z]{3,12})\b", described[:400])
