@@ -71,7 +71,8 @@ TALKING = split_words(
     "explained described shown given provided translated searched pulled gathered fetched retrieved located identified "
     "had been tried attempted understood heard gone done mentioned said answered omitted skipped ignored excluded estimated "
     "worked picked chosen based learned received encountered confirmed finished completed focused limited filtered ranked "
-    "arranged broken split wanted needed liked hoped apologized apologised asked double needed managed outlined attached"
+    "arranged broken split authenticated accessed prepared drafted "
+    "wanted needed liked hoped apologized apologised asked double needed managed outlined attached"
 )
 """Past forms that assistants use for what they only read, thought or wrote."""
 _PRESENT = split_words("need proceed succeed exceed feed heed speed embed")
@@ -82,7 +83,7 @@ _IRREGULAR = split_words("sent set put made told bought paid written withdrawn s
 def may_act(verb: str) -> bool:
     """Whether a verb in a past form may describe an action that changed something.
 
-    >>> may_act("restarted"), may_act("told"), may_act("checked"), may_act("green")
+    >>> may_act("restarted"), may_act("told"), may_act("checked"), may_act("need")
     (True, True, False, False)
     """
     return verb not in TALKING | _PRESENT and (verb.endswith("ed") or verb in _IRREGULAR)

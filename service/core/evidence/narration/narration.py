@@ -17,6 +17,7 @@ from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.narration.binding import bind, is_about
 from service.core.evidence.narration.calendar import check_weekdays
+from service.core.evidence.narration.counted_kinds import check_counted_kinds
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
 from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.retelling import Retelling
@@ -117,6 +118,7 @@ def _iter_sayings(
     holdings = fact_index.holdings
     clauses = [plain for clause in all_clauses if (plain := clause.keep_plain()) is not None]
     yield from check_weekdays(text, said, holdings)
+    yield from check_counted_kinds(clauses, holdings, utterances)
     yield from Retelling(holdings, utterances, accounts, clauses).check()
     yield from check_superlatives(clauses, holdings)
     yield from check_tallies(clauses, holdings, fact_index.collections)

@@ -17,12 +17,14 @@ from service.core.evidence.narration.binding import is_about
 from service.core.evidence.narration.fitting import list_typed, list_typed_numbers
 from service.core.evidence.narration.verdicts import Ruling, Utterances, suspect
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
+from service.core.evidence.reading.words import split_words
 from service.core.evidence.sentences.claims import Claim
 from service.core.evidence.sentences.mentions import Clause, find_words
 
 _KINDS = frozenset({"number", "money", "percent", "measure", "duration"})
 _OF_SUBJECT = frozenset({"number", "duration"})
 """Kinds whose values are so common that only a slip of the clause's own entities counts."""
+_ABOVE_ZERO = split_words("positive plus profit surplus gain gained")
 _PLACES = 4
 
 
@@ -62,8 +64,9 @@ class SlippedNumbers:
         for fact, held in typed:
             slip = name_slip(number, held)
             if slip != "wrong_value" and len(list_significant_digits(held)) > 1:  # a digit alone resembles any other
+                turned = slip == "sign_flip" and not _ABOVE_ZERO.isdisjoint(find_words(claim.sentence))
                 # Arithmetic leaves out signs, so it accounts for a number with the wrong one.
-                give = self._accounts.give_at_once if slip == "sign_flip" else self._accounts.give_closely
+                give = self._accounts.give_at_once if turned else self._accounts.give_closely
                 given = give(claim.statement, rough=is_about(claim))
                 return None if given else suspect(said.text, fact, "not_found")
         return None
