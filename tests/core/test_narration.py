@@ -18,6 +18,7 @@ from service.core.evidence.evidenced import Suspicion
 from service.core.evidence.facts.facts import MAX_FACTS
 from service.core.evidence.narration.answers import narrate
 from service.core.evidence.reading.quantities import MAX_TEXT
+from service.core.outcome import Errored
 from service.intake import read_trace
 from service.packaged_files import read_yaml
 
@@ -78,6 +79,24 @@ def test_case(group: Any, answer: str, wanted: str):
         assert contradicted <= {finding.message for finding in outcome.findings}
     else:
         assert outcome.cause == "not_applicable"
+
+
+ODD_VALUES = [0, 1e308, -1e308, 1e-308, 10**28, "99999999", "20270230", "20271231", "24:00", "9999-12-31T23:59:59Z"]
+ODD_VALUES += ["0001-01-01", "1e400", True, None, "", "available", "99999999 days", "3 months", "100%", 0.5, [], {}]
+ODD_FIELDS = ["temp_min", "temp_max", "price_usd", "at", "raised", "available", "hours", "share_pct", "total", "km"]
+ODD_WORDS = (
+    "In all|the total is|about|1e400|$0.00|-€5|0 %|24:00|20270304|in 9999999 days|on Sun.|of the|available items"
+)
+ODD_WORDS += (
+    "|half of|1,000,000,000,000 km|5 lb|| a | b ||\n- |9999-12-31|12:00 pm|three of the|£5 pounds|12 months ago|²"
+)
+RECORDS = st.dictionaries(st.sampled_from(ODD_FIELDS), st.sampled_from(ODD_VALUES), max_size=6)
+
+
+@given(RECORDS, st.lists(RECORDS, max_size=3), st.lists(st.sampled_from(ODD_WORDS.split("|")), max_size=30))
+def test_no_value_is_too_odd_to_be_checked(record: Any, records: Any, words: list[str]):
+    report = scored(events_of({**record, "rows": records}, " ".join([*words, "5."])))
+    assert not [outcome for outcome in outcomes(report) if isinstance(outcome, Errored)]
 
 
 def test_every_class_has_twenty_cases():

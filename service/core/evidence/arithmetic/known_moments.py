@@ -19,6 +19,7 @@ from service.core.models.lazy import lazy
 
 MAX_MOMENTS, MAX_PAIRED_MOMENTS, MAX_SPANS, MAX_SAID_SPANS = 120, 60, 80, 4
 MAX_RECORDS, MAX_FIELDS = 60, 24
+MAX_SPAN_S = 1e10
 _MOVING = split_words("by until till end ends done finish finishes finished over before after later earlier ready due")
 """Words that relate one moment to another."""
 _DAY_MIN, _DAY_S, _ROUGH_MIN = 1440, 86_400, 15
@@ -164,11 +165,12 @@ class KnownMoments:
 
 
 def _read_span(one: Quantity, unit: str) -> list[Span]:
-    """Return the span of time that a quantity gives; empty if it gives none. `unit`: the unit of its field."""
+    """Return the span of time that a quantity gives; empty if it gives none, or centuries. `unit`: the unit of its field."""
     unit = one.unit if one.kind == "duration" else unit if one.kind == "number" else ""
     if one.number is None or unit not in UNITS or UNITS[unit].dimension != "duration":
         return []
-    return [(float(abs(one.number) * UNITS[unit].factor), UNITS[unit].name)]
+    seconds = float(abs(one.number) * UNITS[unit].factor)
+    return [(seconds, UNITS[unit].name)] if seconds < MAX_SPAN_S else []
 
 
 def _read_minutes(one: Quantity) -> int:
@@ -201,9 +203,8 @@ def _iter_moments(facts: Sequence[Fact]) -> Iterator[tuple[float | None, float |
 def _iter_reached(holdings: Holdings) -> Iterator[str | int]:
     for entity in holdings.entities[:MAX_RECORDS]:
         facts = entity.own[:MAX_FIELDS]
-        spans = {
-            seconds for fact in facts for held in fact.quantities for seconds, _ in _read_span(held, fact.counted.unit)
-        }
+        held = ((one, fact.counted.unit) for fact in facts for one in fact.quantities)
+        spans = {seconds for one, unit in held for seconds, _ in _read_span(one, unit)}
         for (day, time), span, sign in product(_iter_moments(facts), spans, (1, -1)):
             if time is not None:
                 yield int(time + sign * span) // 60 % _DAY_MIN

@@ -90,5 +90,8 @@ def _moves_to(day: str, fact: Fact, offset: int) -> bool:
     minutes = next(_iter_zoned(fact), None)
     if minutes is None or len(held) < len("2026-01-01"):
         return False
-    there = (date.fromisoformat(held[:10]) + timedelta(days=(minutes + offset) // _DAY_MIN)).isoformat()
+    try:
+        there = (date.fromisoformat(held[:10]) + timedelta(days=(minutes + offset) // _DAY_MIN)).isoformat()
+    except OverflowError:  # 9999-12-31T23:59:59Z, which stands for never
+        return False
     return there[-5:] == day[-5:] and (day.startswith("--") or there == day[:10])
