@@ -12,8 +12,8 @@ _DONE = (
 )
 _NO_FAULT = re.compile(r"\b(?:no|without(?: any)?|zero) (?:error|failure|problem)s?\b", re.IGNORECASE)
 _ADMITS = re.compile(
-    r"\b(?:fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|did ?n[o']t|was ?n[o']t|unsuccessful\w*|went wrong"
-    r"|ran into|not (?:able|found|possible|available)|declined|rejected|denied|timed out|sorry|unfortunately)\b"
+    r"\b(?:fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|d(?:id|oes) ?n[o']t|was ?n[o']t|can only"
+    r"|unsuccessful\w*|went wrong|ran into|not (?:able|found|possible|available)|declined|rejected|denied|timed out|sorry|unfortunately)\b"
     rf"|(?:\bnot|n't|\bnever) (?:yet |been |be )*{_DONE}",
     re.IGNORECASE,
 )
@@ -23,8 +23,10 @@ _CLAIMS = re.compile(rf"\b{_DONE}", re.IGNORECASE)
 def admits_failure(text: str) -> bool:
     """Whether a text says that something failed.
 
-    >>> admits_failure("It could not be sent."), admits_failure("Done, no errors.")
-    (True, False)
+    >>> admits_failure("It could not be sent."), admits_failure("Only paid orders can be sent; it can only wait.")
+    (True, True)
+    >>> admits_failure("Done, no errors.")
+    False
     """
     return bool(_ADMITS.search(_NO_FAULT.sub("", text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))))
 

@@ -63,8 +63,11 @@ def _count_kind(word: str, holdings: Holdings) -> _Counts:
 
 
 def _find_kind(word: str, entity: Entity) -> Fact | None:
-    """Find the fact of an entity that tells whether a word holds for it."""
+    """Find the fact of an entity that tells whether a word holds for it; a text in a list of texts tells nothing."""
+    listed = entity.collection.path if entity.collection is not None else None
     for fact in entity.own:
+        if fact.path == listed:
+            continue
         flag = read_flag(fact)
         if fact.own == (stem_word(word),) and flag is not None:
             return fact

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from service.core.evidence.arithmetic.accounts import Accounts
-from service.core.evidence.arithmetic.asked import asks_arithmetic, asks_difference, asks_sum, is_worked_out
-from service.core.evidence.arithmetic.holding import read_number
+from service.core.evidence.arithmetic.asked import asks_difference, asks_sum, is_worked_out
 from service.core.evidence.arithmetic.slips import find_kin
-from service.core.evidence.arithmetic.transforms import is_other_unit, name_slip
+from service.core.evidence.arithmetic.transforms import is_other_unit
 from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.fitting import (
@@ -121,7 +120,7 @@ class Retelling:
         unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
         if unit is not None and not refuted:
             return unit
-        may_be_derived = said is not None and not swapped and unit is None and not self._has_slipped(said, clause, fits)
+        may_be_derived = said is not None and not swapped and unit is None
         if may_be_derived and said is not None and self._is_derived(said, clause):
             return None
         if held or (not swapped and self._is_said(mention, clause)):
@@ -133,18 +132,6 @@ class Retelling:
             self._refute(mention, clause, refuted, swapped=swapped)
             if refuted
             else self._check_anywhere(mention, clause)
-        )
-
-    def _has_slipped(self, said: Quantity, clause: Clause, fits: Sequence[Fitting]) -> bool:
-        """Whether a value of three or more digits is one digit off a fact of the clause, and no words call for arithmetic."""
-        if said.number is None or asks_arithmetic(clause) or len(list_significant_digits(said.number)) <= _TELLING:
-            return False
-        facts = [fact for one in fits if one.holds is False for fact in one.facts] or [
-            one for one in [self._find_sole(said, clause)] if one is not None
-        ]
-        return any(
-            (held := read_number(said, fact)) is not None and name_slip(said.number, held) == "digit_flip"
-            for fact in facts
         )
 
     def _is_swapped(self, mention: ClauseMention, clause: Clause, *, plain: bool) -> bool:
