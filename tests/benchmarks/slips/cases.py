@@ -41,6 +41,7 @@ HALVES = {
     "blind_e": ("pottery", "callsheet", "freezers", "turbines", "trees"),
     "blind_f": ("busdepot", "catering", "casefiles", "solar"),
     "blind_g": ("skilifts", "seedbank", "vets", "berths", "hackathon"),
+    "blind_h": ("animalclinic", "quays", "gondolas", "customs"),
 }
 """`held` is looked at last; the others are read and built on, `fresh` and the blind ones since they were measured unread."""
 RENDERINGS = 3

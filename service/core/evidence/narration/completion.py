@@ -13,7 +13,8 @@ _DONE = (
 _NO_FAULT = re.compile(r"\b(?:no|without(?: any)?|zero) (?:error|failure|problem)s?\b", re.IGNORECASE)
 _ADMITS = re.compile(
     r"\b(?:fail\w*|error\w*|unable|could ?n[o']t|can ?n[o']t|cannot|d(?:id|oes) ?n[o']t|was ?n[o']t|can only"
-    r"|unsuccessful\w*|went wrong|ran into|not (?:able|found|possible|available)|declined|rejected|denied|timed out|sorry|unfortunately)\b"
+    r"|unsuccessful\w*|went wrong|ran into|not (?:able|found|possible|available)|declined|rejected|denied|timed out|sorry"
+    r"|unfortunately)\b"
     rf"|(?:\bnot|n't|\bnever) (?:yet |been |be )*{_DONE}",
     re.IGNORECASE,
 )
