@@ -8,7 +8,6 @@ column or one record, and a stated number with any other.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import combinations, islice, permutations
@@ -213,11 +212,8 @@ class Accounts:
         """Whether a number of two or more digits follows from those that its sentence states: `$60 less 10 %, so $54`."""
         if len(list_significant_digits(statement.quantity.number or Decimal(0))) < _MIN_WORKED_OUT:
             return False
-        first = bisect_left(self._said, statement.sentence_start, key=_get_start)
-        last = bisect_left(self._said, statement.sentence_start + len(statement.sentence), key=_get_start)
-        near = [one for one in self._said[first:last] if one.number and one.start != statement.quantity.start][
-            :MAX_BESIDE
-        ]
+        beside = (one for one in statement.list_beside(self._said) if one.start != statement.quantity.start)
+        near = [*islice((one for one in beside if one.number), MAX_BESIDE)]
         if not any(self._is_known(one) for one in near):  # an invented total follows from its invented parts
             return False
         numbers = [float(abs(one.number or 0)) for one in near]
@@ -311,7 +307,3 @@ def _read_said(said: Quantity, other: Quantity) -> float | None:
 def measure_tolerance(said: Quantity, *, rough: bool) -> float:
     """Return by how much a number may differ from the one it gives: half its last place, or a tenth if it is rough."""
     return float(abs(said.number or 0)) / 10 if rough else 10.0 ** -max(said.places, -6) / 2 * 1.001
-
-
-def _get_start(quantity: Quantity) -> int:
-    return quantity.start

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from itertools import combinations, islice, product
@@ -79,7 +78,7 @@ class KnownMoments:
         """The days with a year that results or messages give, and today."""
         found = dict.fromkeys(
             str(one.value)[:10]
-            for one in (*self._iter_held(), *(*self._heard, *self._said))
+            for one in (*self._iter_held(), *self._heard, *self._said)
             if one.kind == "date" and str(one.value)[0] != "-"
         )
         days = [date.fromisoformat(day) for day in islice(found, MAX_MOMENTS)]
@@ -91,9 +90,8 @@ class KnownMoments:
 
     def _list_said_spans(self, statement: Statement) -> list[Span]:
         """Return the spans of time that a statement's sentence states."""
-        first = bisect_left(self._said, statement.sentence_start, key=_get_start)
-        last = bisect_left(self._said, statement.sentence_start + len(statement.sentence), key=_get_start)
-        return [span for one in self._said[first:last] for span in _read_span(one, "")][:MAX_SAID_SPANS]
+        near = statement.list_beside(self._said)
+        return [span for one in near for span in _read_span(one, "")][:MAX_SAID_SPANS]
 
     @lazy
     def _known_spans(self) -> list[Span]:
@@ -248,7 +246,3 @@ def _move_days(day: date, days: int) -> str:
 def _move_months(day: date, months: int) -> str:
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     return f"{year:04}-{month + 1:02}-{day.day:02}" if 0 < year < 10_000 else ""
-
-
-def _get_start(quantity: Quantity) -> int:
-    return quantity.start

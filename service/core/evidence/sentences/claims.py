@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -99,6 +99,15 @@ class Statement(NamedTuple):
     quantity: Quantity
     sentence: str
     sentence_start: int
+
+    def list_beside(self, said: Sequence[Quantity]) -> Sequence[Quantity]:
+        """Return those of a text's quantities that its sentence states, itself included."""
+        first = bisect_left(said, self.sentence_start, key=_get_start)
+        return said[first : bisect_left(said, self.sentence_start + len(self.sentence), key=_get_start)]
+
+
+def _get_start(quantity: Quantity) -> int:
+    return quantity.start
 
 
 class Claim(NamedTuple):
