@@ -57,11 +57,13 @@ def asked(provider: Provider) -> Counter[int]:
 
 def count_kept(home: Path) -> int:
     """How many answers the cache keeps."""
-    for database in home.glob("**/cache.db"):
-        with closing(sqlite3.connect(database, timeout=30)) as connection:
-            has_rows = connection.execute("SELECT COUNT(*) FROM sqlite_master WHERE name = 'Cache'").fetchone()[0]
-            return connection.execute("SELECT COUNT(*) FROM Cache").fetchone()[0] if has_rows else 0
-    return 0
+    return sum(_count_rows(database) for database in home.glob("**/cache.db"))
+
+
+def _count_rows(database: Path) -> int:
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        made = connection.execute("SELECT name FROM sqlite_master WHERE name = 'Cache'").fetchall()
+        return len(connection.execute("SELECT key FROM Cache").fetchall()) if made else 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
