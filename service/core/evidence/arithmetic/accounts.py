@@ -84,7 +84,7 @@ class Accounts:
         self._english = english
         self._holdings = holdings
         self._heard = heard
-        self._said = said
+        self.said = said
         self._others = [*heard, *said]
         self._moments = KnownMoments(holdings, heard, said, utterances.today)
         self._numbers: dict[tuple[str, str], KnownNumbers] = {}
@@ -113,9 +113,10 @@ class Accounts:
         """Whether the results hold a number: in its own unit, in any unit if it has enough digits, or ending a run of digits."""
         said = statement.quantity
         digits = len(list_significant_digits(said.number)) if said.number is not None else 0
-        if digits > _CHANCE_DIGITS and any(value in self._holdings.by_value for value in said.values):
+        held = (fact for value in said.values for fact in self._holdings.by_value.get(value, ()))
+        if digits > _CHANCE_DIGITS and not all(said.kind == "money" and fact.counted.minor for fact in held):
             return True
-        if digits > _CHANCE_DIGITS and str(said.number) in self._digit_runs:
+        if said.kind == "number" and digits > _CHANCE_DIGITS and str(said.number) in self._digit_runs:
             return True
         tail = said.kind == "number" and len(said.text) >= _MIN_TAIL and said.text.isdigit()
         if tail and any(run.endswith(said.text) for run in self._digit_runs):
@@ -212,7 +213,7 @@ class Accounts:
         """Whether a number of two or more digits follows from those that its sentence states: `$60 less 10 %, so $54`."""
         if len(list_significant_digits(statement.quantity.number or Decimal(0))) < _MIN_WORKED_OUT:
             return False
-        beside = (one for one in statement.list_beside(self._said) if one.start != statement.quantity.start)
+        beside = (one for one in statement.list_beside(self.said) if one.start != statement.quantity.start)
         near = [*islice((one for one in beside if one.number), MAX_BESIDE)]
         if not any(self._is_known(one) for one in near):  # an invented total follows from its invented parts
             return False
@@ -231,7 +232,7 @@ class Accounts:
         key = said.kind, said.unit
         if key not in self._numbers:
             columns = self._holdings.once((NumberColumns, key), lambda: NumberColumns(said, self._holdings))
-            heard, told = ([n for one in ones if (n := _read_said(said, one))] for ones in (self._heard, self._said))
+            heard, told = ([n for one in ones if (n := _read_said(said, one))] for ones in (self._heard, self.said))
             self._numbers[key] = KnownNumbers(columns, heard, told)
         return self._numbers[key]
 

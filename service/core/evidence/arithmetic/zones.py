@@ -19,7 +19,7 @@ OFFSETS_MIN = frozenset([*range(-660, 720, 60), *_PARTS_MIN]) - {0}
 """Offsets in minutes between the clocks of two places, without 12 hours, which would be a slip of half a day."""
 MAX_MOMENTS = 400
 _PLACE = re.compile(
-    r"[\s(,]*(?:in [A-Z]|[A-Z]\w+(?: [A-Z]\w+)? time\b|(?!AM|PM)[A-Z]{3,4}\b|local\b|your time\b|there\b)"
+    r"[\s(,]*(?:in [A-Z]|[A-Z]\w+(?: [A-Z]\w+)? time\b|(?!AM|PM)[A-Z]{3,4}\b|local\b|(?:your|our|my|their) time\b|there\b)"
 )
 
 

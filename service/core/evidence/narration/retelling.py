@@ -7,7 +7,7 @@ value is swapped; if nothing at all does, and nobody said it, it is made up.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from decimal import Decimal
 
 from service.core.evidence.arithmetic.accounts import Accounts
@@ -88,6 +88,8 @@ class Retelling:
             return self._check_way(mention, clause) if mention.part == "to" else None
         subjects, said = clause.subjects, mention.quantity
         fits = [fit(mention, clause, entity) for entity in subjects] or [self._fit_sole(mention)]
+        if len(fits) == 1 and fits[0].holds is None and subjects:
+            fits = [self._fit_by_sibling(mention, clause, subjects[0])]
         holding = next((one for one in fits if one.holds), None)
         apart = said is not None and asks_difference(mention, clause)
         total = said is not None and asks_sum(clause)
@@ -115,7 +117,7 @@ class Retelling:
         swapped = (
             bool(refuted)
             and len(clause.subjects) == 1
-            and self._is_swapped(mention, clause, plain=not (apart or total))
+            and self._is_swapped(mention, clause, refuted[0], plain=not (apart or total))
         )
         unit = None if said is None or held or self._utterances.has(said) else self._check_unit(said, mention, clause)
         if unit is not None and not refuted:
@@ -134,14 +136,14 @@ class Retelling:
             else self._check_anywhere(mention, clause)
         )
 
-    def _is_swapped(self, mention: ClauseMention, clause: Clause, *, plain: bool) -> bool:
+    def _is_swapped(self, mention: ClauseMention, clause: Clause, refuted: Fitting, *, plain: bool) -> bool:
         """Whether another entity of the kind holds exactly what is said, and nothing else accounts for it."""
         said = mention.quantity
         if said is not None and (not plain or is_worked_out(clause) or is_rough(said, clause)):
             return False
-        if not self._is_of_another(mention, clause):
+        if not self._is_of_another(mention, clause, {fact.path for fact in refuted.facts}):
             return False
-        moment = said is not None and said.kind in ("date", "time")
+        moment = said is not None and said.kind in ("date", "time") and not _is_alone(mention, clause)
         return not (moment and said is not None and self._is_derived(said, clause))
 
     def _check_unit(self, said: Quantity, mention: ClauseMention, clause: Clause) -> Ruling | None:
@@ -194,6 +196,27 @@ class Retelling:
         values = {read_flag(fact) for fact in held}
         return Fitting(values == {mention.flag}, tuple(held)) if len(values) == 1 else NOTHING
 
+    def _fit_by_sibling(self, mention: ClauseMention, clause: Clause, subject: Entity) -> Fitting:
+        """Fit a number by the field in which another entity of the kind holds it, where its own words name none."""
+        said = mention.quantity
+        if said is None or said.number is None or len(list_significant_digits(said.number)) < _TELLING:
+            return NOTHING
+        alone = sum(one.quantity is not None for one in clause.mentions) == 1
+        near = clause.sight == "here" or _is_alone(mention, clause)
+        if not (alone and near) or self._is_about_subject(said, clause, subject):
+            return NOTHING
+        for other in self._iter_others(clause):
+            paths = {fact.path for fact in other.own if relates(said, fact, clause)}
+            own = tuple([fact for fact in subject.own if fact.path in paths and fact.quantities])
+            if own:
+                return Fitting(False, own)
+        return NOTHING
+
+    @staticmethod
+    def _is_about_subject(said: Quantity, clause: Clause, subject: Entity) -> bool:
+        """Whether the subject, or what contains it, holds a number in any of its fields."""
+        return any(relates(said, fact, clause) for fact in (*subject.inside[:MAX_INSIDE], *subject.iter_around()))
+
     def _is_derived(self, said: Quantity, clause: Clause) -> bool:
         """Whether a quantity follows from known values: by arithmetic, over a span of time, or by another clock."""
         statement = Statement(said, clause.sentence, clause.sentence_start)
@@ -216,7 +239,7 @@ class Retelling:
                 if clear and not _is_beside_noun(mention, clause)
                 else None
             )
-        if said is not None and said.kind == "number" and not fits[0].named:
+        if said is not None and said.kind == "number" and not fits[0].named and not swapped:
             return None
         if swapped:
             verdict = "contradicted" if proved else "suspected"
@@ -243,12 +266,15 @@ class Retelling:
         earned = kin is not None or sole or (named and clause.sight in ("here", "before"))
         return suspect(mention.text, kin or fits[0].facts[0], "not_found") if earned else None
 
-    def _is_of_another(self, mention: ClauseMention, clause: Clause) -> bool:
-        """Whether another entity of the same kind holds what is said, and what is said is not itself a name."""
+    def _is_of_another(self, mention: ClauseMention, clause: Clause, paths: Set[Words]) -> bool:
+        """Whether another entity of the same kind holds what is said, and what is said is not itself a name.
+
+        `paths`: the fields in which the entity of the clause holds something else.
+        """
         return (
             clause.keyed
             and not clause.by & mention.columns
-            and any(fit(mention, clause, other).holds for other in self._iter_others(clause))
+            and any(_is_held_by(mention, clause, other, paths) for other in self._iter_others(clause))
         )
 
     def _iter_others(self, clause: Clause) -> Iterator[Entity]:
@@ -299,6 +325,18 @@ class Retelling:
             return self._holdings.has_moment(said)
         near = self._holdings.scale.find_near(said, about=is_rough(said, clause))
         return any(relates(said, fact, clause) for fact in near)
+
+
+def _is_alone(mention: ClauseMention, clause: Clause) -> bool:
+    """Whether a clause says nothing else: `Nordlys: February 27`."""
+    return clause.text.strip(" .*_") == mention.text
+
+
+def _is_held_by(mention: ClauseMention, clause: Clause, entity: Entity, paths: Set[Words]) -> bool:
+    said = mention.quantity
+    if fit(mention, clause, entity).holds:
+        return True
+    return said is not None and any(relates(said, fact, clause) for fact in entity.own if fact.path in paths)
 
 
 def _counts_part(mention: ClauseMention, clause: Clause) -> bool:

@@ -61,14 +61,15 @@ class SlippedNumbers:
         if said.kind in _OF_SUBJECT:
             inside = self._find_inside(said)
             typed = [(fact, held) for fact, held in typed if id(fact) in inside]
-        for fact, held in typed:
-            slip = name_slip(number, held)
-            if slip != "wrong_value" and len(list_significant_digits(held)) > 1:  # a digit alone resembles any other
-                turned = slip == "sign_flip" and not _ABOVE_ZERO.isdisjoint(find_words(claim.sentence))
-                # Arithmetic leaves out signs, so it accounts for a number with the wrong one.
-                give = self._accounts.give_at_once if turned else self._accounts.give_closely
-                given = give(claim.statement, rough=is_about(claim))
-                return None if given else suspect(said.text, fact, "not_found")
+        slips = [(name_slip(number, held), fact) for fact, held in typed if len(list_significant_digits(held)) > 1]
+        # A digit alone resembles any other.
+        slips = [(slip, fact) for slip, fact in slips if slip != "wrong_value"]
+        for slip, fact in sorted(slips, key=lambda one: one[0] != "scale_flip")[:1]:
+            turned = slip == "sign_flip" and not _ABOVE_ZERO.isdisjoint(find_words(claim.sentence))
+            # Arithmetic leaves out signs, so it accounts for a number with the wrong one.
+            give = self._accounts.give_at_once if turned else self._accounts.give_closely
+            give = self._accounts.give_sum if slip == "scale_flip" and said.kind == "money" else give
+            return None if give(claim.statement, rough=is_about(claim)) else suspect(said.text, fact, "not_found")
         return None
 
     def _check_total(self, claim: Claim, number: Decimal) -> Ruling | None:

@@ -240,6 +240,8 @@ def _list_columns(
         for column in _list_full_columns(members)
         if next(iter(column.values())).counted.unit != "%" or field_words & _SHARES
     ]
+    if "duration" in field_words:  # what is long or short is no moment
+        full = [column for column in full if isinstance(_read_value(next(iter(column.values()))), Decimal)]
     named = [column for column in full if field_words & {*next(iter(column.values())).own}]
     said = {stem_word(word) for word in split_tokens(clause.sentence)}
     best = [column for column in named if {*next(iter(column.values())).own} & said]

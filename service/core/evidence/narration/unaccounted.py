@@ -28,6 +28,8 @@ MIN_DIGITS = {"money": 2, "number": 3, "percent": 3, "duration": 2, "measure": 2
 """Fewest significant digits of a suspect number, by kind; shorter ones follow by chance from any few others."""
 MIN_DIGITS_ALONE = 3
 """Fewest significant digits of a suspect number that resembles none in the results."""
+MIN_AMOUNTS = 3
+"""Fewest amounts of a text of which one in another currency stands out."""
 _POUNDS = ("pound", "pounds")
 """Words for both a currency and a mass."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -44,15 +46,17 @@ class Unaccounted:
         self._holdings = holdings
         self._accounts = accounts
         self._utterances = utterances
+        self._said = accounts.said
         self._slips = SlippedNumbers(holdings, utterances, accounts, clauses)
 
     def weigh(self, claim: Claim, ruling: Ruling) -> Ruling:
-        """Refine the ruling on an open or unsupported claim: suspect it if nothing accounts for its value."""
+        """Refine a ruling: suspect an amount in a currency that nobody named, and what nothing supports or accounts for."""
         said = claim.quantity
         if self._is_cut or not _is_stated(claim):
             return ruling
-        if said.kind == "money" and (other := self._find_other_currency(said)) is not None:
-            return suspect(said.text, other, "wrong_unit")
+        foreign = self._check_currency(said) if said.kind == "money" else None
+        if foreign is not None or ruling.verdict == "supported":
+            return foreign or ruling
         slip = self._slips.weigh(claim)
         if slip is not None:
             return slip
@@ -68,18 +72,30 @@ class Unaccounted:
     def _is_accounted_for(self, claim: Claim) -> bool:
         return self._utterances.has(claim.quantity) or self._accounts.give(claim.statement, rough=is_about(claim))
 
-    def _find_other_currency(self, said: Quantity) -> Fact | None:
-        """Return an amount of the results in their own currency, if nobody ever named the currency that is said."""
+    def _check_currency(self, said: Quantity) -> Ruling | None:
+        """Suspect a currency that nobody ever named: neither that of the results nor that of the text's other amounts."""
         known = self._currencies
-        if said.unit == "?" or not known or any(is_same_currency(said.unit, one) for one in known):
+        if said.unit == "?" or any(is_same_currency(said.unit, one) for one in known or ()):
             return None
-        if any(self._utterances.words(name) for name, code in _CURRENCY_NAMES if code == said.unit):
+        if known is None or any(self._utterances.words(name) for name, code in _CURRENCY_NAMES if code == said.unit):
             return None
-        return next(iter(known.values()))
+        if known:
+            return suspect(said.text, next(iter(known.values())), "wrong_unit")
+        alike = [one for one in self._amounts if is_same_currency(one.unit, said.unit)]
+        others = {one.unit for one in self._amounts} - {one.unit for one in alike}
+        if len(alike) > 1 or len(others) != 1 or len(self._amounts) < MIN_AMOUNTS:
+            return None
+        note = f"the text says {said.text}, and all its other amounts are in {others.pop()}"
+        return Ruling("suspected", None, None, "wrong_unit", note)
 
     @lazy
-    def _currencies(self) -> dict[str, Fact]:
-        """The currencies of the results, each with an amount in it; {} if somebody said an amount in another one."""
+    def _amounts(self) -> list[Quantity]:
+        """The amounts of the text with a currency of their own."""
+        return [one for one in self._said if one.kind == "money" and one.unit != "?"]
+
+    @lazy
+    def _currencies(self) -> dict[str, Fact] | None:
+        """The currencies of the results, each with an amount in it; None if somebody said an amount in another one."""
         found: dict[str, Fact] = {}
         for fact in self._holdings.facts:
             for held in fact.quantities:
@@ -89,7 +105,7 @@ class Unaccounted:
             if isinstance(fact.value, str) and (code := CURRENCIES.get(fact.value, "")):
                 found.setdefault(code, fact)
         others = {quantity.unit for quantity in self._utterances.quantities() if quantity.kind == "money"}
-        return found if all(any(is_same_currency(one, code) for code in found) for one in others) else {}
+        return found if all(any(is_same_currency(one, code) for code in found) for one in others) else None
 
     @lazy
     def _is_cut(self) -> bool:

@@ -91,9 +91,14 @@ class Understanding:
         unread = self._list_unread(start, end, facts.get(ruling.source or "")) - ruling.words
         if ruling.verdict == "unsupported":
             return OPEN._replace(source=ruling.source) if unread & (_NORMS | COMPARING) else ruling
-        if unread & _CHANGING or len(unread) > MAX_UNREAD:
+        if unread & _CHANGING or (len(unread) > MAX_UNREAD and not self._names_subject(start)):
             return OPEN._replace(source=ruling.source)
         return ruling._replace(verdict="suspected") if unread else ruling
+
+    def _names_subject(self, start: int) -> bool:
+        """Whether the clause of a claim names the entity that it is about, so that a suspicion needs no further words."""
+        at = bisect_right(self._starts, start) - 1
+        return at >= 0 and self._clauses[at].sight == "here"
 
     def _list_unread(self, start: int, end: int, fact: Fact | None) -> set[str]:
         """Return the words around a claim that are not neutral and do not name the fact or its record."""

@@ -25,7 +25,8 @@ LABEL_GAP_CHARS = 80
 """Most characters between a label and its value; a longer gap carries content of its own."""
 
 _SENTENCE = re.compile(
-    r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)[.!?]+(?=[\s*_)\"]|$)|(?<=[ap]\.m)\.(?= [A-Z](?!\w+ time\b))|\n|;)"
+    r"(?:(?<![ap]\.m)(?<!\bSt)(?<!\b[DM]r)(?<!\bNo)(?<!\bv)(?<!\bvs)[.!?]+(?=[\s*_)\"]|$)"
+    r"|(?<=[ap]\.m)\.(?= [A-Z](?!\w+ time\b))|\n|;)"
 )
 _CLAUSE = re.compile(r"[,;:()\[\]|\u2013\u2014]|\s-\s|\b(?:while|whereas|but)\b")
 PRONOUN = re.compile(r"\W*(?:it|its|he|she|his|her|this|that(?! of))\b", re.IGNORECASE)
@@ -56,7 +57,7 @@ _ASIDE = re.compile(
 """A name that only locates what the text is about: `the flight after HAT069 costs $100`."""
 AT_LARGE = split_words("whose any anything anyone whoever whichever whenever when every always")
 """Words of general statements, which are not about a record."""
-COMPARING = split_words("more less than higher lower fewer greater") | OVER | UNDER
+COMPARING = split_words("more less than higher lower fewer greater versus vs") | OVER | UNDER
 """Words that compare one number with another."""
 MAYBE = split_words(
     "if would could should might unless suppose please whether typically usually generally example assume "
@@ -177,6 +178,8 @@ def split_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Iterate over the start and end of each sentence; a line end or a semicolon ends one too."""
     at = 0
     for match in _SENTENCE.finditer(text):
+        if match.group() != "\n" and text.startswith("|", text.rfind("\n", 0, match.start()) + 1):
+            continue  # a row of a table is one sentence
         if match.start() > at:
             yield at, match.start() + (match.group()[:1] == "?")
         at = match.end()

@@ -84,9 +84,9 @@ class ClauseReader:
         return found
 
     def _find_mentions(self, text: str, quantities: Sequence[Quantity]) -> list[ClauseMention]:
-        dates = [ClauseMention(q.start, q.end, q.text) for q in quantities if q.kind == "date"]
-        names = [one for one in self._iter_names(text) if not _overlaps(one, dates)]
-        names = sorted([*names, *self._iter_parts(text, sorted([*names, *dates]))])
+        whole = [ClauseMention(q.start, q.end, q.text) for q in quantities if q.kind in ("date", "money")]
+        names = [one for one in self._iter_names(text) if not _overlaps(one, whole)]
+        names = sorted([*names, *self._iter_parts(text, sorted([*names, *whole]))])
         days = [one for one in self._iter_days(text) if not _overlaps(one, names)]
         said = [ClauseMention(q.start, q.end, q.text, quantity=q) for q in quantities]
         said = [one for one in said if not _overlaps(one, names) and not _stands_for_thing(one, text)]
@@ -258,7 +258,7 @@ class ClauseReader:
                 bound.append(replace(clause, subjects=current))
                 only_names, strayed = not {*clause.words} - _BARE - _list_name_words(clause), False
             elif current:
-                other = self._has_own_subject(clause) or _names_other(clause, current) or _mentions_extreme(clause)
+                other = self._has_own_subject(clause) or self._calls_other(clause, current) or _mentions_extreme(clause)
                 strayed = strayed or other or self._is_of_other_thing(clause)
                 sight: Sight = "loose" if strayed else "before"
                 bound.append(replace(clause, subjects=current, sight=sight, keyed=bound[-1].keyed, by=bound[-1].by))
@@ -280,6 +280,11 @@ class ClauseReader:
         noun = [word for word in words[1:] if word not in _DETERMINERS][:1] if words[:1] == ["for"] else []
         known = {stem_word(word) for one in clause.mentions for word in split_tokens(one.text)}
         return bool(noun) and not noun[0].isdigit() and stem_word(noun[0]) not in self._holdings.field_words | known
+
+    def _calls_other(self, clause: Clause, current: Sequence[Entity]) -> bool:
+        """Whether a clause contains the name of another entity, in small letters or in part: `glaze $5` of Glaze."""
+        names = (name for one in clause.mentions if one.words for name in self._holdings.find_unique(one.words))
+        return _names_other(clause, current) or any(name.proper and name.entity not in current for name in names)
 
     def _has_own_subject(self, clause: Clause) -> bool:
         """Whether a clause begins with a noun that names no field: `the gloves cost $3`."""
