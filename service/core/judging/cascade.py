@@ -21,7 +21,7 @@ from service.core.outcome import Outcome, Skipped
 
 Evidence = Annotated[NarrationGate | ProvenanceGate, Field(discriminator="kind")]
 
-EVIDENCE_VERSION = 7
+EVIDENCE_VERSION = 8
 """Version of the evidence: increment it whenever code finds something else, or shows its findings to a judge differently."""
 
 _PLAIN: TypeAdapter[Any] = TypeAdapter(tuple[Any, ...])

@@ -109,6 +109,10 @@ class Holdings:
             self._results[key] = make()
         return self._results[key]  # pyright: ignore[reportReturnType] (the result of `make`)
 
+    def find_owner(self, fact: Fact) -> Entity:
+        """Return the entity that holds a fact as its own."""
+        return self._by_record[id(fact.record)]
+
     @lazy
     def scale(self) -> Scale:
         """All numbers of the facts, sorted by size."""

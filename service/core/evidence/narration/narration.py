@@ -17,8 +17,10 @@ from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.field_units import MONEY
 from service.core.evidence.narration.binding import bind, is_about
 from service.core.evidence.narration.calendar import check_weekdays
+from service.core.evidence.narration.codes import check_codes
 from service.core.evidence.narration.counted_kinds import check_counted_kinds
 from service.core.evidence.narration.entities import MAX_FAMILY, NarrowedFacts, narrow
+from service.core.evidence.narration.mixed_records import check_mixed_records
 from service.core.evidence.narration.refuting import compare, refute, refute_end
 from service.core.evidence.narration.retelling import Retelling
 from service.core.evidence.narration.series import check_series
@@ -35,6 +37,7 @@ from service.core.evidence.narration.verdicts import (
     build_contradiction,
     build_suspicion,
 )
+from service.core.evidence.narration.whole_moments import check_whole_moments
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.words import split_tokens, split_words
 from service.core.evidence.sentences.claims import COMPARING, DENYING, LOOSE, Claim, find_claims
@@ -75,13 +78,17 @@ def check_text(
         place, claim = (saying.start, saying.end), claims.get((saying.start, saying.end))
         composite = claim is not None and claim.composite
         named = claim is not None and claim.quantity.kind == "identifier"
-        if not composite and _outweighs(saying.ruling, found.get(place), bound.get(place), named=named):
+        firm = named or saying.firm
+        if (saying.firm or not composite) and _outweighs(saying.ruling, found.get(place), bound.get(place), firm=firm):
             found[place] = saying.ruling
+    for saying in check_codes(text, clauses, fact_index.holdings, utterances) if complete else ():
+        if found.get((saying.start, saying.end), OPEN).verdict != "contradicted":
+            found[saying.start, saying.end] = saying.ruling
     understanding = Understanding(text, clauses, fact_index)
     weighed = {place: understanding.weigh(*place, found[place]) for place in sorted(found)}
     if complete:
         unaccounted = Unaccounted(fact_index.holdings, utterances, accounts, clauses)
-        left = [place for place in claims if weighed[place].verdict in ("not_checkable", "unsupported")]
+        left = [place for place in claims if weighed[place].verdict in ("not_checkable", "unsupported", "supported")]
         weighed |= {place: unaccounted.weigh(claims[place], weighed[place]) for place in left}
     return [_build_verdict(path, text, place, ruling) for place, ruling in weighed.items()]
 
@@ -92,7 +99,7 @@ def _build_verdict(path: str, text: str, place: tuple[int, int], ruling: Ruling)
     return ClaimVerdict(path, start, end, text[start:end], *found)
 
 
-def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None, *, named: bool) -> bool:
+def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None, *, firm: bool) -> bool:
     """Whether a clause's ruling replaces the earlier one for the same place.
 
     It does if there was none, if it settles an open or unsupported one, or if it clears a contradiction that came from binding.
@@ -103,7 +110,7 @@ def _outweighs(ruling: Ruling, before: Ruling | None, bound: Ruling | None, *, n
         return before.verdict == ("contradicted" if bound is before else "") or (
             ruling.verdict == "supported" and before.verdict in ("not_checkable", "unsupported")
         )
-    return before.verdict in ("not_checkable", "unsupported") or (named and before.verdict == "supported")
+    return before.verdict in ("not_checkable", "unsupported") or (firm and before.verdict == "supported")
 
 
 def _iter_sayings(
@@ -117,7 +124,9 @@ def _iter_sayings(
     """Yield the rulings on what the clauses of a text say about the entities they mention."""
     holdings = fact_index.holdings
     clauses = [plain for clause in all_clauses if (plain := clause.keep_plain()) is not None]
-    yield from check_weekdays(text, said, holdings)
+    yield from check_weekdays(text, said, holdings, utterances.today)
+    yield from check_mixed_records(text, clauses, holdings, utterances)
+    yield from check_whole_moments(text, clauses, holdings, utterances)
     yield from check_counted_kinds(clauses, holdings, utterances)
     yield from Retelling(holdings, utterances, accounts, clauses).check()
     yield from check_superlatives(clauses, holdings)

@@ -89,6 +89,8 @@ class Saying(NamedTuple):
     end: int
     text: str
     ruling: Ruling
+    firm: bool = False
+    """Whether a suspicion stands although the value by itself is supported: the words around it say more."""
 
 
 def suspect(said: str, fact: Fact, code: str) -> Ruling:
