@@ -43,7 +43,7 @@ HALVES = {
     "blind_g": ("skilifts", "seedbank", "vets", "berths", "hackathon"),
     "blind_h": ("animalclinic", "quays", "gondolas", "customs"),
 }
-"""`held` is looked at last; the others are read and built on, `fresh` and the blind ones since they were measured unread."""
+"""`blind_h` is read by nobody; the others are built on, `fresh` and the blind ones since they were measured unread."""
 RENDERINGS = 3
 """Of an answer, where the domain says nothing else."""
 MOST_OF_A_CLASS = 2
