@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from tests.frozen import corpus, reports, stored, surface
@@ -23,5 +24,10 @@ def check() -> None:
 COMMANDS = {**PARTS, "check": check, "database": stored.write_database}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or PARTS:
+    parser = argparse.ArgumentParser("python -m tests.frozen", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="|".join(COMMANDS))
+    parts = parser.parse_args().parts or PARTS
+    for unknown in {*parts} - {*COMMANDS}:
+        parser.error(f"there is no {unknown}: {', '.join(COMMANDS)}")
+    for name in parts:
         COMMANDS[name]()

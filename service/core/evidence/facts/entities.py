@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from typing import NamedTuple, TypeVar
 
 from service.core.evidence.facts.facts import Collection, Fact, FactRecord
 from service.core.evidence.facts.scale import Scale
 from service.core.evidence.reading import numbers
-from service.core.evidence.reading.dates import WEEKDAYS
+from service.core.evidence.reading.dates import WEEKDAYS, name_weekday
 from service.core.evidence.reading.quantities import Quantity, Value
 from service.core.evidence.reading.words import split_name, split_tokens, split_words, stem_word
 from service.core.models.lazy import lazy
@@ -307,18 +306,6 @@ class Holdings:
 def list_days(fact: Fact) -> list[str]:
     """Return the dates, with a year, that a fact gives."""
     return [str(held.value)[:10] for held in fact.quantities if held.kind == "date" and str(held.value)[0] != "-"]
-
-
-def name_weekday(day: str) -> str:
-    """Return the weekday of an ISO date; "" if there is no such day.
-
-    >>> name_weekday("2024-01-01"), name_weekday("--01-01")
-    ('monday', '')
-    """
-    try:
-        return WEEKDAYS[date.fromisoformat(day[:10]).weekday()]
-    except ValueError:
-        return ""
 
 
 def _find_group(record: FactRecord) -> Group:

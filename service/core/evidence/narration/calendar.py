@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from service.core.evidence.facts.entities import Holdings, list_days, name_weekday
+from service.core.evidence.facts.entities import Holdings, list_days
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.verdicts import Ruling, Saying, Verdict
-from service.core.evidence.reading.dates import RELATIVE, WEEKDAYS, is_same_day, read_relative_date
+from service.core.evidence.reading.dates import RELATIVE, WEEKDAYS, is_same_day, name_weekday, read_relative_date
 from service.core.evidence.reading.quantities import Quantity
 
 _NAMES = "|".join(WEEKDAYS)

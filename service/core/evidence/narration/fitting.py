@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from service.core.evidence.arithmetic.holding import read_number
 from service.core.evidence.arithmetic.transforms import is_other_unit, relate
-from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
+from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, read_flag
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.facts.field_units import MONEY
+from service.core.evidence.reading.dates import name_weekday
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.reading.units import UNITS
 from service.core.evidence.reading.words import find_root, split_tokens, split_words, stem_word

@@ -14,7 +14,7 @@ from service.core.evidence.arithmetic.accounts import Accounts
 from service.core.evidence.arithmetic.asked import asks_difference, asks_sum, is_worked_out
 from service.core.evidence.arithmetic.slips import find_kin
 from service.core.evidence.arithmetic.transforms import is_other_unit
-from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, name_weekday, read_flag
+from service.core.evidence.facts.entities import MAX_INSIDE, Entity, Holdings, Words, list_days, read_flag
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.fitting import (
     NOTHING,
@@ -29,6 +29,7 @@ from service.core.evidence.narration.fitting import (
     relates,
 )
 from service.core.evidence.narration.verdicts import Ruling, Saying, Utterances, suspect
+from service.core.evidence.reading.dates import name_weekday
 from service.core.evidence.reading.quantities import Quantity, list_significant_digits
 from service.core.evidence.reading.units import CURRENCIES, UNITS
 from service.core.evidence.reading.words import find_root, split_tokens, stem_word

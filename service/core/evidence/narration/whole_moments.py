@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from service.core.evidence.facts.entities import Holdings, list_days, name_weekday
+from service.core.evidence.facts.entities import Holdings, list_days
 from service.core.evidence.facts.facts import Fact
 from service.core.evidence.narration.verdicts import Saying, Utterances, suspect
-from service.core.evidence.reading.dates import is_same_day
+from service.core.evidence.reading.dates import is_same_day, name_weekday
 from service.core.evidence.reading.quantities import Quantity
 from service.core.evidence.sentences.mentions import Clause, ClauseMention
 

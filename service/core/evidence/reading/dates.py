@@ -78,6 +78,18 @@ def build_iso_date(year: int | None, month: int, day: int) -> str | None:
     return found.isoformat() if year is not None else f"--{month:02}-{day:02}"
 
 
+def name_weekday(day: str) -> str:
+    """Return the weekday of an ISO date; "" if there is no such day.
+
+    >>> name_weekday("2024-01-01"), name_weekday("--01-01")
+    ('monday', '')
+    """
+    try:
+        return WEEKDAYS[date.fromisoformat(day[:10]).weekday()]
+    except ValueError:
+        return ""
+
+
 def read_iso_date(text: str) -> str | None:
     """Return the calendar date of an ISO date, or date and time, as written, ignoring its zone; None if there is no such day."""
     year, month, day = text[:10].split("-")

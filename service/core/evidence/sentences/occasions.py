@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import date
 from typing import NamedTuple
 
-from service.core.evidence.reading.dates import MONTHS, WEEKDAYS, build_iso_date, is_same_day
+from service.core.evidence.reading.dates import MONTHS, WEEKDAYS, build_iso_date, is_same_day, name_weekday
 from service.core.evidence.sentences.claims import Claim
 
 _WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAYS)})s?\b(?:,?\s(?:the\s)?(\d{{1,2}})(?:st|nd|rd|th)\b)?", re.IGNORECASE)
@@ -53,7 +52,7 @@ class DaySpan(NamedTuple):
         (True, True)
         """
         if self.first in WEEKDAYS or self.last in WEEKDAYS:
-            return _name_weekday(day) in _list_week(self.first, self.last)
+            return name_weekday(day) in _list_week(self.first, self.last)
         if self.first.startswith("---") or self.last.startswith("---"):
             return day[-2:] in (self.first[-2:], self.last[-2:])
         if len(self.first) < 8 and not self.first.startswith("--"):
@@ -144,13 +143,6 @@ def _join_mentions(sentence: str, mentions: Sequence[_Mention]) -> Iterator[_Men
             pending = mention
     if pending:
         yield pending
-
-
-def _name_weekday(day: str) -> str:
-    try:
-        return WEEKDAYS[date.fromisoformat(day[:10]).weekday()]
-    except ValueError:  # no year is given
-        return ""
 
 
 def _list_week(first: str, last: str) -> Sequence[str]:
