@@ -16,12 +16,15 @@ from service.core.evidence.reading.words import flatten_text, split_tokens
 from service.core.evidence.sentences.claims import DENYING
 from service.core.evidence.sentences.mentions import Clause, announces
 
-MAX_FORMS = 60
-MAX_CODE = 30
+MAX_FORMS, MAX_CODE = 60, 30
+"""Limits on the forms that are searched for, and on the characters of a code."""
 _CODE = re.compile(r"(?=.*\d)[#+]?[A-Z0-9]+(?:[-./ ][A-Z0-9]+){0,4}")
 _NUMBERED = re.compile(r"(?<![\w#&])#(\d{2,9})\b(?![.,]\d)")
+_AMOUNT = re.compile(r"0+ [A-Z]{1,4}|0[A-Z]")
+"""A number with a unit: `12 KG`, `5G`."""
 _DIGIT, _LETTER = re.compile(r"\d"), re.compile(r"[A-Z]")
-_MOMENTS = frozenset({"date", "time"})
+_VALUES = frozenset({"date", "time", "money", "measure", "duration", "percent"})
+"""What a text of letters and digits may be instead of a code."""
 MIN_DIGITS_ALONE = 5
 """Fewest digits of a code without letters that is joined once."""
 
@@ -57,8 +60,8 @@ def _list_forms(holdings: Holdings) -> list[tuple[re.Pattern[str], Fact]]:
     found: dict[str, dict[str, Fact]] = {}
     for fact in holdings.facts:
         if isinstance(fact.value, str) and len(fact.value) <= MAX_CODE and _CODE.fullmatch(fact.value):
-            moment = not _MOMENTS.isdisjoint(held.kind for held in fact.quantities)
-            found.setdefault("" if moment else _DIGIT.sub("0", fact.value), {}).setdefault(fact.value, fact)
+            form = _DIGIT.sub("0", fact.value) if _VALUES.isdisjoint(held.kind for held in fact.quantities) else ""
+            found.setdefault(form, {}).setdefault(fact.value, fact)
     telling = [(form, facts) for form, facts in found.items() if _is_telling(form, len(facts))]
     return [(_build_pattern(form), next(iter(facts.values()))) for form, facts in telling[:MAX_FORMS]]
 
@@ -66,6 +69,8 @@ def _list_forms(holdings: Holdings) -> list[tuple[re.Pattern[str], Fact]]:
 def _is_telling(form: str, number: int) -> bool:
     """Whether a text in this form is hardly anything but such a code."""
     digits, joints = form.count("0"), len(re.findall(r"[-./ ]", form))
+    if _AMOUNT.fullmatch(form):
+        return False
     if _LETTER.search(form):
         return digits > 1 or joints > 0 or number > 1
     return joints > 1 or (joints == 1 and "." not in form and digits >= MIN_DIGITS_ALONE)
