@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Literal, Protocol, cast
+from typing import Literal, NamedTuple, Protocol, cast
 
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSConfig, DBOSPortableJSONSerializer, EnqueueOptions
@@ -111,10 +111,17 @@ class Tasks(Protocol):
         ...
 
 
+class _Run(NamedTuple):
+    """A workflow running here: its id, and the queue it came from."""
+
+    workflow_id: str
+    queue: str
+
+
 _tasks: Tasks | None = None
 _executor = ""
-_under_way: dict[str, str] = {}
-"""The workflows running here: their ids, and the queues they came from."""
+_under_way: list[_Run] = []
+"""What runs here. A process that was taken for dead may take its own work again: then both runs are listed until one ends."""
 _bells: list[Bells] = []
 _stopping = threading.Event()
 """Set from the moment this process is told to stop taking work."""
@@ -123,12 +130,12 @@ _stopping = threading.Event()
 @contextmanager
 def _mark_under_way(queue: str) -> Generator[str]:
     """Mark the current workflow as under way, and yield its id."""
-    workflow_id = DBOS.workflow_id or ""
-    _under_way[workflow_id] = queue
+    run = _Run(DBOS.workflow_id or "", queue)
+    _under_way.append(run)
     try:
-        yield workflow_id
+        yield run.workflow_id
     finally:
-        del _under_way[workflow_id]
+        _under_way.remove(run)
 
 
 def _get_tasks() -> Tasks:
@@ -221,7 +228,7 @@ async def launch(database: Database, tasks: Tasks, *, executor: str, chunks: int
         queue = await DBOS.register_queue_async(name, worker_concurrency=number, on_conflict="always_update")
         # The engine's own loop, with a bell in place of its stop event; the pinned version is known to call it like this.
         loops[name] = lambda bell, queue=queue: queue_worker_thread(cast("threading.Event", bell), engine, queue)
-    _bells.append(Bells(database, loops, lambda name: [*_under_way.values()].count(name) < limits[name]))
+    _bells.append(Bells(database, loops, lambda name: sum(run.queue == name for run in [*_under_way]) < limits[name]))
     _bells[0].start()
 
 
@@ -254,7 +261,7 @@ def list_pending() -> dict[str, set[str]]:
 
 def list_running() -> frozenset[str]:
     """List the work that this process is running."""
-    return frozenset(_under_way)
+    return frozenset([run.workflow_id for run in [*_under_way]])  # a copy: other threads change the list
 
 
 def put_back(work: Iterable[str]) -> None:

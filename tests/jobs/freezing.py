@@ -1,4 +1,4 @@
-"""A worker that freezes once, as by SIGSTOP: FREEZE=open, when it has taken a chunk out of the queue and not yet opened it;
+"""A worker that freezes once, as by SIGSTOP: FREEZE=lease, when it has taken a chunk out of the queue and not yet leased it;
 FREEZE=record, within the transaction that records.
 """
 
@@ -27,10 +27,10 @@ class Freezing(Chunks):
 
     moment = os.environ.get("FREEZE", "")
 
-    def open(self, chunk: ChunkId, generation: int, *, openings: int | None = None) -> LeasedChunk | None:
-        """Opens a chunk."""
-        self._pass("open")
-        return super().lease(chunk, generation, attempts=openings)
+    def lease(self, chunk: ChunkId, generation: int, *, attempts: int | None = None) -> LeasedChunk | None:
+        """Leases a chunk."""
+        self._pass("lease")
+        return super().lease(chunk, generation, attempts=attempts)
 
     def _count(self, connection: sa.Connection, group: OutcomeRows, new: Sequence[OutcomeRow]) -> None:
         super()._count(connection, group, new)

@@ -146,6 +146,45 @@ def test_what_a_process_left_behind_is_known_and_taken_over(tmp_path: Path) -> N
     database.close()
 
 
+def test_work_that_a_process_takes_again_while_it_runs_is_done(tmp_path: Path) -> None:
+    database = store(tmp_path)
+    queue = job_queue.Enqueuer(database)
+    begun, released = [asyncio.Event() for _ in range(3)], [asyncio.Event() for _ in range(3)]
+
+    class Held(Counting):
+        async def run(self, chunk: ChunkId, generation: int, is_owner: OwnerCheck) -> AttemptEnd:
+            number = len(self.runs)
+            self.runs.append(chunk)
+            begun[number].set()
+            await released[number].wait()
+            return "done"
+
+    tasks = Held()
+
+    async def main() -> None:
+        await job_queue.launch(database, tasks, executor="test", chunks=2)
+        try:
+            with database.begin() as connection:
+                queue.enqueue_chunk(connection, "batch", 0)
+            await begun[0].wait()
+            await asyncio.to_thread(job_queue.take_over, ["test"])  # as another does with one that is frozen
+            await begun[1].wait()
+            with database.begin() as connection:
+                queue.enqueue_chunk(connection, "batch", 1)
+            released[0].set()
+            await begun[2].wait()  # the run that counts no more has made room
+            assert job_queue.list_running() == {"batch/0/0", "batch/1/0"}
+            for one in released:
+                one.set()
+            await asyncio.wait_for(until_done(database, 2), 60)
+        finally:
+            await asyncio.get_running_loop().run_in_executor(None, job_queue.stop, 1.0)
+
+    asyncio.run(main())
+    assert tasks.runs == [ChunkId("batch", 0), ChunkId("batch", 0), ChunkId("batch", 1)]
+    database.close()
+
+
 def test_what_is_done_is_cleared_away_in_time(tmp_path: Path) -> None:
     database, tasks = store(tmp_path), Counting()
     queue = job_queue.Enqueuer(database)

@@ -48,9 +48,9 @@ def test_a_dead_workers_work_is_taken_over(postgres_url: str, tmp_path: Path) ->
 
 
 @pytest.mark.chaos
-def test_a_frozen_worker_records_nothing_when_it_wakes_up(postgres_url: str, tmp_path: Path) -> None:
+def test_a_frozen_worker_records_nothing_when_it_wakes_up(own_postgres_url: str, tmp_path: Path) -> None:
     provider = Provider(latency=0.05)
-    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+    with serving(provider), service(own_postgres_url, tmp_path, provider, **SETTINGS) as run:
         frozen, _ = run.start(), run.start()
         run.until(lambda: run.logs().count('"working"') == 2)
         first = run.submit([request(n) for n in range(400)], size=20)
@@ -68,10 +68,10 @@ def test_a_frozen_worker_records_nothing_when_it_wakes_up(postgres_url: str, tmp
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("moment", ["open", "record"])
-def test_a_worker_frozen_in_a_bad_moment_stops_nobody(postgres_url: str, tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize("moment", ["lease", "record"])
+def test_a_worker_frozen_in_a_bad_moment_stops_nobody(own_postgres_url: str, tmp_path: Path, moment: str) -> None:
     provider = Provider(latency=0.2)
-    with serving(provider), service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+    with serving(provider), service(own_postgres_url, tmp_path, provider, **SETTINGS) as run:
         frozen = run.start(module="tests.jobs.freezing", FREEZE=moment)
         batch = run.submit([request(n) for n in range(400)], size=20)
         run.until(lambda: "frozen" in run.log(0))
@@ -82,12 +82,12 @@ def test_a_worker_frozen_in_a_bad_moment_stops_nobody(postgres_url: str, tmp_pat
 
 
 @pytest.mark.chaos
-def test_nobody_is_taken_for_dead_when_the_database_was_away(postgres_url: str, tmp_path: Path) -> None:
-    parts = urlsplit(postgres_url)
+def test_nobody_is_taken_for_dead_when_the_database_was_away(own_postgres_url: str, tmp_path: Path) -> None:
+    parts = urlsplit(own_postgres_url)
     provider = Provider(latency=0.05)
     with proxied(parts.hostname or "", parts.port or 5432) as proxy, serving(provider):
-        through = postgres_url.replace(f":{parts.port}/", f":{proxy.port}/").replace("+psycopg", "")
-        with service(postgres_url, tmp_path, provider, **SETTINGS) as run:
+        through = own_postgres_url.replace(f":{parts.port}/", f":{proxy.port}/").replace("+psycopg", "")
+        with service(own_postgres_url, tmp_path, provider, **SETTINGS) as run:
             for _ in range(2):
                 run.start(CALLGRADE_DATABASE_URL=through)
             batch = run.submit([request(n) for n in range(6_000)], size=20)
