@@ -15,10 +15,13 @@ from service.core.evidence.reading.quantities import Quantity
 _NAMES = "|".join(WEEKDAYS)
 _OTHER_YEAR = re.compile(r"\b(?:((?:19|20)\d\d)(?![-\d])|(?:last|next|previous|following) year)\b", re.IGNORECASE)
 _BEFORE = re.compile(rf"\b({_NAMES})(?:,| \(|,? the| )+ ?$", re.IGNORECASE)
-_AFTER = re.compile(
-    rf"^(?:,| \(|,? (?:is|was) an?|, an?|,? on| )+({_NAMES})\b(?!,? (?:and|or|to|through) (?:{_NAMES})\b)",
-    re.IGNORECASE,
+_REST = (
+    rf"({_NAMES})\b(?!,? (?:and|or|to|through) (?:{_NAMES})\b)(?! (?!and|at|but|by|from|in|so|until|when|which)[a-z])"
 )
+"""The weekday, unless it begins a list or names something else: `a Saturday delivery`."""
+_AFTER = re.compile(rf"^(?:,| \(|,? (?:is|was) an?|, an?| )+{_REST}", re.IGNORECASE)
+_AFTER_SPAN = re.compile(rf"^(?:,| \(|,? (?:is|was) an?|,(?: on)? an?|,? on| )+{_REST}", re.IGNORECASE)
+"""What stands after `in 3 days`, where `on Friday` says which day that is; after a date it begins something new."""
 _RELATIVE = re.compile(RELATIVE, re.IGNORECASE)
 _SIDE = 16
 
@@ -42,7 +45,7 @@ def check_weekdays(
 def _check_relative(text: str, today: date) -> Iterator[Saying]:
     for match in _RELATIVE.finditer(text):
         days = read_relative_date(match.group(), today)
-        beside = _find_beside(text, *match.span()) if len(days) == 1 else ""
+        beside = _find_beside(text, *match.span(), after=_AFTER_SPAN) if len(days) == 1 else ""
         if beside and name_weekday(days[0]) != beside:
             yield Saying(*match.span(), match.group(), _refute(beside, days[0], "suspected"))
 
@@ -80,7 +83,6 @@ def has_year(said: Quantity) -> bool:
     return all(str(one)[:2] != "--" for one in said.values)
 
 
-def _find_beside(text: str, start: int, end: int) -> str:
-    before, after = text[max(0, start - _SIDE) : start], text[end : end + _SIDE]
-    beside = _BEFORE.search(before) or _AFTER.search(after)
+def _find_beside(text: str, start: int, end: int, after: re.Pattern[str] = _AFTER) -> str:
+    beside = _BEFORE.search(text[max(0, start - _SIDE) : start]) or after.search(text[end : end + 2 * _SIDE])
     return beside[1].lower() if beside else ""
