@@ -10,7 +10,7 @@ def item(number: int, **more: Any) -> dict[str, Any]:
     right = number % 3 > 0
     return {
         "id": f"i{number:03}",
-        "criterion": "grounded",
+        "criterion": "result_groundedness",
         "group": f"g{number // 2}",
         "payload": {"amount_cents": 5400},
         "answer": f"Order {number} cost ${54 if right else 77}.00.",

@@ -352,7 +352,7 @@ def build_fit(
         domain=(min(raw), max(raw)),
         strata=_list_strata(bench.fitted),
         threshold=bench.served.threshold,
-        abstain=bench.served.band if guarantee is None else None,
+        review_band=bench.served.band if guarantee is None else None,
         guarantee=guarantee,
         statistics=read_metrics(after),
         humans=read_metrics(humans),

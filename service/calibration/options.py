@@ -23,7 +23,7 @@ class ReportOptions:
     """The least raw value that passes before calibration."""
     resampling: Resampling = field(default_factory=Resampling)
     min_decided: float = 0.8
-    """The least share of items that the abstain band must leave decided, where no guarantee is asked for."""
+    """The least share of items that the undecided band must leave decided, where no guarantee is asked for."""
     guarantee: float | None = None
     """The share of accepted verdicts that must agree with humans, in [0.5, 1); None: fits guarantee nothing."""
     cascade: tuple[str, ...] = ()

@@ -71,7 +71,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class AbstentionBand:
+class ReviewBand:
     """The band of calibrated values in which a human decides, and the effect of such bands on items they were not chosen on."""
 
     band: tuple[float, float]
@@ -188,7 +188,7 @@ class JudgeReport:
     table_after: tuple[Bin, ...]
     histogram: tuple[HistogramBar, ...]
     curve: tuple[CurvePoint, ...]
-    abstaining: AbstentionBand | None
+    review_band: ReviewBand | None
     retest: Retest | None
     length: LengthBias | None
     worst: tuple[Disagreement, ...]

@@ -18,7 +18,7 @@ from service.cli.command import add_commands
 app = typer.Typer(
     name="callgrade",
     help="Score what language models do with tools: decide, select, build arguments, integrate the result.",
-    epilog="Exit codes: 0 passed; 1 a bug in callgrade; 2 failed; 3 undecided (a verdict is abstain); "
+    epilog="Exit codes: 0 passed; 1 a bug in callgrade; 2 failed; 3 undecided (a verdict is undecided); "
     "4 wrong configuration or usage; 5 bad input data.",
     add_completion=False,
     rich_markup_mode=None,

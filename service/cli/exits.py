@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     FAILED = 2
     """A verdict is `fail`, the mean score is below the required one, or a batch did not complete."""
     UNDECIDED = 3
-    """A verdict is `abstain`, no trace got a verdict, or an assertion depends on open questions."""
+    """A verdict is `undecided`, no trace got a verdict, or an assertion depends on open questions."""
     CONFIG = 4
     """An unknown rubric, an invalid rubric or setting, wrong usage, or a judge that answered no question at all."""
     DATA = 5

@@ -46,7 +46,7 @@ class Thresholds(FrozenModel):
     warn: Share = 0.9
     """A score from `fail` up to this warns."""
     min_coverage: Share = 0.5
-    """If less of the applicable weight is measured, the verdict is `abstain`."""
+    """If less of the applicable weight is measured, the verdict is `undecided`."""
 
     def require_order(self) -> None:
         """Raise ValueError if no score could ever warn."""
@@ -66,7 +66,7 @@ class Criterion(FrozenModel):
     """Whether a failure makes the verdict `fail` and blocks later checks, which then count as 0."""
     must_pass: bool = False
     """Whether a single outcome that does not pass makes the verdict `fail`, whatever its weight; one that is open may make it
-    `abstain`."""
+    `undecided`."""
     aggregate: Aggregate | None = None
     """How its outcomes become one value: by mean or minimum. Absent: the default of the check."""
 

@@ -22,7 +22,7 @@ from service.core.outcome import (
 )
 from service.core.rubric import CompiledCriterion, Rubric, Stage, Thresholds
 
-Verdict = Literal["pass", "warn", "fail", "abstain", "not_applicable"]
+Verdict = Literal["pass", "warn", "fail", "undecided", "not_applicable"]
 
 WorldVerdict = Literal["pass", "warn", "fail"] | None
 """The verdict in one world; None if nothing is left to average."""
@@ -218,10 +218,10 @@ def _decide_verdict(worst: WorldVerdict, best: WorldVerdict, coverage: float | N
     if coverage is None and worst != "fail":
         return "not_applicable"
     if coverage is None or coverage < least or worst is None or best is None:
-        return "abstain"
+        return "undecided"
     if worst == best:
         return best
-    return "abstain" if worst == "fail" else "warn"
+    return "undecided" if worst == "fail" else "warn"
 
 
 def _compute_stage_coverages(results: Iterable[CriterionResult]) -> dict[Stage, float | None]:

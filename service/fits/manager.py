@@ -33,7 +33,7 @@ class FitState:
     labels: int
     kappa: float | None
     threshold: float
-    abstain: tuple[float, float] | None
+    review_band: tuple[float, float] | None
     """A human decides from the first value up to, not including, the second."""
     guarantee: float | None
     """The share of accepted verdicts that it guarantees to agree with humans."""
@@ -131,7 +131,7 @@ def _build_state(fit: Fit, installed: InstalledFit | None, state: str, own: Sequ
         labels=fit.labels,
         kappa=None if kappa is None else kappa.value,
         threshold=fit.threshold,
-        abstain=fit.abstain,
+        review_band=fit.review_band,
         guarantee=None if fit.guarantee is None else fit.guarantee.share,
         state=state,
         origin="file" if installed is None else "installed",

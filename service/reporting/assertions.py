@@ -126,7 +126,7 @@ def parse_assertion(text: str) -> Assertion:
     """Parse an assertion; InputError says what is expected where the text is none.
 
     >>> (
-    ...     parse_assertion("grounded.score >= 0.9 for_at_least 85% of cases").share,
+    ...     parse_assertion("result_groundedness.score >= 0.9 for_at_least 85% of cases").share,
     ...     parse_assertion("0.8 <= pass_rate < 95%").bounds,
     ... )
     (0.85, (Bound(op='>=', number=0.8), Bound(op='<', number=0.95)))

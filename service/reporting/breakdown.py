@@ -12,7 +12,7 @@ from service.reporting.breaks import ABSENT, FAILED, OPEN, PASSED
 from service.stats import choose_interval, wilson
 from service.stats.rates import NO_ESTIMATE, CaseBounds, Estimate, estimate_with_bounds
 
-LETTERS = {"pass": PASSED, "warn": PASSED, "fail": FAILED, "abstain": OPEN}
+LETTERS = {"pass": PASSED, "warn": PASSED, "fail": FAILED, "undecided": OPEN}
 """The letter by which a verdict counts in a pass rate; a verdict without one does not count."""
 
 

@@ -12,7 +12,7 @@ from service.core.scores import Verdict
 from service.reporting.summary.samples import PASSING
 
 PASSED, FAILED, OPEN, ABSENT = "p", "f", "a", "-"
-"""How a stage did, as summaries count it: a warning passes, an abstention is open."""
+"""How a stage did, as summaries count it: a warning passes, an undecided verdict is open."""
 
 
 class ReportBreak(NamedTuple):
@@ -59,7 +59,7 @@ def describe_stages(stages: tuple[StageScore, ...]) -> str:
 def _describe_stage(stage: StageScore) -> str:
     if stage.coverage is None or (stage.score is None and stage.score_range is None):
         return ABSENT
-    if stage.verdict == "abstain":
+    if stage.verdict == "undecided":
         return OPEN
     return PASSED if stage.verdict in PASSING else FAILED
 

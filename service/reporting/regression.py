@@ -69,8 +69,8 @@ def judge_regression(
 ) -> RegressionGate:
     """Judge two runs, paired as in `compare`. Pure.
 
-    `names`: `passed`, `score`, stages and criteria. `forgiven` says whether a report's abstention is allowed; such a case is
-    left out. InputError for a name that no case has, and as in `compare`.
+    `names`: `passed`, `score`, stages and criteria. `forgiven` says whether a report's undecided verdict is allowed; such a case
+    is left out. InputError for a name that no case has, and as in `compare`.
     """
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     pairs = [(sample, right.get(key)) for key, sample in sorted(left.items(), key=lambda one: str(one[0]))]
@@ -136,10 +136,10 @@ def _average(pairs: Sequence[PairedCase]) -> float:
 
 
 def is_unforgiven(one: OpenOutcome) -> bool:
-    """Whether an abstention must not be let pass: something failed or could not be read, and may hide a failure."""
+    """Whether an undecided verdict must not be let pass: something failed or could not be read, and may hide a failure."""
     return one.decides and (one.kind == "errored" or one.cause in ("unread", "too_long", "uncalibrated"))
 
 
-def may_abstain(report: Report) -> bool:
-    """Whether a report abstains for reasons other than a fault."""
-    return report.verdict == "abstain" and not any(map(is_unforgiven, report.open))
+def may_be_undecided(report: Report) -> bool:
+    """Whether a report is undecided for reasons other than a fault."""
+    return report.verdict == "undecided" and not any(map(is_unforgiven, report.open))

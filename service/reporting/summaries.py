@@ -16,7 +16,7 @@ from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 from service.reporting.assertions import AssertionForm, Conditions, GateFile, judge_assertions
 from service.reporting.comparison import Comparison, Statistics, compare
-from service.reporting.regression import DEFAULT_NUMBER, RegressionGate, judge_regression, may_abstain
+from service.reporting.regression import DEFAULT_NUMBER, RegressionGate, judge_regression, may_be_undecided
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
 from service.reporting.summary.composition import Targets
 from service.reporting.summary.labelled import CorrectedRate, LabelPairing, RateEstimate, ReportLabel, pair_labels
@@ -163,18 +163,18 @@ def compare_reports(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
 
 
 def judge_reports(
-    a: Iterable[Report], b: Iterable[Report], names: Sequence[str] = (), *, allow_abstain: bool = False
+    a: Iterable[Report], b: Iterable[Report], names: Sequence[str] = (), *, allow_undecided: bool = False
 ) -> RegressionGate:
     """Judge whether the second of two runs of the same cases has regressed, by `passed` or the named numbers.
 
-    `allow_abstain` leaves out cases that abstain for reasons other than a fault. InputError where the runs cannot be paired.
+    `allow_undecided` leaves out undecided cases for reasons other than a fault. InputError where the runs cannot be paired.
     """
     return judge_regression(
         read_samples(a),
         read_samples(b),
         _STATISTICS,
         names=names or (DEFAULT_NUMBER,),
-        forgiven=may_abstain if allow_abstain else lambda _: False,
+        forgiven=may_be_undecided if allow_undecided else lambda _: False,
     )
 
 

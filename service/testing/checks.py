@@ -16,7 +16,7 @@ from service.engine import Engine
 from service.errors import InputError
 from service.packaged_files import read_yaml
 from service.reading.bare_traces import wrap_trace
-from service.reporting.regression import may_abstain
+from service.reporting.regression import may_be_undecided
 from service.request import ScoreRequest, read_request
 from service.testing.failures import TraceFailure, render_failure
 from service.testing.loop_thread import LoopThread
@@ -47,18 +47,18 @@ class TraceChecker:
         expected: Mapping[str, object] | str | Path | None = None,
         rubric: Mapping[str, object] | str | Path | None = None,
         judges: Literal["off"] | None = None,
-        allow_abstain: bool = False,
+        allow_undecided: bool = False,
     ) -> Report:
         """Return the report of a trace that passes or warns; raise TraceFailure, an AssertionError, for every other verdict.
 
         `expected`: an expectation, or a file with one. `rubric`: an id, a rubric, or a file with one. `judges`: `off` uses only
-        what code decides. `allow_abstain` accepts an abstention, unless a fault or something unreadable is the reason.
+        what code decides. `allow_undecided` accepts an undecided verdict, unless a fault or something unreadable is the reason.
         InputError if the trace or one of the arguments cannot be used.
         """
         __tracebackhide__ = True
         report = self._score(self._read(trace, expected, rubric, judges))
         self.observe(report)
-        if not _passes(report, allow_abstain=allow_abstain):
+        if not _passes(report, allow_undecided=allow_undecided):
             raise TraceFailure(render_failure(report, self.hint(report)), report)
         return report
 
@@ -116,9 +116,9 @@ def _read_expected(expected: Mapping[str, object] | str | Path | None) -> object
     return expected
 
 
-def _passes(report: Report, *, allow_abstain: bool) -> bool:
-    if report.verdict == "abstain":
-        return allow_abstain and may_abstain(report)
+def _passes(report: Report, *, allow_undecided: bool) -> bool:
+    if report.verdict == "undecided":
+        return allow_undecided and may_be_undecided(report)
     return report.verdict in ("pass", "warn")
 
 
@@ -133,7 +133,7 @@ def assert_passes(
     expected: Mapping[str, object] | str | Path | None = None,
     rubric: Mapping[str, object] | str | Path | None = None,
     judges: Literal["off"] | None = None,
-    allow_abstain: bool = False,
+    allow_undecided: bool = False,
 ) -> Report:
     """Return the report of a trace that passes or warns; raise an AssertionError with its steps and findings otherwise.
 
@@ -143,7 +143,7 @@ def assert_passes(
     __tracebackhide__ = True
     checker = build_checker()
     try:
-        return checker.check(trace, expected=expected, rubric=rubric, judges=judges, allow_abstain=allow_abstain)
+        return checker.check(trace, expected=expected, rubric=rubric, judges=judges, allow_undecided=allow_undecided)
     finally:
         checker.close()
 

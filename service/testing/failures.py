@@ -35,8 +35,8 @@ def render_failure(report: Report, hint: str = "") -> str:
 
 def _render_head(report: Report) -> str:
     name = escape_unprintable(report.trace_id or "the trace")
-    if report.verdict == "abstain":
-        return f"{name} is undecided, which does not pass: {report.rubric.id}@{report.rubric.version} abstains"
+    if report.verdict == "undecided":
+        return f"{name} is undecided, which does not pass: {report.rubric.id}@{report.rubric.version} decides nothing"
     if report.verdict == "not_applicable":
         return f"nothing in {name} was looked at, which does not pass: no criterion of {report.rubric.id} applies to it"
     broke = f" at {report.first_failing_stage}" if report.first_failing_stage else ""

@@ -46,7 +46,7 @@ def build_held_out(text: str, fit_id: str) -> HeldOutView | None:
 
 
 def _build_view(judge: JudgeReport) -> HeldOutView:
-    band = judge.abstaining
+    band = judge.review_band
     after, before = (
         tuple([PlotPoint(one.mean, one.share, round(one.n)) for one in bins])
         for bins in (judge.table_after, judge.table_before)

@@ -95,14 +95,14 @@ def describe_status(value: str) -> str:
 def describe_no_failure(verdicts: Mapping[str, int]) -> str:
     """Describe a run in which no trace failed, by the number of items with each verdict.
 
-    >>> describe_no_failure({"pass": 2}), describe_no_failure({"abstain": 3}), describe_no_failure({})
+    >>> describe_no_failure({"pass": 2}), describe_no_failure({"undecided": 3}), describe_no_failure({})
     ('Nothing broke.', 'Nothing was decided, so nobody can say whether anything broke.', 'Nothing has been scored yet.')
-    >>> describe_no_failure({"pass": 2, "abstain": 1, "error": 1})
+    >>> describe_no_failure({"pass": 2, "undecided": 1, "error": 1})
     'Nothing broke in what was decided; 2 items are undecided.'
     """
     if not verdicts:
         return "Nothing has been scored yet."
-    unknown = verdicts.get("abstain", 0) + verdicts.get("error", 0)
+    unknown = verdicts.get("undecided", 0) + verdicts.get("error", 0)
     if unknown == sum(verdicts.values()):
         return "Nothing was decided, so nobody can say whether anything broke."
     if unknown:

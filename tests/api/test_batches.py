@@ -509,9 +509,9 @@ def test_labels_correct_the_rates_of_a_batch(client: Client, store: Database) ->
     named = {f"t{n}": {**REPORT, "trace_id": f"t{n}"} for n in range(3)}
     for position, one in enumerate(named.values()):
         recorded(store, batch, [position], report=one)
-    labels = [{"trace_id": name, "criterion": "warranted", "label": "pass"} for name in ("t0", "elsewhere")]
+    labels = [{"trace_id": name, "criterion": "call_decision", "label": "pass"} for name in ("t0", "elsewhere")]
     [found] = client("GET", path, labels=json.dumps(labels)).json["corrected"]
-    assert (found["criterion"], found["labelled"] + found["unmatched"], found["humans"]) == ("warranted", 2, None)
+    assert (found["criterion"], found["labelled"] + found["unmatched"], found["humans"]) == ("call_decision", 2, None)
     assert client("GET", path, labels="[{}]").status == client("GET", path, labels="nope").status == 422
 
 

@@ -49,7 +49,7 @@ def item(number: int, *, right: bool = True, label: bool | None = None, **more: 
     told = 54 if right else 77
     labels = [{"annotator": "ana", "label": right if label is None else label}]
     payload = {"order": number, "amount_cents": 5400}
-    written = {"id": f"i{number:03}", "criterion": "grounded", "group": f"g{number:03}", "labels": labels}
+    written = {"id": f"i{number:03}", "criterion": "result_groundedness", "group": f"g{number:03}", "labels": labels}
     return {**written, "payload": payload, "answer": f"Order {number} cost ${told}.00.", **more}
 
 
@@ -113,12 +113,12 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     assert found["fits"] == 1
     (tmp_path / file["name"]).write_text(json.dumps(file["fit"]))
     [read] = read_fits([tmp_path])
-    assert (read.id, read.criterion, read.labels) == (judge["fit_id"], "grounded", 120)
+    assert (read.id, read.criterion, read.labels) == (judge["fit_id"], "result_groundedness", 120)
     binding = Binding(
         read.judge, Registry().judges[read.judge].digest, "callgrade/stand-in", read.assembly, read.evidence
     )
-    assert read.evidence == find_evidence(Registry().find("four_step"), "grounded")
-    assert calibrate_value([read], binding, "grounded", 1.0).status == "calibrated"
+    assert read.evidence == find_evidence(Registry().find("four_step"), "result_groundedness")
+    assert calibrate_value([read], binding, "result_groundedness", 1.0).status == "calibrated"
 
 
 def test_the_report_is_written_for_people_too(done: tuple[Client, str]) -> None:

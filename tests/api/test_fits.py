@@ -37,10 +37,10 @@ def fit(**changes: Any) -> Fit:
     bound: dict[str, Any] = {
         "judge": JUDGE.id,
         "judge_digest": JUDGE.digest,
-        "criterion": "grounded",
+        "criterion": "result_groundedness",
         "model": STAND_IN,
         "assembly": ASSEMBLY,
-        "evidence": find_evidence(REGISTRY.find("four_step"), "grounded"),
+        "evidence": find_evidence(REGISTRY.find("four_step"), "result_groundedness"),
         "threshold": 0.25,
     }
     return make_fit(**{**bound, **changes})
@@ -81,8 +81,8 @@ def test_a_fit_in_place_says_whether_it_applies(processes: Any, changes: dict[st
 def verdict(client: PlayedClient) -> tuple[bool, str]:
     """Whether a wrong answer passes, and how that is calibrated."""
     report = client("POST", "/v1/score", dumped(body(1, right=False))).json
-    [grounded] = [one for one in report["criteria"] if one["id"] == "grounded"]
-    outcome = grounded["outcomes"][0]["outcome"]
+    [result_groundedness] = [one for one in report["criteria"] if one["id"] == "result_groundedness"]
+    outcome = result_groundedness["outcomes"][0]["outcome"]
     return outcome["passed"], outcome["calibration"]["status"]
 
 
@@ -155,7 +155,7 @@ def test_the_fits_of_a_calibration_are_installed_by_its_name(ask: Ask, store: Da
         *[
             ({"fits": [{**json.loads(make_fit().model_dump_json()), **wrong}]}, 422)
             for wrong in (
-                {"abstain": [0.9, 0.1]},
+                {"review_band": [0.9, 0.1]},
                 {"domain": [1, 0]},
                 {"judge": ""},
                 {"judge": "../../x"},

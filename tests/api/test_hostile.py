@@ -169,13 +169,15 @@ ONE_BAD_VALUE = [
 
 WRAPPED = {
     "/v1/batches": lambda value: b'{"items": [' + with_result(value) + b"]}",
-    "/v1/calibrations": lambda value: b'{"items": [{"id": "a", "criterion": "plausible", "payload": ' + value + b"}]}",
+    "/v1/calibrations": lambda value: (
+        b'{"items": [{"id": "a", "criterion": "argument_plausibility", "payload": ' + value + b"}]}"
+    ),
     "/v1/score": with_result,
     "/v1/score/many": lambda value: b"[" + with_result(value) + b"]",
     "/v1/rubrics/validate": lambda value: b'{"id": "own", "criteria": ' + value + b"}",
     "/v1/summaries": lambda value: b'{"reports": [' + value + b"]}",
     "/v1/fits": lambda value: b'{"fits": [' + value + b"]}",
-    "/v1/labels": lambda value: b'{"criterion": "grounded", "label": "pass", "item": ' + value + b"}",
+    "/v1/labels": lambda value: b'{"criterion": "result_groundedness", "label": "pass", "item": ' + value + b"}",
 }
 """A body of each route that is fine but for one value."""
 

@@ -41,7 +41,11 @@ STEP = {
     "id": "judged",
     "criteria": [
         {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
-        {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}},
+        {
+            "id": "argument_plausibility",
+            "stage": "arguments",
+            "check": {"kind": "judge", "judge": "argument_plausibility"},
+        },
     ],
 }
 TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"type": "object"}}}]
@@ -102,7 +106,7 @@ def kept_in(folder: Path) -> DiskCache:
 
 
 def judged(report: dict[str, Any]) -> dict[str, Any]:
-    return report["steps"][0]["outcomes"]["plausible"]
+    return report["steps"][0]["outcomes"]["argument_plausibility"]
 
 
 ONCE, ALL = 1, ATTEMPTS
@@ -271,7 +275,7 @@ def judge(**more: Any) -> dict[str, Any]:
 
 ASKS_OWN = {
     "id": "own",
-    "criteria": [{"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "own"}}],
+    "criteria": [{"id": "argument_plausibility", "stage": "arguments", "check": {"kind": "judge", "judge": "own"}}],
 }
 
 
@@ -347,9 +351,9 @@ def fit_for(model: str) -> Fit:
     calibrator = {"kind": "isotonic", "raw": [0.0, 0.5, 1.0], "value": [0.1, 0.9, 0.95]}
     return Fit.model_validate(
         {
-            "judge": judge.id, "judge_digest": judge.digest, "model": model, "assembly": ASSEMBLY, "criterion": "plausible",
-            "method": "isotonic", "calibrator": calibrator, "origin": "human", "labels": 400, "groups": 100, "enough": True,
-            "domain": [0.0, 1.0], "threshold": 0.8, "data": "0" * 64,
+            "judge": judge.id, "judge_digest": judge.digest, "model": model, "assembly": ASSEMBLY,
+            "criterion": "argument_plausibility", "method": "isotonic", "calibrator": calibrator, "origin": "human",
+            "labels": 400, "groups": 100, "enough": True, "domain": [0.0, 1.0], "threshold": 0.8, "data": "0" * 64,
         }
     )  # fmt: skip
 

@@ -75,7 +75,7 @@ def submit(client: PlayedClient, count: int) -> str:
 
 
 def label(client: PlayedClient, item: str, word: str = "pass", annotator: str = "ana", **more: Any) -> Any:
-    sent = {"item": item, "criterion": "grounded", "label": word, "annotator": annotator, **more}
+    sent = {"item": item, "criterion": "result_groundedness", "label": word, "annotator": annotator, **more}
     answer = client("POST", "/v1/labels", dumped(sent))
     assert answer.status == 200, answer.body
     return answer.json
@@ -130,7 +130,7 @@ def test_without_a_database_nothing_is_kept_and_that_is_said(ask: Ask) -> None:
 def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: PlayedClient) -> None:
     name = score(client, right=False)
     task = client("GET", "/v1/labels/next", annotator="ana").json
-    assert (task["item"], task["criterion"], task["source"]) == (name, "grounded", "sample")
+    assert (task["item"], task["criterion"], task["source"]) == (name, "result_groundedness", "sample")
     assert "judge" not in task
     assert task["request"]["trace"] == trace(1, right=False)
     assert task["question"]
@@ -140,9 +140,9 @@ def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: Play
     assert told["judge"]["reason"]
     [listed] = client("GET", "/v1/labels", item=name).json["data"]
     assert listed == told["label"]
-    assert client("GET", "/v1/labels/next", annotator="ana", criterion="grounded").problem["status"] == 404
+    assert client("GET", "/v1/labels/next", annotator="ana", criterion="result_groundedness").problem["status"] == 404
     assert client("DELETE", f"/v1/labels/{listed['id']}").status == 204
-    assert client("GET", "/v1/labels/next", annotator="ana", criterion="grounded").json["item"] == name
+    assert client("GET", "/v1/labels/next", annotator="ana", criterion="result_groundedness").json["item"] == name
 
 
 @pytest.mark.parametrize(
@@ -159,14 +159,14 @@ def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: Play
 def test_a_label_that_makes_no_sense_is_refused_by_its_place(
     client: PlayedClient, sent: dict[str, Any], pointer: str
 ) -> None:
-    whole = {"item": "i", "criterion": "grounded", "label": "pass", **sent}
+    whole = {"item": "i", "criterion": "result_groundedness", "label": "pass", **sent}
     assert [one["pointer"] for one in client("POST", "/v1/labels", dumped(whole)).problem["errors"]] == [pointer]
 
 
 def test_the_items_of_a_batch_are_labelled_once_each(client: PlayedClient) -> None:
     batch = submit(client, 12)
     seen: list[str] = []
-    while (answer := client("GET", "/v1/labels/next", criterion="grounded", annotator="ana")).status == 200:
+    while (answer := client("GET", "/v1/labels/next", criterion="result_groundedness", annotator="ana")).status == 200:
         seen.append(answer.json["item"])
         label(client, seen[-1])
     assert sorted(seen) == sorted(f"{batch}/{n}" for n in range(12))
@@ -181,15 +181,15 @@ def test_what_a_fit_leaves_to_humans_comes_first(ask: Ask, store: Database) -> N
     fit = make_fit(
         judge=judge.id,
         judge_digest=judge.digest,
-        criterion="grounded",
+        criterion="result_groundedness",
         model=STAND_IN,
         assembly=ASSEMBLY,
-        evidence=find_evidence(REGISTRY.find("four_step"), "grounded"),
-        abstain=(0.0, 0.75),
+        evidence=find_evidence(REGISTRY.find("four_step"), "result_groundedness"),
+        review_band=(0.0, 0.75),
     )
     client = PlayedClient(ask, store, engine=Engine(REGISTRY, judging=build_demo_judging(), fits=[fit]))
     batch = submit(client, 8)
-    first = [client("GET", "/v1/labels/next", criterion="grounded", annotator=one).json for one in "ab"]
+    first = [client("GET", "/v1/labels/next", criterion="result_groundedness", annotator=one).json for one in "ab"]
     assert {one["source"] for one in first} == {"human"}
     assert int(first[0]["item"].removeprefix(f"{batch}/")) % 2 == 1
     assert first[0]["progress"]["waiting"] == 4
@@ -201,7 +201,7 @@ def test_agreement_and_disagreements(client: PlayedClient) -> None:
         label(client, f"{batch}/{n}", "pass" if n % 2 == 0 else "fail")
         label(client, f"{batch}/{n}", "pass" if n % 2 == 0 or n == 1 else "fail", "ben")
     label(client, f"{batch}/0", "unsure", "cleo")
-    [found] = client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    [found] = client("GET", "/v1/labels/agreement", criterion="result_groundedness").json["data"]
     assert (found["disputed"], found["progress"]["labelled"], found["progress"]["twice"]) == (1, 10, 10)
     assert found["agreement"]["items"] == 10
     kappa = found["agreement"]["kappa"]
@@ -213,7 +213,7 @@ def test_agreement_and_disagreements(client: PlayedClient) -> None:
     assert client("GET", "/v1/labels/disagreements").json["data"] == []
     with_judge = client("GET", "/v1/labels/disagreements", between="judge").json["data"]
     assert [one["item"] for one in with_judge] == [f"{batch}/1"]
-    [after] = client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    [after] = client("GET", "/v1/labels/agreement", criterion="result_groundedness").json["data"]
     assert after["agreement"] == found["agreement"]
 
 
@@ -236,7 +236,7 @@ def test_an_export_is_what_calibration_takes(client: PlayedClient) -> None:
     for n in range(6):
         label(client, f"{batch}/{n}", "pass" if n % 2 == 0 else "fail", note="é")
     label(client, f"{batch}/0", "unsure", "ben")
-    exported = client("GET", "/v1/labels/export", criterion="grounded")
+    exported = client("GET", "/v1/labels/export", criterion="result_groundedness")
     assert exported.headers["content-type"] == "application/x-ndjson"
     found = import_labels(exported.body.decode().split("\n"))
     assert [item.id for item in found.labels.items] == [f"{batch}/{n}" for n in range(6)]
@@ -248,9 +248,16 @@ def test_an_export_is_what_calibration_takes(client: PlayedClient) -> None:
 
 
 def test_an_import_is_labelled_on(client: PlayedClient) -> None:
-    row = {"id": "i1", "criterion": "grounded", "group": "g", "payload": {"amount_cents": 5400}, "answer": "$54."}
+    row = {
+        "id": "i1",
+        "criterion": "result_groundedness",
+        "group": "g",
+        "payload": {"amount_cents": 5400},
+        "answer": "$54.",
+    }
     lines = jsonl(
-        {**row, "labels": [{"annotator": "ana", "label": True}]}, {"id": "i1", "criterion": "grounded", "raw": 0.25}
+        {**row, "labels": [{"annotator": "ana", "label": True}]},
+        {"id": "i1", "criterion": "result_groundedness", "raw": 0.25},
     )
     assert client("POST", "/v1/labels/import", lines, LINES).json == {"items": 1, "labels": 1, "predictions": 1}
     told = label(client, "i1", "fail", "ben")
@@ -278,7 +285,7 @@ def shared(ask: Ask, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Playe
 NAMES = st.text("abé\"'<>& /", min_size=1, max_size=6)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
 ROWS = st.dictionaries(
-    st.tuples(NAMES, st.sampled_from(["grounded", "said"])),
+    st.tuples(NAMES, st.sampled_from(["result_groundedness", "said"])),
     st.tuples(
         st.dictionaries(NAMES, st.tuples(st.booleans(), TEXTS), min_size=1, max_size=4),
         st.one_of(st.none(), st.floats(0, 1)),
@@ -325,7 +332,10 @@ def test_labels_are_their_tenants_and_need_their_scope(client: PlayedClient) -> 
     _, batch = keys.create(name="b", tenant="t", scopes=("batch",))
     client.key = other
     assert client("GET", f"/v1/scores/{name}").problem["status"] == 404
-    assert client("POST", "/v1/labels", dumped({"item": name, "criterion": "grounded", "label": "pass"})).status == 404
+    assert (
+        client("POST", "/v1/labels", dumped({"item": name, "criterion": "result_groundedness", "label": "pass"})).status
+        == 404
+    )
     assert client("GET", "/v1/labels/next").status == 404
     assert client("POST", "/v1/fits", b"{}").problem["detail"] == "the key lacks the scope admin"
     client.key = batch
@@ -341,7 +351,7 @@ def test_a_key_labels_and_takes_back_as_itself_alone(client: PlayedClient) -> No
     client.key = admin
     name = score(client)
     client.key = ana_key
-    sent = {"item": name, "criterion": "grounded", "label": "pass"}
+    sent = {"item": name, "criterion": "result_groundedness", "label": "pass"}
     made = client("POST", "/v1/labels", dumped(sent)).json["label"]
     assert made["annotator"] == ana.id
     client.key = ben_key
@@ -349,7 +359,7 @@ def test_a_key_labels_and_takes_back_as_itself_alone(client: PlayedClient) -> No
         refused = client("POST", "/v1/labels", dumped({**sent, "annotator": ana.id, "source": source}))
         assert refused.problem["status"] == 403
     assert client("DELETE", f"/v1/labels/{made['id']}").problem["status"] == 403
-    row = {"id": name, "criterion": "grounded", "group": "g", "payload": {}}
+    row = {"id": name, "criterion": "result_groundedness", "group": "g", "payload": {}}
     lines = jsonl({**row, "labels": [{"annotator": ana.id, "label": False}]})
     assert client("POST", "/v1/labels/import", lines, LINES).problem["status"] == 403
     assert client("POST", "/v1/labels", dumped({**sent, "annotator": ben.id})).status == 200
@@ -371,7 +381,7 @@ def test_what_was_decided_is_the_label_of_the_item_everywhere(client: PlayedClie
     exported = client("GET", "/v1/labels/export").body
     [item] = import_labels(exported.decode().split("\n")).labels.items
     assert (item.passes, len(item.opinions), item.counts[True]) == (False, 4, 4)
-    [told] = client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    [told] = client("GET", "/v1/labels/agreement", criterion="result_groundedness").json["data"]
     assert told["agreement"]["accuracy"]["value"] == 1.0
     assert client("POST", "/v1/labels/import", exported, LINES).status == 200
     assert client("GET", "/v1/labels/export").body == exported
@@ -384,7 +394,8 @@ def test_an_imported_trace_never_stands_for_one_that_was_scored(client: PlayedCl
     batch = submit(client, 1)
     row: dict[str, Any] = {"id": f"{batch}/0", "group": "g", "trace": trace(9, right=False)}
     lines = [
-        jsonl({**row, "criterion": one, "labels": [{"annotator": "x", "label": True}]}) for one in ("grounded", "c")
+        jsonl({**row, "criterion": one, "labels": [{"annotator": "x", "label": True}]})
+        for one in ("result_groundedness", "c")
     ]
     assert client("POST", "/v1/labels/import", lines[0], LINES).status == 200
     refused = client("POST", "/v1/labels/import", lines[1], LINES).problem
@@ -398,7 +409,7 @@ def test_few_items_that_are_all_alike_have_no_interval_without_width(client: Pla
     for n in range(3):
         for annotator in "ab":
             label(client, f"{batch}/{n}", "pass" if n % 2 == 0 else "fail", annotator)
-    [told] = client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
+    [told] = client("GET", "/v1/labels/agreement", criterion="result_groundedness").json["data"]
     figures = told["agreement"]
     assert (figures["accuracy"]["value"], figures["accuracy"]["high"]) == (1.0, 1.0)
     assert figures["accuracy"]["low"] < 0.5
@@ -415,7 +426,7 @@ def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> N
     label(client, f"{batch}/1", "fail", "cleo", source="adjudication")
     rest = client("GET", "/v1/labels/disagreements", after=first["next"]).json
     assert [one["item"] for one in rest["data"]] == [f"{batch}/2"]
-    assert client("GET", "/v1/labels/disagreements", after="grounded/nothing").problem["status"] == 422
+    assert client("GET", "/v1/labels/disagreements", after="result_groundedness/nothing").problem["status"] == 422
 
 
 @pytest.mark.parametrize(
@@ -427,7 +438,7 @@ def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> N
     ],
 )
 def test_a_step_that_is_not_there_is_refused(client: PlayedClient, sent: dict[str, Any], pointer: str) -> None:
-    whole = dumped({"item": score(client), "criterion": "grounded", **sent})
+    whole = dumped({"item": score(client), "criterion": "result_groundedness", **sent})
     assert [one["pointer"] for one in client("POST", "/v1/labels", whole).problem["errors"]] == [pointer]
     assert client("GET", "/v1/labels").json["data"] == []
 

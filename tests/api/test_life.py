@@ -53,7 +53,7 @@ def find_code(name: str) -> CodeType:
 
 @pytest.mark.parametrize("judges", ["off", "live"])
 def test_the_functions_are_entered_in_their_order(provider: Provider, clock: Clock, send: Send, judges: str) -> None:
-    app = application(provider, clock, "says-plausible")
+    app = application(provider, clock, "says-argument_plausibility")
     with watch() as entered:
         answer = send(app, "/v1/score", body(judges=judges))
     assert answer.status == 200

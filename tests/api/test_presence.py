@@ -77,7 +77,7 @@ def test_a_call_that_another_waits_for_goes_on(tmp_path: Path) -> None:
         first.close()
         until(lambda: under_way(server) == 1)
         status, report = second.answer()
-        outcome = json.loads(report)["steps"][0]["outcomes"]["plausible"]
+        outcome = json.loads(report)["steps"][0]["outcomes"]["argument_plausibility"]
         assert (status, outcome["kind"], len(provider.requests)) == (200, "scored", 1)
 
 

@@ -129,7 +129,7 @@ def test_a_day_that_is_used_up_leaves_questions_open(provider: Provider, store: 
     rest = post(app, body(2)).json
     refused = post(app, body(2))
     assert len(provider.requests) == 3
-    assert [whole["verdict"], rest["verdict"]] == ["pass", "abstain"]
+    assert [whole["verdict"], rest["verdict"]] == ["pass", "undecided"]
     outcomes = [step["outcomes"]["asked"] for step in rest["steps"]]
     (open_one,) = [one for one in outcomes if one["kind"] == "errored"]
     assert (open_one["cause"], "3 questions a day" in open_one["reason"]) == ("budget_exhausted", True)

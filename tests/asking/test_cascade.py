@@ -66,7 +66,7 @@ def test_the_strong_judge_is_asked_of_what_is_left(tmp_path: Path) -> None:
     assert {name: report.verdict for name, report in reports.items()} == {
         "first": "pass",
         "second": "fail",
-        "third": "abstain",
+        "third": "undecided",
     }
     assert asked == {"m1": 3, "m2": 2, "m3": 2}
     assert [report.provenance.replies for report in reports.values()] == [1, 3, 3]

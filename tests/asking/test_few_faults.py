@@ -31,7 +31,9 @@ def right(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("fault", ["refusal", "500"])
-def test_only_the_traces_of_failed_replies_abstain(run: Run, provider: Provider, tmp_path: Path, fault: str) -> None:
+def test_only_the_traces_of_failed_replies_are_undecided(
+    run: Run, provider: Provider, tmp_path: Path, fault: str
+) -> None:
     model = f"fault-{fault}-p3"
     settings = Settings(
         judge_model=f"openai/{model}",
@@ -50,4 +52,4 @@ def test_only_the_traces_of_failed_replies_abstain(run: Run, provider: Provider,
     failed = sum(dice.random() < 0.03 for _ in provider.requests)
     assert len(provider.requests) == TRACES
     assert 0 < failed < 10
-    assert verdicts == {"pass": TRACES - failed, "abstain": failed}
+    assert verdicts == {"pass": TRACES - failed, "undecided": failed}

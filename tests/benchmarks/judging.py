@@ -40,7 +40,11 @@ RUBRIC = {
     "id": "judged",
     "criteria": [
         {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
-        {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}},
+        {
+            "id": "argument_plausibility",
+            "stage": "arguments",
+            "check": {"kind": "judge", "judge": "argument_plausibility"},
+        },
     ],
 }
 TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"type": "object"}}}]

@@ -66,7 +66,7 @@ def test_what_people_differ_on_is_settled(site: Site, script: bool) -> None:
     visit, item = site.visit(java_script_enabled=script), f"{site.batch}/{1 if script else 3}"
     page = visit.page
     for annotator, button in (("ana", "Pass"), ("ben", "Fail")):
-        visit.open(f"/label?criterion=grounded&annotator={annotator}&item={item}")
+        visit.open(f"/label?criterion=result_groundedness&annotator={annotator}&item={item}")
         page.get_by_role("button", name=button).click()
         expect(page.get_by_text("The judge had said")).to_be_visible()
     page.get_by_role("link", name="Agreement of annotators").click()
@@ -106,7 +106,13 @@ def score_pasted(visit: Visit, log: str) -> str:
 
 def test_every_page_of_labels_and_judges_can_be_used_by_everybody(site: Site) -> None:
     visit, found = site.visit(), dict[str, object]()
-    paths = ("/", "/label?criterion=grounded", "/label/disagreements", "/judges", "/judges/result_groundedness")
+    paths = (
+        "/",
+        "/label?criterion=result_groundedness",
+        "/label/disagreements",
+        "/judges",
+        "/judges/result_groundedness",
+    )
     for path in (*paths, f"/runs/{site.batch}", f"/runs/{site.batch}/traces/1"):
         found |= visit.look(path)
     visit.close()

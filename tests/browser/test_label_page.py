@@ -49,7 +49,7 @@ def test_items_are_labelled_by_keys_alone(page: Tab, tmp_path: Path) -> None:
             sent = json.dumps(body(n, store=True)).encode()
             status, _ = server.ask("POST", "/v1/score", sent, bearer, "Content-Type: application/json")
             assert status == 200
-        here = enter(page, server, key, "/label?criterion=grounded")
+        here = enter(page, server, key, "/label?criterion=result_groundedness")
         seen: list[str] = []
         for n in range(ITEMS):
             seen.append(page.until(ITEM, lambda item: bool(item) and item not in seen))

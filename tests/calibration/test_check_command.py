@@ -30,7 +30,7 @@ class Harsh(Provider):
 
     def reply(self, script: str | None, headers: Mapping[str, str], body: Json) -> Reply:
         found = super().reply(script, headers, body)
-        return replace(found, body=found.body.replace(rb"\"grounded\"", rb"\"contradicted\""))
+        return replace(found, body=found.body.replace(rb"\"result_groundedness\"", rb"\"contradicted\""))
 
 
 def write_labels(folder: Path) -> Path:
@@ -38,7 +38,7 @@ def write_labels(folder: Path) -> Path:
     rows = [
         {
             "id": f"i{n:03}",
-            "criterion": "grounded",
+            "criterion": "result_groundedness",
             "group": f"g{n // 2}",
             "payload": {"amount_cents": 5400},
             "answer": f"Dear {'abcdefghijkl'[n // 10]}{'mnopqrstuv'[n % 10]}, it is ${54 if n % 2 else 77}.00.",
@@ -123,7 +123,7 @@ def test_a_check_that_holds_one_that_does_not_and_the_same_items_again(
     (drifted,) = json.loads(told.out)["judges"]
     assert drifted["items"] == found["items"]
     assert [one["direction"] for one in drifted["outside"]] == ["below", "below"]
-    assert "drift: result_groundedness (good) on grounded: kappa is 0.000, below the low end, " in told.err
+    assert "drift: result_groundedness (good) on result_groundedness: kappa is 0.000, below the low end, " in told.err
 
 
 def test_what_nobody_answers_is_no_drift(
@@ -147,7 +147,7 @@ def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"the label of 'i\d+' has changed since the run"):
         check_calibration(run, labels, sampling=sampling)
     labels.write_text("".join(text.splitlines(keepends=True)[:2]), "utf-8")
-    with pytest.raises(InputError, match=r"no item 'i\d+' of 'grounded', which the run held out"):
+    with pytest.raises(InputError, match=r"no item 'i\d+' of 'result_groundedness', which the run held out"):
         check_calibration(run, labels, sampling=sampling)
     labels.write_text(text, "utf-8")
     with pytest.raises(InputError, match="no judge in it is one of four_step as it is now and 'other'"):
@@ -156,7 +156,7 @@ def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None
         check_calibration(run, labels, sampling=Sampling(again=labels))
     alone = tmp_path / "alone.json"
     alone.write_bytes((run / "report.json").read_bytes())
-    with pytest.raises(InputError, match="the folder fits beside it lacks result_groundedness/grounded/"):
+    with pytest.raises(InputError, match="the folder fits beside it lacks result_groundedness/result_groundedness/"):
         check_calibration(alone, labels)
 
 

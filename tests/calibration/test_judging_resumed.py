@@ -29,7 +29,7 @@ def labels(folder: Path, *, count: int = ITEMS) -> Path:
     rows = [
         {
             "id": f"i{n}",
-            "criterion": "grounded",
+            "criterion": "result_groundedness",
             "group": f"g{n}",
             "payload": {"amount_cents": 5400},
             "answer": f"item-{n}- costs $54.00.",
@@ -102,7 +102,7 @@ def test_killed_in_the_middle_it_goes_on_and_asks_nothing_twice(
     found = written(out)
     assert found[:ANSWERED] == before
     assert sorted(one.answer_id for one in found) == sorted(
-        (f"i{n}", "grounded", k, "result_groundedness") for n in range(ITEMS) for k in range(2)
+        (f"i{n}", "result_groundedness", k, "result_groundedness") for n in range(ITEMS) for k in range(2)
     )
     known = Counter(one.id[1:] for one in before)
     assert asked(silent) == Counter({str(n): REPEATS for n in range(ITEMS)}) - known

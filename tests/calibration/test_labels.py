@@ -312,13 +312,22 @@ def test_a_text_with_errors_is_judged_sentence_by_sentence() -> None:
 
 
 def test_dialogues_are_traces_without_fault() -> None:
-    grounded, plausible = import_labels([json.dumps(TALK)]).labels.items
-    assert (grounded.criterion, plausible.criterion, grounded.family) == ("grounded", "plausible", "Mail")
-    trace = build_excerpt(grounded)
+    result_groundedness, argument_plausibility = import_labels([json.dumps(TALK)]).labels.items
+    assert (result_groundedness.criterion, argument_plausibility.criterion, result_groundedness.family) == (
+        "result_groundedness",
+        "argument_plausibility",
+        "Mail",
+    )
+    trace = build_excerpt(result_groundedness)
     assert (trace.question, trace.answer) == ("Mail Bo.", "Sent.")
     assert json.loads(trace.payload) == [{"id": 1}, "full"]
     (alone,) = import_labels([json.dumps(BANK)]).labels.items  # nothing was said of the result
-    assert (alone.id, alone.criterion, alone.passes, alone.origin) == ("a/b.jsonl", "plausible", True, "gold")
+    assert (alone.id, alone.criterion, alone.passes, alone.origin) == (
+        "a/b.jsonl",
+        "argument_plausibility",
+        True,
+        "gold",
+    )
     with pytest.raises(InputError, match="no labelled item"):
         import_labels([json.dumps({**BANK, "turns": BANK["turns"][:2]})])
 

@@ -277,7 +277,7 @@ def test_sentences_of_the_report_are_true() -> None:
     for judge in calibrate(labels, predictions, QUICK).report.judges:
         for measure in judge.after.measures.values():
             assert measure.value is None or measure.low is None or measure.low <= measure.value <= (measure.high or 0)
-        assert judge.abstaining is not None or "20% or fewer" in text
+        assert judge.review_band is not None or "20% or fewer" in text
 
 
 def test_a_judge_without_items_on_both_sides_is_told() -> None:

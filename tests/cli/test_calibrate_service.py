@@ -28,7 +28,7 @@ ID = "calibration_019aa5b3c4d000112233445566778899"
 
 
 def said(number: int, **more: Any) -> dict[str, Any]:
-    return {"id": f"i{number:03}", "criterion": "grounded", "raw": float(number % 3 > 0), **more}
+    return {"id": f"i{number:03}", "criterion": "result_groundedness", "raw": float(number % 3 > 0), **more}
 
 
 def jsonl(*rows: dict[str, Any]) -> bytes:

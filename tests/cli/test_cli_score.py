@@ -32,7 +32,7 @@ PASS: dict[str, Any] = {
     "expected": {"calls": "none"},
 }
 FAIL = PASS | {"id": "f", "expected": {"calls": "some"}}
-ABSTAIN: dict[str, Any] = {"id": "a", "events": [{"user": "Hi"}, {"call": {"name": "greet"}}]}
+UNDECIDED: dict[str, Any] = {"id": "a", "events": [{"user": "Hi"}, {"call": {"name": "greet"}}]}
 NOTHING: dict[str, Any] = {"id": "n", "messages": []}
 
 
@@ -96,14 +96,14 @@ def test_a_file_of_many_bad_records_loses_none(run: Run) -> None:
 
 def test_guessed_formats_are_counted_and_named_ones_are_not(run: Run) -> None:
     named = {"trace": {"format": "openai", "messages": []}}
-    ran = run("score", "-", stdin=lines(PASS, FAIL, ABSTAIN, named))
+    ran = run("score", "-", stdin=lines(PASS, FAIL, UNDECIDED, named))
     assert "guessed format: callgrade (1 trace), openai (2 traces)" in ran.err
     assert "guessed" not in run("score", "-", stdin=lines(named)).err
     assert "guessed" not in run("score", "-", "--input-format", "openai", stdin=lines(PASS)).err
 
 
 def test_the_named_format_is_for_traces_that_do_not_name_theirs(run: Run) -> None:
-    events = {"events": ABSTAIN["events"]}
+    events = {"events": UNDECIDED["events"]}
     assert run("score", "-", "-i", "callgrade", stdin=lines(events)).code == 3
     assert run("score", "-", "-i", "tau", stdin=lines(events)).code == 5
     assert run("score", "-", "-i", "tau", stdin=lines(events | {"format": "callgrade"})).code == 3
@@ -185,15 +185,15 @@ def test_output_goes_to_the_file_and_is_the_same(run: Run, tmp_path: Path, form:
 
 
 def test_the_table_has_a_line_for_each_trace_and_a_summary(run: Run) -> None:
-    ran = run("score", "-", stdin=lines(PASS, FAIL, ABSTAIN, {"id": "n", "messages": []}, b"[]"))
+    ran = run("score", "-", stdin=lines(PASS, FAIL, UNDECIDED, {"id": "n", "messages": []}, b"[]"))
     rows = {line.split()[0]: line.split()[1:] for line in ran.lines[1:6]}
     assert rows["p"][:4] == ["pass", "1.00", "100%", "-"]
     assert rows["f"][:4] == ["fail", "0.00", "100%", "decide"]
     assert "was due and nothing was called" in ran.lines[2]
-    assert rows["a"][:4] == ["abstain", "-", "0%", "-"]
+    assert rows["a"][:4] == ["undecided", "-", "0%", "-"]
     assert rows["n"][:4] == ["n/a", "-", "-", "-"]
     assert rows["stdin:5"][0] == "error"
-    assert "4 traces scored with four_step@2: 1 pass, 1 fail, 1 abstain, 1 not_applicable" in ran.out
+    assert "4 traces scored with four_step@2: 1 pass, 1 fail, 1 undecided, 1 not_applicable" in ran.out
     assert "mean score 0.50" in ran.out
     assert "not scored: 1 record" in ran.out
 
@@ -223,7 +223,7 @@ def suite(raw: bytes) -> ET.Element:
 
 def test_junit_has_a_case_for_each_trace_and_a_failure_for_each_failing_criterion(run: Run) -> None:
     many = {case.request["trace"]["id"]: case.request for case in CASES}  # type: ignore[call-overload,index]
-    ran = run("score", "-", "--format", "junit", stdin=lines(*many.values(), b"{", ABSTAIN, NOTHING))
+    ran = run("score", "-", "--format", "junit", stdin=lines(*many.values(), b"{", UNDECIDED, NOTHING))
     found = suite(ran.raw)
     reports = {name: service.score(request) for name, request in many.items()}  # type: ignore[arg-type]
     for name, report in reports.items():
@@ -242,9 +242,9 @@ def test_junit_has_a_case_for_each_trace_and_a_failure_for_each_failing_criterio
     assert len(found) == len(many) + 3
 
 
-def test_junit_counts_an_abstention_as_a_failure_only_under_strict(run: Run) -> None:
+def test_junit_counts_undecided_as_a_failure_only_under_strict(run: Run) -> None:
     for strict, counts in (([], ("0", "1")), (["--strict"], ("1", "0"))):
-        found = suite(run("score", "-", "--format", "junit", *strict, stdin=lines(ABSTAIN)).raw)
+        found = suite(run("score", "-", "--format", "junit", *strict, stdin=lines(UNDECIDED)).raw)
         assert (found.get("failures"), found.get("skipped")) == counts
         [told] = [part.get("message") or "" for case in found for part in case if part.tag in ("skipped", "failure")]
         assert "waits for" in told
@@ -270,9 +270,9 @@ def test_any_text_can_stand_in_xml(text: str) -> None:
 
 
 def test_failed_shows_what_does_not_pass_and_counts_all(run: Run) -> None:
-    ran = run("score", "-", "--failed", stdin=lines(PASS, FAIL, ABSTAIN, b"[]"))
+    ran = run("score", "-", "--failed", stdin=lines(PASS, FAIL, UNDECIDED, b"[]"))
     assert [line.split()[0] for line in ran.lines[1:4]] == ["f", "a", "stdin:4"]
-    assert "3 traces scored with four_step@2: 1 pass, 1 fail, 1 abstain" in ran.out
+    assert "3 traces scored with four_step@2: 1 pass, 1 fail, 1 undecided" in ran.out
 
 
 def test_verbose_shows_the_steps_of_every_trace(run: Run) -> None:
@@ -304,7 +304,7 @@ def test_github_gets_annotations_a_summary_and_the_reports(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    (tmp_path / "in.jsonl").write_bytes(lines(PASS, FAIL | {"id": "a|b\n::error::c"}, ABSTAIN, b"{"))
+    (tmp_path / "in.jsonl").write_bytes(lines(PASS, FAIL | {"id": "a|b\n::error::c"}, UNDECIDED, b"{"))
     ran = run("score", "in.jsonl", "--format", "github", "-o", "reports.ndjson")
     assert ran.code == 5
     starts = [line.split("::")[1] for line in ran.lines]
@@ -314,7 +314,7 @@ def test_github_gets_annotations_a_summary_and_the_reports(
     assert len(ran.lines) == 3
     summary = (tmp_path / "summary.md").read_text("utf-8")
     assert "a\\|b" in summary
-    assert "1 pass, 1 fail, 1 abstain" in summary
+    assert "1 pass, 1 fail, 1 undecided" in summary
     assert len((tmp_path / "reports.ndjson").read_bytes().splitlines()) == 4
 
 

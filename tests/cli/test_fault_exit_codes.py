@@ -30,7 +30,7 @@ TRACE = {
 }
 LABELLED = {
     "id": "i",
-    "criterion": "grounded",
+    "criterion": "result_groundedness",
     "group": "g",
     "payload": {"usd": 54},
     "answer": "It costs $54.",
@@ -40,7 +40,7 @@ LABELLED = {
 COMMANDS = {
     "score": ("score", "trace.json"),
     "strict": ("score", "trace.json", "--strict"),
-    "allowed": ("score", "trace.json", "--allow-abstain"),
+    "allowed": ("score", "trace.json", "--allow-undecided"),
     "under": ("score", "trace.json", "--fail-under", "0.5"),
     "judge": ("calibrate", "judge", "--labels", "labels.jsonl", "--out", "said.jsonl"),
 }

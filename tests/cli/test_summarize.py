@@ -58,7 +58,7 @@ def test_standard_input(run: Run) -> None:
             2,
             "failed: pass_rate >= 0.95: pass_rate is 0.4286 over 7 cases; the step that broke: decide",
         ),
-        ("grounded.score >= 0.9 for_at_least 85% of cases", 2, "could be measured"),
+        ("result_groundedness.score >= 0.9 for_at_least 85% of cases", 2, "could be measured"),
         ("pas_rate >= 0.9", 4, "no metric pas_rate; near it: pass_rate"),
         ("pass_rate", 4, "not an assertion"),
     ],
@@ -86,7 +86,7 @@ def test_a_gate_file_with_flags(run: Run, reports: Path, tmp_path: Path) -> None
 
 
 def test_junit(run: Run, reports: Path) -> None:
-    asserted = ["pass_rate >= 0.1", "0.9 <= pass_rate < 1", "grounded.score >= 0.9"]
+    asserted = ["pass_rate >= 0.1", "0.9 <= pass_rate < 1", "result_groundedness.score >= 0.9"]
     ran = run("summarize", reports, "-f", "junit", *(part for one in asserted for part in ("-a", one)))
     assert ran.code == 2
     (suite,) = ET.fromstring(ran.raw)  # noqa: S314 (our own)

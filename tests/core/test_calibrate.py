@@ -121,7 +121,7 @@ def test_log_odds_of_certainty_are_finite() -> None:
 
 def fit(**changes: object) -> Fit:
     fields = {
-        "judge": "grounded",
+        "judge": "result_groundedness",
         "judge_digest": DIGEST,
         "model": "m-2026-01-01",
         "criterion": "c",
@@ -133,19 +133,19 @@ def fit(**changes: object) -> Fit:
         "enough": True,
         "domain": (0.0, 0.9),
         "threshold": 0.4,
-        "abstain": (0.3, 0.5),
+        "review_band": (0.3, 0.5),
         "data": OTHER,
     }
     return Fit.model_validate({**fields, **changes})
 
 
-BINDING = Binding("grounded", DIGEST, "m-2026-01-01")
+BINDING = Binding("result_groundedness", DIGEST, "m-2026-01-01")
 
 # Fits, criterion, raw value -> status, value, whether a human should be asked.
 APPLIED = [
     ([fit()], "c", 0.5, "calibrated", 0.5, False),
     ([fit()], "c", 0.4, "calibrated", sigmoid(-0.4), True),
-    ([fit(abstain=None)], "c", 0.4, "calibrated", sigmoid(-0.4), False),
+    ([fit(review_band=None)], "c", 0.4, "calibrated", sigmoid(-0.4), False),
     ([fit()], "other", 0.5, "uncalibrated", 0.5, False),
     ([], "c", 0.5, "uncalibrated", 0.5, False),
     ([fit(enough=False)], "c", 0.4, "uncalibrated", 0.4, False),
@@ -167,12 +167,12 @@ APPLIED = [
 ]
 
 
-@pytest.mark.parametrize(("fits", "criterion", "raw", "status", "value", "abstain"), APPLIED)
+@pytest.mark.parametrize(("fits", "criterion", "raw", "status", "value", "needs_human"), APPLIED)
 def test_a_fit_is_for_the_very_judge_it_was_made_for(
-    fits: list[Fit], criterion: str, raw: float, status: str, value: float, abstain: bool
+    fits: list[Fit], criterion: str, raw: float, status: str, value: float, needs_human: bool
 ) -> None:
     found = calibrate_value(fits, BINDING, criterion, raw)
-    assert (found.status, found.value, found.abstain) == (status, pytest.approx(value), abstain)
+    assert (found.status, found.value, found.needs_human) == (status, pytest.approx(value), needs_human)
     assert (found.threshold is None) is (status != "calibrated")
 
 
@@ -198,7 +198,7 @@ def test_a_fit_is_plain_data_and_its_id_is_of_its_content() -> None:
 @pytest.mark.parametrize("part", ["judge", "digest", "model", "assembly", "evidence", "route"])
 def test_the_fingerprint_covers_every_part_of_a_judge(part: str) -> None:
     changed = {"judge": "x", "digest": OTHER, "model": "x", "assembly": 2, "evidence": OTHER, "route": OTHER}
-    fields = {"judge": "grounded", "digest": DIGEST, "model": "m", "assembly": 1}
+    fields = {"judge": "result_groundedness", "digest": DIGEST, "model": "m", "assembly": 1}
     assert Binding(**fields).fingerprint != Binding(**{**fields, part: changed[part]}).fingerprint
 
 
@@ -226,7 +226,7 @@ JURY = {"model": "b+a", "weights": {"a": 0.75, "b": 0.25}, "calibrator": Identit
 
 
 def test_a_jury_is_weighed_by_its_fit_whatever_the_order_of_its_models() -> None:
-    binding, members = Binding("grounded", DIGEST, "a+b"), {"a": 0.8, "b": 0.4}
+    binding, members = Binding("result_groundedness", DIGEST, "a+b"), {"a": 0.8, "b": 0.4}
     found = calibrate_value([fit(**JURY)], binding, "c", 0.6, members=members)
     assert (found.status, found.raw, found.value) == ("calibrated", pytest.approx(0.7), pytest.approx(0.7))
     alike = calibrate_value([fit(**{**JURY, "weights": {}})], binding, "c", 0.6, members=members)

@@ -66,7 +66,7 @@ def test_bans_alone(mode: str, made: list[Any], value: float, vacuous: bool) -> 
 @pytest.mark.parametrize("compat", [True, False])
 def test_a_missing_transcript_is_not_a_pass(expected: dict[str, Any], compat: bool) -> None:
     found = report("apple_trajectory", {"bare": True, "expected": expected}, compat=compat)
-    assert (found.verdict, found.score, found.all_passed) == ("abstain", None, False)
+    assert (found.verdict, found.score, found.all_passed) == ("undecided", None, False)
 
 
 def test_nothing_expected_does_not_apply() -> None:

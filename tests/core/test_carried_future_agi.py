@@ -73,7 +73,7 @@ def test_extra_parameters_that_a_schema_closes_out_are_free_on_request() -> None
 
 def test_without_tools_parameters_are_not_captured() -> None:
     found = report(RUBRIC, {"made": [["f", {}]]}, compat=False)
-    assert (found.verdict, found.score) == ("abstain", None)
+    assert (found.verdict, found.score) == ("undecided", None)
 
 
 def test_a_matcher_has_no_number_there() -> None:

@@ -202,7 +202,7 @@ def test_a_call_can_end_a_run() -> None:
 def test_without_a_final_state_there_is_no_reward() -> None:
     record = {"format": "tau", "task_id": 1, "messages": [{"role": "user", "content": "###STOP###"}], "gold": {"n": 1}}
     found = score({"rubric": "tau_reward", "trace": record})
-    assert (found.verdict, found.score) == ("abstain", None)
+    assert (found.verdict, found.score) == ("undecided", None)
 
 
 def test_gold_without_actions_leaves_reading_free() -> None:
@@ -219,8 +219,8 @@ def test_gold_without_actions_leaves_reading_free() -> None:
         ({"initial": {"a": [1]}, "final": {"a": [1.0]}}, "pass"),
         ({"initial": {"a": [1]}, "final": {"a": [1, 2]}}, "fail"),
         ({"initial": {}, "final": {"a": None}}, "fail"),
-        ({"final": {"a": 1}}, "abstain"),
-        (None, "abstain"),
+        ({"final": {"a": 1}}, "undecided"),
+        (None, "undecided"),
     ],
     ids=str,
 )

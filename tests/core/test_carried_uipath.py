@@ -73,7 +73,7 @@ def test_a_matcher_has_no_number_there(part: str, pattern: dict[str, Any]) -> No
 
 def test_a_result_that_the_trace_lacks_is_not_captured() -> None:
     found = scored("output", {"made": [["f", {}]], "expected": {"calls": [{"tool": "f", "result": "1"}]}}, compat=False)
-    assert (found.verdict, found.score) == ("abstain", None)
+    assert (found.verdict, found.score) == ("undecided", None)
 
 
 @pytest.mark.parametrize("part", list(STAGES))
@@ -201,7 +201,7 @@ def test_a_file_that_is_attached_has_no_number() -> None:
     check = {"kind": "uipath_exact_match", "target_output_key": "a"}
     rubric = {"id": "x", "compat": True, "criteria": [{"id": "it", "stage": "integrate", "check": check}]}
     found = score({"rubric": rubric, "trace": trace, "expected": {"output": {"a": "text"}}})
-    assert (found.verdict, found.score) == ("abstain", None)
+    assert (found.verdict, found.score) == ("undecided", None)
 
 
 # what the call names its tool by (name, id), what is expected, UiPath's number, ours

@@ -22,11 +22,16 @@ TRUE, FLIPPED, FREE = "It came to $5,400.00.", "It came to $54.00.", "It has bee
 
 def request(answer: str, *, order: str = "9104", expected: Any = None, **check: Any) -> dict[str, Any]:
     """An order is looked up and its price told. `check` changes the cascade at the fourth step."""
-    grounded = {"kind": "cascade", "evidence": {"kind": "narration"}, "judge": "result_groundedness", **check}
+    result_groundedness = {
+        "kind": "cascade",
+        "evidence": {"kind": "narration"},
+        "judge": "result_groundedness",
+        **check,
+    }
     body: dict[str, Any] = {
         "rubric": {
             "extends": "four_step",
-            "criteria": [{"id": "grounded", "stage": "integrate", "check": grounded}],
+            "criteria": [{"id": "result_groundedness", "stage": "integrate", "check": result_groundedness}],
         },
         "trace": {
             "format": "callgrade",
@@ -59,9 +64,9 @@ def outcome_of(report: Any, criterion: str) -> Any:
 
 def test_what_code_proves_wrong_is_not_asked():
     made = plan(request(FLIPPED))
-    assert "grounded" not in criteria(made)
+    assert "result_groundedness" not in criteria(made)
     assert made.questions_saved == 1
-    outcome = outcome_of(conclude(made, {}), "grounded")
+    outcome = outcome_of(conclude(made, {}), "result_groundedness")
     assert isinstance(outcome, EvidencedScore)
     assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["scale_flip"])
 
@@ -69,39 +74,41 @@ def test_what_code_proves_wrong_is_not_asked():
 def test_it_is_found_without_a_judge_too():
     report = score(request(FLIPPED))
     assert (report.verdict, report.first_failing_stage, report.provenance.questions_saved) == ("fail", "integrate", 1)
-    assert "grounded" in report.failing
-    assert "grounded" not in {left.criterion for left in report.not_asked}
+    assert "result_groundedness" in report.failing
+    assert "result_groundedness" not in {left.criterion for left in report.not_asked}
 
 
 @pytest.mark.parametrize("answer", [TRUE, FREE])
 def test_what_it_leaves_open_is_asked_and_without_a_judge_not_scored(answer):
     made = plan(request(answer))
-    assert "grounded" in criteria(made)
+    assert "result_groundedness" in criteria(made)
     for mode, cause in (("none", "not_asked"), ("off", "out_of_scope")):
-        outcome = outcome_of(conclude(made, mode=mode), "grounded")
+        outcome = outcome_of(conclude(made, mode=mode), "result_groundedness")
         assert isinstance(outcome, Skipped)
         assert (outcome.cause, outcome.open) == (cause, mode == "none")
-    assert "grounded" in {left.criterion for left in conclude(made).not_asked}
+    assert "result_groundedness" in {left.criterion for left in conclude(made).not_asked}
 
 
 def test_the_judge_sees_the_evidence():
     made = plan(request(TRUE))
-    ask = next(ask for ask in made.asks if ask.criterion == "grounded")
+    ask = next(ask for ask in made.asks if ask.criterion == "result_groundedness")
     shown = {part.name: part.value for part in build_question(ask, made.trace).parts}
     [claim] = shown["evidence"]  # type: ignore[misc]
     assert (claim["verdict"], claim["text"]) == ("supported", "$5,400.00")  # type: ignore[index,call-overload]
     assert claim["source"] == "/steps/0/result/content/amount_cents"  # type: ignore[index,call-overload]
     free = plan(request(FREE))
-    ask = next(ask for ask in free.asks if ask.criterion == "grounded")
+    ask = next(ask for ask in free.asks if ask.criterion == "result_groundedness")
     assert "evidence" not in {part.name for part in build_question(ask, free.trace).parts}
 
 
 def test_the_evidence_stays_in_the_report():
     made = plan(request(TRUE))
-    outcome = outcome_of(conclude(made, {"grounded/turn/1": reply("grounded", 1.0)}), "grounded")
+    outcome = outcome_of(
+        conclude(made, {"result_groundedness/turn/1": reply("result_groundedness", 1.0)}), "result_groundedness"
+    )
     assert isinstance(outcome, JudgedScore)
-    written = json.loads(report_json(conclude(made, {"grounded/turn/1": reply("grounded", 1.0)})))
-    told = next(one for one in written["criteria"] if one["id"] == "grounded")["outcomes"][0]["outcome"]
+    written = json.loads(report_json(conclude(made, {"result_groundedness/turn/1": reply("result_groundedness", 1.0)})))
+    told = next(one for one in written["criteria"] if one["id"] == "result_groundedness")["outcomes"][0]["outcome"]
     assert told["evidence"][0]["verdict"] == "supported"
 
 
@@ -111,30 +118,34 @@ VETOES = [(None, 1.0, True), (0.5, 0.5, False), (0.8, 0.8, True), (1.0, 1.0, Tru
 @pytest.mark.parametrize(("veto", "value", "passed"), VETOES)
 def test_a_veto_caps_what_the_judge_may_give(veto, value, passed):
     made = plan(request(FLIPPED, veto=veto))
-    assert "grounded" in criteria(made)
-    outcome = outcome_of(conclude(made, {"grounded/turn/1": reply("grounded", 1.0)}), "grounded")
+    assert "result_groundedness" in criteria(made)
+    outcome = outcome_of(
+        conclude(made, {"result_groundedness/turn/1": reply("result_groundedness", 1.0)}), "result_groundedness"
+    )
     assert (outcome.value, outcome.raw, outcome.passed) == (value, 1.0, passed)
     assert "scale_flip" in [finding.code for finding in outcome.findings]
 
 
 def test_a_veto_lifts_nothing():
     made = plan(request(FLIPPED, veto=0.5))
-    outcome = outcome_of(conclude(made, {"grounded/turn/1": reply("contradicted", 0.0)}), "grounded")
+    outcome = outcome_of(
+        conclude(made, {"result_groundedness/turn/1": reply("contradicted", 0.0)}), "result_groundedness"
+    )
     assert outcome.value == 0.0
 
 
 def test_a_judge_that_is_down_leaves_what_code_proved():
     made = plan(request(FLIPPED))
     replies = {ask.key: (Errored("provider_error", "down"),) for ask in made.asks}
-    assert isinstance(outcome_of(conclude(made, replies), "grounded"), Scored)
+    assert isinstance(outcome_of(conclude(made, replies), "result_groundedness"), Scored)
     open_one = plan(request(TRUE))
     replies = {ask.key: (Errored("provider_error", "down"),) for ask in open_one.asks}
-    assert isinstance(outcome_of(conclude(open_one, replies), "grounded"), Errored)
+    assert isinstance(outcome_of(conclude(open_one, replies), "result_groundedness"), Errored)
 
 
 def test_an_identifier_from_nowhere_fails_without_a_judge():
     report = score(request(TRUE, order="7777777"))
-    outcome = outcome_of(report, "plausible")
+    outcome = outcome_of(report, "argument_plausibility")
     assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["identifier_from_nowhere"])
     assert report.first_failing_stage == "arguments"
 
@@ -142,15 +153,15 @@ def test_an_identifier_from_nowhere_fails_without_a_judge():
 def test_where_something_is_expected_of_the_arguments_nobody_looks_further():
     expected = {"calls": [{"tool": "get_order", "args": {"order_id": "7777777"}}]}
     made = plan(request(TRUE, order="7777777", expected=expected))
-    assert "plausible" not in criteria(made)
-    outcome = outcome_of(conclude(made, {}), "plausible")
+    assert "argument_plausibility" not in criteria(made)
+    outcome = outcome_of(conclude(made, {}), "argument_plausibility")
     assert (outcome.cause, outcome.reason) == ("not_applicable", "arguments has decided it")
 
 
 def test_without_results_there_is_nothing_to_ask():
     body = request(TRUE)
     del body["trace"]["events"][1]["result"]
-    outcome = outcome_of(conclude(plan(body), {}), "grounded")
+    outcome = outcome_of(conclude(plan(body), {}), "result_groundedness")
     assert isinstance(outcome, Skipped)
     assert outcome.cause == "not_captured"
 
@@ -159,9 +170,9 @@ def test_the_worst_turn_counts():
     body = request(TRUE)
     body["trace"]["events"] += [{"user": "Sure?"}, {"assistant": FLIPPED}]
     report = score(body)
-    grounded = next(one for one in report.criteria if one.id == "grounded")
-    assert grounded.value == 0.0
-    assert [(each.turn, each.outcome.kind) for each in grounded.outcomes] == [(1, "skipped"), (2, "scored")]
+    result_groundedness = next(one for one in report.criteria if one.id == "result_groundedness")
+    assert result_groundedness.value == 0.0
+    assert [(each.turn, each.outcome.kind) for each in result_groundedness.outcomes] == [(1, "skipped"), (2, "scored")]
 
 
 # What a fit is bound to, and what of it is changed.
@@ -180,13 +191,15 @@ BOUND: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("fields", "check", "status"), [case[1:] for case in BOUND], ids=[case[0] for case in BOUND])
 def test_a_fit_is_bound_to_all_that_is_asked(fields: dict[str, Any], check: dict[str, Any], status: str) -> None:
-    [fitted] = [ask for ask in plan(request(FREE)).asks if ask.criterion == "grounded"]
+    [fitted] = [ask for ask in plan(request(FREE)).asks if ask.criterion == "result_groundedness"]
     bound = {"judge": fitted.judge.id, "judge_digest": fitted.judge.digest, "evidence": fitted.evidence_digest}
-    fit = make_fit(**{**bound, "model": "m", "criterion": "grounded", "assembly": ASSEMBLY, **fields})
+    fit = make_fit(**{**bound, "model": "m", "criterion": "result_groundedness", "assembly": ASSEMBLY, **fields})
     asked = request(FREE, **check)
     if check.get("kind") == "judge":
         del asked["rubric"]["criteria"][0]["check"]["evidence"]
     made = plan(asked)
-    key = next(ask.key for ask in made.asks if ask.criterion == "grounded")
-    found = outcome_of(conclude(made, {key: reply("grounded", 1.0)}, mode="live", fits=[fit]), "grounded")
+    key = next(ask.key for ask in made.asks if ask.criterion == "result_groundedness")
+    found = outcome_of(
+        conclude(made, {key: reply("result_groundedness", 1.0)}, mode="live", fits=[fit]), "result_groundedness"
+    )
     assert found.calibration.status == status

@@ -101,9 +101,9 @@ def answer(ask: Ask, share: float | str) -> tuple[Any, ...]:
         ((0.0,), "fail", 1, 0),
         ((0.5, 1.0), "pass", 2, 1),
         ((0.7, 0.0), "fail", 2, 1),
-        ((0.5, 0.7), "abstain", 2, 1),
-        (("slow",), "abstain", 1, None),
-        ((0.5, "slow"), "abstain", 2, None),
+        ((0.5, 0.7), "undecided", 2, 1),
+        (("slow",), "undecided", 1, None),
+        ((0.5, "slow"), "undecided", 2, None),
     ],
 )
 def test_who_is_asked_and_what_comes_of_it(
@@ -141,12 +141,12 @@ GUARANTEED = planned(guarantee=0.9)
     [
         (FITS, (0.5, 1.0), "pass", None),
         (FITS, (1.0,), "pass", None),
-        ((), (1.0,), "abstain", "there is no fit that may be used"),
-        ((fit_of("cheap", share=0.8),), (1.0,), "abstain", "0.9 is to be promised of it, and its fit promises 0.8"),
-        ((fit_of("cheap", guarantee=None),), (1.0,), "abstain", "its fit promises nothing"),
-        ((FITS[0], fit_of("strong")), (0.5, 1.0), "abstain", "where other judges, or other fits of them, decided"),
-        ((fit_of("cheap", labels=200), FITS[1]), (0.5, 1.0), "abstain", "or other fits of them, decided before"),
-        ((fit_of("cheap", stale=True),), (1.0,), "abstain", "its fit is too old"),
+        ((), (1.0,), "undecided", "there is no fit that may be used"),
+        ((fit_of("cheap", share=0.8),), (1.0,), "undecided", "0.9 is to be promised of it, and its fit promises 0.8"),
+        ((fit_of("cheap", guarantee=None),), (1.0,), "undecided", "its fit promises nothing"),
+        ((FITS[0], fit_of("strong")), (0.5, 1.0), "undecided", "where other judges, or other fits of them, decided"),
+        ((fit_of("cheap", labels=200), FITS[1]), (0.5, 1.0), "undecided", "or other fits of them, decided before"),
+        ((fit_of("cheap", stale=True),), (1.0,), "undecided", "its fit is too old"),
     ],
 )
 def test_a_guarantee_lets_only_count_what_is_promised(
@@ -168,7 +168,7 @@ def test_a_fault_never_makes_one_pass(shares: list[float], made: Plan, at: int) 
     faulty: list[float | str] = [*shares]
     faulty[at] = "slow"
     after = run(made, *faulty)[0].verdict
-    assert after in (before, "abstain")
+    assert after in (before, "undecided")
 
 
 def test_what_cannot_be_a_cascade_is_refused() -> None:

@@ -238,7 +238,7 @@ GRADED: list[tuple[str, Any, list[Vote], Any]] = [
     ("and may fail", FIT, [reply("no", graded=0.2)], (0.2, False)),
     ("what is open and decides nothing", FIT, [torn(0.4, 0.6)], (0.5, True)),
     ("what is open and decides", FIT, [torn(0.2, 0.4)], None),
-    ("an end in the band", FIT.model_copy(update={"abstain": (0.55, 0.65)}), [torn(0.4, 0.6)], None),
+    ("an end in the band", FIT.model_copy(update={"review_band": (0.55, 0.65)}), [torn(0.4, 0.6)], None),
     ("both ends outside the domain", FIT.model_copy(update={"domain": (0.45, 0.55)}), [torn(0.4, 0.6)], None),
     ("a jury by its weights", JURY_FIT, [reply(graded=0.9, model="a"), reply(graded=0.1, model="b")], (0.74, True)),
     ("in another order", JURY_FIT, [reply(graded=0.1, model="b"), reply(graded=0.9, model="a")], (0.74, True)),
@@ -310,7 +310,7 @@ def test_what_is_open_may_come_to_anything_and_decides_as_it_did(ends: list[list
     """With what is open taken anywhere between its ends, a decision that was made stays; with a fit and without."""
     votes = [torn(low, high, data.draw(LABELS), model=f"m{n}") for n, (low, high) in enumerate(ends)]
     weights = {f"m{n}": 1 / len(ends) for n in range(len(ends))}
-    fit = make_fit(**{**FIT.model_dump(), "model": "+".join(weights), "weights": weights, "abstain": (0.2, 0.4)})
+    fit = make_fit(**{**FIT.model_dump(), "model": "+".join(weights), "weights": weights, "review_band": (0.2, 0.4)})
     for fits in ([], [fit]):
         found = outcome(*votes, fits=fits)
         full: list[Vote] = []
@@ -516,7 +516,7 @@ def settled(made: Plan, criterion: str) -> list[Outcome | str]:
 @pytest.mark.parametrize("text", [text for text in HOLLOW if text], ids=lambda text: ascii(text)[:40])
 def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
     made = planned(RESULT, {"assistant": text})
-    (found,) = settled(made, "grounded")
+    (found,) = settled(made, "result_groundedness")
     assert isinstance(found, Scored)
     assert (found.value, found.passed) == (0.0, False)
     assert [(one.code, one.path) for one in found.findings] == [("hollow_answer", "/messages/2/text")]
@@ -525,12 +525,12 @@ def test_a_hollow_answer_never_reaches_a_judge(text: str) -> None:
         shown = json.dumps([part.value for part in build_question(ask, made.trace).parts])
         assert '"assistant"' not in shown
     report = conclude(made, {ask.key: DOWN for ask in made.asks})
-    assert "grounded" in report.failing
+    assert "result_groundedness" in report.failing
 
 
 def test_a_hollow_text_beside_a_full_one_is_left_out() -> None:
     made = planned(RESULT, {"assistant": "Thought process:"}, {"assistant": "Paid."})
-    (ask,) = [ask for ask in made.asks if ask.criterion == "grounded"]
+    (ask,) = [ask for ask in made.asks if ask.criterion == "result_groundedness"]
     assert render_part("said", made.trace, ask.focus) == ["Paid."]
 
 
@@ -664,7 +664,7 @@ def test_a_judge_that_is_down_leaves_the_verdict_open() -> None:
         expected={"calls": "none"},
     )
     report = conclude(made, {"it/": (DOWN,)})
-    assert (report.score, report.coverage, report.verdict) == (1.0, 0.5, "abstain")
+    assert (report.score, report.coverage, report.verdict) == (1.0, 0.5, "undecided")
     assert report.criteria[-1].outcomes[0].outcome == DOWN
 
 

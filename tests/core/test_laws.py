@@ -248,7 +248,7 @@ def test_an_unanswered_question_costs_coverage_alone(data, request):
     assert value == (folded(values) if values else None)
 
 
-WORST_COUNTS = {"plausible", "grounded"}
+WORST_COUNTS = {"argument_plausibility", "result_groundedness"}
 """The criteria whose least outcome is their value."""
 
 

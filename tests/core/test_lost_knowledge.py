@@ -65,10 +65,10 @@ UNREAD = {
 def test_a_call_that_is_not_read_is_not_no_call(trace: Json, expected: Json) -> None:
     made = plan({"trace": trace, "expected": expected, "judges": "off"})
     report = conclude(made, mode="off")
-    assert report.verdict == "abstain"
+    assert report.verdict == "undecided"
     assert [(part.kind, part.path != "") for part in made.trace.unread] == [("call", True)]
     assert report.unread
-    assert verdict(trace, expected, rubric="apple_trajectory") == "abstain"
+    assert verdict(trace, expected, rubric="apple_trajectory") == "undecided"
 
 
 HOSTED = ("mcp_call", "web_search_call", "computer_call", "local_shell_call", "mcp_approval_request")
@@ -112,7 +112,7 @@ def test_an_answer_that_is_not_read_is_not_no_answer() -> None:
             {"role": "tool", "tool_call_id": "1", "content": '{"usd": 54}'},
             {"role": "assistant", **said},
         )
-        assert verdict(trace, {"calls": [{"tool": "f"}]}) == "abstain"
+        assert verdict(trace, {"calls": [{"tool": "f"}]}) == "undecided"
 
 
 def events(*given: Json, **more: Json) -> Json:
@@ -121,7 +121,7 @@ def events(*given: Json, **more: Json) -> Json:
 
 # the result, and what a text comes to that claims nothing of it
 RESULTS: dict[str, tuple[Json, str]] = {
-    "an image": ([{"type": "image", "source": {}}], "abstain"),
+    "an image": ([{"type": "image", "source": {}}], "undecided"),
     "nothing to speak of": ("(output omitted)", "pass"),
     "an empty text": ("", "pass"),
     "null": (None, "pass"),
@@ -133,15 +133,15 @@ def test_what_a_text_claims_of_a_result_without_fields_is_open(result: Json, idl
     calls = {"calls": [{"tool": "f"}]}
     told = {"assistant": "The amount is 45."}
     assert verdict(events({"call": {"name": "f"}, "result": {"amount": 54}}, told), calls) == "fail"
-    assert verdict(events({"call": {"name": "f"}, "result": result}, told), calls) == "abstain"
+    assert verdict(events({"call": {"name": "f"}, "result": result}, told), calls) == "undecided"
     assert verdict(events({"call": {"name": "f"}, "result": result}, {"assistant": "It is done."}), calls) == idle
 
 
 BANS = [
     ({"id": "8"}, {"id": "8"}, "fail"),
     ({"id": "9"}, {"id": "8"}, "pass"),
-    ('{"id": "8"', {"id": "8"}, "abstain"),
-    ({"id": "8"}, {"id": {"kind": "natural_language", "criterion": "a live id"}}, "abstain"),
+    ('{"id": "8"', {"id": "8"}, "undecided"),
+    ({"id": "8"}, {"id": {"kind": "natural_language", "criterion": "a live id"}}, "undecided"),
 ]
 
 
@@ -176,7 +176,7 @@ def test_a_judge_that_stands_in_for_a_check_does_not_outweigh_it_where_it_is_ope
     }
     made = plan(request)
     good = JudgeReply(Judgement("right", 1.0, "so"), "m", "m", "miss", Usage(1, 1, None))
-    assert conclude(made, {ask.key: (good,) for ask in made.asks}).verdict == "abstain"
+    assert conclude(made, {ask.key: (good,) for ask in made.asks}).verdict == "undecided"
 
 
 def test_compat_refuses_a_matcher_inside_a_value() -> None:
@@ -199,7 +199,7 @@ WORDS = {"kind": "natural_language", "criterion": "a greeting"}
 def test_words_that_nobody_judges_do_not_fail_a_call(wanted: Json) -> None:
     value = {"a": "hello"} if "a" in wanted else "hello"
     trace = events({"call": {"name": "f", "arguments": {"t": value}}, "result": {"ok": True}}, tools=[{"name": "f"}])
-    assert verdict(trace, {"calls": [{"tool": "f", "args": {"t": wanted}}]}, rubric="three_layer") == "abstain"
+    assert verdict(trace, {"calls": [{"tool": "f", "args": {"t": wanted}}]}, rubric="three_layer") == "undecided"
 
 
 def test_a_rate_over_decisions_is_open_where_a_call_is_not_read() -> None:
@@ -235,7 +235,7 @@ def test_arguments_that_telemetry_hides_are_not_wrong(rubric: Json) -> None:
     trace = events({"call": {"name": "f", "arguments": {"a": 1}}, "result": {"ok": True}})
     request = {"rubric": rubric, "trace": trace, "expected": {"calls": [{"tool": "f", "args": {"a": 1}}]}}
     assert lost(request, lambda trace: trace) == "pass"
-    assert lost(request, hide_arguments) == "abstain"
+    assert lost(request, hide_arguments) == "undecided"
 
 
 def test_a_sandbox_that_failed_hides_no_error() -> None:
@@ -251,4 +251,4 @@ def test_a_sandbox_that_failed_hides_no_error() -> None:
         return replace(trace, steps=(*before, replace(last, result=None)), state=State(fault="timed out"))
 
     assert lost(request, lambda trace: trace) == "fail"
-    assert lost(request, break_sandbox) == "abstain"
+    assert lost(request, break_sandbox) == "undecided"

@@ -304,7 +304,7 @@ def test_without_a_judge_a_failure_stands_and_nothing_passes(
     else:
         assert isinstance(found, Skipped)
         assert found.cause == want
-        assert (report.verdict, report.coverage, report.score) == ("abstain", 0.0, None)
+        assert (report.verdict, report.coverage, report.score) == ("undecided", 0.0, None)
     assert [(one.criterion, one.judge) for one in report.not_asked] == [(kind, "natural_language")]
 
 

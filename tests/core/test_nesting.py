@@ -148,7 +148,7 @@ def test_every_check_in_a_rubric(kind):
     assert again.digest == read.digest
     report = score({"rubric": written, "trace": TRACE, "expected": EXPECTED, "judges": "off"})
     assert report.verdict == (
-        "abstain" if kind in ("judge", "cascade") else "not_applicable" if kind in IDLE else "pass"
+        "undecided" if kind in ("judge", "cascade") else "not_applicable" if kind in IDLE else "pass"
     )
 
 

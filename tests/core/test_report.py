@@ -49,14 +49,14 @@ SUMS = [
     ("a weight of 0", {"a": ok(1.0), "b": bad(0.0)}, {"b": {"weight": 0}}, 1, 1, "pass"),
     ("blocked counts 0", {"a": ok(1.0), "b": HELD}, {}, 0.5, 1, "fail"),
     ("what does not apply counts nothing", {"a": ok(1.0), "b": FREE}, {}, 1, 1, "pass"),
-    ("an error lowers coverage and leaves the verdict open", {"a": ok(1.0), "b": DOWN}, {}, 1, 0.5, "abstain"),
+    ("an error lowers coverage and leaves the verdict open", {"a": ok(1.0), "b": DOWN}, {}, 1, 0.5, "undecided"),
     ("and so does what was not captured", {"a": bad(0.6), "b": GONE}, {}, 0.6, 0.5, "fail"),
-    ("and what was too long", {"a": ok(1.0), "b": LONG}, {"a": {"weight": 3}}, 1, 0.75, "abstain"),
-    ("too little measured", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 2}}, 1, 1 / 3, "abstain"),
+    ("and what was too long", {"a": ok(1.0), "b": LONG}, {"a": {"weight": 3}}, 1, 0.75, "undecided"),
+    ("too little measured", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 2}}, 1, 1 / 3, "undecided"),
     ("a failure that nothing can mend", {"a": bad(0.0), "b": DOWN}, {"b": {"weight": 2}}, 0, 1 / 3, "fail"),
     ("an error that changes nothing", {"a": ok(1.0), "b": DOWN}, {"a": {"weight": 9}}, 1, 0.9, "pass"),
     ("an error between pass and warn", {"a": ok(1.0), "b": DOWN}, {"a": {"weight": 5}}, 1, 5 / 6, "warn"),
-    ("nothing measured", {"a": DOWN}, {}, None, 0, "abstain"),
+    ("nothing measured", {"a": DOWN}, {}, None, 0, "undecided"),
     ("nothing applies", {"a": FREE, "b": FREE}, {}, None, None, "not_applicable"),
     ("an error of no weight", {"a": ok(1.0), "b": DOWN}, {"b": {"weight": 0}}, 1, 1, "pass"),
 ]  # fmt: skip
@@ -107,7 +107,7 @@ def test_thresholds(thresholds, value, verdict):
 def test_the_least_coverage_is_the_rubrics():
     outcomes = {"a": ok(1.0), "b": GONE, "c": GONE, "d": GONE}
     assert reported(outcomes, thresholds={"min_coverage": 0.25}).verdict == "pass"
-    assert reported(outcomes, thresholds={"min_coverage": 0.26}).verdict == "abstain"
+    assert reported(outcomes, thresholds={"min_coverage": 0.26}).verdict == "undecided"
 
 
 STAGED = {"a": {"stage": "decide"}, "b": {"stage": "arguments"}, "c": {"stage": "arguments"}}
@@ -138,11 +138,11 @@ def test_the_worst_stage_decides_where_the_rubric_says_so():
     assert (worst.verdict, worst.first_failing_stage, worst.failing) == ("fail", "decide", ("a",))
 
 
-@pytest.mark.parametrize(("outcome", "verdict"), [(GONE, "pass"), (DOWN, "abstain")])
+@pytest.mark.parametrize(("outcome", "verdict"), [(GONE, "pass"), (DOWN, "undecided")])
 def test_an_unmeasured_stage_fails_nothing_and_one_that_is_open_passes_nothing(outcome, verdict):
     report = reported({"a": outcome, "b": ok(1.0), "c": ok(1.0)}, STAGED, verdict="worst_stage")
     assert (report.verdict, report.coverage) == (verdict, pytest.approx(2 / 3))
-    assert report.stages[0].verdict == "abstain"
+    assert report.stages[0].verdict == "undecided"
 
 
 def test_a_failed_blocking_criterion_fails_whatever_the_score_and_coverage():
@@ -159,7 +159,7 @@ def test_the_verdict_of_the_check_goes_before_its_value():
 
 
 @pytest.mark.parametrize(
-    ("outcome", "verdict"), [(DOWN, "abstain"), (FREE, "pass"), (ok(0.1), "pass"), (bad(0.9), "fail")]
+    ("outcome", "verdict"), [(DOWN, "undecided"), (FREE, "pass"), (ok(0.1), "pass"), (bad(0.9), "fail")]
 )
 def test_what_must_pass_and_is_not_known(outcome, verdict):
     settings = {"a": {"weight": 99}, "b": {"weight": 0, "must_pass": True}}
@@ -213,7 +213,7 @@ def test_outcomes_of_steps(outcomes, aggregate, value, coverage):
 
 def test_each_step_has_its_own_verdict():
     report = _steps([ok(1.0), bad(0.85), bad(0.0), DOWN, FREE, HELD])
-    assert [step.verdict for step in report.steps] == ["pass", "warn", "fail", "abstain", "not_applicable", "fail"]
+    assert [step.verdict for step in report.steps] == ["pass", "warn", "fail", "undecided", "not_applicable", "fail"]
     assert [step.score for step in report.steps] == [1.0, 0.85, 0.0, None, None, 0.0]
 
 
@@ -234,9 +234,9 @@ def test_what_no_judge_was_asked_is_left_out_only_where_the_caller_said_so():
         (one.verdict, one.scope, one.score_range, one.coverage, one.provenance.judges) for one in (off, nobody, silent)
     ]
     assert told == [
-        ("abstain", "code", None, 0, "off"),
-        ("abstain", "full", (0, 1), 0, "none"),
-        ("abstain", "full", (0, 1), 0, "cached"),
+        ("undecided", "code", None, 0, "off"),
+        ("undecided", "full", (0, 1), 0, "none"),
+        ("undecided", "full", (0, 1), 0, "cached"),
     ]
     assert [one.cause for one in nobody.open] == ["not_asked"] * 2
     assert off.open == ()

@@ -25,12 +25,16 @@ from service.registry import Registry
 from service.reporting.summaries import read_report
 
 REGISTRY = Registry()
-PLAUSIBLE = {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}}
+PLAUSIBLE = {
+    "id": "argument_plausibility",
+    "stage": "arguments",
+    "check": {"kind": "judge", "judge": "argument_plausibility"},
+}
 TURNS = {"id": "answered", "stage": "integrate", "check": {"kind": "judge", "judge": "by_turn"}}
 BY_TURN = {"id": "by_turn", "level": "turn", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
 JURY = {**BY_TURN, "id": "jury", "models": ["a", "b"]}
 CASCADE = {
-    "id": "grounded",
+    "id": "result_groundedness",
     "stage": "integrate",
     "check": {"kind": "cascade", "evidence": {"kind": "narration"}, "judge": "result_groundedness", "veto": 0.5},
 }
@@ -138,7 +142,7 @@ def test_the_value_and_the_reason_stay_visible() -> None:
     made = plan(body(rubric(PLAUSIBLE)))
     report = conclude(made, replies(made, 0.0))
     [found] = [one for one in outcomes(report) if isinstance(one, WithheldJudgement)]
-    assert (report.verdict, report.score, report.coverage, report.failing) == ("abstain", None, 0.0, ())
+    assert (report.verdict, report.score, report.coverage, report.failing) == ("undecided", None, 0.0, ())
     assert (found.cause, found.raw, found.calibration.status, found.judge.model) == (
         "uncalibrated",
         0.0,
@@ -150,7 +154,7 @@ def test_the_value_and_the_reason_stay_visible() -> None:
     assert "there is no fit that may be used" in finding.message
     assert found.findings[0].message == "so it is"
     assert report.provenance.replies == 1
-    told = json.loads(report_json(report))["steps"][0]["outcomes"]["plausible"]
+    told = json.loads(report_json(report))["steps"][0]["outcomes"]["argument_plausibility"]
     assert (told["kind"], told["cause"], told["raw"], told["judge"]["reason"]) == (
         "skipped",
         "uncalibrated",
@@ -173,7 +177,7 @@ STATUSES: list[tuple[Status, dict[str, Any], dict[str, str]]] = [
 @pytest.mark.parametrize(("status", "changed", "tags"), STATUSES)
 def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any], tags: dict[str, str]) -> None:
     made = plan(body(rubric(PLAUSIBLE)))
-    fit = fit_of("plausible", "argument_plausibility", made.rubric, **changed)
+    fit = fit_of("argument_plausibility", "argument_plausibility", made.rubric, **changed)
     report = conclude(made, replies(made, 0.0), fits=[fit], tags=tags)
     [found] = [one for one in outcomes(report) if isinstance(one, WithheldJudgement)]
     assert (found.calibration.status, found.calibration.fit) == (status, fit.id)
@@ -182,7 +186,7 @@ def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any
 
 def test_a_stale_fit_by_age_is_left_out() -> None:
     made = plan(body(rubric(PLAUSIBLE)))
-    fit = fit_of("plausible", "argument_plausibility", made.rubric).model_copy(update={"stale": True})
+    fit = fit_of("argument_plausibility", "argument_plausibility", made.rubric).model_copy(update={"stale": True})
     [found] = [one for one in outcomes(conclude(made, replies(made), fits=[fit])) if isinstance(one, WithheldJudgement)]
     assert found.calibration.status == "stale"
 
@@ -190,19 +194,19 @@ def test_a_stale_fit_by_age_is_left_out() -> None:
 def test_what_code_decides_needs_no_calibration() -> None:
     proven = {**CASCADE, "check": {**CASCADE["check"], "veto": 0.0}}
     report = conclude(plan(body(rubric(proven, SCHEMA), answer="It came to $54.00.")), {})
-    assert (report.verdict, report.failing) == ("fail", ("grounded",))
+    assert (report.verdict, report.failing) == ("fail", ("result_groundedness",))
 
 
 def test_what_it_could_turn_decides_between_a_verdict_and_none() -> None:
-    for weight, verdict in ((0.1, "pass"), (1.0, "abstain")):
+    for weight, verdict in ((0.1, "pass"), (1.0, "undecided")):
         made = plan(body(rubric(SCHEMA, {**PLAUSIBLE, "weight": weight})))
         report = conclude(made, replies(made, 0.0))
         assert (report.verdict, report.score, report.coverage) == (verdict, 1.0, pytest.approx(1 / (1 + weight)))
 
 
-def test_what_must_pass_and_is_not_calibrated_abstains() -> None:
+def test_what_must_pass_and_is_not_calibrated_is_undecided() -> None:
     made = plan(body(rubric(SCHEMA, {**PLAUSIBLE, "weight": 0.01, "must_pass": True})))
-    assert conclude(made, replies(made, 1.0)).verdict == "abstain"
+    assert conclude(made, replies(made, 1.0)).verdict == "undecided"
 
 
 WORDS = {"calls": [{"tool": "get_order", "args": {"order_id": {"kind": "natural_language", "criterion": "an order"}}}]}

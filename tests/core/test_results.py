@@ -164,17 +164,17 @@ def test_there_are_twenty_spellings_with_structure() -> None:
 def test_a_false_answer_never_passes(result: Json, ends: str, asked: Json) -> None:
     report = score({**asked(result), "judges": "off"})
     codes = {finding.code for finding in report.findings()}
-    assert report.verdict == ("fail" if ends == "fail" else "abstain")
+    assert report.verdict == ("fail" if ends == "fail" else "undecided")
     assert ("digit_flip" in codes) == (ends == "fail")
     assert ("suspected_contradiction" in codes) == (ends == "suspected")
     assert (report.unread == ()) == (ends == "fail")
-    assert score(asked(result)).verdict == ("fail" if ends == "fail" else "abstain")
+    assert score(asked(result)).verdict == ("fail" if ends == "fail" else "undecided")
 
 
 @pytest.mark.parametrize("result", [row[1] for row in FALSE["spellings"] if row[2] != "open"])
 def test_the_true_answer_never_fails(result: Json) -> None:
     report = score({**ask(result, "Your balance is 120."), "judges": "off"})
-    assert report.verdict in ("pass", "abstain")
+    assert report.verdict in ("pass", "undecided")
     assert not [finding.code for finding in report.findings() if "contradiction" in finding.code]
 
 
@@ -195,10 +195,12 @@ def test_a_suspicion_is_read_back_as_one() -> None:
     assert Suspicion in kinds[0]
 
 
-@pytest.mark.parametrize(("label", "value", "verdict"), [("grounded", 1.0, "pass"), ("contradicted", 0.0, "fail")])
+@pytest.mark.parametrize(
+    ("label", "value", "verdict"), [("result_groundedness", 1.0, "pass"), ("contradicted", 0.0, "fail")]
+)
 def test_what_is_suspected_is_for_the_judge(label: str, value: float, verdict: str) -> None:
     made = plan(ask("balance: 120\ncurrency: EUR"))
-    asked = next(one for one in made.asks if one.criterion == "grounded")
+    asked = next(one for one in made.asks if one.criterion == "result_groundedness")
     assert [finding.code for finding in asked.findings] == ["suspected_contradiction", "unread_result"]
     assert asked.veto is None
     assert "suspected" in json.dumps(asked.evidence)
@@ -226,7 +228,7 @@ def test_what_json_proves_and_other_structure_denies_is_open() -> None:
     ]
     trace = {"format": "callgrade", "events": events}
     expected = {"calls": [{"tool": "get_balance"}, {"tool": "pay"}]}
-    assert score({"trace": trace, "expected": expected, "judges": "off"}).verdict == "abstain"
+    assert score({"trace": trace, "expected": expected, "judges": "off"}).verdict == "undecided"
     del events[2]
     assert score({"trace": trace, "expected": {"calls": expected["calls"][:1]}, "judges": "off"}).verdict == "fail"
 
@@ -305,7 +307,7 @@ def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str,
 
 
 LIKELY = [
-    ("I have sent the mail.", "abstain", ["claimed_success_after_error"]),
+    ("I have sent the mail.", "undecided", ["claimed_success_after_error"]),
     ("The mail could not be sent.", "pass", []),
     ("Is there anything else?", "pass", []),
 ]

@@ -119,13 +119,16 @@ def find(extension: dict[str, Any], registry: Registry = Registry()) -> Any:  # 
 
 
 def test_an_extension_changes_one_number():
-    found, base = find({"weights": {"plausible": 5}, "thresholds": {"warn": 0.95}, "stages": {"decide": 2}}), find({})
+    found, base = (
+        find({"weights": {"argument_plausibility": 5}, "thresholds": {"warn": 0.95}, "stages": {"decide": 2}}),
+        find({}),
+    )
     changed = {
         one.id: (one.weight, other.weight)
         for one, other in zip(found.criteria, base.criteria, strict=True)
         if one != other
     }
-    assert changed == {"plausible": (5, 2)}
+    assert changed == {"argument_plausibility": (5, 2)}
     assert (found.thresholds.fail, found.thresholds.warn) == (base.thresholds.fail, 0.95)
     assert found.stages == {**base.stages, "decide": 2}
 

@@ -18,7 +18,7 @@ FIT: dict[str, Any] = {
     "judge_digest": JUDGE.digest,
     "model": "a-2026-01-01",
     "assembly": ASSEMBLY,
-    "criterion": "plausible",
+    "criterion": "argument_plausibility",
 }
 
 # fits (changes), judge, models -> what each sentence says

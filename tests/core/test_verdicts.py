@@ -63,17 +63,17 @@ def _answer(ask: Ask, said: dict[str, Any], left: dict[str, list[Any] | None]) -
 
 
 def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
-    """The fit of `grounded` that changes no value, with what a case says of it."""
+    """The fit of `result_groundedness` that changes no value, with what a case says of it."""
     if given is None:
         return []
     judge = plan.rubric.judges_by_id["result_groundedness"]
-    looks = next(ask.evidence_digest for ask in plan.asks if ask.criterion == "grounded")
+    looks = next(ask.evidence_digest for ask in plan.asks if ask.criterion == "result_groundedness")
     made = {
         "judge": judge.id,
         "judge_digest": judge.digest,
         "model": "m",
         "assembly": ASSEMBLY,
-        "criterion": "grounded",
+        "criterion": "result_groundedness",
         "evidence": looks,
     }
     how = {
@@ -139,7 +139,7 @@ def trace_of(user: str, calls: list[list[Any]], answer: str) -> dict[str, Any]:
 def test_what_nobody_has_looked_at_does_not_pass(row: list[Any]) -> None:
     trace = trace_of(*row[1:])
     reports = [ENGINE.score({"trace": trace}), ENGINE.score({"trace": trace, "judges": "off"})]
-    assert {report.verdict for report in reports} <= {"abstain", "fail"}
+    assert {report.verdict for report in reports} <= {"undecided", "fail"}
 
 
 @pytest.mark.parametrize("row", read_rows("right.yaml"), ids=lambda row: row[3])
@@ -150,7 +150,7 @@ def test_what_code_decides_passes_where_the_caller_wants_no_more(row: list[Any])
     report = ENGINE.score({**body, "judges": "off"})
     assert (report.verdict, report.scope, report.open) == ("pass", "code", ())
     assert report.coverage == pytest.approx(0.75)
-    assert ENGINE.score(body).verdict == "abstain"
+    assert ENGINE.score(body).verdict == "undecided"
 
 
 UNREAD_CALL = UnreadablePart("call", "/messages/1", "a call of a kind that is not read", turn=1)
@@ -173,7 +173,7 @@ UNREADS = [
         {"calls": [{"tool": "look"}]},
         [["look", {}, None]],
         (UNREAD_RESULT,),
-        {"grounded"},
+        {"result_groundedness"},
     ),
     ("an unread text", {"answer": "It is done."}, [], (UNREAD_TEXT,), {"answer"}),
 ]
@@ -190,5 +190,5 @@ def test_what_could_not_be_read_leaves_open_what_rests_on_it(
     trace = replace(read_request_trace(request), unread=unread)
     report = conclude(plan_request(request, ENGINE.registry.find("four_step"), trace), mode="off")
     assert criteria <= {one.criterion for one in report.open if one.cause == "unread"}
-    assert report.verdict == "abstain"
+    assert report.verdict == "undecided"
     assert [part.path for part in report.unread] == [part.path for part in unread]

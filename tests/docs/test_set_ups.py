@@ -156,7 +156,7 @@ def list_labelled(count: int) -> Iterator[dict[str, object]]:
     """Items that a person labelled, each with what a recorded judge said: every other one tells another amount."""
     for n in range(count):
         right, cents = n % 2 == 0, 5400 + 137 * n
-        ids = {"id": f"a{n}", "criterion": "grounded"}
+        ids = {"id": f"a{n}", "criterion": "result_groundedness"}
         answer = f"It is ${(cents if right else cents + 1000) / 100:.2f}."
         labels = [{"annotator": "ana", "label": "pass" if right else "fail"}]
         yield {**ids, "group": f"t{n}", "payload": {"cents": cents}, "answer": answer, "labels": labels}

@@ -40,7 +40,7 @@ def seeds() -> dict[str, tuple[str, Json]]:
     own = cases["api: an inline rubric"]["rubric"] | {"thresholds": {"fail": 0.5, "warn": 0.75}}
     entry = {"custom_id": "a", **cases["demo: 1"]}
     labelled = [item(number) for number in range(2)]
-    said = [{"id": one["id"], "criterion": "grounded", "raw": 0.5, "model": "m"} for one in labelled]
+    said = [{"id": one["id"], "criterion": "result_groundedness", "raw": 0.5, "model": "m"} for one in labelled]
     return score | {
         "many": ("/v1/score/many", [cases["demo: 0"], cases["api: a call that is right"]]),
         "validate": ("/v1/rubrics/validate", own),

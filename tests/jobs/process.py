@@ -29,7 +29,11 @@ STEP = {
     "id": "judged",
     "criteria": [
         {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
-        {"id": "plausible", "stage": "arguments", "check": {"kind": "judge", "judge": "argument_plausibility"}},
+        {
+            "id": "argument_plausibility",
+            "stage": "arguments",
+            "check": {"kind": "judge", "judge": "argument_plausibility"},
+        },
     ],
 }
 TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"type": "object"}}}]

@@ -53,7 +53,13 @@ def build_rubric(changes: Changes) -> Rubric:
     check = {"kind": "cascade", "evidence": {"kind": "narration"}, "judge": judge["id"], **changes.get("check", {})}
     if check["kind"] == "judge":
         check = {"kind": "judge", "judge": judge["id"]}
-    criterion = {"id": "grounded", "stage": "integrate", "must_pass": True, "aggregate": "min", "check": check}
+    criterion = {
+        "id": "result_groundedness",
+        "stage": "integrate",
+        "must_pass": True,
+        "aggregate": "min",
+        "check": check,
+    }
     return Rubric.model_validate({"id": "alone", "judges": [judge], "criteria": [criterion]})
 
 
@@ -68,7 +74,7 @@ def build_engine(changes: Changes, fits: Sequence[Fit] = ()) -> Engine:
 ITEM = LabelledItem.model_validate(
     {
         "id": "a",
-        "criterion": "grounded",
+        "criterion": "result_groundedness",
         "group": "g",
         "payload": {"amount_cents": 5400, "order_id": "W-881234"},
         "answer": "It is $54.00.",
@@ -131,7 +137,7 @@ def join(some: Sequence[Changes]) -> Changes:
 @pytest.mark.parametrize("base", [(), ("masks", "the address")], ids=["plain", "masked and elsewhere"])
 def test_what_calibration_asked_is_what_scoring_asks(base: tuple[str, ...]) -> None:
     changes = join([PARTS[name][0] for name in base])
-    [outcome] = list_judged(score(changes, [fit_of(predict(changes))]), "grounded")
+    [outcome] = list_judged(score(changes, [fit_of(predict(changes))]), "result_groundedness")
     assert outcome.calibration.status == "calibrated"
 
 
@@ -144,14 +150,14 @@ SOME = st.lists(st.sampled_from(sorted(PARTS)), min_size=1, unique=True).flatmap
 @given(SOME)
 def test_any_change_of_any_part_leaves_the_outcome_open(some: tuple[Changes, ...]) -> None:
     report = score(join(some), [fit_of(predict({}))])
-    [outcome] = list_judged(report, "grounded")
+    [outcome] = list_judged(report, "result_groundedness")
     assert outcome.calibration.status == "mismatched"
-    assert report.verdict == "abstain"
+    assert report.verdict == "undecided"
 
 
 def test_another_way_to_put_questions_is_another_part() -> None:
     fit = fit_of(predict({}))
-    [outcome] = list_judged(score({}, [fit.model_copy(update={"assembly": fit.assembly + 1})]), "grounded")
+    [outcome] = list_judged(score({}, [fit.model_copy(update={"assembly": fit.assembly + 1})]), "result_groundedness")
     assert outcome.calibration.status == "mismatched"
 
 
@@ -176,7 +182,7 @@ RAW = st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9])
 BOUNDS = st.sampled_from(
     [
         {},
-        {"abstain": (0.25, 0.55)},
+        {"review_band": (0.25, 0.55)},
         {"guarantee": Guarantee(share=0.9, passes_from=0.7, fails_to=0.1)},
         {"guarantee": Guarantee(share=0.9, passes_from=0.9)},
         {"guarantee": Guarantee(share=0.9, fails_to=0.3)},
@@ -198,5 +204,5 @@ def test_a_fit_decides_a_criterion_by_what_was_fitted_of_it(raws: list[float], b
     assert said.raw == min(raws)
     fit = fit_of(said, threshold=0.5, **bounds)
     report = conclude(made, votes, mode="live", fits=[fit])
-    want = "abstain" if fit.is_unsure(said.raw, said.raw) else "pass" if voting.passes(said.raw, 0.5) else "fail"
+    want = "undecided" if fit.is_unsure(said.raw, said.raw) else "pass" if voting.passes(said.raw, 0.5) else "fail"
     assert report.verdict == want

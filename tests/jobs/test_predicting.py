@@ -74,7 +74,7 @@ class Down:
 def item(**more: Any) -> LabelledItem:
     written = {
         "id": "a",
-        "criterion": "grounded",
+        "criterion": "result_groundedness",
         "group": "g",
         "labels": [{"annotator": "ana", "label": True}],
         **more,
@@ -107,7 +107,12 @@ def test_every_case_of_the_starter_set_is_judged(run: Run):
     made, missing = predicted(run, items)
     assert len(made) == 60 - len(missing) > 50
     assert all(reason.endswith("code decides it, and nobody is asked") for reason in missing)
-    assert {one.criterion for one in made} == {"warranted", "tool_choice", "plausible", "grounded"}
+    assert {one.criterion for one in made} == {
+        "call_decision",
+        "tool_selection",
+        "argument_plausibility",
+        "result_groundedness",
+    }
     for one in made:
         judge = REGISTRY.judges[one.judge]
         assert (one.judge_digest, one.model, one.assembly) == (judge.digest, "callgrade/stand-in", ASSEMBLY)
@@ -146,7 +151,7 @@ def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound
     [question] = asking.list_questions([asked])
     request: Any = build_request(question, asking)
     made = plan({**request, "rubric": "four_step"})
-    [ask] = [ask for ask in made.asks if ask.criterion == "grounded"]
+    [ask] = [ask for ask in made.asks if ask.criterion == "result_groundedness"]
     assert one.evidence == ask.evidence_digest
     assert "\nevidence: " in prompts[0]
     marked = prompts[0].split("\n", 1)[0]
@@ -165,7 +170,7 @@ def test_a_criterion_without_a_judge_is_refused(run: Run):
 
 
 def said_of(name: str, sample: int) -> AnswerId:
-    return AnswerId(name, "grounded", sample, "result_groundedness")
+    return AnswerId(name, "result_groundedness", sample, "result_groundedness")
 
 
 TWO = [item(id=name, payload={"amount_cents": 5400}, answer=f"{name}: it is $54.00.") for name in ("a", "b")]
@@ -231,8 +236,8 @@ TWO_TURNS = {
 
 
 def test_the_worst_of_several_questions_is_what_a_criterion_comes_to(run: Run):
-    """`grounded` takes the worst of its questions, `warranted` the mean: there a label of the whole says nothing of one."""
-    made, missing = predicted(run, [item(trace=TWO_TURNS), item(id="b", criterion="warranted", trace=TWO_TURNS)])
+    """`call_decision` takes the mean of its questions: there a label of the whole says nothing of one."""
+    made, missing = predicted(run, [item(trace=TWO_TURNS), item(id="b", criterion="call_decision", trace=TWO_TURNS)])
     assert [(one.id, one.raw) for one in made] == [("a", 0.5)]
     assert missing == [
         "b: 2 questions, of which the criterion takes the mean: label steps of a run, or traces of one each"
@@ -243,7 +248,7 @@ def test_each_judge_of_a_cascade_is_asked_of_every_item(run: Run):
     rubric = REGISTRY.find("four_step")
     second = rubric.judges_by_id["result_groundedness"].model_copy(update={"id": "second", "models": ("openai/n",)})
     given = rubric.model_dump(mode="json")
-    [criterion] = [one for one in given["criteria"] if one["id"] == "grounded"]
+    [criterion] = [one for one in given["criteria"] if one["id"] == "result_groundedness"]
     criterion["check"] |= {"then": ["second"], "guarantee": 0.9}
     given["judges"] = [*given["judges"], second.model_dump(mode="json")]
     cascade = Rubric.model_validate(given)
@@ -252,10 +257,10 @@ def test_each_judge_of_a_cascade_is_asked_of_every_item(run: Run):
     made = run(listed(collect_predictions(engine, TWO, asking)))
     assert all(isinstance(one, Prediction) for one in made)
     assert Counter(one.answer_id for one in made if isinstance(one, Prediction)) == Counter(
-        [AnswerId(name, "grounded", n, judge) for name in ("a", "b") for n in range(2) for judge in JUDGES]
+        [AnswerId(name, "result_groundedness", n, judge) for name in ("a", "b") for n in range(2) for judge in JUDGES]
     )
     assert len({one.evidence for one in made if isinstance(one, Prediction)}) == 1
-    done = {AnswerId("a", "grounded", n, "second") for n in range(2)}
+    done = {AnswerId("a", "result_groundedness", n, "second") for n in range(2)}
     assert len(run(listed(collect_predictions(engine, TWO, asking, done=done)))) == 6
     only = replace(asking, only={"second"})
     assert len(run(listed(collect_predictions(engine, TWO, only)))) == 4

@@ -29,7 +29,7 @@ START = 16
 def outcomes(driver: Driver, batch: str) -> list[dict[str, Any]]:
     with driver.database.read() as connection:
         lines = connection.execute(sa.select(RESULTS.c.line).where(RESULTS.c.batch == batch)).scalars()
-        return [json.loads(line)["report"]["steps"][0]["outcomes"]["plausible"] for line in lines]
+        return [json.loads(line)["report"]["steps"][0]["outcomes"]["argument_plausibility"] for line in lines]
 
 
 def verdicts(driver: Driver, batch: str) -> set[str]:
@@ -141,7 +141,7 @@ def test_what_will_not_pass_is_an_outcome(
     batch = driver.submit(REQUESTS[:20])
     assert driver.run(batch).status == "completed"
     assert {outcome["cause"] for outcome in outcomes(driver, batch)} == {cause}
-    assert verdicts(driver, batch) == {"abstain"}
+    assert verdicts(driver, batch) == {"undecided"}
 
 
 def test_what_always_fails_is_an_outcome_in_the_end(tmp_path: Path, provider: Provider, clock: Clock) -> None:

@@ -61,7 +61,9 @@ def test_a_batch_from_its_submission_to_the_notice_of_its_end(tmp_path: Path) ->
                 assert (last["status"], last["request_counts"]["completed"]) == ("completed", 100)
                 lines = [json.loads(line) for line in client.get(f"{path}/results").text.splitlines()]
                 assert [one["custom_id"] for one in lines] == [f"c{n}" for n in range(100)]
-                assert {one["report"]["steps"][0]["outcomes"]["plausible"]["kind"] for one in lines} == {"scored"}
+                assert {one["report"]["steps"][0]["outcomes"]["argument_plausibility"]["kind"] for one in lines} == {
+                    "scored"
+                }
                 assert client.get(f"{path}/errors").text == ""
                 assert client.get(f"{path}/summary").json()["rates"]["cases"] == 100
                 # What a request asks is counted in its day as what a batch asks is: by each process, for all.

@@ -420,7 +420,7 @@ def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:
 
 # Into the store.
 
-LABELLED = [labelled(0), {"id": "i000", "criterion": "grounded", "raw": 1.0, "model": "m"}]
+LABELLED = [labelled(0), {"id": "i000", "criterion": "result_groundedness", "raw": 1.0, "model": "m"}]
 
 
 @pytest.mark.parametrize(

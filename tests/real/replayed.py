@@ -115,6 +115,6 @@ def build_request(number: int, item: LabelledItem, models: Sequence[str] = ()) -
         {"assistant": item.answer},
     ]
     judge = JUDGE.model_copy(update={"models": tuple(f"openai/{one}" for one in models)})
-    criterion = {"id": "grounded", "stage": "integrate", "check": {"kind": "judge", "judge": JUDGE.id}}
+    criterion = {"id": "result_groundedness", "stage": "integrate", "check": {"kind": "judge", "judge": JUDGE.id}}
     rubric = {"id": "grounded_alone", "judges": [judge.model_dump(mode="json")], "criteria": [criterion]}
     return {"rubric": rubric, "trace": {"format": "callgrade", "id": item.id, "events": events}}

@@ -120,8 +120,8 @@ def reports_of(
 
 
 def kappa_of(reports: Iterable[tuple[LabelledItem, Report]]) -> float | None:
-    """How far verdicts agree with humans, those that abstain left out."""
-    seen = Counter((report.verdict == "pass", item.passes) for item, report in reports if report.verdict != "abstain")
+    """How far verdicts agree with humans, undecided ones left out."""
+    seen = Counter((report.verdict == "pass", item.passes) for item, report in reports if report.verdict != "undecided")
     return ConfusionTable(seen[True, True], seen[True, False], seen[False, True], seen[False, False]).kappa
 
 
@@ -136,7 +136,7 @@ def test_a_fit_decides_as_it_said_it_would(
         assert isinstance(outcome.outcome, JudgedScore | WithheldJudgement)
         calibration = outcome.outcome.calibration
         assert calibration.status in ("calibrated", "out_of_domain")
-        assert (report.verdict == "abstain") is (calibration.ask_a_human or calibration.status == "out_of_domain")
+        assert (report.verdict == "undecided") is (calibration.ask_a_human or calibration.status == "out_of_domain")
         if isinstance(outcome.outcome, JudgedScore):
             assert report.verdict == ("pass" if outcome.outcome.value >= replay.fit.threshold else "fail")
     assert_served_as_the_run_says(replay, found)
@@ -144,7 +144,7 @@ def test_a_fit_decides_as_it_said_it_would(
 
 def assert_served_as_the_run_says(replay: Replay, found: Iterable[tuple[LabelledItem, Report]]) -> None:
     """Each verdict that is given is the one of the run on that item; more or less as it says, they agree with humans."""
-    decided = [(item, report) for item, report in found if report.verdict != "abstain"]
+    decided = [(item, report) for item, report in found if report.verdict != "undecided"]
     assert {item.id: report.verdict == "pass" for item, report in decided} == {
         item.id: replay.verdicts[item.id] for item, _ in decided
     }
@@ -171,7 +171,7 @@ def test_a_jury_is_served_by_the_weights_it_was_fitted_with(
         assert one.raw == pytest.approx(sum(raw[model] * weight for model, weight in replay.fit.weights.items()))
     assert_served_as_the_run_says(replay, found)
     missing = reports_of(recorded, tmp_path, replay, [replay.fit], most=5, models=[*models[1:], "fault-500"])
-    assert {report.verdict for _, report in missing} == {"abstain"}
+    assert {report.verdict for _, report in missing} == {"undecided"}
 
 
 def test_what_is_recorded_becomes_replies_that_are_graded_alike(shared_data: Path) -> None:
@@ -203,4 +203,4 @@ def test_a_fit_that_does_not_apply_lets_nothing_pass(
     replay = replays["recorded-o3-mini"]
     fit = Fit.model_validate({**replay.fit.model_dump(), **changes})
     found = reports_of(recorded, tmp_path, replay, [fit], most=10)
-    assert {report.verdict for _, report in found} == {"abstain"}
+    assert {report.verdict for _, report in found} == {"undecided"}

@@ -181,7 +181,7 @@ def test_a_fit_decides_steps_as_it_said_it_would(
             decided.append(passed)
             if passed is not None:
                 seen[passed, item.passes] += 1
-        want = "fail" if False in decided else "abstain" if None in decided else "pass"
+        want = "fail" if False in decided else "undecided" if None in decided else "pass"
         assert report.verdict == want
     kappa = ConfusionTable(seen[True, True], seen[True, False], seen[False, True], seen[False, False]).kappa
     said = fit.statistics["kappa"]

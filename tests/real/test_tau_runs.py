@@ -43,10 +43,10 @@ def test_every_run_is_scored(runs, reports):
     assert kinds["errored"] == 0
     left_out = {"blocked", "out_of_scope", "not_captured", "unread", "not_asked"}
     assert {cause for _, cause in causes} <= left_out  # nothing is too long
-    assert {name for name, cause in causes if cause in ("not_captured", "unread")} == {"grounded"}
+    assert {name for name, cause in causes if cause in ("not_captured", "unread")} == {"result_groundedness"}
     assert {name: n for (name, cause), n in causes.items() if cause == "not_asked"} == {
-        "grounded": 8 if WHOLE else 1,
-        "plausible": 14 if WHOLE else 4,
+        "result_groundedness": 8 if WHOLE else 1,
+        "argument_plausibility": 14 if WHOLE else 4,
     }
     assert {name: n for (name, _), n in causes.items() if name in ("tool_name", "schema", "arguments")} == {
         "tool_name": 29 if WHOLE else 6,

@@ -94,7 +94,7 @@ assertions:
   - global: true
     conditions: ["pass_rate >= 0.9"]
     on_fail: warn
-  - template: grounded
+  - template: result_groundedness
     conditions: ["pass_rate >= 0.9"]
     on_fail: skip
 """
@@ -108,7 +108,7 @@ def test_conditions_in_the_form_of_fi_run() -> None:
         ("tool_name_f1: p50_score >= 0.66", "passed"),
         ("tool_name_f1: 0.2 <= avg_score <= 0.9", "passed"),
         ("pass_rate >= 0.9", "warned"),
-        ("grounded: pass_rate >= 0.9", "skipped"),
+        ("result_groundedness: pass_rate >= 0.9", "skipped"),
     ]
 
 
@@ -146,15 +146,17 @@ def unmeasured(report: Report) -> Report:
     (first, *_) = (one for one in report.criteria if one.id == "decide")
     left = replace(first.outcomes[0], outcome=Errored("provider", "503"))
     ends = {"score_range": (0.0, 1.0), "decided": None, "decided_range": (0.0, 1.0)}
-    found = OpenOutcome("grounded", "integrate", None, 1, None, "errored", "provider", "503", decides=True)
+    found = OpenOutcome("result_groundedness", "integrate", None, 1, None, "errored", "provider", "503", decides=True)
     return replace(
-        report, criteria=(replace(first, id="grounded", value=None, outcomes=(left,), **ends),), open=(found,)
+        report,
+        criteria=(replace(first, id="result_groundedness", value=None, outcomes=(left,), **ends),),
+        open=(found,),
     )
 
 
 def measured(report: Report, value: float) -> Report:
     (first, *_) = (one for one in report.criteria if one.id == "decide")
-    return replace(report, criteria=(replace(first, id="grounded", value=value),))
+    return replace(report, criteria=(replace(first, id="result_groundedness", value=value),))
 
 
 OPEN = [  # measured at 1.0, not measured, assertion, what comes of it
@@ -163,19 +165,19 @@ OPEN = [  # measured at 1.0, not measured, assertion, what comes of it
     (1, 1, "result_groundedness.score >= 0.9 for at least 51% of cases of measured", "passed"),
     (0, 2, "result_groundedness.score >= 0.9 for at least 0% of cases", "passed"),
     (0, 2, "result_groundedness.score >= 0.9 for at least 1% of cases of measured", "error"),
-    (1, 1, "grounded.score >= 0.5", "passed"),
-    (1, 1, "grounded.score >= 0.9", "undecided"),
-    (1, 1, "grounded.score > 1", "failed"),
-    (1, 1, "grounded.score >= 0.9 of measured", "passed"),
-    (1, 1, "0.6 <= grounded.score <= 0.7", "undecided"),
-    (1, 1, "0.2 <= grounded.score <= 0.4", "failed"),
-    (1, 1, "grounded.score != 0.75", "undecided"),
-    (0, 1, "grounded.score >= 0.1 of measured", "error"),
-    (1, 2, "grounded.pass_rate >= 0.33", "passed"),
-    (1, 2, "grounded.pass_rate >= 0.34", "undecided"),
-    (1, 2, "grounded.pass_rate >= 0.34 of measured", "passed"),
-    (0, 1, "grounded.failed_count <= 1", "passed"),
-    (0, 1, "grounded.failed_count <= 0", "undecided"),
+    (1, 1, "result_groundedness.score >= 0.5", "passed"),
+    (1, 1, "result_groundedness.score >= 0.9", "undecided"),
+    (1, 1, "result_groundedness.score > 1", "failed"),
+    (1, 1, "result_groundedness.score >= 0.9 of measured", "passed"),
+    (1, 1, "0.6 <= result_groundedness.score <= 0.7", "undecided"),
+    (1, 1, "0.2 <= result_groundedness.score <= 0.4", "failed"),
+    (1, 1, "result_groundedness.score != 0.75", "undecided"),
+    (0, 1, "result_groundedness.score >= 0.1 of measured", "error"),
+    (1, 2, "result_groundedness.pass_rate >= 0.33", "passed"),
+    (1, 2, "result_groundedness.pass_rate >= 0.34", "undecided"),
+    (1, 2, "result_groundedness.pass_rate >= 0.34 of measured", "passed"),
+    (0, 1, "result_groundedness.failed_count <= 1", "passed"),
+    (0, 1, "result_groundedness.failed_count <= 0", "undecided"),
 ]
 
 

@@ -43,7 +43,7 @@ def tagged(found: Report, group: str) -> Report:
 
 
 def label(name: str, passes: bool = True, **more: Any) -> ReportLabel:
-    return ReportLabel.model_validate({"trace_id": name, "criterion": "plausible", "label": passes, **more})
+    return ReportLabel.model_validate({"trace_id": name, "criterion": "argument_plausibility", "label": passes, **more})
 
 
 def given_labels(passes: Sequence[bool] = LABELS) -> list[ReportLabel]:
@@ -59,7 +59,7 @@ def test_the_figures() -> None:
     """The variance of all eight values is 15/56, the covariance of the four labelled ones 1/6: the weight is 14/45."""
     found = rate_of(reports(), given_labels())
     assert (found.criterion, found.unit, found.labelled, found.unlabelled, found.unmatched) == (
-        "plausible",
+        "argument_plausibility",
         "report",
         4,
         4,
@@ -180,7 +180,7 @@ def test_what_was_not_measured_is_no_item() -> None:
 def test_a_request_takes_them_and_one_without_has_none() -> None:
     told = [json.loads(report_json(one)) for one in reports()]
     given_ = [
-        {"trace_id": f"t{n}", "criterion": "plausible", "label": "pass" if one else "fail"}
+        {"trace_id": f"t{n}", "criterion": "argument_plausibility", "label": "pass" if one else "fail"}
         for n, one in enumerate(LABELS)
     ]
     [found] = summarize_request(read_summary_request({"reports": told, "labels": given_})).corrected

@@ -19,13 +19,13 @@ RUNS = examples(10)
 
 PASSES = report_of({"id": "x", "expected": {"calls": [{"tool": "refund"}]}, "calls": ["refund"]})
 FAILS = report_of({"id": "x", "expected": {"calls": [{"tool": "refund"}]}, "calls": ["void"]})
-ABSTAINS = replace(PASSES, verdict="abstain")
+UNDECIDED = replace(PASSES, verdict="undecided")
 EMPTY = replace(PASSES, verdict="not_applicable")
-BY_LETTER = {"p": PASSES, "f": FAILS, "a": ABSTAINS, "n": EMPTY}
+BY_LETTER = {"p": PASSES, "f": FAILS, "a": UNDECIDED, "n": EMPTY}
 
 
 def run(letters: Iterable[str]) -> list[Report]:
-    """A report for each letter: pass, fail, abstain, nothing applies; `-` is a case that was not scored."""
+    """A report for each letter: pass, fail, undecided, nothing applies; `-` is a case that was not scored."""
     return [replace(BY_LETTER[one], trace_id=f"c{n}") for n, one in enumerate(letters) if one != "-"]
 
 
@@ -50,9 +50,9 @@ def test_what_is_open_is_taken_both_ways(a: str, b: str, status: str):
     assert judge_reports(run(a), run(b)).status == status
 
 
-def test_abstentions_that_rest_on_no_fault_can_be_left_out():
-    assert judge_reports(run("p" * 20 + "a" * 20), run("p" * 20 + "a" * 20), allow_abstain=True).status == "held"
-    assert judge_reports(run("p" * 20 + "a" * 20), run("f" * 20 + "a" * 20), allow_abstain=True).status == "regressed"
+def test_undecided_verdicts_without_a_fault_can_be_left_out():
+    assert judge_reports(run("p" * 20 + "a" * 20), run("p" * 20 + "a" * 20), allow_undecided=True).status == "held"
+    assert judge_reports(run("p" * 20 + "a" * 20), run("f" * 20 + "a" * 20), allow_undecided=True).status == "regressed"
 
 
 def test_a_run_under_another_rubric_decides_nothing():

@@ -27,7 +27,7 @@ from service.store.tables import BATCHES, LABEL_ITEMS, LABELS, SCORES
 from tests.store.played import Recording, ended
 
 ANA = Actor("key ana", "10.0.0.1")
-REPORT = b'{"criteria":[{"id":"grounded","stage":"integrate"}],"trace_id":null}'
+REPORT = b'{"criteria":[{"id":"result_groundedness","stage":"integrate"}],"trace_id":null}'
 
 
 def kept(database: Database, *items: LabelItem, tenant: str = "t") -> str:
@@ -36,11 +36,13 @@ def kept(database: Database, *items: LabelItem, tenant: str = "t") -> str:
 
 
 def judged(raw: float, *, waits: bool = False) -> LabelItem:
-    return LabelItem("grounded", "integrate", waits, raw, raw, 0.5, None if waits else raw >= 0.5, "[]")
+    return LabelItem("result_groundedness", "integrate", waits, raw, raw, 0.5, None if waits else raw >= 0.5, "[]")
 
 
 def said(item: str, annotator: str = "ana", label: Word = "pass", **more: object) -> LabelDraft:
-    return LabelDraft(**{"item": item, "criterion": "grounded", "annotator": annotator, "label": label, **more})
+    return LabelDraft(
+        **{"item": item, "criterion": "result_groundedness", "annotator": annotator, "label": label, **more}
+    )
 
 
 def count(database: Database, table: sa.Table) -> int:
@@ -95,11 +97,11 @@ def test_a_label_of_what_is_not_there_is_refused(database: Database) -> None:
     name, labels = kept(database, judged(0.4)), Labels(database)
     for item, criterion, tenant in (
         (name, "nobody", "t"),
-        (name, "grounded", "other"),
-        ("score_" + "0" * 32, "grounded", "t"),
-        ("batch_" + "0" * 32 + "/0", "grounded", "t"),
-        ("anything", "grounded", "t"),
-        ("nul\0", "grounded", "t"),
+        (name, "result_groundedness", "other"),
+        ("score_" + "0" * 32, "result_groundedness", "t"),
+        ("batch_" + "0" * 32 + "/0", "result_groundedness", "t"),
+        ("anything", "result_groundedness", "t"),
+        ("nul\0", "result_groundedness", "t"),
     ):
         with pytest.raises(UnknownItemError):
             labels.put(tenant, said(item, criterion=criterion))
@@ -108,7 +110,7 @@ def test_a_label_of_what_is_not_there_is_refused(database: Database) -> None:
 
 def test_an_item_that_no_judge_looked_at_may_be_labelled_too(database: Database) -> None:
     name, labels = kept(database), Labels(database)
-    assert labels.read_judge("t", name, "grounded") is None
+    assert labels.read_judge("t", name, "result_groundedness") is None
     labels.put("t", said(name))
     assert [one.item for one in labels.page("t", limit=2).data] == [name]
 
@@ -116,13 +118,13 @@ def test_an_item_that_no_judge_looked_at_may_be_labelled_too(database: Database)
 def test_items_of_a_batch_are_found_and_go_with_it(database: Database) -> None:
     batch, labels = batch_of(database, [judged(0.2)], [judged(0.9)]), Labels(database)
     assert count(database, LABEL_ITEMS) == 2
-    subject = labels.read_subject("t", f"{batch}/1", "grounded")
+    subject = labels.read_subject("t", f"{batch}/1", "result_groundedness")
     assert (subject.request, (subject.report or {})["trace_id"]) == (
         {"trace": {"format": "openai", "messages": []}},
         None,
     )
     with pytest.raises(UnknownItemError):
-        labels.read_subject("t", f"{batch}/2", "grounded")
+        labels.read_subject("t", f"{batch}/2", "result_groundedness")
     labels.put("t", said(f"{batch}/1"))
     Batches(database, Recording()).delete("t", batch)
     assert (count(database, LABEL_ITEMS), count(database, LABELS)) == (0, 0)
@@ -166,7 +168,7 @@ def test_a_label_is_taken_back_once(database: Database) -> None:
 def test_what_is_old_and_was_not_labelled_lately_is_forgotten(database: Database) -> None:
     old, fresh, labels = kept(database, judged(0.4)), kept(database, judged(0.4)), Labels(database)
     labels.put("t", said(fresh))
-    labels.import_items("t", {("i", "grounded"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
+    labels.import_items("t", {("i", "result_groundedness"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
     with database.begin() as connection:
         connection.execute(SCORES.update().values(created_at=database.now() - 86_400 * 40))
         connection.execute(LABEL_ITEMS.update().values(created_at=database.now() - 86_400 * 40))
@@ -182,7 +184,7 @@ def test_what_is_old_and_was_not_labelled_lately_is_forgotten(database: Database
 def walk(database: Database, annotator: str, *, double: float = 0.0, most: int = 99) -> list[tuple[str, str]]:
     """What one annotator labels until nothing is left, and why."""
     chooser, labels, found = LabelChooser(database, double=double), Labels(database), list[tuple[str, str]]()
-    while len(found) < most and (choice := chooser.choose("t", "grounded", annotator)) is not None:
+    while len(found) < most and (choice := chooser.choose("t", "result_groundedness", annotator)) is not None:
         labels.put("t", said(choice.item, annotator, source=choice.source))
         found.append((choice.item, choice.source))
     return found
@@ -201,10 +203,10 @@ def test_what_waits_for_a_human_comes_first_and_the_most_doubtful_of_it(database
 def test_strata_without_a_label_come_first_and_the_others_by_what_they_tell(database: Database) -> None:
     low = {kept(database, judged(0.0)) for _ in range(6)}
     high = {kept(database, judged(1.0)) for _ in range(6)}
-    unjudged = {kept(database, LabelItem("grounded", "integrate")) for _ in range(6)}
+    unjudged = {kept(database, LabelItem("result_groundedness", "integrate")) for _ in range(6)}
     found = [item for item, _ in walk(database, "ana", most=3)]
     assert [sum(item in side for item in found) for side in (low, high, unjudged)] == [1, 1, 1]
-    progress = LabelChooser(database).measure("t", "grounded", "ana")
+    progress = LabelChooser(database).measure("t", "result_groundedness", "ana")
     assert (progress.items, progress.labelled, progress.mine, progress.waiting) == (18, 3, 3, 0)
     assert progress.width is not None
     assert progress.width_next is not None
@@ -218,7 +220,7 @@ def test_a_share_of_items_gets_a_second_opinion_and_none_a_third(database: Datab
     assert 5 <= len(second) <= 35
     assert {source for _, source in second} == {"second"}
     assert walk(database, "cleo", double=0.5) == []
-    assert LabelChooser(database).measure("t", "grounded", "ben").twice == len(second)
+    assert LabelChooser(database).measure("t", "result_groundedness", "ben").twice == len(second)
 
 
 def test_people_differ_until_somebody_settles_it(database: Database) -> None:
@@ -227,14 +229,14 @@ def test_people_differ_until_somebody_settles_it(database: Database) -> None:
     labels.put("t", said(name, "ben", "fail"))
     labels.put("t", said(other, "ana", "unsure"))
     opinions = Opinions(database)
-    case, unsure = opinions.list_cases("t", "grounded")
+    case, unsure = opinions.list_cases("t", "result_groundedness")
     assert (case.is_disputed, case.passes, case.differs_from_judge) == (True, True, False)
     assert (unsure.is_disputed, unsure.passes, unsure.opinions) == (False, None, ())
     labels.put("t", said(name, "cleo", "fail", source="adjudication"))
-    settled = opinions.list_cases("t", "grounded")[0]
+    settled = opinions.list_cases("t", "result_groundedness")[0]
     assert (settled.is_disputed, settled.passes, settled.differs_from_judge) == (False, False, True)
     assert settled.labels[0].annotator == "cleo"
-    assert opinions.list_cases("other", "grounded") == ()
+    assert opinions.list_cases("other", "result_groundedness") == ()
 
 
 def test_whoever_settles_keeps_their_own_opinion(database: Database) -> None:
@@ -242,12 +244,12 @@ def test_whoever_settles_keeps_their_own_opinion(database: Database) -> None:
     for annotator, word in (("ana", "pass"), ("ben", "fail"), ("cleo", "pass")):
         labels.put("t", said(name, annotator, word))
     labels.put("t", said(name, "ana", "fail", source="adjudication"))
-    [case] = Opinions(database).list_cases("t", "grounded")
+    [case] = Opinions(database).list_cases("t", "result_groundedness")
     assert [(one.annotator, one.label) for one in case.opinions] == [("ana", "pass"), ("ben", "fail"), ("cleo", "pass")]
     assert (case.passes, case.is_disputed, case.differs_from_judge) == (False, False, True)
     labels.put("t", said(name, "ben", "pass", source="adjudication"))
-    assert Opinions(database).list_cases("t", "grounded")[0].passes is True
-    assert LabelChooser(database).measure("t", "grounded", "ana").twice == 1
+    assert Opinions(database).list_cases("t", "result_groundedness")[0].passes is True
+    assert LabelChooser(database).measure("t", "result_groundedness", "ana").twice == 1
 
 
 @pytest.mark.parametrize("again", ["pass", "fail"])
@@ -280,13 +282,13 @@ def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Data
     batch, labels = batch_of(database, [judged(0.2)], []), Labels(database)
     score = kept(database, judged(0.2))
     for name in (f"{batch}/0", f"{batch}/1", score):
-        items = {(name, "grounded"): (judged(0.9), '{"trace":"forged"}')}
+        items = {(name, "result_groundedness"): (judged(0.9), '{"trace":"forged"}')}
         labels.import_items("t", items, [said(name, source="import")], by=ANA)
-        assert labels.read_subject("t", name, "grounded").document is None
+        assert labels.read_subject("t", name, "result_groundedness").document is None
         with pytest.raises(InputError) as refused:
             labels.import_items("t", {(name, "more"): (judged(0.9), "{}")}, [], by=ANA)
         assert refused.value.problems[0].path == "/criterion"
-    words = [labels.read_judge("t", name, "grounded") for name in (f"{batch}/0", f"{batch}/1", score)]
+    words = [labels.read_judge("t", name, "result_groundedness") for name in (f"{batch}/0", f"{batch}/1", score)]
     assert [one and one.raw for one in words] == [0.2, None, 0.2]
     Batches(database, Recording()).delete("t", batch)
     assert {one.item for one in labels.page("t", limit=9).data} == {score}
@@ -302,9 +304,9 @@ def test_a_document_is_that_of_its_own_criterion(database: Database) -> None:
 def test_what_was_left_open_differs_from_nothing(database: Database) -> None:
     name, labels = kept(database, judged(0.9, waits=True)), Labels(database)
     labels.put("t", said(name, label="fail"))
-    [case] = Opinions(database).list_cases("t", "grounded")
+    [case] = Opinions(database).list_cases("t", "result_groundedness")
     assert not case.differs_from_judge
-    found = measure_judge([case], "j", "grounded")
+    found = measure_judge([case], "j", "result_groundedness")
     assert found is not None
     assert (found.items, found.undecided, found.equal, found.share, found.trust) == (0, 1, 0, None, "unknown")
     assert (found.reliability, found.coverage) == ((StandingPoint(0.9, 0.0, 1),), ())
@@ -321,7 +323,7 @@ def test_what_replaces_deletes_and_forgets_labels_is_noted_with_its_count(databa
         labels.import_items("t", {}, [said(item, source="import")], by=ANA, annotator="ben")
     assert labels.page("t", limit=9).data == (last,)
     Batches(database, Recording()).delete("t", batch, by=ANA)
-    labels.import_items("t", {("i", "grounded"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
+    labels.import_items("t", {("i", "result_groundedness"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
     forgotten = batch_of(database, [judged(0.2)])
     labels.put("t", said(f"{forgotten}/0"), by=ANA)
     with database.begin() as connection:
@@ -349,14 +351,14 @@ def test_only_what_chance_drew_narrows_the_interval(database: Database) -> None:
     names, labels, chooser = [kept(database, judged(0.9)) for _ in range(9)], Labels(database), LabelChooser(database)
     for name in names[:4]:
         labels.put("t", said(name, source="direct"))
-    assert chooser.measure("t", "grounded", "ana").width is None
-    drawn = chooser.choose("t", "grounded", "ana")
+    assert chooser.measure("t", "result_groundedness", "ana").width is None
+    drawn = chooser.choose("t", "result_groundedness", "ana")
     assert drawn is not None
     labels.put("t", said(drawn.item, label="fail", source="sample"))
-    first = chooser.measure("t", "grounded", "ana").width
+    first = chooser.measure("t", "result_groundedness", "ana").width
     assert first is not None
     assert 0 < first <= 1
-    second = chooser.choose("t", "grounded", "ana")
+    second = chooser.choose("t", "result_groundedness", "ana")
     assert second is not None
     labels.put("t", said(second.item, source="sample"))
     with_both = _read_labelled(database)
@@ -370,7 +372,7 @@ def test_only_what_chance_drew_narrows_the_interval(database: Database) -> None:
 def _read_labelled(database: Database) -> tuple[int, int]:
     """Labels that chance drew, and those that pass."""
     with database.read() as connection:
-        [stratum] = read_strata(connection, "t", "grounded")[0]
+        [stratum] = read_strata(connection, "t", "result_groundedness")[0]
         return stratum.labels, stratum.passing
 
 
@@ -380,7 +382,7 @@ def test_labels_of_nobody_go_to_the_tenant_of_the_first_key_with_their_items(dat
     Keys(database).create(name="k", tenant="t", scopes=("label",))
     assert labels.page("t", limit=9).data == (made,)
     assert labels.page("", limit=9).data == ()
-    assert labels.read_subject("t", name, "grounded").request is not None
+    assert labels.read_subject("t", name, "result_groundedness").request is not None
     assert not labels.put("t", said(name, label="fail", blind=True)).blind
     assert [count(database, table) for table in (SCORES, LABEL_ITEMS, LABELS)] == [1, 1, 1]
 
@@ -388,7 +390,7 @@ def test_labels_of_nobody_go_to_the_tenant_of_the_first_key_with_their_items(dat
 def test_a_label_is_drawn_by_chance_only_where_it_was_its_turn(database: Database) -> None:
     labels, chooser = Labels(database), LabelChooser(database)
     names = {kept(database, judged(0.9)) for _ in range(9)}
-    turn = chooser.choose("t", "grounded", "ana")
+    turn = chooser.choose("t", "result_groundedness", "ana")
     assert turn is not None
     chosen = max(names - {turn.item})
     assert labels.put("t", said(chosen, source="sample")).source == "direct"

@@ -87,7 +87,7 @@ def read_kept(line: str) -> StoredOutcome:
 
 def test_what_of_an_old_batch_may_be_labelled_is_taken_in_with_it(database: Database, batch: str) -> None:
     forget(database, batch)
-    item = LabelItem("grounded", "integrate", False, 0.75, 0.75, 0.5, True, "[]")
+    item = LabelItem("result_groundedness", "integrate", False, 0.75, 0.75, 0.5, True, "[]")
 
     def read(line: str) -> StoredOutcome:
         return StoredOutcome(ItemFacts(json.loads(line)["custom_id"], "pass"), (item,))

@@ -110,7 +110,7 @@ def test_what_is_open_is_no_pass(project: pytest.Pytester, case: str):
     done.stdout.fnmatch_lines([f"E {message}"])
 
 
-def test_an_abstention_passes_where_it_is_allowed_and_is_counted(project: pytest.Pytester):
+def test_undecided_passes_where_it_is_allowed_and_is_counted(project: pytest.Pytester):
     project.makepyfile(
         """
         from traces import EXPECTED, trace
@@ -118,7 +118,7 @@ def test_an_abstention_passes_where_it_is_allowed_and_is_counted(project: pytest
         SHIPPED = trace(text="It has shipped.")
 
         def test_allowed(callgrade):
-            callgrade.check(SHIPPED, expected=EXPECTED, allow_abstain=True)
+            callgrade.check(SHIPPED, expected=EXPECTED, allow_undecided=True)
 
         def test_code_alone(callgrade):
             callgrade.check(SHIPPED, expected=EXPECTED, judges="off")
@@ -126,7 +126,7 @@ def test_an_abstention_passes_where_it_is_allowed_and_is_counted(project: pytest
     )
     done = run(project)
     done.assert_outcomes(passed=2)
-    done.stdout.fnmatch_lines(["2 traces checked: 1 pass, 1 abstain", "judges were off for 1 trace: *"])
+    done.stdout.fnmatch_lines(["2 traces checked: 1 pass, 1 undecided", "judges were off for 1 trace: *"])
 
 
 REPEATED = """
@@ -205,7 +205,7 @@ def test_what_stands_beside_the_members_of_a_trace_is_held_against_it():
         "messages": [{"role": "user", "content": "Lock."}, {"role": "assistant", "tool_calls": [call]}],
         "tools": tools,
     }
-    code = {"extends": "four_step", "without": ["warranted", "tool_choice", "plausible"]}
+    code = {"extends": "four_step", "without": ["call_decision", "tool_selection", "argument_plausibility"]}
     assert_passes(bare, rubric=code, judges="off")
     with pytest.raises(TraceFailure):
         assert_passes({**bare, "expected": {"calls": [{"tool": "lock"}]}}, rubric=code, judges="off")

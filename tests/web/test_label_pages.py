@@ -100,7 +100,7 @@ def test_an_empty_service_says_where_items_come_from(site: Site) -> None:
 
 
 def test_ten_items_are_labelled_blind(site: Site) -> None:
-    batch, path, seen = site.submit(10), "/label?criterion=grounded", set[str]()
+    batch, path, seen = site.submit(10), "/label?criterion=result_groundedness", set[str]()
     for n in range(10):
         text = site.text(path)
         assert n > 0 or "The judge had said" not in text
@@ -120,12 +120,12 @@ def test_ten_items_are_labelled_blind(site: Site) -> None:
 
 def test_the_judge_is_not_on_the_page_before_the_answer(site: Site) -> None:
     site.submit(2)
-    text = site.text("/label?criterion=grounded")
-    task = site.client("GET", "/v1/labels/next", criterion="grounded").json
+    text = site.text("/label?criterion=result_groundedness")
+    task = site.client("GET", "/v1/labels/next", criterion="result_groundedness").json
     reasons = [one["report"] for one in _results(site)]
     for report in reasons:
-        [grounded] = [one for one in report["criteria"] if one["id"] == "grounded"]
-        reason = grounded["outcomes"][0]["outcome"]["judge"]["reason"]
+        [result_groundedness] = [one for one in report["criteria"] if one["id"] == "result_groundedness"]
+        reason = result_groundedness["outcomes"][0]["outcome"]["judge"]["reason"]
         assert reason
         assert reason not in text
     assert task["item"] in text
@@ -139,8 +139,8 @@ def _results(site: Site) -> list[dict[str, object]]:
 
 def test_a_label_is_taken_back_and_its_item_comes_again(site: Site) -> None:
     site.submit(3)
-    item = read_forms(site.text("/label?criterion=grounded"))["/label"]["item"]
-    after = site.label("/label?criterion=grounded", "fail")
+    item = read_forms(site.text("/label?criterion=result_groundedness"))["/label"]["item"]
+    after = site.label("/label?criterion=result_groundedness", "fail")
     back = site.visitor.fill_in(after, "/label/undo").headers["location"]
     assert read_forms(site.text(back))["/label"]["item"] == item
     assert site.client("GET", "/v1/labels").json["data"] == []
@@ -148,12 +148,12 @@ def test_a_label_is_taken_back_and_its_item_comes_again(site: Site) -> None:
 
 def test_the_numbers_are_those_of_the_twin(site: Site) -> None:
     site.submit(6)
-    path = "/label?criterion=grounded"
+    path = "/label?criterion=result_groundedness"
     for _ in range(4):
         path = site.label(path, "pass")
-    [told] = site.client("GET", "/v1/labels/agreement", criterion="grounded").json["data"]
-    text = site.text("/label?criterion=grounded")
-    row = next(one for one in re.findall(r"<tr>.*?</tr>", text, re.DOTALL) if "grounded</a>" in one)
+    [told] = site.client("GET", "/v1/labels/agreement", criterion="result_groundedness").json["data"]
+    text = site.text("/label?criterion=result_groundedness")
+    row = next(one for one in re.findall(r"<tr>.*?</tr>", text, re.DOTALL) if "result_groundedness</a>" in one)
     cells = dict(re.findall(r'data-label="([^"]*)">([^<]*)<', row))
     progress = told["progress"]
     assert (cells["items"], cells["labelled"], cells["by you"], cells["wait for a human"]) == (
@@ -183,7 +183,11 @@ def test_items_of_a_run_that_an_earlier_version_scored_can_be_labelled_once_it_w
 def test_people_differ_and_somebody_settles_it(site: Site) -> None:
     batch = site.submit(2)
     for annotator, word in (("ana", "pass"), ("ben", "fail")):
-        site.label(f"/label?criterion=grounded&annotator={annotator}&item={batch}/1", word, note=f"{annotator} says so")
+        site.label(
+            f"/label?criterion=result_groundedness&annotator={annotator}&item={batch}/1",
+            word,
+            note=f"{annotator} says so",
+        )
     text = strip_tags(site.text("/label/disagreements?annotator=cleo"))
     assert "ana says so" in text
     assert "ben says so" in text
@@ -214,7 +218,7 @@ def test_a_fit_is_installed_and_a_verdict_changes(site: Site) -> None:
 def test_a_judge_is_shown_beside_people(site: Site) -> None:
     batch = site.submit(10)
     for n in range(10):
-        site.label(f"/label?criterion=grounded&item={batch}/{n}", "pass" if n % 2 == 0 or n == 1 else "fail")
+        site.label(f"/label?criterion=result_groundedness&item={batch}/{n}", "pass" if n % 2 == 0 or n == 1 else "fail")
     text = site.text("/judges/result_groundedness")
     assert "90.0\xa0%" in text
     assert text.count("<svg") == 2
@@ -227,7 +231,7 @@ def test_a_judge_is_shown_beside_people(site: Site) -> None:
 def test_a_judge_beside_people_is_as_its_twin_says(site: Site) -> None:
     batch = site.submit(24)
     for n in range(24):
-        site.label(f"/label?criterion=grounded&item={batch}/{n}", "pass" if n % 2 == 0 or n < 4 else "fail")
+        site.label(f"/label?criterion=result_groundedness&item={batch}/{n}", "pass" if n % 2 == 0 or n < 4 else "fail")
     [told] = site.client("GET", "/v1/judges", judge="result_groundedness").json["data"]
     text = site.text("/judges/result_groundedness")
     shares = [format_share(told[name]) for name in ("share", "low", "high")]
@@ -261,7 +265,7 @@ def test_what_was_held_out_from_a_fit_is_shown_as_its_calibration_run_reports_it
     text = site.text(path)
     told = strip_tags(text)
     assert f"On {judge['held_out']} items of {judge['held_out_groups']} groups that were held out" in told
-    band = judge["abstaining"]
+    band = judge["review_band"]
     decides = f"it decides {format_share(band['coverage'])} of them, and {format_share(band['accuracy'])} of these"
     assert decides in told
     [reliability, _] = read_plots(text)
@@ -303,7 +307,7 @@ def test_hostile_texts_stay_texts(site: Site) -> None:
 
 def test_an_export_is_a_labelled_set(site: Site) -> None:
     site.submit(2)
-    site.label("/label?criterion=grounded", "pass")
+    site.label("/label?criterion=result_groundedness", "pass")
     exported = site.visitor.open("/label/export")
     assert exported.headers["content-disposition"] == 'attachment; filename="labels.jsonl"'
     assert exported.body == site.client("GET", "/v1/labels/export").body != b""
@@ -311,7 +315,7 @@ def test_an_export_is_a_labelled_set(site: Site) -> None:
 
 def test_a_label_after_the_judges_word_is_not_blind(site: Site) -> None:
     site.submit(1)
-    after = site.label("/label?criterion=grounded", "fail")
+    after = site.label("/label?criterion=result_groundedness", "fail")
     back = site.visitor.fill_in(after, "/label/undo").headers["location"]
     site.label(back, "pass")
     [label] = site.client("GET", "/v1/labels").json["data"]
@@ -319,13 +323,13 @@ def test_a_label_after_the_judges_word_is_not_blind(site: Site) -> None:
 
 
 def test_what_a_fit_left_to_a_human_is_shown_as_undecided(site: Site) -> None:
-    made = site.client("POST", "/v1/fits", sent(fit(threshold=0.25, abstain=(0.0, 0.75))))
+    made = site.client("POST", "/v1/fits", sent(fit(threshold=0.25, review_band=(0.0, 0.75))))
     assert made.status == 200, made.body
     batch = site.submit(2)
-    after = site.label(f"/label?criterion=grounded&item={batch}/1", "fail")
+    after = site.label(f"/label?criterion=result_groundedness&item={batch}/1", "fail")
     text = site.text(after)
     assert "The judge had said" in text
-    assert '<span class="tag abstain">undecided</span>' in text
+    assert '<span class="tag undecided">undecided</span>' in text
     assert '<span class="tag pass">pass</span>' not in text
     told = strip_tags(site.text("/judges/result_groundedness"))
     assert "it decided nothing that people have labelled, and 1 were left undecided" in told
@@ -333,7 +337,7 @@ def test_what_a_fit_left_to_a_human_is_shown_as_undecided(site: Site) -> None:
 
 def test_a_step_chosen_before_pass_is_pressed_is_not_kept(site: Site) -> None:
     site.submit(1)
-    site.label("/label?criterion=grounded", "pass", failing_step="0")
+    site.label("/label?criterion=result_groundedness", "pass", failing_step="0")
     assert site.client("GET", "/v1/labels").json["data"][0]["failing_step"] is None
 
 
@@ -347,7 +351,13 @@ def test_a_fit_of_another_judge_is_refused(site: Site) -> None:
 
 def test_who_may_not_label_sees_no_annotator(site: Site) -> None:
     batch = site.submit_by_key()
-    given = {"item": f"{batch}/0", "criterion": "grounded", "label": "fail", "annotator": "ana", "note": "ana says so"}
+    given = {
+        "item": f"{batch}/0",
+        "criterion": "result_groundedness",
+        "label": "fail",
+        "annotator": "ana",
+        "note": "ana says so",
+    }
     assert site.client("POST", "/v1/labels", json.dumps(given).encode()).status == 200
     _, own = site.sign_in("calibrate")
     page = own.open("/judges/result_groundedness")
@@ -361,7 +371,7 @@ def test_who_may_not_label_sees_no_annotator(site: Site) -> None:
 def test_a_key_that_is_no_admin_labels_as_itself_on_pages(site: Site) -> None:
     batch = site.submit_by_key()
     name, own = site.sign_in("label")
-    path = f"/label?criterion=grounded&item={batch}/0"
+    path = f"/label?criterion=result_groundedness&item={batch}/0"
     assert own.open(path + "&annotator=ana").status == 403
     text = own.open(path).body.decode()
     assert "You label as" not in text

@@ -331,7 +331,7 @@ def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(
     messages = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
     requests = [{"trace": {"format": "openai", "messages": messages}, "judges": "off"} for _ in range(3)]
     text = strip_tags(visitor.open(f"/runs/{fill(database, requests)}").body.decode())
-    assert "abstain 3" in text
+    assert "undecided 3" in text
     assert "Nothing was decided" in text
     assert "Nothing broke" not in text
     assert "Nothing has been scored yet" not in text

@@ -309,5 +309,5 @@ def list_open(view: TraceView) -> Iterator[tuple[str, bool]]:
 def test_what_is_open_says_whether_it_decides() -> None:
     view = build(CASES["undecided"])
     assert view.verdict_sentence == "It is undecided: the verdict waits for what is open."
-    assert ("grounded", True) in list_open(view)
+    assert ("result_groundedness", True) in list_open(view)
     assert {one.reason for one in view.open} == {"no judge is set up"}

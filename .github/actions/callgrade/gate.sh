@@ -8,7 +8,7 @@ words=(--format github --output "$REPORTS" --repeats "${REPEATS:-1}")
 [ -z "${EXPECTED:-}" ] || words+=(--expected "$EXPECTED")
 [ -z "${JUDGES:-}" ] || words+=(--judges "$JUDGES")
 forgiving=()
-[ "${ALLOW_ABSTAIN:-false}" != true ] || forgiving+=(--allow-abstain)
+[ "${ALLOW_UNDECIDED:-false}" != true ] || forgiving+=(--allow-undecided)
 
 if [ -n "${BASELINE:-}" ] && [ ! -f "$BASELINE" ]; then
 	echo "::error title=callgrade::the baseline $BASELINE is not there; make it with: callgrade score ... --format ndjson --output $BASELINE"

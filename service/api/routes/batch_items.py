@@ -39,7 +39,7 @@ DEFAULT_LIMIT = 50
 class ItemChoiceQuery(FrozenModel):
     """Which items of a batch to take."""
 
-    verdict: Literal["pass", "warn", "fail", "abstain", "not_applicable", "error"] | None = None
+    verdict: Literal["pass", "warn", "fail", "undecided", "not_applicable", "error"] | None = None
     """The verdict of the items; `error`: they could not be scored"""
     stage: Stage | None = None
     """The stage at which they broke first"""

@@ -23,14 +23,14 @@ EXAMPLE = {
     "items": [
         {
             "id": "refund-1",
-            "criterion": "grounded",
+            "criterion": "result_groundedness",
             "group": "refund-1",
             "payload": {"amount_cents": 5400},
             "answer": "Refunded $54.00.",
             "labels": [{"annotator": "ana", "label": True}],
         }
     ],
-    "predictions": [{"id": "refund-1", "criterion": "grounded", "raw": 1.0}],
+    "predictions": [{"id": "refund-1", "criterion": "result_groundedness", "raw": 1.0}],
 }
 
 REPORT_SCHEMA: dict[str, Any] = {

@@ -24,7 +24,7 @@ from service.store.database import insist
 from service.store.jobs.calibrations import Calibrations
 
 NO_STORE = "fits are installed in a database, and none is open here"
-FIT_ID = describe_path_parameter("fit_id", "The id of a fit", "grounded/grounded/0123456789ab")
+FIT_ID = describe_path_parameter("fit_id", "The id of a fit", "result_groundedness/result_groundedness/0123456789ab")
 EXAMPLE = {"calibration": "calibration_019aa5b3c4d000112233445566778899"}
 
 

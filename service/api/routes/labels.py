@@ -43,7 +43,7 @@ Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f
 
 EXAMPLE = {
     "item": "batch_019aa5b3c4d000112233445566778899/0",
-    "criterion": "grounded",
+    "criterion": "result_groundedness",
     "label": "fail",
     "claim": "cost $77.00",
 }

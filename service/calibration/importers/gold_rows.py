@@ -16,7 +16,7 @@ from service.core.rubric import Stage
 DECLINED = "None of the tools at hand can do that."
 """What the model says where it makes no call; the answer keys contain no text."""
 
-JUDGED_STAGES: Mapping[str, Stage] = {"plausible": "arguments", "grounded": "integrate"}
+JUDGED_STAGES: Mapping[str, Stage] = {"argument_plausibility": "arguments", "result_groundedness": "integrate"}
 """What a dialogue without its list of tools can show: arguments taken from the conversation, and texts based on results."""
 
 
@@ -35,7 +35,7 @@ def _build_decision(row: Mapping[str, Any], name: str, *, passes: bool, output: 
     question: dict[str, JsonValue] = {"question": row["question"], "functions": row["function"]}
     return LabelledItem(
         id=f"{row['id']}/{name}",
-        criterion="warranted",
+        criterion="call_decision",
         step="decide",
         trace={"format": "bfcl", "id": row["id"], **question, **output},
         labels=(AnnotatorLabel(annotator="gold", label=passes),),
@@ -94,7 +94,7 @@ def _read_dialogue(name: str, events: list[JsonValue], *, source: str, family: s
         return
     trace: dict[str, JsonValue] = {"format": "callgrade", "id": name, "events": events}
     for criterion, step in JUDGED_STAGES.items():
-        if criterion == "grounded" and not _speaks_after_calls(events):
+        if criterion == "result_groundedness" and not _speaks_after_calls(events):
             continue
         yield LabelledItem(
             id=name,

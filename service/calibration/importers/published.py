@@ -157,7 +157,7 @@ def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]
     names = dict.fromkeys(one["annotator"] for one in row["human"])
     item = LabelledItem(
         id=row["id"],
-        criterion="grounded",
+        criterion="result_groundedness",
         step="integrate",
         payload=row["payload"],
         answer=row["response"],
@@ -183,7 +183,11 @@ def _build_prediction(name: str, judge: str, spans: list[Mapping[str, Any]], fai
     failing = _count_spans(spans, failing_types)
     grade = grade_claims("worst", [1.0, *[0.0] * failing, *[OTHER_SPAN_VALUE] * (len(spans) - failing)])
     return Prediction(
-        id=name, criterion="grounded", raw=grade.graded, model=judge, reason=_describe_spans(spans, failing_types)
+        id=name,
+        criterion="result_groundedness",
+        raw=grade.graded,
+        model=judge,
+        reason=_describe_spans(spans, failing_types),
     )
 
 

@@ -35,7 +35,7 @@ def read_corrections(row: Mapping[str, Any], errors: Literal["contradictory", "u
     for number, sentence in enumerate(sentences, 1):
         yield LabelledItem(
             id=f"{row['id']}/{number}",
-            criterion="grounded",
+            criterion="result_groundedness",
             step="integrate",
             payload=payload,
             answer=sentence,

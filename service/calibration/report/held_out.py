@@ -32,12 +32,12 @@ from service.calibration.guarantees import AcceptedItem, measure_share, measure_
 from service.calibration.labels import Key, LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.results import (
-    AbstentionBand,
     HeldOutItem,
     HeldOutSlice,
     HistogramBar,
     JudgeReport,
     Promise,
+    ReviewBand,
     Spread,
 )
 from service.core.judging.fits import Fit
@@ -87,7 +87,7 @@ def build_judge_report(
         table_after=build_reliability(calibrated_tally),
         histogram=_build_histogram(rows),
         curve=build_coverage_curve(_list_curve_parts(bench)),
-        abstaining=_build_abstention(bench),
+        review_band=_build_review_band(bench),
         retest=_measure_retest(bench, options),
         length=_measure_length_bias(bench, test),
         worst=tuple(_list_worst(bench, test, options)),
@@ -166,12 +166,12 @@ def _build_histogram(rows: Sequence[FigureRow]) -> tuple[HistogramBar, ...]:
     )
 
 
-def _build_abstention(bench: Bench) -> AbstentionBand | None:
+def _build_review_band(bench: Bench) -> ReviewBand | None:
     if bench.served.band is None:
         return None
     decided = [(value.passed is item.passes) for item in bench.held_out if (value := bench.values[item.key]).decided]
     accuracy = sum(decided) / len(decided) if decided else None
-    return AbstentionBand(bench.served.band, len(decided) / len(bench.held_out), accuracy)
+    return ReviewBand(bench.served.band, len(decided) / len(bench.held_out), accuracy)
 
 
 def measure_promise(bench: Bench, share: float, options: ReportOptions) -> Promise:

@@ -37,7 +37,7 @@ def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
     yield Section(
         "Accuracy against coverage",
         (_render_promises(judge), _render_curve(judge)),
-        text=(_render_abstention(judge),),
+        text=(_render_review_band(judge),),
         folded=True,
     )
     if judge.slices:
@@ -136,19 +136,19 @@ def _render_pair(figures: Figures, humans: Figures | None, name: str) -> str:
     return f"{show_measure(figures.of(name))}; {beside}"
 
 
-def _render_abstention(judge: JudgeReport) -> str:
-    abstention = judge.abstaining
+def _render_review_band(judge: JudgeReport) -> str:
+    review_band = judge.review_band
     if judge.guarantee is not None:
         return f"The fit promises {judge.guarantee:.0%}; what it does not accept is for humans or the next judge."
-    if abstention is None:
+    if review_band is None:
         return (
             f"No band was chosen: on the fitted items, leaving out the least sure {1 - judge.least_decided:.0%} or fewer made "
             "the rest no more accurate."
         )
-    low, high = abstention.band
+    low, high = review_band.band
     return (
-        f"Values from {low:.3f} to {high:.3f} go to a human. That leaves {abstention.coverage:.1%} of the held-out items "
-        f"decided, with an accuracy of {show_number(abstention.accuracy)} (all: {show_number(judge.after.of('accuracy').value)})."
+        f"Values from {low:.3f} to {high:.3f} go to a human. That leaves {review_band.coverage:.1%} of the held-out items decided"
+        f", with an accuracy of {show_number(review_band.accuracy)} (all: {show_number(judge.after.of('accuracy').value)})."
     )
 
 

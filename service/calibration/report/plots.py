@@ -73,8 +73,8 @@ def _draw_histogram(axes: Any, judge: JudgeReport) -> None:
         linewidth=0.5,
     )
     axes.axvline(judge.threshold, color="black", linewidth=1, label=f"threshold {judge.threshold:.2f}")
-    if judge.abstaining:
-        axes.axvspan(*judge.abstaining.band, color="#dddddd", zorder=0, label="asks a human")
+    if judge.review_band:
+        axes.axvspan(*judge.review_band.band, color="#dddddd", zorder=0, label="asks a human")
     axes.set(xlim=(0, 1), title="Calibrated values by label", xlabel="value", ylabel="items")
     axes.margins(y=0.25)
     axes.legend(loc="upper left")
@@ -92,10 +92,10 @@ def _draw_coverage(axes: Any, judge: JudgeReport) -> None:
     accuracy = judge.humans.of("accuracy").value if judge.humans else None
     if accuracy is not None:
         axes.axhline(accuracy, color=HUMAN, linestyle="--", linewidth=1, label="human beside human")
-    if judge.abstaining and judge.abstaining.accuracy is not None:
+    if judge.review_band and judge.review_band.accuracy is not None:
         axes.plot(
-            [judge.abstaining.coverage],
-            [judge.abstaining.accuracy],
+            [judge.review_band.coverage],
+            [judge.review_band.accuracy],
             "D",
             color="black",
             markersize=5,

@@ -102,8 +102,8 @@ def _describe_fit(judge: JudgeReport) -> Iterator[str]:
     """Describe the fit that this run writes."""
     if judge.guarantee is None:
         yield f"Its fit promises nothing: it passes from {judge.threshold:.2f}"
-        if judge.abstaining:
-            low, high = judge.abstaining.band
+        if judge.review_band:
+            low, high = judge.review_band.band
             yield f"and leaves values from {low:.2f} to {high:.2f} to a human"
         yield "(--guarantee makes one that promises)."
         return

@@ -37,9 +37,9 @@ def compare(
             metavar="NAME", help="What to gate on: passed, score, a stage or a criterion; repeatable. [default: passed]"
         ),
     ] = None,
-    allow_abstain: Annotated[
+    allow_undecided: Annotated[
         bool,
-        typer.Option("--allow-abstain", help="Leave out cases that abstain, unless a fault is the reason."),
+        typer.Option("--allow-undecided", help="Leave out undecided cases, unless a fault is the reason."),
     ] = False,
 ) -> int:
     """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed.
@@ -50,11 +50,11 @@ def compare(
     from service.cli.reports import ReportFiles
     from service.reporting.summaries import compare_reports, judge_reports
 
-    if not fail_on_regression and (on or allow_abstain):
-        raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-abstain")
+    if not fail_on_regression and (on or allow_undecided):
+        raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-undecided")
     left, right = ReportFiles([a]).load(), ReportFiles([b]).load()
     gate = (
-        judge_reports(left.reports, right.reports, on or (), allow_abstain=allow_abstain)
+        judge_reports(left.reports, right.reports, on or (), allow_undecided=allow_undecided)
         if fail_on_regression
         else None
     )

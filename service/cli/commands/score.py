@@ -45,10 +45,12 @@ def score(
     fail_under: Annotated[
         float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X.")
     ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Treat abstain as a failure: exit 2 instead of 3.")] = False,
-    allow_abstain: Annotated[
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Treat undecided as a failure: exit 2 instead of 3.")
+    ] = False,
+    allow_undecided: Annotated[
         bool,
-        typer.Option("--allow-abstain", help="Exit 0 despite abstentions, unless a fault is the reason."),
+        typer.Option("--allow-undecided", help="Exit 0 despite undecided verdicts, unless a fault is the reason."),
     ] = False,
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None,
@@ -65,7 +67,7 @@ def score(
     ] = 1,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the steps of every trace.")] = False,
     failed: Annotated[
-        bool, typer.Option("--failed", help="Show only traces that fail or abstain; the totals still count all.")
+        bool, typer.Option("--failed", help="Show only traces that fail or are undecided; the totals still count all.")
     ] = False,
     output: OutputOption = None,
 ) -> int:
@@ -73,13 +75,13 @@ def score(
 
     A record is a trace in its provider's own format, or a score request: {"trace": ..., "expected": ..., "rubric": ...}. A bare
     trace may have "expected", "rubric" and "tags" beside its own keys. A record that cannot be read or scored is reported and
-    skipped, and the exit code is 5. The verdict is abstain, and the exit code 3, if the answer to an open question could change
+    skipped, and the exit code is 5. The verdict is undecided, and the exit code 3, if the answer to an open question could change
     it.
     """
     from service.cli.inputs import read_inputs
 
     inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, judges=judges)
-    policy = VerdictPolicy(fail_under, strict=strict, allow_abstain=allow_abstain)
+    policy = VerdictPolicy(fail_under, strict=strict, allow_undecided=allow_undecided)
     view = ScoreView(output_format, output, repeats, verbose=verbose, failed=failed)
     return run_score(inputs, policy, view)
 
@@ -98,7 +100,7 @@ class ScoreView:
         """Whether to write this result."""
         from service.cli.inputs import Refusal
 
-        return not self.failed or isinstance(result, Refusal) or result.report.verdict in ("fail", "abstain")
+        return not self.failed or isinstance(result, Refusal) or result.report.verdict in ("fail", "undecided")
 
     @property
     def fills_terminal(self) -> bool:
@@ -112,7 +114,7 @@ class VerdictPolicy:
 
     fail_under: float | None = None
     strict: bool = False
-    allow_abstain: bool = False
+    allow_undecided: bool = False
 
     def choose_code(self, tally: Tally) -> ExitCode:
         """Choose the exit code. An absent judge and unreadable data come before verdicts, some of which they prevent."""
@@ -121,16 +123,16 @@ class VerdictPolicy:
         if tally.refused:
             return ExitCode.DATA
         reached = self.reaches(tally)
-        if tally.verdicts["fail"] or (self.strict and tally.verdicts["abstain"]) or reached is False:
+        if tally.verdicts["fail"] or (self.strict and tally.verdicts["undecided"]) or reached is False:
             return ExitCode.FAILED
         return ExitCode.UNDECIDED if reached is None or self._is_undecided(tally) else ExitCode.PASSED
 
     def _is_undecided(self, tally: Tally) -> bool:
-        """Whether a trace abstains or none got a verdict. An abstention caused by a fault is never allowed."""
-        allowed = tally.verdicts["abstain"] - tally.unforgiven if self.allow_abstain else 0
-        abstained = tally.verdicts["abstain"] - allowed
+        """Whether a trace is undecided or none got a verdict. An undecided verdict caused by a fault is never allowed."""
+        allowed = tally.verdicts["undecided"] - tally.unforgiven if self.allow_undecided else 0
+        undecided = tally.verdicts["undecided"] - allowed
         decided = tally.verdicts["pass"] + tally.verdicts["warn"] + allowed
-        return bool(abstained) or not decided
+        return bool(undecided) or not decided
 
     def reaches(self, tally: Tally) -> bool | None:
         """Whether the mean reaches `fail_under`; None if that depends on open questions. Without any score it does not."""

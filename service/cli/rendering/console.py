@@ -20,7 +20,7 @@ STYLES: dict[str, str] = {
     "pass": "green",
     "warn": "yellow",
     "fail": "bold red",
-    "abstain": "magenta",
+    "undecided": "magenta",
     "not_applicable": "dim",
 }
 

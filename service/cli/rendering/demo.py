@@ -30,7 +30,7 @@ MAX_TEXT_CHARS = 400
 
 INTRO = "A model that uses tools can go wrong at every step of the contract. Each step is scored on its own:"
 VERDICT_RULE = (
-    "A verdict is given only if no answer to an open question could change it; otherwise it is `abstain`. Most of these cases "
+    "A verdict is given only if no answer to an open question could change it; otherwise it is `undecided`. Most of these cases "
     "state what is expected and set `judges: off`, so that code alone decides; the last one does neither."
 )
 STEPS = (

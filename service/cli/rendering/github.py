@@ -97,7 +97,7 @@ def _write(line: str) -> None:
 def _find_level(result: Result, *, strict: bool) -> Level | None:
     if isinstance(result, Refusal) or result.report.verdict == "fail":
         return "error"
-    if result.report.verdict == "abstain":
+    if result.report.verdict == "undecided":
         return "error" if strict else "warning"
     return "warning" if result.report.verdict == "warn" else None
 
@@ -114,12 +114,12 @@ def _annotate(result: Result, level: Level) -> str:
 
 def _explain(report: Report) -> str:
     broke = f" at {report.first_failing_stage}" if report.first_failing_stage else ""
-    return {"fail": f"fails{broke}", "abstain": "undecided", "warn": "warns"}.get(report.verdict, report.verdict)
+    return {"fail": f"fails{broke}", "undecided": "undecided", "warn": "warns"}.get(report.verdict, report.verdict)
 
 
 def _list_messages(report: Report) -> Iterator[str]:
     yield from (escape_unprintable(render_finding(one)) for one in list_findings(report))
-    if report.verdict == "abstain":
+    if report.verdict == "undecided":
         yield from _list_reasons(report)
 
 

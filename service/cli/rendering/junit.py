@@ -44,7 +44,7 @@ def escape_xml(text: str) -> str:
 
 
 class JUnit:
-    """Writes one test suite. Only a trace with the verdict fail has failures; an abstention is skipped unless strict."""
+    """Writes one test suite. Only a trace with the verdict fail has failures; an undecided verdict is skipped unless strict."""
 
     def __init__(self, stream: BinaryIO, *, strict: bool = False) -> None:
         self._stream = stream
@@ -84,10 +84,10 @@ class JUnit:
     def _render_verdict(self, report: Report) -> tuple[str, list[str]]:
         if report.verdict == "fail":
             return "failures", list(_list_failures(report))
-        if report.verdict == "abstain" and self._strict:
-            return "failures", [_render_failure("abstain", _explain_abstention(report), "")]
-        if report.verdict in ("abstain", "not_applicable"):
-            return "skipped", [f'  <skipped message="{escape_xml(_explain_abstention(report))}"/>']
+        if report.verdict == "undecided" and self._strict:
+            return "failures", [_render_failure("undecided", _explain_undecided(report), "")]
+        if report.verdict in ("undecided", "not_applicable"):
+            return "skipped", [f'  <skipped message="{escape_xml(_explain_undecided(report))}"/>']
         return "", []
 
 
@@ -148,13 +148,13 @@ def _explain_failure(criterion: str, report: Report) -> Iterator[str]:
             yield outcome.reason if one.step is None else f"step {one.step}: {outcome.reason}"
 
 
-def _explain_abstention(report: Report) -> str:
-    """Explain which criteria an abstention waits for and why, or else how much was measured."""
+def _explain_undecided(report: Report) -> str:
+    """Explain which criteria an undecided verdict waits for and why, or else how much was measured."""
     waits = dict.fromkeys([one.reason for one in report.open if one.decides])
-    if report.verdict != "abstain" or not waits:
+    if report.verdict != "undecided" or not waits:
         return f"{report.verdict}: {render_share(report.coverage)} of what applies was measured"
     names = sorted({one.criterion for one in report.open if one.decides})
-    return f"abstain: the verdict waits for {', '.join(names)}: {'; '.join(islice(waits, MAX_REASONS))}"
+    return f"undecided: the verdict waits for {', '.join(names)}: {'; '.join(islice(waits, MAX_REASONS))}"
 
 
 def _render_summary(result: ScoredRecord) -> str:

@@ -20,7 +20,7 @@ from service.core.scores import Range, Verdict
 from service.errors import SETUP_CAUSES, FaultCause
 from service.reporting.regression import is_unforgiven
 
-VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "abstain", "not_applicable")
+VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_applicable")
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Tally:
     code_only: int = 0
     """Traces for which only what code decides was checked."""
     unforgiven: int = 0
-    """Abstentions caused by something that broke or could not be read."""
+    """Undecided verdicts caused by something that broke or could not be read."""
     open: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     """In how many traces a criterion is open, by reason and criterion."""
     replies: int = 0
@@ -90,7 +90,7 @@ class Tally:
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
         self.scores.add(report)
         self.code_only += report.scope == "code"
-        self.unforgiven += report.verdict == "abstain" and any(map(is_unforgiven, report.open))
+        self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
         self.open.update({(one.reason, one.criterion) for one in report.open})
         self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
         self.replies += report.provenance.replies

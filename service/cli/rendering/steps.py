@@ -111,7 +111,7 @@ def _list_open_lines(report: Report) -> Iterator[Text]:
     others = [one.criterion for one in report.open if not one.decides]
     if others:
         yield Text(f"open, without effect on the verdict: {', '.join(dict.fromkeys(others))}", style="dim")
-    if report.verdict == "abstain" and not report.open:
+    if report.verdict == "undecided" and not report.open:
         yield Text("too little was looked at for a verdict", style="magenta")
     if report.scope == "code":
         yield Text("judges are off: only what code decides was looked at", style="dim")

@@ -181,7 +181,7 @@ class _Ruling(NamedTuple):
     def leaves_open(self, applied: AppliedFit, *, passed: bool) -> bool:
         """Whether the fit leaves the verdict to others: inside its band, or where it guarantees nothing for this side."""
         promise = applied.guarantee
-        return applied.abstain or (promise is not None and not promise.accepts(applied.raw, passed=passed))
+        return applied.needs_human or (promise is not None and not promise.accepts(applied.raw, passed=passed))
 
     def calibrate(self, replies: Sequence[JudgeReply], take: Callable[[Judgement], float]) -> AppliedFit:
         """Apply the fits to the replies; `take` says how to count what they leave open."""

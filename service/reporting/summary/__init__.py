@@ -60,7 +60,7 @@ class Rates:
 class Group:
     """The figures of the whole set, or of a slice.
 
-    `passed` is the share of the verdicts pass and warn among those and fail; a case whose verdict is abstain is open.
+    `passed` is the share of the verdicts pass and warn among those and fail; a case whose verdict is undecided is open.
     """
 
     cases: int

@@ -76,4 +76,4 @@ def read_pass(step: StepVerdict) -> tuple[float, float] | None:
     if step.verdict == "not_applicable":
         return None
     passed = float(step.verdict in PASSING)
-    return (0.0, 1.0) if step.verdict == "abstain" else (passed, passed)
+    return (0.0, 1.0) if step.verdict == "undecided" else (passed, passed)

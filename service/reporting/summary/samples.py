@@ -14,23 +14,15 @@ from service.core.rubric import STAGES, Stage
 from service.core.scores import Range
 
 PASSING = ("pass", "warn")
-"""Verdicts that pass. `abstain` does not: silence is never a pass."""
+"""Verdicts that pass. `undecided` does not: silence is never a pass."""
 
 PASS_THRESHOLD = 0.5
 """The value from which a metric without a verdict of its own passes, as in Future AGI's `fi run`."""
 
 STAGE, CRITERION = "stage.", "criterion."
 
-JUDGED_CRITERIA = frozenset({"plausible", "argument_plausibility"})
-"""Judged criteria of the stage `arguments`, which therefore do not count in argument_validation."""
-
-ALIASES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "argument_plausibility": ("argument_plausibility", "plausible"),
-        "result_groundedness": ("result_groundedness", "grounded"),
-    }
-)
-"""Metrics that are a criterion under another name: the first of these that the report has."""
+JUDGED = "argument_plausibility"
+"""The judged criterion of the stage `arguments`, which therefore does not count in argument_validation."""
 
 DERIVED: Mapping[str, tuple[Stage | None, str]] = MappingProxyType(
     {
@@ -45,8 +37,6 @@ DERIVED: Mapping[str, tuple[Stage | None, str]] = MappingProxyType(
             "arguments",
             "the weighted mean of the criteria of the stage arguments that code decides",
         ),
-        "argument_plausibility": ("arguments", "the criterion plausible"),
-        "result_groundedness": ("integrate", "the criterion grounded"),
     }
 )
 """Metrics of a case besides its stages and criteria: the step of the contract that each is about, and what it is."""
@@ -113,7 +103,7 @@ class Sample:
     @property
     def undecided(self) -> bool:
         """Whether there is no verdict."""
-        return self.report.verdict == "abstain"
+        return self.report.verdict == "undecided"
 
     def passes(self, metric: str) -> bool | None:
         """Whether the case passes; None where that is open, or where nothing of it was measured.
@@ -125,7 +115,7 @@ class Sample:
             return None if self.undecided else self.passed
         if metric.startswith(STAGE):
             verdicts = [stage.verdict for stage in self.report.stages if stage.stage == name]
-            return None if "abstain" in verdicts else any(verdict in PASSING for verdict in verdicts)
+            return None if "undecided" in verdicts else any(verdict in PASSING for verdict in verdicts)
         if metric.startswith(CRITERION) and (name in self.report.failing or _was_blocked(name, self.report)):
             return False
         if metric.startswith(CRITERION) and any(one.criterion == name for one in self.report.open):
@@ -221,8 +211,6 @@ def _iter_readings(report: Report, tool_pairs: tuple[ToolPair, ...] | None) -> I
             UNKNOWN if unread else _build_exact(2 * right / (called + expected) if called + expected else 1.0),
         )
     yield from _read_validation(criteria.values())
-    for name, ids in ALIASES.items():
-        yield from [(name, _read_criterion(criteria[i])) for i in ids if i in criteria][:1]
 
 
 def _read_criterion(criterion: CriterionScore) -> MetricReading:
@@ -230,11 +218,7 @@ def _read_criterion(criterion: CriterionScore) -> MetricReading:
 
 
 def _read_validation(criteria: Iterable[CriterionScore]) -> Iterator[NamedReading]:
-    own = [
-        (one.weight, _read_criterion(one))
-        for one in criteria
-        if one.stage == "arguments" and one.id not in JUDGED_CRITERIA
-    ]
+    own = [(one.weight, _read_criterion(one)) for one in criteria if one.stage == "arguments" and one.id != JUDGED]
     if own:
         yield (
             "argument_validation",

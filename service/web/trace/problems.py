@@ -30,7 +30,7 @@ def describe_verdict(report: Report) -> str:
     """Describe the verdict in a sentence."""
     if report.verdict == "fail":
         return f"It failed{f', first at {report.first_failing_stage}' if report.first_failing_stage else ''}."
-    if report.verdict == "abstain":
+    if report.verdict == "undecided":
         is_waiting = any(one.decides for one in report.open)
         reason = "the verdict waits for what is open" if is_waiting else "too little was checked for a verdict"
         return f"It is undecided: {reason}."

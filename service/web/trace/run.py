@@ -17,7 +17,7 @@ from service.web.trace.view import TraceView
 MAX_LINKS = 40
 """Most traces of one group that have a link."""
 MAX_NAME_CHARS = 200
-_RANKS: dict[Verdict, int] = {"fail": 0, "abstain": 1, "warn": 2, "pass": 3, "not_applicable": 4}
+_RANKS: dict[Verdict, int] = {"fail": 0, "undecided": 1, "warn": 2, "pass": 3, "not_applicable": 4}
 """The order in which traces are chosen to be shown in full."""
 
 

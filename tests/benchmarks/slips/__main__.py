@@ -1,7 +1,7 @@
 """How well code finds facts that no result bears out: `python -m tests.benchmarks.slips --half dev [--show CLASS]`.
 
-Every text is scored through `callgrade.score` by the gate `narration` alone: what it finds is what `grounded` of `four_step`
-finds, which with judges off tells only of contradictions. A mutant counts by the findings that its true answer has not.
+Every text is scored through `callgrade.score` by the gate `narration` alone: what it finds is what `result_groundedness` of
+`four_step` finds, which with judges off is only contradictions. A mutant counts by the findings that its true answer has not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RUBRIC = {
     "version": 1,
     "title": "Narration",
     "description": "What code finds in an answer.",
-    "criteria": [{"id": "grounded", "stage": "integrate", "check": {"kind": "narration"}}],
+    "criteria": [{"id": "result_groundedness", "stage": "integrate", "check": {"kind": "narration"}}],
 }
 LEVELS = ("contradicted", "suspected", "unsupported")
 _LEVEL_OF = {"suspected_contradiction": "suspected", "unsupported_claim": "unsupported"}

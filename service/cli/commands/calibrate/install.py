@@ -98,8 +98,8 @@ def _describe(fit: Fit, state: str) -> str:
     from service.fits.files import IN_USE
 
     band = (
-        f", from {render_number(fit.abstain[0])} to below {render_number(fit.abstain[1])} a human decides"
-        if fit.abstain
+        f", from {render_number(fit.review_band[0])} to below {render_number(fit.review_band[1])} a human decides"
+        if fit.review_band
         else ""
     )
     use = f"passes from {render_number(fit.threshold)}{band}" if state == IN_USE else f"decides nothing: {state}"

@@ -135,7 +135,7 @@ class Fit(FrozenModel):
     """The strata of the fitted items, in order; empty if any item had none."""
     threshold: Share
     """The lowest calibrated value that passes, chosen on the fitted items."""
-    abstain: Annotated[tuple[Share, Share], Field(strict=False)] | None = None
+    review_band: Annotated[tuple[Share, Share], Field(strict=False)] | None = None
     """Calibrated values from the first up to (not including) the second are too uncertain: ask a human. Absent with a
     guarantee, which leaves to others whatever it does not accept."""
     guarantee: Guarantee | None = None
@@ -165,7 +165,7 @@ class Fit(FrozenModel):
 
     @model_validator(mode="after")
     def _in_order(self) -> Fit:
-        for name, bounds in (("domain", self.domain), ("abstain", self.abstain)):
+        for name, bounds in (("domain", self.domain), ("review_band", self.review_band)):
             if bounds is not None and bounds[0] > bounds[1]:
                 raise ValueError(f"{name} goes from {bounds[0]:g} to {bounds[1]:g}: its first number is the lower one")
         return self
@@ -204,7 +204,7 @@ class Fit(FrozenModel):
         """Whether a raw value in [0, 1] and its calibrated `value` leave the verdict to others."""
         if self.guarantee is not None:
             return not self.guarantee.accepts(raw)
-        return self.abstain is not None and self.abstain[0] <= value < self.abstain[1]
+        return self.review_band is not None and self.review_band[0] <= value < self.review_band[1]
 
     @property
     def usable(self) -> bool:
@@ -225,7 +225,7 @@ class AppliedFit:
     interval: tuple[float, float] | None = None
     threshold: float | None = None
     """The lowest value that passes; None where the judge's own threshold applies."""
-    abstain: bool = False
+    needs_human: bool = False
     """Whether a human should decide about this value."""
     guarantee: Guarantee | None = None
     """What the fit guarantees about the verdicts it accepts."""
