@@ -30,10 +30,11 @@ test: .venv/full.stamp ## everything a change must pass
 run-tests: .venv/full.stamp
 	PYTHONWARNINGS=ignore:resource_tracker:UserWarning $(BIN)/pytest $(PYTEST_FLAGS)
 
-lint: .venv/full.stamp ## style, types and the direction of imports
+lint: .venv/full.stamp ## style, types, the direction of imports and the size of each room
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/house.py
 	$(BIN)/basedpyright
 
 chaos: .venv/full.stamp ## what takes long: the tests of crashes; sets of real data, and of the examples of each law, whole
