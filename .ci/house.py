@@ -80,9 +80,10 @@ def _find_private(module: Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, path
     foreign = {bound for _, _, bound in imports}
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in foreign:
-            if node.attr.startswith("_") and not node.attr.endswith("__"):
-                yield node.lineno, f"{node.value.id}.{node.attr}"
+        if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in foreign):
+            continue
+        if node.attr.startswith("_") and not node.attr.endswith("__"):
+            yield node.lineno, f"{node.value.id}.{node.attr}"
     for number, line in enumerate(module.lines, 1):
         if "reportPrivateUsage" in line:
             yield number, "reportPrivateUsage"
