@@ -129,7 +129,7 @@ def test_without_a_database_nothing_is_kept_and_that_is_said(ask: Ask) -> None:
 
 def test_a_kept_score_is_labelled_blind_and_the_judge_is_told_after(client: PlayedClient) -> None:
     name = score(client, right=False)
-    task = client("GET", "/v1/labels/next", annotator="ana").json
+    task = client("GET", "/v1/labels/next", annotator="ana", criterion="result_groundedness").json
     assert (task["item"], task["criterion"], task["source"]) == (name, "result_groundedness", "sample")
     assert "judge" not in task
     assert task["request"]["trace"] == trace(1, right=False)

@@ -30,7 +30,7 @@ class Harsh(Provider):
 
     def reply(self, script: str | None, headers: Mapping[str, str], body: Json) -> Reply:
         found = super().reply(script, headers, body)
-        return replace(found, body=found.body.replace(rb"\"result_groundedness\"", rb"\"contradicted\""))
+        return replace(found, body=found.body.replace(rb"\"grounded\"", rb"\"contradicted\""))
 
 
 def write_labels(folder: Path) -> Path:

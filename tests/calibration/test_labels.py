@@ -312,13 +312,10 @@ def test_a_text_with_errors_is_judged_sentence_by_sentence() -> None:
 
 
 def test_dialogues_are_traces_without_fault() -> None:
-    result_groundedness, argument_plausibility = import_labels([json.dumps(TALK)]).labels.items
-    assert (result_groundedness.criterion, argument_plausibility.criterion, result_groundedness.family) == (
-        "result_groundedness",
-        "argument_plausibility",
-        "Mail",
-    )
-    trace = build_excerpt(result_groundedness)
+    call, text = import_labels([json.dumps(TALK)]).labels.items
+    assert (call.criterion, text.criterion) == ("argument_plausibility", "result_groundedness")
+    assert text.family == "Mail"
+    trace = build_excerpt(text)
     assert (trace.question, trace.answer) == ("Mail Bo.", "Sent.")
     assert json.loads(trace.payload) == [{"id": 1}, "full"]
     (alone,) = import_labels([json.dumps(BANK)]).labels.items  # nothing was said of the result

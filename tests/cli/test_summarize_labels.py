@@ -31,7 +31,7 @@ def test_rates_are_corrected(run: Run, tmp_path: Path) -> None:
     assert round(one["corrected"]["value"], 6) == 0.827778
     markdown = run("summarize", told, "--labels", given, "--format", "markdown").out
     assert "## Corrected by labels" in markdown
-    assert "| argument_plausibility of reports | 4 | 4 | 0.625 |" in markdown
+    assert "| argument\\_plausibility of reports | 4 | 4 | 0.625 |" in markdown
     assert "label next, at random: t" in markdown
 
 

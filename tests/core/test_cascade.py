@@ -103,11 +103,9 @@ def test_the_judge_sees_the_evidence():
 
 def test_the_evidence_stays_in_the_report():
     made = plan(request(TRUE))
-    outcome = outcome_of(
-        conclude(made, {"result_groundedness/turn/1": reply("result_groundedness", 1.0)}), "result_groundedness"
-    )
+    outcome = outcome_of(conclude(made, {"result_groundedness/turn/1": reply("grounded", 1.0)}), "result_groundedness")
     assert isinstance(outcome, JudgedScore)
-    written = json.loads(report_json(conclude(made, {"result_groundedness/turn/1": reply("result_groundedness", 1.0)})))
+    written = json.loads(report_json(conclude(made, {"result_groundedness/turn/1": reply("grounded", 1.0)})))
     told = next(one for one in written["criteria"] if one["id"] == "result_groundedness")["outcomes"][0]["outcome"]
     assert told["evidence"][0]["verdict"] == "supported"
 
@@ -119,9 +117,7 @@ VETOES = [(None, 1.0, True), (0.5, 0.5, False), (0.8, 0.8, True), (1.0, 1.0, Tru
 def test_a_veto_caps_what_the_judge_may_give(veto, value, passed):
     made = plan(request(FLIPPED, veto=veto))
     assert "result_groundedness" in criteria(made)
-    outcome = outcome_of(
-        conclude(made, {"result_groundedness/turn/1": reply("result_groundedness", 1.0)}), "result_groundedness"
-    )
+    outcome = outcome_of(conclude(made, {"result_groundedness/turn/1": reply("grounded", 1.0)}), "result_groundedness")
     assert (outcome.value, outcome.raw, outcome.passed) == (value, 1.0, passed)
     assert "scale_flip" in [finding.code for finding in outcome.findings]
 
@@ -199,7 +195,5 @@ def test_a_fit_is_bound_to_all_that_is_asked(fields: dict[str, Any], check: dict
         del asked["rubric"]["criteria"][0]["check"]["evidence"]
     made = plan(asked)
     key = next(ask.key for ask in made.asks if ask.criterion == "result_groundedness")
-    found = outcome_of(
-        conclude(made, {key: reply("result_groundedness", 1.0)}, mode="live", fits=[fit]), "result_groundedness"
-    )
+    found = outcome_of(conclude(made, {key: reply("grounded", 1.0)}, mode="live", fits=[fit]), "result_groundedness")
     assert found.calibration.status == status

@@ -71,7 +71,7 @@ UNREAD: list[tuple[str, str, str]] = [
     ("null", "null", "unparseable"),
     ("a bare label", "4", "unparseable"),
     ("a bare text", '"4"', "unparseable"),
-    ("prose", "The answer is fully result_groundedness: 5.", "unparseable"),
+    ("prose", "The answer is fully grounded: 5.", "unparseable"),
     ("prose before", f"Sure! {json.dumps(whole())}", "unparseable"),
     ("prose after", f"{json.dumps(whole())} I hope this helps.", "unparseable"),
     ("prose around a fence", f"Here:\n```json\n{json.dumps(whole())}\n```", "unparseable"),
@@ -309,9 +309,9 @@ def opening(label: str = "4") -> str:
     return json.dumps(whole(label=label)).removesuffix(f'{label}"}}')
 
 
-WORDS = {"result_groundedness": 1.0, "doubtful": 0.5, "invented": 0.0}
+WORDS = {"grounded": 1.0, "doubtful": 0.5, "invented": 0.0}
 HEAD = opening()
-GROUNDED = [opening("result_groundedness"), "ground", "ed", '"}']
+GROUNDED = [opening("grounded"), "ground", "ed", '"}']
 EXPECTED: list[tuple[str, dict[str, float], Completion, float]] = [
     # 0.6 * 0.8 + 0.3 * 1.0 + 0.1 * 0.6
     ("a digit", SCALE, weighed([HEAD, "4", '"}'], {"4": 0.6, "5": 0.3, "3": 0.1}, "4"), 0.84),

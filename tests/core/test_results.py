@@ -195,9 +195,7 @@ def test_a_suspicion_is_read_back_as_one() -> None:
     assert Suspicion in kinds[0]
 
 
-@pytest.mark.parametrize(
-    ("label", "value", "verdict"), [("result_groundedness", 1.0, "pass"), ("contradicted", 0.0, "fail")]
-)
+@pytest.mark.parametrize(("label", "value", "verdict"), [("grounded", 1.0, "pass"), ("contradicted", 0.0, "fail")])
 def test_what_is_suspected_is_for_the_judge(label: str, value: float, verdict: str) -> None:
     made = plan(ask("balance: 120\ncurrency: EUR"))
     asked = next(one for one in made.asks if one.criterion == "result_groundedness")

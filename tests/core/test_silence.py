@@ -137,7 +137,7 @@ def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
             band = data.draw(st.sampled_from([None, (0.4, 0.6)]))
             if len(judge.models) > 1 and data.draw(st.booleans()):
                 fit["weights"] = dict(zip(judge.models, [0.75, *[0.25 / (len(judge.models) - 1)] * 9], strict=False))
-            found.append(Fit.model_validate({**fit, "assembly": ASSEMBLY, "undecided": band}))
+            found.append(Fit.model_validate({**fit, "assembly": ASSEMBLY, "review_band": band}))
     return found
 
 

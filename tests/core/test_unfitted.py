@@ -26,7 +26,7 @@ CASES: list[tuple[list[dict[str, Any]], Judge, list[str], list[str]]] = [
     ([], JUDGE, ["openai/a"], []),
     ([{}], JUDGE, ["openai/a"], []),
     ([{}], JUDGE, ["openai/b"], ["for its fits are of a-2026-01-01"]),
-    ([{}], JUDGE, ["openai/a", "openai/b"], ["fair on plausible: what openai/b says stays open"]),
+    ([{}], JUDGE, ["openai/a", "openai/b"], ["fair on argument_plausibility: what openai/b says stays open"]),
     ([{}, {"model": "b"}], JUDGE, ["openai/a", "openai/b"], []),
     ([{"judge": "other"}], JUDGE, ["openai/b"], []),
     ([{"criterion": "x"}], JUDGE, ["openai/b"], ["fair on x: what openai/b says"]),

@@ -1,6 +1,6 @@
 """Writes anew what is frozen: `python -m tests.frozen`, or of it `surface`, `bodies`, `reports`.
 
-`check` compares all reports, `database` makes another database.
+`check` compares all reports.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.frozen import corpus, reports, stored, surface
+from tests.frozen import corpus, reports, surface
 
 PARTS = {"surface": surface.write_surface, "bodies": corpus.write_corpus, "reports": reports.write_reports}
 """What is written by default, by the names in `test_frozen.py`."""
@@ -21,7 +21,7 @@ def check() -> None:
     sys.exit(bool(found))
 
 
-COMMANDS = {**PARTS, "check": check, "database": stored.write_database}
+COMMANDS = {**PARTS, "check": check}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser("python -m tests.frozen", description=__doc__)

@@ -28,7 +28,7 @@ NOT_SCORED = "not scored; see standard error"
 MIN_REST_WIDTH = 36
 """How many columns the cells between the name and the finding take."""
 HEAD = ("verdict", "score", "cover", "broke at", "finding")
-WIDTHS = (7, 5, 5, 9)
+WIDTHS = (9, 5, 5, 9)
 
 
 class ResultTable:
