@@ -16,8 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from service.client.asynchronous import AsyncClient
-    from service.client.blocking import Client
+    from service.client.client import Client
     from service.client.failures import ForeignError, RefusedError, Retries, UnreachableError
     from service.core.conclusion.conclude import conclude
     from service.core.plan import Plan
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AsyncClient": "service.client.asynchronous",
     "CallgradeError": "service.errors",
-    "Client": "service.client.blocking",
+    "Client": "service.client.client",
     "Engine": "service.engine",
     "ForeignError": "service.client.failures",
     "InputError": "service.errors",
@@ -54,7 +52,6 @@ _HOMES = {
 }
 
 __all__ = [
-    "AsyncClient",
     "CallgradeError",
     "Client",
     "Engine",

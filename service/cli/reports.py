@@ -1,4 +1,4 @@
-"""Read files of reports, as `callgrade score` and `callgrade batch results` write them."""
+"""Read files of reports, as `callgrade score` and `callgrade jobs results` write them."""
 
 from __future__ import annotations
 

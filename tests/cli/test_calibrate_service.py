@@ -48,7 +48,8 @@ def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
 
     def ask(*args: object) -> Ran:
-        ran = run("calibrate", *args)
+        words = args if args[0] == "calibrate" else ("calibrate" if args[0] == "submit" else "jobs", *args)
+        ran = run(*words)
         assert service.key not in ran.out + ran.err
         return ran
 
@@ -62,7 +63,11 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     assert submitted.code == 0, submitted.err
     assert re.fullmatch(r"calibration_[0-9a-f]{32}\n", submitted.out)
     name = submitted.out.strip()
-    told = ["submitted 60 labelled items", "completed; 60 labelled items: 120 judged", f"results {name} --out FOLDER"]
+    told = [
+        "submitted 60 labelled items",
+        "completed; 60 labelled items: 120 judged",
+        f"results {name} --output FOLDER",
+    ]
     places = [submitted.err.index(text) for text in told]
     assert places == sorted(places)
     asked = len(service.provider.requests)
@@ -71,28 +76,28 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     again = ask("submit", *options)
     assert (again.code, again.out) == (0, submitted.out)
     assert len(service.provider.requests) == asked
-    shown = ask("status", name).out
+    shown = ask("show", name).out
     assert "120 of 120 done, 2 for each item, with four_step@" in shown
     assert "1 (platt)" in shown
-    assert json.loads(ask("status", name, "--format", "json").out)["tags"] == {"team": "a"}
-    assert name in ask("list").out
-    assert [one["id"] for one in json.loads(ask("list", "-f", "json").out)["data"]] == [name]
+    assert json.loads(ask("show", name, "--format", "json").out)["tags"] == {"team": "a"}
+    assert name in ask("list", "--kind", "calibration").out
+    assert [one["id"] for one in json.loads(ask("list", "--kind", "calibration", "-f", "json").out)["data"]] == [name]
     assert ask("watch", name).code == 0
 
-    fetched = ask("results", name, "--out", "run", "--wait")
+    fetched = ask("results", name, "--output", "run", "--wait")
     assert fetched.code == 0, fetched.err
     assert {file.name for file in (tmp_path / "run").iterdir()} == {"report.json", "report.md", "report.html", "fits"}
     assert "result_groundedness" in fetched.out
     [fit] = (tmp_path / "run" / "fits").iterdir()
     found = Fit.model_validate_json(fit.read_bytes())
     assert (found.method, found.model, fit.name) == ("platt", "gpt-fine", build_file_name(found))
-    assert ask("show", "run").out == fetched.out
+    assert ask("calibrate", "show", "run").out == fetched.out
 
     cancelled = ask("cancel", name)
     assert "completed" in cancelled.out  # one that has ended stays as it is
     assert ask("resume", name).code == 4
     assert ask("delete", name).code == 0
-    gone = ask("status", name)
+    gone = ask("show", name)
     assert (gone.code, "no calibration of that id" in gone.err) == (4, True)
 
 
@@ -105,7 +110,7 @@ def test_recorded_predictions_are_fitted_and_nobody_is_asked(ask: Run, service: 
     assert submitted.code == 0, submitted.err
     assert "submitted 60 labelled items with 60 recorded predictions" in submitted.err
     assert len(service.provider.requests) == asked
-    assert ask("results", submitted.out.strip(), "--out", "theirs").code == 0
+    assert ask("results", submitted.out.strip(), "--output", "theirs").code == 0
     labels, predictions = ((tmp_path / file).read_text().splitlines() for file in ("labels.jsonl", "said.jsonl"))
     ours = calibrate(read_labels(labels), read_predictions(predictions), ReportOptions(seed="s", made=get_today()))
     assert [file.name for file in (tmp_path / "theirs" / "fits").iterdir()] == [
@@ -132,17 +137,17 @@ def test_what_cannot_be_taken_is_told_by_its_line(ask: Run, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("args", "code", "told"),
     [
-        (["status", ID], 4, "no calibration of that id"),
-        (["results", ID, "--out", "x"], 4, "no calibration of that id"),
-        (["status", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
+        (["show", ID], 4, "no calibration of that id"),
+        (["results", ID, "--output", "x"], 4, "no calibration of that id"),
+        (["show", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
         (["submit", "none.jsonl"], 4, "none.jsonl: No such file"),
         (
             ["submit", "none.jsonl", "--judges", "live", "--predictions", __file__],
             4,
             "recorded predictions cannot be used",
         ),
-        (["list", "--after", "x"], 5, "after: expected"),
-        (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
+        (["list", "--kind", "calibration", "--after", "x"], 5, "after: expected"),
+        (["show", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
     ],
 )
 def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code: int, told: str) -> None:
@@ -183,7 +188,7 @@ def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
         Answer(calibration("completed", 9, unanswered=1, reasons=["i1: refused"], fits=1)),
     ]
     with scripted(lambda _, before: answers[before]) as server:
-        ran = run("calibrate", "watch", ID, "--server", server.url)
+        ran = run("jobs", "watch", ID, "--server", server.url)
     assert ran.code == 0, ran.err
     assert server.asked == [f"GET /v1/calibrations/{ID}"] * 2
     told = [
@@ -199,15 +204,15 @@ def test_a_watch_polls_and_tells_what_happens(run: Run) -> None:
 @pytest.mark.parametrize("status", ["failed", "cancelled", "expired", "paused_budget"])
 def test_nothing_is_fetched_of_one_that_did_not_complete(run: Run, tmp_path: Path, status: str) -> None:
     with scripted(lambda *_: Answer(calibration(status, 3, reason="it is so"))) as server:
-        ran = run("calibrate", "results", ID, "--out", "x", "--wait", "--server", server.url)
+        ran = run("jobs", "results", ID, "--output", "x", "--wait", "--server", server.url)
     assert ran.code == 2
     assert "it is so" in ran.err
-    assert ("calibrate resume" in ran.err) == (status == "paused_budget")
+    assert ("jobs resume" in ran.err) == (status == "paused_budget")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_server_is_told_as_such(run: Run) -> None:
     with scripted(lambda *_: Answer(b"{}")) as server:
-        ran = run("calibrate", "results", ID, "--out", "x", "--server", server.url)
+        ran = run("jobs", "results", ID, "--output", "x", "--server", server.url)
     assert ran.code == 4
     assert "the answer does not come from callgrade" in ran.err

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from service.api.app import create_app
-from service.cli.rubric_yaml import YamlLines
+from service.cli.commands.rubrics import YamlLines
 from service.packaged_files import read_yaml
 from service.registry import Registry, read_rubric
 from tests.bulk import share

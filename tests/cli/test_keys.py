@@ -114,7 +114,7 @@ def test_a_key_is_rotated_and_both_hold_for_a_while(run: Run) -> None:
     assert [held().authenticate(text) is not None for text in (old, new)] == [True, True]
     first, second = held().list_keys()
     assert (second.name, second.scopes, first.replaced_by) == ("ci", ("metrics",), second.id)
-    assert f"key {first.id} stays valid for at most 2h" in ran.err
+    assert f"key {first.id} stays valid for at most 2 hours" in ran.err
     assert first.expires_at == pytest.approx(second.created_at + 7_200, abs=1.0)
     again = run("keys", "rotate", first.id)
     assert (again.code, again.out) == (4, "")

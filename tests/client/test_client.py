@@ -1,8 +1,7 @@
-"""The clients of a running service: the same calls for both, what they try again, what they raise, what they stream."""
+"""The client of a running service: what it tries again, what it raises, what it streams."""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from collections.abc import Callable, Iterator
@@ -14,10 +13,8 @@ from typing import Any
 import pytest
 
 import service
-from service import AsyncClient, Client, ForeignError, RefusedError, Retries, UnreachableError
-from service.client.asynchronous import AsyncBatches, AsyncCalibrations
-from service.client.blocking import BatchClient, CalibrationClient
-from service.client.calls import build_key, pack_lines
+from service import Client, ForeignError, RefusedError, Retries, UnreachableError
+from service.client.jobs import build_key, pack_lines
 from tests.cli.served import served
 from tests.faults.provider import Provider
 from tests.faults.scripted import Answer, Scripted, scripted
@@ -40,29 +37,16 @@ class Waits:
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
 
-    async def sleep_async(self, seconds: float) -> None:
-        self.slept.append(seconds)
-
 
 Work = Callable[[Any], Any]
 
 
-def run_sync(url: str, work: Work, waits: Waits, retries: Retries) -> Any:
+def perform(url: str, work: Work, waits: Waits, retries: Retries) -> Any:
     with Client(url, retries=retries, sleep=waits.sleep) as client:
         found = work(client)
         return list(found) if inspect.isgenerator(found) else found
 
 
-def run_async(url: str, work: Work, waits: Waits, retries: Retries) -> Any:
-    async def run() -> Any:
-        async with AsyncClient(url, retries=retries, sleep=waits.sleep_async) as client:
-            found = work(client)
-            return [one async for one in found] if inspect.isasyncgen(found) else await found
-
-    return asyncio.run(run())
-
-
-both = pytest.mark.parametrize("perform", [run_sync, run_async], ids=["client", "async client"])
 CALM = Retries(draw=lambda: 1.0)
 
 
@@ -73,7 +57,6 @@ def answering(*answers: Answer) -> Iterator[Scripted]:
         yield script
 
 
-@both
 @pytest.mark.parametrize(
     ("fault", "slept"),
     [
@@ -83,7 +66,7 @@ def answering(*answers: Answer) -> Iterator[Scripted]:
         (Answer(b"{", 200, missing=10), [0.5, 1.0]),
     ],
 )
-def test_what_may_pass_is_tried_again_when_the_service_says(perform: Any, fault: Answer, slept: list[float]):
+def test_what_may_pass_is_tried_again_when_the_service_says(fault: Answer, slept: list[float]):
     waits = Waits()
     with answering(fault, fault, Answer(REPORT)) as script:
         report = perform(script.url, lambda client: client.score(REQUEST), waits, CALM)
@@ -91,7 +74,6 @@ def test_what_may_pass_is_tried_again_when_the_service_says(perform: Any, fault:
     assert waits.slept == slept
 
 
-@both
 @pytest.mark.parametrize(
     ("answer", "error", "asked"),
     [
@@ -101,7 +83,7 @@ def test_what_may_pass_is_tried_again_when_the_service_says(perform: Any, fault:
         (Answer(b"<html>", 200), ForeignError, 1),
     ],
 )
-def test_an_error_has_the_problem_document(perform: Any, answer: Answer, error: type[Exception], asked: int):
+def test_an_error_has_the_problem_document(answer: Answer, error: type[Exception], asked: int):
     with answering(answer) as script, pytest.raises(error) as found:
         perform(script.url, lambda client: client.score(REQUEST), Waits(), CALM)
     assert len(script.asked) == asked
@@ -109,8 +91,7 @@ def test_an_error_has_the_problem_document(perform: Any, answer: Answer, error: 
         assert found.value.problem.detail == "busy"
 
 
-@both
-def test_nobody_there_is_an_error_of_its_own(perform: Any):
+def test_nobody_there_is_an_error_of_its_own():
     with pytest.raises(UnreachableError):
         perform("http://127.0.0.1:1", lambda client: client.score(REQUEST), Waits(), Retries(attempts=2))
 
@@ -119,9 +100,8 @@ def lines(first: int, last: int) -> bytes:
     return b"".join(b'{"index": %d}\n' % n for n in range(first, last))
 
 
-@both
 @pytest.mark.parametrize("missing", [0, 50])
-def test_outcomes_go_on_behind_the_last_whole_line(perform: Any, missing: int):
+def test_outcomes_go_on_behind_the_last_whole_line(missing: int):
     heads = {"x-callgrade-next-offset": "3"}
     broken = Answer(lines(0, 2) + b'{"index": 2', headers=heads, missing=missing)
 
@@ -140,8 +120,7 @@ def test_outcomes_go_on_behind_the_last_whole_line(perform: Any, missing: int):
     assert [one.rpartition("=")[2] for one in script.asked] == ["0", "2", "3"]
 
 
-@both
-def test_faults_between_answers_do_not_add_up(perform: Any):
+def test_faults_between_answers_do_not_add_up():
     looks: list[str] = []
 
     def answer(request: str, _: int) -> Answer:
@@ -168,16 +147,6 @@ def test_the_same_submission_has_the_same_key():
     ]
     assert len({key_of(*one) for one in sets}) == 3
     assert key_of([REQUEST], {}) == key_of([REQUEST], {})
-
-
-def list_methods(cls: type) -> set[str]:
-    return {name for one in cls.__mro__[:-1] for name in vars(one) if not name.startswith("_")}
-
-
-@pytest.mark.parametrize(("one", "other"), [(BatchClient, AsyncBatches), (CalibrationClient, AsyncCalibrations)])
-def test_both_clients_have_the_same_methods(one: type, other: type):
-    assert list_methods(other) - list_methods(one) == set()
-    assert list_methods(one) - list_methods(other) <= {"server", "submit", "quote", "outcomes", "events"}
 
 
 def test_a_batch_from_the_first_item_to_the_last_result(tmp_path: Path):

@@ -41,7 +41,7 @@ def report(
 ) -> int:
     """Write reports as one HTML page that needs no server: failures in groups, and each trace with the step that broke.
 
-    Takes what `callgrade score --format ndjson` or `callgrade batch results` writes. Reports contain no conversations; --traces
+    Takes what `callgrade score --format ndjson` or `callgrade jobs results` writes. Reports contain no conversations; --traces
     adds them from the scored files, matched by trace id, else by place in the file.
     """
     from service.cli.reports import ReportFiles

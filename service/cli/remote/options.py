@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -33,23 +32,6 @@ IdempotencyOption = Annotated[
         metavar="TEXT", help="Submissions with the same key are one submission. [default: derived from the content]"
     ),
 ]
-StatusOption = Annotated[str | None, typer.Option(metavar="STATUS", help="List only those with this status.")]
-LimitOption = Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Maximum number to list.")]
-AfterOption = Annotated[str | None, typer.Option(metavar="ID", help="List only those older than this one.")]
-JobFormatOption = Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")]
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `submit` printed.")]
-WaitOption = Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")]
 WatchOption = Annotated[bool, typer.Option("--watch", "--wait", help="Show the progress until it ends.")]
-LinesOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="File to write to; it appears once it is complete. [default: standard output]",
-    ),
-]
-OffsetOption = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Position of the first item to fetch, from 0.")
-]
 LOCAL_URL = "http://127.0.0.1:8000"

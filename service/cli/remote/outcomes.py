@@ -1,4 +1,4 @@
-"""Fetch the results or errors of a batch, resuming where a connection broke or an earlier fetch stopped."""
+"""Fetch what came of a job: the lines of a batch, resuming where an earlier fetch stopped, or a calibration."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from typing import BinaryIO, cast
 import typer
 
 from service.cli.exits import ExitCode
-from service.cli.remote.progress import JobProgress, explain_pause, require_judge
-from service.cli.remote.service import Service
+from service.cli.remote.following import JobProgress, explain_pause, require_judge, watch_to_the_end
 from service.cli.rendering.console import pluralize, say
-from service.client.blocking import BatchClient
-from service.client.outcome_lines import Kind
-from service.client.watch import PATIENCE_S
+from service.client.failures import ForeignError
+from service.client.jobs import PATIENCE_S, BatchClient, CalibrationClient, Kind
 from service.errors import CallgradeError
 from service.store.jobs.batches import Batch
 
@@ -31,19 +29,18 @@ POLL_DELAY_S = 1.0
 
 
 def fetch(
-    service: Service, batch_id: str, kind: Kind, *, output: Path | None, offset: int | None, wait: bool
+    client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None, offset: int | None, wait: bool
 ) -> ExitCode:
     """Fetch results or errors, as JSON Lines in the order of the items."""
     if output is not None and offset is not None:
         raise typer.BadParameter("not with --output, which continues where it stopped", param_hint="--offset")
-    with service.batches() as client:
-        fetcher = Fetcher(client, batch_id, kind)
-        if output is None:
-            progress = fetcher.run(_print_lines, offset=offset or 0, wait=wait)
-            if not progress.complete:
-                say(f"{_explain_gap(progress)}; continue with --offset {progress.offset}")
-            return ExitCode.PASSED
-        return _fetch_to(output, fetcher, batch_id, kind, wait=wait)
+    fetcher = Fetcher(client, batch_id, kind)
+    if output is None:
+        progress = fetcher.run(_print_lines, offset=offset or 0, wait=wait)
+        if not progress.complete:
+            say(f"{_explain_gap(progress)}; continue with --offset {progress.offset}")
+        return ExitCode.PASSED
+    return _fetch_to(output, fetcher, batch_id, kind, wait=wait)
 
 
 def _fetch_to(output: Path, fetcher: Fetcher, batch_id: str, kind: Kind, *, wait: bool) -> ExitCode:
@@ -107,7 +104,7 @@ class Fetcher:
         """
         start, pause = time.monotonic(), MIN_RETRY_DELAY_S
         answered_at: float | None = None
-        with JobProgress("waiting") as progress_view:
+        with JobProgress() as progress_view:
             while True:
                 try:
                     offset, complete = self._fetch_part(write, offset)
@@ -187,3 +184,24 @@ def _find_resume_offset(file: BinaryIO) -> int:
 
 def _drop_incomplete(lines: Iterable[bytes]) -> Iterable[bytes]:
     return (line for line in lines if line.endswith(b"\n"))
+
+
+def fetch_calibration(client: CalibrationClient, name: str, out: Path, *, wait: bool) -> ExitCode:
+    """Write a completed calibration as `callgrade calibrate run` would."""
+    from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 (only calibrations need these)
+    from pydantic_core import to_json  # noqa: PLC0415
+
+    from service.calibration.results import CalibrationRun, read_report  # noqa: PLC0415
+    from service.cli.calibrating.runs import write_run  # noqa: PLC0415
+    from service.core.judging.fits import Fit  # noqa: PLC0415
+
+    if wait and (code := watch_to_the_end(client, name)) != ExitCode.PASSED:
+        return code
+    report, fits, form = client.report(name), client.fits(name), TypeAdapter[Fit](Fit)
+    try:
+        read = [form.validate_json(to_json(file["fit"])) for file in json.loads(fits)["data"]]
+        run = CalibrationRun(read_report(report), tuple(read))
+    except (ValidationError, ValueError, LookupError, TypeError):
+        raise ForeignError from None
+    write_run(run, out)
+    return ExitCode.PASSED

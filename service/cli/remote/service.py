@@ -1,21 +1,23 @@
-"""Connect to the service that takes batches and calibrations, and turn its refusals into errors of the command."""
+"""Connect to the service that runs jobs, and turn its refusals into errors of the command."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 import typer
 
-from service.client.blocking import BatchClient, CalibrationClient, Client
+from service.client.client import Client
 from service.client.failures import ONCE, ForeignError, RefusedError, UnreachableError
+from service.client.jobs import BatchClient, CalibrationClient
 from service.errors import BusyError, CallgradeError, InputError, Problem, SettingsError
 from service.problems import ProblemDetails
+from service.store.jobs.job import ID_PREFIXES
 
-C = TypeVar("C", BatchClient, CalibrationClient)
+AnyJobs: TypeAlias = BatchClient | CalibrationClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +27,9 @@ class Service:
     server: str
     key: str | None = None
 
-    def batches(self) -> AbstractContextManager[BatchClient]:
-        """Open the client for batches."""
-        return self._open(lambda client: client.batches)
-
-    def calibrations(self) -> AbstractContextManager[CalibrationClient]:
-        """Open the client for calibrations."""
-        return self._open(lambda client: client.calibrations)
-
-    def jobs(
-        self, context: typer.Context
-    ) -> AbstractContextManager[BatchClient] | AbstractContextManager[CalibrationClient]:
-        """Open the client for the kind of job that the command's group is about."""
-        group = context.parent.info_name if context.parent else None
-        return self.calibrations() if group == "calibrate" else self.batches()
-
     @contextmanager
-    def _open(self, part: Callable[[Client], C]) -> Generator[C]:
-        """Open a part of a client; its errors within the block become errors of the command."""
+    def connect(self) -> Generator[Client]:
+        """Open a client; its errors within the block become errors of the command."""
         parts = urlsplit(self.server)
         if parts.scheme not in {"http", "https"} or not parts.netloc:
             raise typer.BadParameter("expected a URL such as http://127.0.0.1:8000", param_hint="--server")
@@ -50,7 +37,7 @@ class Service:
             raise typer.BadParameter("expected a key as `callgrade keys create` prints it", param_hint="--key")
         client = Client(self.server, self.key, retries=ONCE)  # the commands retry, and report each attempt
         try:
-            yield part(client)
+            yield client
         except UnreachableError as error:
             raise SettingsError.at("", f"no answer from {self.server} (--server, CALLGRADE_SERVER): {error}") from None
         except ForeignError as error:
@@ -59,6 +46,16 @@ class Service:
             raise build_error(error.problem) from None
         finally:
             client.close()
+
+    @contextmanager
+    def find(self, job_id: str) -> Generator[AnyJobs]:
+        """Open the client for the kind of job that an id names. A usage error for an id of neither kind."""
+        kinds = {ID_PREFIXES["scores"]: "batches", ID_PREFIXES["calibration"]: "calibrations"}
+        prefix = job_id.partition("_")[0]
+        if prefix not in kinds:
+            raise typer.BadParameter(f"expected the id of a job, such as {'_... or '.join(kinds)}_..., not {job_id}")
+        with self.connect() as client:
+            yield client.batches if kinds[prefix] == "batches" else client.calibrations
 
 
 def build_error(problem: ProblemDetails, *, hint: str = "") -> CallgradeError:

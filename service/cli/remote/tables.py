@@ -1,15 +1,13 @@
-"""Show batches and calibrations as tables."""
+"""Show batches and calibrations as tables and lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rich.table import Table
 from rich.text import Text
 
-from service.cli.remote.progress import count_done
-from service.cli.rendering.console import build_console, build_reading_console, pluralize
-from service.client.calls import AnyJob
+from service.cli.rendering.console import build_console, pluralize, print_table
+from service.client.jobs import AnyJob
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
 from service.store.jobs.batches import Batch
@@ -20,10 +18,7 @@ HEAD = ("id", "status", "done", "created", "name")
 
 def show_one(job: AnyJob) -> None:
     """Print one job, a row per property."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for name, value in _list_rows(job):
-        table.add_row(Text(name, style="bold"), Text(escape_unprintable(value), overflow="fold"))
-    build_reading_console().print(table)
+    print_table(("", ""), _list_rows(job))
 
 
 def show_many(jobs: Sequence[AnyJob]) -> None:
@@ -35,15 +30,9 @@ def show_many(jobs: Sequence[AnyJob]) -> None:
         build_console().print(Text(line.rstrip(), style="bold" if row is HEAD else ""), soft_wrap=True)
 
 
-def _build_row(job: AnyJob) -> tuple[str, ...]:
-    counts = job.request_counts
-    failed = f" ({counts.failed} failed)" if counts.failed else ""
-    done = (
-        f"{count_done(job)}/{counts.total}{failed}"
-        if counts.total or isinstance(job, Batch)
-        else pluralize(job.items, "item")
-    )
-    return job.id, job.status, done, _render_time(job.created_at)[:16], escape_unprintable(job.name) or "-"
+def count_done(job: AnyJob) -> int:
+    """Count the items that have an outcome."""
+    return job.request_counts.completed + job.request_counts.failed
 
 
 def render_quote(quote: Quote) -> str:
@@ -57,8 +46,7 @@ def render_quote(quote: Quote) -> str:
 def render_end(job: AnyJob) -> str:
     """Render how a job ended."""
     counts = job.request_counts
-    done = "scored" if isinstance(job, Batch) else "judged"
-    parts = [f"{counts.completed} {done}"] if counts.total else []
+    parts = [f"{counts.completed} {'scored' if isinstance(job, Batch) else 'judged'}"] if counts.total else []
     never_run = counts.cancelled + counts.expired
     parts += [f"{counts.failed} failed"] if counts.failed else []
     parts += [f"{never_run} never run"] if never_run else []
@@ -67,17 +55,18 @@ def render_end(job: AnyJob) -> str:
     return f"{job.status}; {': '.join([what, ', '.join(parts)] if parts else [what])}{cost}"
 
 
-def list_next_steps(job: AnyJob) -> Iterator[str]:
-    """List what to do with a job that has ended."""
-    if isinstance(job, Batch):
-        yield f"to fetch the reports: callgrade batch results {job.id}"
-        if job.request_counts.completed < job.request_counts.total:
-            yield f"to fetch why items have none: callgrade batch errors {job.id}"
-        return
-    if job.unanswered:
-        yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
-    if job.status == "completed":
-        yield f"to fetch the report and {pluralize(job.fits, 'fit')}: callgrade calibrate results {job.id} --out FOLDER"
+def render_time(text: str) -> str:
+    """Render an RFC 3339 time for people."""
+    return text.replace("T", " ").replace("Z", " UTC")
+
+
+def _build_row(job: AnyJob) -> tuple[str, ...]:
+    counts = job.request_counts
+    failed = f" ({counts.failed} failed)" if counts.failed else ""
+    done = f"{count_done(job)}/{counts.total}{failed}"
+    if not isinstance(job, Batch) and not counts.total:
+        done = pluralize(job.items, "item")
+    return job.id, job.status, done, render_time(job.created_at)[:16], escape_unprintable(job.name) or "-"
 
 
 def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
@@ -88,18 +77,16 @@ def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
     if job.reason:
         yield "reason", job.reason
     if job.resume_at:
-        yield "resumes at", _render_time(job.resume_at)
+        yield "resumes at", render_time(job.resume_at)
     yield from _list_batch_rows(job) if isinstance(job, Batch) else _list_calibration_rows(job)
     if job.questions or job.cost_usd or job.cache_hits:
         cap = f" of {_render_dollars(job.budget_usd)}" if job.budget_usd is not None else ""
-        yield (
-            "judges",
-            f"{_render_dollars(job.cost_usd)}{cap}{_render_questions(job)}; {job.cache_hits} answers from the cache",
-        )
+        asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
+        yield "judges", f"{_render_dollars(job.cost_usd)}{cap}{asked}; {job.cache_hits} answers from the cache"
     if job.tags:
         yield "tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())
-    yield "created", _render_time(job.created_at)
-    yield ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at))
+    yield "created", render_time(job.created_at)
+    yield ("ended", render_time(job.ended_at)) if job.ended_at else ("deadline", render_time(job.deadline_at))
     if job.webhook:
         yield "webhook", f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
 
@@ -124,13 +111,5 @@ def _list_calibration_rows(job: Calibration) -> Iterator[tuple[str, str]]:
         yield "fits", f"{job.fits} ({job.method})"
 
 
-def _render_questions(job: AnyJob) -> str:
-    return "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
-
-
 def _render_dollars(amount: float | None) -> str:
     return "-" if amount is None else f"${amount:.4f}"
-
-
-def _render_time(text: str) -> str:
-    return text.replace("T", " ").replace("Z", " UTC")

@@ -2,73 +2,132 @@
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import BinaryIO, Literal, Protocol, TypeVar
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import BinaryIO, Literal, TypeVar
 
 import typer
+from pydantic_core import to_json
 
 from service.cli.exits import ExitCode
-from service.cli.inputs import Refusal
-from service.cli.remote.jobs import name_command, watch_to_the_end
+from service.cli.inputs import Refusal, locate_error
+from service.cli.remote.following import watch_to_the_end
 from service.cli.remote.service import build_error
 from service.cli.rendering.console import build_console, say
-from service.client.blocking import JobClient
-from service.client.calls import J, SubmittedJob
 from service.client.failures import RefusedError, UnreachableError
+from service.client.jobs import J, JobClient, SubmittedJob
 from service.errors import InputError, Problem
-from service.problems import ProblemDetails
+from service.reading.trace_files import RecordPlace
 
 T = TypeVar("T")
-R_co = TypeVar("R_co", covariant=True)
 
 MAX_ATTEMPTS = 3
-"""How often to try an upload whose connection breaks; its key keeps it from becoming two batches."""
+"""How often to try an upload whose connection breaks; its key keeps it from becoming two jobs."""
 
 
-class UploadBody(Protocol):
-    """Gzipped JSON Lines whose origins are known."""
+@dataclass
+class JobUpload:
+    """Gzipped JSON Lines for a job, in a temporary file that is removed on leaving the block, and where each line came from.
 
-    @property
-    def file(self) -> BinaryIO:
-        """The gzipped lines."""
-        ...
-
-    def digest(self, options: Mapping[str, str]) -> str:
-        """Return a hash of the lines and the options."""
-        ...
-
-    def refuse_line(self, number: int, error: InputError) -> Refusal:
-        """Build the refusal of a line (from 1) that the service does not accept."""
-        ...
-
-
-class Submit(Protocol[R_co]):
-    """A function that submits gzipped JSON Lines under an idempotency key."""
-
-    def __call__(self, lines: BinaryIO, options: Mapping[str, str], *, key: str) -> R_co:
-        """Submit the lines."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class UploadRequest:
-    """The command line's part of a submission. `options` are query parameters of the route."""
+    `options` are query parameters of the route. `given_key`: the Idempotency-Key; None for one derived from the content.
+    `refused` holds the records that are not in it because they cannot be read.
+    """
 
     noun: Literal["batch", "calibration"]
     options: Mapping[str, str]
-    key: str | None = None
-    """The Idempotency-Key; None means one derived from the content."""
+    given_key: str | None = None
+    places: list[tuple[RecordPlace, bool]] = field(default_factory=list[tuple[RecordPlace, bool]])
+    """Of each line; and whether it was a trace without a request around it."""
+    refused: list[Refusal] = field(default_factory=list[Refusal])
 
-    def build_key(self, upload: UploadBody) -> str:
-        """Return the Idempotency-Key: the given one, or one derived from the content."""
-        return self.key or f"callgrade-{upload.digest(self.options)}"
+    def __post_init__(self) -> None:
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
+        self._packed = gzip.GzipFile(fileobj=self.file, mode="wb", compresslevel=6, mtime=0)
+        self._hash = hashlib.sha256()
+
+    def __enter__(self) -> JobUpload:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._packed.close()
+        self.file.close()
+
+    def add(self, line: bytes, place: RecordPlace, *, bare: bool = False) -> None:
+        """Add a line, which ends in a newline."""
+        self.places.append((place, bare))
+        self._hash.update(line)
+        self._packed.write(line)
+
+    def send(self, submit: Callable[[BinaryIO, Mapping[str, str], str], T]) -> T:
+        """Submit everything; send it again if the connection breaks, which the key makes safe. RefusedError if it is refused."""
+        self._packed.close()
+        digest = self._hash.copy()
+        digest.update(to_json(sorted(self.options.items())))
+        key = self.given_key or f"callgrade-{digest.hexdigest()}"
+        for _ in range(MAX_ATTEMPTS - 1):
+            try:
+                return submit(self.file, self.options, key)
+            except UnreachableError as error:
+                if not error.connected:
+                    raise
+                say("the connection broke; sending again")
+        return submit(self.file, self.options, key)
+
+    def refuse_line(self, number: int, error: InputError) -> Refusal:
+        """Build the refusal of a line (from 1) that the service does not accept; the error's pointers start at the line."""
+        if not 1 <= number <= len(self.places):
+            return Refusal(RecordPlace("the service"), error)
+        place, bare = self.places[number - 1]
+        return Refusal(place, locate_error(error, place, bare=bare))
+
+    def list_refusals(self, error: RefusedError) -> list[Refusal]:
+        """List the records that the service refused, each with its place. Raise the error if it is not about lines."""
+        lines: dict[int, list[Problem]] = {}
+        for place in error.problem.errors:
+            number, _, rest = place.pointer.removeprefix("/").partition("/")
+            problem = Problem(f"/{rest}" if rest else "", place.detail)
+            lines.setdefault(int(number) if number.isdigit() else 0, []).append(problem)
+        if error.problem.status != 400 or not lines or 0 in lines:
+            used = error.problem.status == 410 and not self.given_key
+            hint = f"; to run it as another {self.noun}, use --idempotency-key TEXT" if used else ""
+            raise build_error(error.problem, hint=hint)
+        return [self.refuse_line(number, InputError(found)) for number, found in sorted(lines.items())]
+
+    def print_submitted(self, client: JobClient[J], submitted: SubmittedJob[J], what: str, *, watch: bool) -> ExitCode:
+        """Print that it was accepted, now or earlier, and its id on standard output; with `watch`, then show the progress.
+
+        `what`: what it contains.
+        """
+        job = submitted.job
+        if submitted.earlier:
+            option = "another --idempotency-key" if self.given_key else "--idempotency-key TEXT"
+            earlier = f"this was already submitted at {job.created_at} (status: {job.status.replace('_', ' ')})"
+            say(f"{earlier}; to run it again as another {self.noun}, use {option}")
+        else:
+            say(f"submitted {what}")
+            if not self.given_key:
+                say(
+                    "the Idempotency-Key is derived from the content: "
+                    f"running the same command again returns this {self.noun}, not a second one"
+                )
+        say(f"to follow it: callgrade jobs watch {job.id}")
+        build_console().print(job.id, soft_wrap=True)
+        sys.stdout.flush()
+        return watch_to_the_end(client, job.id) if watch else ExitCode.PASSED
 
 
 def build_options(*, tags: Iterable[str], **given: str | float | bool | None) -> dict[str, str]:
     """Render options as query parameters. A usage error for a tag that is not key=value or has forbidden characters."""
-    options = {name: _render_query_value(value) for name, value in given.items() if value is not None}
+    options = {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in given.items()
+        if value is not None
+    }
     pairs = [tag.partition("=") for tag in tags]
     for key, equals, value in pairs:
         if not (key and equals) or ":" in key or "," in key + value:
@@ -76,75 +135,3 @@ def build_options(*, tags: Iterable[str], **given: str | float | bool | None) ->
     if pairs:
         options["tags"] = ",".join(f"{key}:{value}" for key, _, value in pairs)
     return options
-
-
-def _render_query_value(value: str | float | bool) -> str:  # noqa: FBT001 (a value, not a flag)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def send(submit: Submit[T], upload: UploadBody, upload_request: UploadRequest) -> T:
-    """Submit the body and return the service's answer. RefusedError if the service accepts nothing of it."""
-    key = upload_request.build_key(upload)
-    return _send_with_retries(lambda: submit(upload.file, upload_request.options, key=key))
-
-
-def _send_with_retries(send: Callable[[], T]) -> T:
-    """Send an upload, and send it again if the connection breaks, which its Idempotency-Key makes safe."""
-    for _ in range(MAX_ATTEMPTS - 1):
-        try:
-            return send()
-        except UnreachableError as error:
-            if not error.connected:
-                raise
-            say("the connection broke; sending again")
-    return send()
-
-
-def print_submitted(submitted: SubmittedJob[J], what: str, upload_request: UploadRequest) -> None:
-    """Print that a submission was accepted, now or earlier. `what`: what it contains."""
-    if submitted.earlier:
-        option = "another --idempotency-key" if upload_request.key else "--idempotency-key TEXT"
-        status = submitted.job.status.replace("_", " ")
-        earlier = f"this was already submitted at {submitted.job.created_at} (status: {status})"
-        say(f"{earlier}; to run it again as another {upload_request.noun}, use {option}")
-        return
-    say(f"submitted {what}")
-    if not upload_request.key:
-        say(
-            "the Idempotency-Key is derived from the content: "
-            f"running the same command again returns this {upload_request.noun}, not a second one"
-        )
-
-
-def print_id(client: JobClient[J], name: str, *, watch: bool) -> ExitCode:
-    """Print the id on standard output; with `watch`, then show the progress."""
-    say(f"to follow it: {name_command(client)} watch {name}")
-    build_console().print(name, soft_wrap=True)
-    sys.stdout.flush()
-    return watch_to_the_end(client, name) if watch else ExitCode.PASSED
-
-
-def list_refusals(error: RefusedError, upload: UploadBody, upload_request: UploadRequest) -> list[Refusal]:
-    """List the records that the service refused, each with its place. Raise the error if it is not about lines."""
-    return [upload.refuse_line(number, found) for number, found in _read_refused_lines(error.problem, upload_request)]
-
-
-def _read_refused_lines(problem: ProblemDetails, upload_request: UploadRequest) -> Sequence[tuple[int, InputError]]:
-    """Read which lines of the body (from 1) were refused, with pointers that start at the line.
-
-    Raise the error if it is not about lines.
-    """
-    lines: dict[int, list[Problem]] = {}
-    for place in problem.errors:
-        number, _, rest = place.pointer.removeprefix("/").partition("/")
-        lines.setdefault(int(number) if number.isdigit() else 0, []).append(
-            Problem(f"/{rest}" if rest else "", place.detail)
-        )
-    if problem.status != 400 or not lines or 0 in lines:
-        hint = (
-            f"; to run it as another {upload_request.noun}, use --idempotency-key TEXT"
-            if problem.status == 410 and not upload_request.key
-            else ""
-        )
-        raise build_error(problem, hint=hint)
-    return [(number, InputError(found)) for number, found in sorted(lines.items())]

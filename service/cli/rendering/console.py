@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING
 
 from service.reporting.escaping import escape_unprintable
@@ -53,6 +54,18 @@ def say(text: str) -> None:
 def warn(text: str) -> None:
     """Print a warning on standard error."""
     say(f"warning: {text}")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a small table for a reader on standard output; a long cell is folded. Without any column name there is no head."""
+    from rich.table import Table  # noqa: PLC0415 (every command imports this module)
+    from rich.text import Text  # noqa: PLC0415 (likewise)
+
+    head = any(columns)
+    table = Table(*columns, box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=head)
+    for row in rows:
+        table.add_row(*[Text(escape_unprintable(cell), overflow="fold") for cell in row])
+    build_reading_console().print(table)
 
 
 def render_verdict(verdict: Verdict) -> Text:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from service.cli.command import CommandGroup
+from service.cli.command import command_group
 
-GROUP = CommandGroup(50, "Fit judges to human labels, and show how well they agree.")
+command_group(__name__, 150, "Fit judges to human labels, and show how well they agree.")

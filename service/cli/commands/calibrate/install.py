@@ -81,7 +81,7 @@ def _write(fits: Iterable[Fit], folder: Path) -> None:
 
 def _record_audit(settings: Settings) -> None:
     """Record the installation in the audit log if a store exists; do not create one for it."""
-    from service.cli.actor import find_user
+    from service.cli.commands.keys import find_user
     from service.own_files import note_own_files
     from service.wiring import prepare_database
 

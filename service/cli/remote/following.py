@@ -1,29 +1,76 @@
-"""Show the progress of a job to a person who waits: a bar on a terminal, and lines for notable events everywhere."""
+"""Follow a job to its end: a bar on a terminal, lines for notable events everywhere, and what to do next."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from service.cli.exits import ABSENT_JUDGE_REASONS
+from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.remote.tables import count_done, render_end, render_time
 from service.cli.rendering.console import build_error_console, pluralize, say
+from service.client.jobs import AnyJob, J, JobClient
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.reporting.escaping import escape_unprintable
-from service.store.jobs.job import ENDED_STATUSES, ID_PREFIXES
+from service.store.jobs.batches import Batch
+from service.store.jobs.job import ENDED_STATUSES
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from service.client.calls import AnyJob
+
+def watch_to_the_end(client: JobClient[J], name: str) -> ExitCode:
+    """Show the progress of a job until it ends or waits for a larger budget; then print how it ended and what to do next."""
+    job = _follow(client, name)
+    if job is None or job.status == "paused_budget":
+        return ExitCode.FAILED
+    say(render_end(job))
+    if job.reason:
+        say(f"reason: {job.reason}")
+    for line in _list_next_steps(job):
+        say(line)
+    has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
+    return ExitCode.PASSED if job.status == "completed" and not has_gaps else ExitCode.FAILED
+
+
+def _follow(client: JobClient[J], name: str) -> J | None:
+    """Show the progress of a job until it ends or waits for a larger budget; return its last state."""
+    job: J | None = None
+    try:
+        with JobProgress(lines=True) as view:
+            for job in client.watch(name, on_disconnect=lambda error: view.print_line(f"{error}; trying again")):
+                view.show(job)
+                require_judge(job)
+                if job.status == "paused_budget":
+                    break
+    except KeyboardInterrupt:
+        say(f"{name} continues; `callgrade jobs watch {name}` shows it again, `callgrade jobs cancel {name}` ends it")
+        raise
+    if job is not None and job.status == "paused_budget":
+        asked_all = job.max_questions is not None and job.questions >= job.max_questions
+        more = "--max-questions N" if asked_all else "--budget-usd X"
+        say(f"to continue it: callgrade jobs resume {job.id} {more}")
+    return job
+
+
+def _list_next_steps(job: AnyJob) -> Iterator[str]:
+    if isinstance(job, Batch):
+        yield f"to fetch the reports: callgrade jobs results {job.id}"
+        if job.request_counts.completed < job.request_counts.total:
+            yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
+        return
+    if job.unanswered:
+        yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
+    if job.status == "completed":
+        yield f"to fetch the report and {pluralize(job.fits, 'fit')}: callgrade jobs results {job.id} --output FOLDER"
 
 
 class JobProgress:
     """Shows successive states of one job on standard error."""
 
-    def __init__(self, verb: str, *, lines: bool = False) -> None:
-        """`verb`: what the job is doing. `lines`: without a terminal, print a line at every tenth of the items."""
-        self._verb = verb
+    def __init__(self, *, lines: bool = False) -> None:
+        """`lines`: without a terminal, print a line at every tenth of the items."""
         self._lines = lines
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -46,7 +93,8 @@ class JobProgress:
         done, total = count_done(job), job.request_counts.total
         if self._bar is not None:
             if self._task is None:
-                self._task = self._bar.add_task(self._verb, total=total, more="")
+                verb = "scoring" if isinstance(job, Batch) else "judging"
+                self._task = self._bar.add_task(verb, total=total, more="")
             self._bar.update(self._task, completed=done, total=total, more=_render_details(job))
         elif self._lines and done * 10 // max(1, total) > self._tenths:
             self._tenths = done * 10 // max(1, total)
@@ -68,25 +116,15 @@ class JobProgress:
             self.print_line(explain_pause(job))
         elif job.status == "cancelling":
             self.print_line("cancelling: items under way will finish")
-        elif job.status == "finalizing" and job.id.startswith(ID_PREFIXES["calibration"]):
+        elif job.status == "finalizing" and not isinstance(job, Batch):
             self.print_line("all items are judged; fitting")
         elif before.startswith("paused"):
             self.print_line("resumed")
 
 
-def count_done(job: AnyJob) -> int:
-    """Count the items that have an outcome."""
-    return job.request_counts.completed + job.request_counts.failed
-
-
-def has_asked_all(job: AnyJob) -> bool:
-    """Whether the job has used up its questions, so that a larger budget would not help."""
-    return job.max_questions is not None and job.questions >= job.max_questions
-
-
 def explain_pause(job: AnyJob) -> str:
     """Explain why a job is paused, and when it resumes."""
-    when = f"; tried again at {_render_time(job.resume_at)}" if job.resume_at else ""
+    when = f"; tried again at {render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
     return f"paused: {job.reason or job.status}{when}"
 
 
@@ -100,10 +138,6 @@ def require_judge(job: AnyJob) -> None:
         return
     problem = f"the judge {pause.model} answers nothing: {ABSENT_JUDGE_REASONS[pause.cause]}"
     raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
-
-
-def _render_time(time: str) -> str:
-    return f"{time.partition('T')[2].removesuffix('Z')} UTC"
 
 
 def _render_details(job: AnyJob) -> str:

@@ -1,4 +1,4 @@
-"""`callgrade batch` against a real service with its worker, and against a scripted one where things go wrong."""
+"""`callgrade jobs` against a real service with its worker, and against a scripted one where things go wrong."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs `callgrade batch`."""
+    """Runs `callgrade jobs`."""
     monkeypatch.setenv("CALLGRADE_SERVER", service.url)
     monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
     service.provider.latency = 0.0
 
     def ask(*args: object, stdin: bytes = b"") -> Ran:
-        ran = run("batch", *args, stdin=stdin)
+        ran = run("jobs", *args, stdin=stdin)
         assert service.key not in ran.out + ran.err
         assert "warning" not in ran.err
         return ran
@@ -74,14 +74,14 @@ def test_a_batch_from_its_submission_to_its_results(ask: Run, run: Run, tmp_path
     assert [one["custom_id"] for one in found] == ["a", "item-1", "item-2"]
     assert [one["report"]["verdict"] for one in found] == ["pass", "fail", "pass"]
     assert found[0]["report"]["tags"] == {"suite": "x", "url": "http://x"}
-    assert ask("errors", batch).raw == b""
+    assert ask("results", batch, "--errors").raw == b""
     again = ask("submit", "in.jsonl.gz", "--name", "nightly", "--tag", "suite=x", "--tag", "url=http://x")
     assert again.out.strip() == batch
     other = ask("submit", "in.jsonl.gz", "--name", "other")
     assert other.out.strip() != batch
-    status = ask("status", batch)
+    status = ask("show", batch)
     assert "3 of 3 done: 3 scored, 0 failed" in status.out
-    assert json.loads(ask("status", batch, "--format", "json").out)["name"] == "nightly"
+    assert json.loads(ask("show", batch, "--format", "json").out)["name"] == "nightly"
     assert batch in ask("list").out
     assert batch in [one["id"] for one in json.loads(ask("list", "--format", "json").out)["data"]]
     assert "3 cases" in run("summarize", "-", stdin=results.raw).out
@@ -175,10 +175,10 @@ def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, serv
     scored = (tmp_path / "out.ndjson").read_bytes()
     assert scored == ask("results", batch).raw
     assert [path.name for path in tmp_path.iterdir()] == ["out.ndjson"]
-    errors = [json.loads(line) for line in ask("errors", batch, "--wait").lines]
+    errors = [json.loads(line) for line in ask("results", batch, "--errors", "--wait").lines]
     assert len(errors) + len(scored.splitlines()) == 400
     assert ask("delete", batch).code == 0
-    assert ask("status", batch).code == 4
+    assert ask("show", batch).code == 4
 
 
 def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -> None:
@@ -194,11 +194,11 @@ def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -
 @pytest.mark.parametrize(
     ("args", "code", "told"),
     [
-        (["status", ID], 4, "no batch of that id"),
-        (["status", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
-        (["status", ID, "--server", "localhost:8000"], 4, "expected a URL such as"),
-        (["status", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
-        (["status", ID, "--key", "k\u00e9y"], 4, "--key: expected a key as"),
+        (["show", ID], 4, "no batch of that id"),
+        (["show", ID, "--key", "cg_wrong"], 4, "--key: the key is unknown here, revoked or expired"),
+        (["show", ID, "--server", "localhost:8000"], 4, "expected a URL such as"),
+        (["show", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
+        (["show", ID, "--key", "k\u00e9y"], 4, "--key: expected a key as"),
         (["watch", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["results", ID, "--server", "http://127.0.0.1:1"], 4, "no answer from http://127.0.0.1:1"),
         (["list", "--status", "odd"], 5, "status: expected one of in_progress"),
@@ -245,7 +245,7 @@ def test_a_watch_goes_on_where_its_connection_broke(run: Run) -> None:
         return (streams if request.endswith("/events") else polls)[before]
 
     with scripted(answer) as server:
-        ran = run("batch", "watch", ID, "--server", server.url)
+        ran = run("jobs", "watch", ID, "--server", server.url)
     assert ran.code == 0
     path = f"GET /v1/batches/{ID}"
     assert server.asked == [f"{path}/events", path, f"{path}/events", path]
@@ -259,16 +259,16 @@ def test_a_watch_goes_on_where_its_connection_broke(run: Run) -> None:
 )
 def test_the_end_of_a_batch_is_the_exit_code_of_a_watch(run: Run, status: str, code: int) -> None:
     with scripted(lambda *_: Answer(event(batch(status, 3, reason="it is so")))) as server:
-        ran = run("batch", "watch", ID, "--server", server.url)
+        ran = run("jobs", "watch", ID, "--server", server.url)
     assert ran.code == code
     assert "it is so" in ran.err
-    assert ("batch resume" in ran.err) == (status == "paused_budget")
+    assert ("jobs resume" in ran.err) == (status == "paused_budget")
 
 
 def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) -> None:
     told = batch("completed", 9).replace(b'"failed": 0', b'"failed": 1')
     with scripted(lambda *_: Answer(event(told))) as server:
-        ran = run("batch", "watch", ID, "--server", server.url)
+        ran = run("jobs", "watch", ID, "--server", server.url)
     assert ran.code == 2
     assert "10 items: 9 scored, 1 failed" in ran.err
 
@@ -277,9 +277,9 @@ def test_a_batch_with_items_that_have_no_report_is_none_to_go_on_with(run: Run) 
 def test_a_watch_says_what_a_paused_batch_needs_more_of(run: Run, asked: int, more: str) -> None:
     told = batch("paused_budget", 3, budget_usd=1.0, questions=asked, max_questions=7)
     with scripted(lambda *_: Answer(event(told))) as server:
-        assert f"batch resume {ID} {more}" in run("batch", "watch", ID, "--server", server.url).err
+        assert f"jobs resume {ID} {more}" in run("jobs", "watch", ID, "--server", server.url).err
     with scripted(lambda *_: Answer(told)) as server:
-        assert f"{asked} of at most 7 questions" in run("batch", "status", ID, "--server", server.url).out
+        assert f"{asked} of at most 7 questions" in run("jobs", "show", ID, "--server", server.url).out
 
 
 # status, reason, items that have an outcome, exit code
@@ -308,8 +308,8 @@ def test_nobody_waits_for_a_judge_that_is_not_there(
         return Answer(event(paused) + event(over)) if request.endswith("/events") else Answer(paused)
 
     with scripted(answer) as server:
-        ran = run("batch", "watch", ID, "--server", server.url)
-        waited = run("batch", "results", ID, "--wait", "--server", server.url)
+        ran = run("jobs", "watch", ID, "--server", server.url)
+        waited = run("jobs", "results", ID, "--wait", "--server", server.url)
     assert (ran.code, waited.code) == (code, 0 if code == 2 else code)
     assert ("the judge openai/m answers nothing" in ran.err) is (code == 4)
 
@@ -337,7 +337,7 @@ def test_results_are_whole_however_often_the_connection_breaks(
     run: Run, tmp_path: Path, cuts: list[int], to: list[str]
 ) -> None:
     with scripted(breaking(cuts)) as server:
-        ran = run("batch", "results", ID, *to, "--server", server.url)
+        ran = run("jobs", "results", ID, *to, "--server", server.url)
     assert ran.code == 0
     assert ((tmp_path / "out").read_bytes() if to else ran.raw) == b"".join(RESULTS)
     assert len(server.asked) == len(cuts) + 1
@@ -347,7 +347,7 @@ def test_results_are_whole_however_often_the_connection_breaks(
 def test_a_fetch_goes_on_with_what_an_earlier_one_left(run: Run, tmp_path: Path, kept: int) -> None:
     (tmp_path / f"out.{ID}.results.part").write_bytes(b"".join(RESULTS)[:kept])
     with scripted(breaking([])) as server:
-        assert run("batch", "results", ID, "-o", "out", "--server", server.url).code == 0
+        assert run("jobs", "results", ID, "-o", "out", "--server", server.url).code == 0
     assert (tmp_path / "out").read_bytes() == b"".join(RESULTS)
     whole = [line for n, line in enumerate(RESULTS) if len(b"".join(RESULTS[: n + 1])) <= kept]
     offset = json.loads(whole[-1])["index"] + 1 if whole else 0
@@ -367,14 +367,14 @@ def test_a_fetch_goes_on_with_what_an_earlier_one_left(run: Run, tmp_path: Path,
 def test_a_refusal_has_the_exit_code_of_its_kind(run: Run, status: int, code: int, told: str) -> None:
     problem = {"type": "about:blank", "title": "", "status": status, "detail": "the key lacks the scope", "errors": []}
     with scripted(lambda *_: Answer(json.dumps(problem).encode(), status)) as server:
-        ran = run("batch", "cancel", ID, "--server", server.url)
+        ran = run("jobs", "cancel", ID, "--server", server.url)
     assert ran.code == code
     assert f"error: {told}" in ran.err
 
 
 def test_another_server_is_told_as_such(run: Run) -> None:
     with scripted(lambda *_: Answer(b"<html>hello</html>")) as server:
-        ran = run("batch", "status", ID, "--server", server.url)
-        assert run("batch", "results", ID, "--server", server.url + "/x/").code == 4
+        ran = run("jobs", "show", ID, "--server", server.url)
+        assert run("jobs", "results", ID, "--server", server.url + "/x/").code == 4
     assert ran.code == 4
     assert "the answer does not come from callgrade" in ran.err

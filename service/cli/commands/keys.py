@@ -1,0 +1,165 @@
+"""`callgrade keys`: create, rotate, list and revoke the API keys of the service, in its store."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import socket
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from service.cli.command import command_group
+from service.cli.context import read_settings
+from service.cli.exits import ExitCode, join_words
+from service.cli.rendering.console import build_console, print_table, say
+from service.reporting.escaping import escape_unprintable
+
+if TYPE_CHECKING:
+    from service.store.access.audit import Actor
+    from service.store.access.keys import Key, Keys
+
+keys = command_group(__name__, 130, "Create, rotate, list and revoke API keys of the service.")
+
+UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}
+LIFETIME_HELP = "How long the key is valid, such as 90d, 12h or 30m; a plain number means days."
+
+
+def read_duration(text: str) -> float:
+    """Read a text such as 90d, 12h or 30m as seconds; a plain number means days. BadParameter otherwise, or over 100 years.
+
+    >>> read_duration("90d"), read_duration("30m"), read_duration("2")
+    (7776000.0, 1800.0, 172800.0)
+    """
+    match = re.fullmatch(r"([0-9]{1,9})([dhm]?)", text)
+    seconds = int(match[1]) * UNITS_S[match[2] or "d"] if match else 0.0
+    if not 0.0 < seconds <= 36_500 * UNITS_S["d"]:
+        raise typer.BadParameter(f"expected a duration such as 90d, 12h or 30m, at most 36500d, not {text!r}")
+    return seconds
+
+
+KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `keys list` shows.")]
+
+
+@keys.command("create")
+def create_key(
+    name: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for; shown by `keys list`.")],
+    tenant: Annotated[
+        str, typer.Option(metavar="ID", help="Its tenant. Tenants share no batches, judgements or limits.")
+    ] = "default",
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCOPE",
+            help="What it may do: score, batch, calibrate, label, metrics, or admin for everything; repeatable. "
+            "[default: score, batch]",
+        ),
+    ] = None,
+    expires: Annotated[
+        float | None, typer.Option(metavar="TIME", parser=read_duration, help=f"{LIFETIME_HELP} [default: never]")
+    ] = None,
+) -> int:
+    """Create a key, and print it on standard output. Only a digest is stored, so the key cannot be shown again."""
+    scopes = scope or ("score", "batch")
+    _print_secret(*_open_keys().create(name=name, tenant=tenant, scopes=scopes, lasts_s=expires, by=find_user()))
+    return ExitCode.PASSED
+
+
+@keys.command("rotate")
+def rotate_key(
+    key: KeyArgument,
+    overlap: Annotated[
+        float, typer.Option(metavar="TIME", parser=read_duration, help="How long the old key stays valid too.")
+    ] = "1d",  # pyright: ignore[reportArgumentType] (its parser reads it)
+    expires: Annotated[
+        float | None,
+        typer.Option(metavar="TIME", parser=read_duration, help=f"{LIFETIME_HELP} [default: as long as the old key's]"),
+    ] = None,
+) -> int:
+    """Replace a key with a new one of the same name, tenant and scopes, and print it. The old key ends after the overlap."""
+    new_key = _open_keys().rotate(key, overlap_s=overlap, lasts_s=expires, by=find_user())
+    if new_key is None:
+        raise _build_unknown_key(key)
+    _print_secret(*new_key)
+    say(f"key {key} stays valid for at most {overlap / UNITS_S['h']:g} hours")
+    return ExitCode.PASSED
+
+
+@keys.command("list")
+def list_keys(
+    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
+) -> int:
+    """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
+    from service.store.times import format_rfc3339
+
+    objects = [
+        {
+            "id": key.id,
+            "tenant": key.tenant,
+            "name": key.name,
+            "scopes": list(key.scopes),
+            "created": format_rfc3339(key.created_at),
+            "expires": format_rfc3339(key.expires_at),
+            "revoked": format_rfc3339(key.revoked_at),
+            "used": format_rfc3339(key.used_at),
+            "replaced_by": key.replaced_by,
+        }
+        for key in _open_keys().list_keys()
+    ]
+    if output_format == "json":
+        build_console().print(json.dumps(objects), soft_wrap=True)
+        return ExitCode.PASSED
+    columns = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
+    print_table(columns, [[_render_cell(one[name]) for name in columns] for one in objects])
+    return ExitCode.PASSED
+
+
+@keys.command("revoke")
+def revoke_key(key: KeyArgument) -> int:
+    """Revoke a key. A running service may still accept it for five seconds. Revoking it again changes nothing."""
+    if not _open_keys().revoke(key, by=find_user()):
+        raise _build_unknown_key(key)
+    say(f"key {key} is revoked")
+    return ExitCode.PASSED
+
+
+def find_user() -> Actor:
+    """Return the user who runs this process, and the host name, for the audit log."""
+    from service.store.access.audit import Actor
+
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:  # a container's user database may lack it
+        name = str(uid)
+    return Actor(f"user {name}", socket.gethostname())
+
+
+def _open_keys() -> Keys:
+    from service.store.access.keys import Keys
+    from service.wiring import prepare_database
+
+    return Keys(prepare_database(read_settings()))
+
+
+def _render_cell(value: str | Sequence[str] | None) -> str:
+    """Render a cell: the day of a time, words with commas, `-` for nothing."""
+    if value is not None and not isinstance(value, str):
+        return join_words(value)
+    return re.sub(r"^(\d{4}-\d\d-\d\d)T.*", r"\1", value or "-")
+
+
+def _print_secret(key: Key, text: str) -> None:
+    """Print a new key: only its secret goes to standard output, the rest to standard error."""
+    from service.store.times import format_rfc3339
+
+    build_console().print(text, soft_wrap=True)
+    until = f"until {format_rfc3339(key.expires_at)}" if key.expires_at else "until it is revoked"
+    say(f"key {key.id} of tenant {key.tenant} for {join_words(key.scopes)}, {until}; it is not shown again")
+
+
+def _build_unknown_key(key_id: str) -> typer.BadParameter:
+    return typer.BadParameter(f"no key {escape_unprintable(key_id)}; `callgrade keys list` shows their ids")

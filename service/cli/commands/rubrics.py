@@ -1,0 +1,170 @@
+"""`callgrade rubrics`: list, show and check rubrics."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from service.cli.command import command_group
+from service.cli.context import read_settings
+from service.cli.exits import ExitCode
+from service.cli.rendering.console import build_console, print_table
+from service.errors import InputError, Problem
+from service.reporting.escaping import escape_unprintable
+
+if TYPE_CHECKING:
+    import yaml
+
+    from service.core.rubric import Rubric
+    from service.registry import Registry
+
+rubrics = command_group(__name__, 110, "List, show and check rubrics.")
+
+
+@rubrics.command("list")
+def list_rubrics() -> int:
+    """List the available rubrics, bundled ones and your own.
+
+    The column `asks` is the number of questions that judges are asked at most: per call / per turn / per trace.
+    """
+    from service.cli.rubric_costs import count_questions
+
+    rows: list[tuple[str, ...]] = []
+    for rubric in _load_registry():
+        counts = count_questions(rubric)[:3]
+        asks = "/".join(map(str, counts)) if any(counts) else "-"
+        rows.append((f"{rubric.id}@{rubric.version}", str(len(rubric.criteria)), asks, rubric.title))
+    print_table(("rubric", "criteria", "asks", "title"), rows)
+    return ExitCode.PASSED
+
+
+@rubrics.command("show")
+def show_rubric(
+    rubric: Annotated[str, typer.Argument(metavar="ID", help="The rubric's id, id@version or file.")],
+    output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", "-f", help="Output format.")] = "yaml",
+) -> int:
+    """Print a complete rubric as it scores, including defaults and judges."""
+    from service.cli.inputs import find_rubric
+
+    found = find_rubric(_load_registry(), rubric)
+    sys.stdout.write(f"{found.model_dump_json()}\n" if output_format == "json" else _render_yaml(found))
+    return ExitCode.PASSED
+
+
+@rubrics.command("schema")
+def print_schema() -> int:
+    """Print the JSON Schema of a rubric file, for editors."""
+    from service.core.rubric_extension import build_rubric_schema
+
+    sys.stdout.write(json.dumps(build_rubric_schema(), indent=2, sort_keys=True) + "\n")
+    return ExitCode.PASSED
+
+
+@rubrics.command("check")
+def check_rubrics(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rubric files, YAML or JSON.")],
+) -> int:
+    """Check rubric files: print every problem with its place, or ok and the rubric's hash."""
+    registry = _load_registry()
+    valid = [_check(file, registry) for file in files]
+    return ExitCode.PASSED if all(valid) else ExitCode.CONFIG
+
+
+def _load_registry() -> Registry:
+    from service.wiring import build_engine
+
+    return build_engine(read_settings()).registry
+
+
+def _render_yaml(rubric: Rubric) -> str:
+    import yaml
+
+    class Plain(yaml.SafeDumper):
+        """Writes YAML without anchors, which rubric files may not contain."""
+
+        def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002
+            return True
+
+    return yaml.dump(rubric.model_dump(mode="json"), Dumper=Plain, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _check(file: Path, registry: Registry) -> bool:
+    from service.packaged_files import read_yaml
+    from service.registry import read_rubric
+
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else "not UTF-8"
+        _print_problems(file, [Problem("", reason)], "")
+        return False
+    try:
+        rubric = registry.find(read_rubric(read_yaml(text, source="")))
+    except InputError as error:
+        _print_problems(file, error.problems, text)
+        return False
+    text = f"{file}: ok, {rubric.id}@{rubric.version}, {len(rubric.criteria)} criteria, sha256 {rubric.digest}"
+    build_console().print(escape_unprintable(text), soft_wrap=True)
+    return True
+
+
+def _print_problems(file: Path, problems: Sequence[Problem], text: str) -> None:
+    """Print each problem, preceded by its line in the file if it is known."""
+    err, lines = build_console(sys.stderr), YamlLines(text)
+    for problem in problems:
+        if match := re.fullmatch(r"line (\d+), (column \d+: .*)", problem.message, re.DOTALL):
+            where = f":{match[1]}: {match[2]}"
+        else:
+            path = problem.path.removeprefix("/rubric")
+            line = lines.find_line(path) if path else None
+            where = "".join([f":{line}" if line else "", f": {path}" if path else "", f": {problem.message}"])
+        err.print(escape_unprintable(f"error: {file}{where}"), soft_wrap=True)
+
+
+class YamlLines:
+    """Line numbers in a YAML document."""
+
+    def __init__(self, text: str) -> None:
+        import yaml
+
+        self._members: dict[int, dict[str, tuple[yaml.Node, int]]] = {}
+        try:
+            self._root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType]
+        except yaml.YAMLError:
+            self._root = None
+
+    def find_line(self, path: str) -> int | None:
+        """Return the line (from 1) of a JSON pointer, or of the deepest part of it that exists.
+
+        >>> YamlLines("id: a\\ncriteria:\\n  - {id: b}\\n").find_line("/criteria/0/stage")
+        3
+        """
+        from service.core.json.pointers import split_pointer
+
+        try:
+            parts = split_pointer(path)
+        except ValueError:
+            return None
+        node, line = self._root, None
+        for part in parts:
+            if id(node) not in self._members:
+                self._members[id(node)] = dict(reversed(list(_iter_members(node))))  # the first of duplicate keys wins
+            node, line = self._members[id(node)].get(part, (None, line))
+        return line
+
+
+def _iter_members(node: yaml.Node | None) -> Iterator[tuple[str, tuple[yaml.Node, int]]]:
+    import yaml
+
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield key.value, (value, key.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        for n, item in enumerate(node.value):
+            yield str(n), (item, item.start_mark.line + 1)

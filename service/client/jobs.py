@@ -1,0 +1,272 @@
+"""Jobs of a service (batches, calibrations) as values: submit them, follow them, read what came of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, Generic, Literal, TypeVar, cast
+
+import httpx
+from pydantic import JsonValue, TypeAdapter
+
+from service.client.connection import (
+    EVENTS_TIMEOUT,
+    LONG_TIMEOUT,
+    READ_BYTES,
+    ServiceConnection,
+    measure_age,
+    parse_answer,
+)
+from service.client.failures import ForeignError, RefusedError, UnreachableError
+from service.errors import CallgradeError
+from service.jobs.quotes import QUOTE, Quote
+from service.store.jobs.batches import BATCH, BATCH_LIST, Batch
+from service.store.jobs.calibrations import CALIBRATION, CALIBRATION_LIST, Calibration
+from service.store.jobs.job import JobList
+
+AnyJob = Batch | Calibration
+J = TypeVar("J", Batch, Calibration)
+Kind = Literal["results", "errors"]
+
+POLL_S = 1.0
+"""Seconds between two looks for more outcomes."""
+PATIENCE_S = 300.0
+"""Seconds without any answer after which watching ends."""
+MAX_MEMORY_BYTES = 2**24
+"""Bytes of packed lines that are kept in memory before they go to a temporary file."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedJob(Generic[J]):
+    """A job that was submitted. `earlier`: it existed already, under the same key."""
+
+    job: J
+    earlier: bool
+
+
+@dataclass(slots=True)
+class OutcomeLines:
+    """Some lines of results or errors, as they arrive. `next_offset` and `complete` hold once all have arrived."""
+
+    next_offset: int
+    complete: bool
+    parts: Iterator[bytes]
+    """Whole lines, several in each part."""
+
+
+class JobClient(Generic[J]):
+    """The jobs of one kind. All methods raise UnreachableError, RefusedError and ForeignError."""
+
+    _has_events = False
+    """Whether the service streams events about jobs of this kind."""
+
+    def __init__(
+        self, connection: ServiceConnection, path: str, form: TypeAdapter[J], list_form: TypeAdapter[JobList[J]]
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._form = form
+        self._list_form = list_form
+
+    def find(self, name: str) -> J:
+        """Find a job by its id."""
+        return self._read(self._connection.send("GET", f"{self._path}/{name}"))
+
+    def page(self, **options: str) -> JobList[J]:
+        """List some jobs, newest first: `status`, `limit`, `after`."""
+        return parse_answer(self._list_form, self._connection.send("GET", self._path, params=options).content)
+
+    def cancel(self, name: str) -> J:
+        """Cancel a job."""
+        return self._read(self._connection.send("POST", f"{self._path}/{name}/cancel"))
+
+    def resume(self, name: str, *, budget_usd: float | None = None, max_questions: int | None = None) -> J:
+        """Resume a paused job, with other limits if given."""
+        limits = {"budget_usd": budget_usd, "max_questions": max_questions}
+        body = {name: limit for name, limit in limits.items() if limit is not None}
+        return self._read(self._connection.send("POST", f"{self._path}/{name}/resume", json=body))
+
+    def delete(self, name: str) -> None:
+        """Delete a job that has ended."""
+        self._connection.send("DELETE", f"{self._path}/{name}")
+
+    def submit(self, lines: BinaryIO, options: Mapping[str, str], key: str) -> SubmittedJob[J]:
+        """Submit gzipped JSON Lines from the start of a file. `options`: those of the route; `key`: the Idempotency-Key."""
+        answer = self._send_lines(lines, options, key)
+        job = self._read(answer)
+        return SubmittedJob(job, earlier=measure_age(answer, job.created_at) > 2)
+
+    def submit_items(
+        self, items: Iterable[Mapping[str, object]], *, key: str | None = None, **options: str
+    ) -> SubmittedJob[J]:
+        """Submit items, a line each. `key`: the Idempotency-Key; default: one made from the content."""
+        with pack_lines(items) as lines:
+            return self.submit(lines, options, key or build_key(lines, options))
+
+    def watch(
+        self,
+        name: str,
+        *,
+        patience: float = PATIENCE_S,
+        now: Callable[[], float] = time.monotonic,
+        on_disconnect: Callable[[CallgradeError], object] = lambda _: None,
+    ) -> Iterator[J]:
+        """Yield a job whenever it changes, until it has ended.
+
+        Reconnects if a connection breaks; polls if there are no events. UnreachableError if nobody answers at first, or for
+        `patience` seconds; `on_disconnect` is called when such a time begins.
+        """
+        job: J | None = None
+        answered_at, wait, streams = now(), 1.0, self._has_events
+        while job is None or not job.ended:
+            try:
+                with suppress(UnreachableError):
+                    for job in self._events(name) if streams else ():
+                        answered_at, wait = now(), 1.0
+                        yield job
+            except (RefusedError, ForeignError):
+                streams = False  # something in between blocks events; the next request shows any other refusal
+            if job is not None and job.ended:
+                return
+            try:
+                job = self.find(name)
+                answered_at, wait = now(), 1.0
+                yield job
+                if job.ended:
+                    return
+            except CallgradeError as error:
+                if job is None or not error.retryable or now() - answered_at > patience:
+                    raise
+                if wait == 1.0:
+                    on_disconnect(error)
+            self._connection.sleep(wait)
+            wait = min(10.0, wait * 2)
+
+    def _events(self, name: str) -> Iterator[J]:
+        """Yield a job whenever it changes, while the connection lasts."""
+        with self._connection.stream(f"{self._path}/{name}/events", timeout=EVENTS_TIMEOUT) as answer:
+            for part in cut_lines(answer.iter_bytes()):
+                for line in part.splitlines():
+                    if line.startswith(b"data:"):
+                        yield parse_answer(self._form, line.removeprefix(b"data:"))
+
+    def _send_lines(self, lines: BinaryIO, options: Mapping[str, str], key: str) -> httpx.Response:
+        return self._connection.send("POST", self._path, lines=lines, key=key, params=options, timeout=LONG_TIMEOUT)
+
+    def _read(self, answer: httpx.Response) -> J:
+        return parse_answer(self._form, answer.content)
+
+
+class BatchClient(JobClient[Batch]):
+    """The batches of a service."""
+
+    _has_events = True
+
+    def __init__(self, connection: ServiceConnection) -> None:
+        super().__init__(connection, "/v1/batches", BATCH, BATCH_LIST)
+
+    def quote(self, lines: BinaryIO, options: Mapping[str, str], key: str) -> Quote:
+        """Ask what a submission would ask of judges; nothing is stored."""
+        return parse_answer(QUOTE, self._send_lines(lines, {**options, "dry_run": "true"}, key).content)
+
+    @contextmanager
+    def outcomes(self, batch_id: str, kind: Kind, *, offset: int = 0) -> Generator[OutcomeLines]:
+        """Open the lines of a batch from an offset on, as far as it has run."""
+        with self._connection.stream(f"{self._path}/{batch_id}/{kind}", params={"offset": str(offset)}) as answer:
+            next_offset = answer.headers.get("x-callgrade-next-offset", "")
+            if not next_offset.isdigit():
+                raise ForeignError
+            complete = answer.headers.get("x-callgrade-complete") == "true"
+            yield OutcomeLines(int(next_offset), complete, cut_lines(answer.iter_bytes()))
+
+    def iter_outcomes(
+        self, batch_id: str, kind: Kind = "results", *, offset: int = 0, wait: bool = True
+    ) -> Iterator[dict[str, JsonValue]]:
+        """Yield each outcome from an offset on as it arrives, until the batch ends; `wait` False: those so far.
+
+        Reconnects if a connection breaks, and continues after the last line that arrived whole.
+        """
+        attempt = 1
+        while True:
+            try:
+                with self.outcomes(batch_id, kind, offset=offset) as lines:
+                    for part in lines.parts:
+                        for line in part.splitlines():
+                            outcome = cast("dict[str, JsonValue]", json.loads(line))
+                            yield outcome
+                            offset, attempt = int(str(outcome["index"])) + 1, 1
+                    offset, complete = lines.next_offset, lines.complete
+            except CallgradeError as error:
+                pause = self._connection.retries.find_wait(attempt, error)
+                if pause is None:
+                    raise
+                attempt += 1
+            else:
+                if complete or not wait:
+                    return
+                pause, attempt = POLL_S, 1
+            self._connection.sleep(pause)
+
+
+class CalibrationClient(JobClient[Calibration]):
+    """The calibrations of a service."""
+
+    def __init__(self, connection: ServiceConnection) -> None:
+        super().__init__(connection, "/v1/calibrations", CALIBRATION, CALIBRATION_LIST)
+
+    def report(self, name: str) -> bytes:
+        """Fetch the report of a completed calibration, as JSON."""
+        return self._connection.send("GET", f"{self._path}/{name}/report").content
+
+    def fits(self, name: str) -> bytes:
+        """Fetch its fits with the names of their files, as JSON."""
+        return self._connection.send("GET", f"{self._path}/{name}/fits").content
+
+
+@dataclass(slots=True)
+class _LineSplitter:
+    """Cuts bytes at line ends as they arrive."""
+
+    rest: list[bytes] = field(default_factory=list[bytes])
+
+    def cut(self, part: bytes) -> bytes:
+        """Return the whole lines that a part completes; empty if none."""
+        before, end, after = part.rpartition(b"\n")
+        if not end:
+            self.rest.append(part)
+            return b""
+        whole, self.rest = b"".join([*self.rest, before, end]), [after]
+        return whole
+
+
+def cut_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield whole lines, several in each part. UnreachableError if the last is incomplete: something in between cut it off."""
+    splitter = _LineSplitter()
+    yield from (whole for piece in pieces if (whole := splitter.cut(piece)))
+    if any(splitter.rest):
+        raise UnreachableError("the answer ends within a line")
+
+
+def pack_lines(requests: Iterable[Mapping[str, object]]) -> BinaryIO:
+    """Pack requests into gzipped JSON Lines: the same bytes for the same requests."""
+    packed = cast("BinaryIO", SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES))  # noqa: SIM115 (the sender closes it)
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+        for request in requests:
+            file.write(json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+    packed.seek(0)
+    return packed
+
+
+def build_key(lines: BinaryIO, options: Mapping[str, str]) -> str:
+    """Build an Idempotency-Key from what is submitted, so that the same submission counts once."""
+    digest = sha256(json.dumps(dict(options), sort_keys=True).encode())
+    lines.seek(0)
+    while piece := lines.read(READ_BYTES):
+        digest.update(piece)
+    return f"callgrade-{digest.hexdigest()}"
