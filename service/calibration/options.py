@@ -35,8 +35,6 @@ class ReportOptions:
     extra_splits: int = 0
     """How many more times groups are dealt into folds to measure the calibration error again."""
     jury: bool = True
-    stack: bool = False
-    """Whether to also try the recorded judges together in one logistic regression."""
     made: date | None = None
     """The day of the run, which its fits record."""
 

@@ -258,27 +258,6 @@ class JuryReport:
 
 
 @dataclass(frozen=True, slots=True)
-class StackReport:
-    """Many recorded judges in one logistic regression, against the best of them by kappa, on the same held-out items. Not served.
-
-    The best judge passes by its raw value (0.5 and more), the stack from a threshold chosen on other items.
-    """
-
-    criterion: str
-    members: tuple[str, ...]
-    best: str
-    figures: Figures
-    best_figures: Figures
-    kappa: Measure
-    """How much higher its kappa is."""
-    first_error: Measure | None
-    best_first_error: Measure | None
-    first_error_gain: Measure | None
-    """How much higher its share of runs with the right first wrong step is; None where items are not steps."""
-    families: tuple[HeldOutSlice, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CalibrationReport:
     """A run from labels to fits."""
 
@@ -298,7 +277,6 @@ class CalibrationReport:
     given: tuple[str, ...] = ()
     """The criteria whose items say themselves which are held out."""
     cascades: tuple[CascadeReport, ...] = ()
-    stacks: tuple[StackReport, ...] = ()
 
     @property
     def all_judges(self) -> tuple[JudgeReport, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from service.calibration.bench import Bench, build_bench, list_libraries, rebuild_bench
 from service.calibration.ensembles.cascades import build_cascade
 from service.calibration.ensembles.juries import JuryRun, build_juries
-from service.calibration.ensembles.stack_report import build_stack
 from service.calibration.figures import compute_human_figures
 from service.calibration.labels import LabelledSet, find_origin
 from service.calibration.options import ReportOptions
@@ -20,7 +19,6 @@ from service.calibration.results import (
     CalibrationRun,
     CascadeReport,
     LabelFacts,
-    StackReport,
 )
 from service.core.judging.fits import Fit
 from service.errors import InputError
@@ -58,18 +56,10 @@ def calibrate(
         folds=options.folds,
         given=tuple(sorted({bench.criterion for bench in benches if bench.given})),
         cascades=tuple([one.report for one in cascades]),
-        stacks=tuple(_build_stacks(benches, options)) if options.stack else (),
     )
     fits = [fit for _, fit in judge_reports] + [one.fit for one in juries if one.jury.kept]
     known = {fit.fingerprint: fit for fit in [*fits, *[fit for one in cascades for fit in one.fits]]}
     return CalibrationRun(report, tuple(known.values()))
-
-
-def _build_stacks(benches: Sequence[Bench], options: ReportOptions) -> Iterator[StackReport]:
-    for criterion in sorted({bench.criterion for bench in benches}):
-        members = [bench for bench in benches if bench.criterion == criterion]
-        if len(members) > 1 and (stack := build_stack(members, options)) is not None:
-            yield stack
 
 
 class _CascadeRun(NamedTuple):

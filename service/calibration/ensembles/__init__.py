@@ -1,1 +1,1 @@
-"""Several judges together: juries, cascades and, for comparison, stacks."""
+"""Several judges together: juries and cascades."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from service.calibration.report.judge_sections import build_judge_sections
-from service.calibration.report.stack_section import build_stack_section
 from service.calibration.report.usefulness import build_cascade_sections, build_usefulness
 from service.calibration.report.wording import (
     ORIGIN_NAMES,
@@ -27,8 +26,6 @@ def build_sections(report: CalibrationReport) -> Iterator[Section]:
     yield Section("All judges", (_render_overview(report),), text=(_render_note(),), level=2)
     for jury in report.juries:
         yield _render_jury(jury)
-    for stack in report.stacks:
-        yield build_stack_section(stack)
     for at, judge in enumerate(report.all_judges, 1):
         yield from build_judge_sections(judge, _build_anchor(at))
 

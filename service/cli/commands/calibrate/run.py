@@ -45,9 +45,6 @@ def calibrate_run(
         Path | None,
         typer.Option(metavar="FILE", help="Another labelled set: fit on all of --labels, and measure on this one."),
     ] = None,
-    stack: Annotated[
-        bool, typer.Option("--stack", help="Also try a logistic combination of all judges (report only).")
-    ] = False,
     draws: Annotated[
         int,
         typer.Option(metavar="N", min=0, max=100_000, help="Bootstrap draws for each interval; 0 for no intervals."),
@@ -66,7 +63,7 @@ def calibrate_run(
     options = ReportOptions(method=method, extra_splits=splits, resampling=Resampling(draws=draws), made=get_today())
     options = options if seed is None else replace(options, seed=seed)
     check_cascade(cascade or (), guarantee)
-    options = replace(options, guarantee=guarantee, cascade=tuple(cascade or ()), stack=stack)
+    options = replace(options, guarantee=guarantee, cascade=tuple(cascade or ()))
     return run_calibration(Sources(labels, predictions or ()), out, options, hold_out=hold_out)
 
 
