@@ -22,12 +22,10 @@ from service.core.rubric import CompiledCriterion
 
 
 class CriterionWorth(NamedTuple):
-    """The values of a criterion in one world: with open outcomes left out, at worst, or at best."""
+    """What a criterion is worth in one world: with open outcomes left out, at worst, or at best."""
 
     value: float
-    """The estimate in [0, 1]; judged outcomes count with their own or their calibrated value."""
-    decided: float
-    """The same, but judged outcomes count 1 if they passed and 0 if not. Thresholds use this."""
+    """In [0, 1]; a judged outcome counts 1 if it passed and 0 if not."""
     failed: bool
     """Whether any outcome did not pass."""
 
@@ -44,8 +42,16 @@ class CriterionResult(NamedTuple):
     """With every open outcome at 0; None if no outcome is measured or open."""
     best: CriterionWorth | None
     """With every open outcome at 1; None as for `worst`."""
+    lowest: CriterionWorth | None
+    """As `worst`, with what was left out at 0 too; None if none applies."""
+    highest: CriterionWorth | None
     clean: bool
     """Whether every applicable outcome was measured and passed."""
+
+    @property
+    def worlds(self) -> tuple[CriterionWorth | None, ...]:
+        """What it is worth as measured, at worst, at best, at its lowest and at its highest."""
+        return self.measured, self.worst, self.best, self.lowest, self.highest
 
     @property
     def failed(self) -> bool:
@@ -53,7 +59,7 @@ class CriterionResult(NamedTuple):
         return self.measured is not None and self.measured.failed
 
 
-PERFECT_WORTH = CriterionWorth(1.0, 1.0, False)
+PERFECT_WORTH = CriterionWorth(1.0, False)
 
 
 def fold_criterion(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
@@ -79,27 +85,26 @@ def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> 
     if not [one for one in applying if type(one) is not Scored]:
         return _fold_all_scored(criterion, applying)
     known = [_find_bounds(outcome) for outcome in applying if isinstance(outcome, Scored) or _is_blocked(outcome)]
-    opened = [
-        one.bounds or ANYTHING
-        for one in applying
-        if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)
-    ]
+    others = [one for one in applying if not (isinstance(one, Scored) or _is_blocked(one))]
+    opened = [one.bounds or ANYTHING for one in others if isinstance(one, Errored) or one.open]
     failed = any([isinstance(outcome, Scored) and not outcome.passed for outcome in applying])  # noqa: C419
     measured = _fold_measured(criterion, applying, failed=failed) if known else None
     worst = best = measured
     if opened or any([each.low != each.high for each in known]):  # noqa: C419
-        spans = [*known, *opened]
-        worst = _fold_worth(criterion, [(s.low, s.decided_low) for s in spans], failed=failed or bool(opened))
-        best = _fold_worth(criterion, [(s.high, s.decided_high) for s in spans], failed=failed)
-    clean = not failed and all([isinstance(outcome, Scored) for outcome in applying])  # noqa: C419
-    return CriterionResult(criterion, measured, len(known) / len(applying), worst, best, clean)
+        worst, best = _fold_ends(criterion, [*known, *opened], failed=failed, undecided=bool(opened))
+    lowest, highest = worst, best
+    if others[len(opened) :]:
+        spans = [*known, *opened, *[ANYTHING] * (len(others) - len(opened))]
+        lowest, highest = _fold_ends(criterion, spans, failed=failed, undecided=True)
+    clean = not failed and not others and all([isinstance(outcome, Scored) for outcome in applying])  # noqa: C419
+    return CriterionResult(criterion, measured, len(known) / len(applying), worst, best, lowest, highest, clean)
 
 
 # Most criteria of most traces have the same few results, so these are cached.
 @lru_cache(maxsize=4096)
 def fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
     """Return the result of a criterion whose outcomes are all PERFECT."""
-    return CriterionResult(criterion, PERFECT_WORTH, 1.0, PERFECT_WORTH, PERFECT_WORTH, True)
+    return CriterionResult(criterion, PERFECT_WORTH, 1.0, *[PERFECT_WORTH] * 4, True)
 
 
 @lru_cache(maxsize=4096)
@@ -114,27 +119,27 @@ def _fold_skipped(
 
 @lru_cache(maxsize=4096)
 def _fold_nothing(criterion: CompiledCriterion) -> CriterionResult:
-    return CriterionResult(criterion, None, None, None, None, True)
+    return CriterionResult(criterion, None, None, None, None, None, None, True)
 
 
 def _fold_scored(criterion: CompiledCriterion, outcome: Scored) -> CriterionResult:
     """Fold the single outcome, decided by code, that most criteria of a step have."""
-    worth = CriterionWorth(outcome.value, outcome.value, not outcome.passed)
-    return CriterionResult(criterion, worth, 1.0, worth, worth, outcome.passed)
+    worth = CriterionWorth(outcome.value, not outcome.passed)
+    return CriterionResult(criterion, worth, 1.0, worth, worth, worth, worth, outcome.passed)
 
 
 def _fold_all_scored(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> CriterionResult:
     """Fold outcomes that code decided, none of them open: most criteria of a trace."""
     failed = not all([outcome.passed for outcome in outcomes if isinstance(outcome, Scored)])  # noqa: C419
     worth = _fold_measured(criterion, outcomes, failed=failed)
-    return CriterionResult(criterion, worth, 1.0, worth, worth, not failed)
+    return CriterionResult(criterion, worth, 1.0, worth, worth, worth, worth, not failed)
 
 
 def _is_blocked(outcome: Outcome) -> bool:
     return isinstance(outcome, Skipped) and outcome.cause == "blocked"
 
 
-NOTHING_GAINED = Bounds(0.0, 0.0, 0.0, 0.0)
+NOTHING_GAINED = Bounds(0.0, 0.0)
 
 
 def _find_bounds(outcome: Outcome) -> Bounds:
@@ -142,23 +147,26 @@ def _find_bounds(outcome: Outcome) -> Bounds:
         return NOTHING_GAINED
     if isinstance(outcome, PartlyOpenScore) and outcome.bounds is not None:
         return outcome.bounds
-    value, decision = outcome.value, outcome.decision
-    return Bounds(value, value, decision, decision)
+    return Bounds(outcome.decision, outcome.decision)
+
+
+def _fold_ends(
+    criterion: CompiledCriterion, spans: Sequence[Bounds], *, failed: bool, undecided: bool
+) -> tuple[CriterionWorth, CriterionWorth]:
+    return (
+        _fold_worth(criterion, [span.low for span in spans], failed=failed or undecided),
+        _fold_worth(criterion, [span.high for span in spans], failed=failed),
+    )
 
 
 def _fold_measured(criterion: CompiledCriterion, applying: Iterable[Outcome], *, failed: bool) -> CriterionWorth:
-    pairs = [
-        (outcome.value, outcome.decision) if isinstance(outcome, Scored) else (0.0, 0.0)
+    values = [
+        outcome.decision if isinstance(outcome, Scored) else 0.0
         for outcome in applying
         if isinstance(outcome, Scored) or _is_blocked(outcome)
     ]
-    return _fold_worth(criterion, pairs, failed=failed)
+    return _fold_worth(criterion, values, failed=failed)
 
 
-def _fold_worth(criterion: CompiledCriterion, pairs: Sequence[tuple[float, float]], *, failed: bool) -> CriterionWorth:
-    if criterion.takes_minimum:
-        return CriterionWorth(min([value for value, _ in pairs]), min([decided for _, decided in pairs]), failed)
-    size = len(pairs)
-    return CriterionWorth(
-        fsum([value for value, _ in pairs]) / size, fsum([decided for _, decided in pairs]) / size, failed
-    )
+def _fold_worth(criterion: CompiledCriterion, values: Sequence[float], *, failed: bool) -> CriterionWorth:
+    return CriterionWorth(min(values) if criterion.takes_minimum else fsum(values) / len(values), failed)

@@ -51,12 +51,9 @@ class Bounds:
 
     low: float
     high: float
-    decided_low: float
-    """As `low`, but judged parts count 1 if they passed and 0 if not."""
-    decided_high: float
 
 
-ANYTHING = Bounds(0.0, 1.0, 0.0, 1.0)
+ANYTHING = Bounds(0.0, 1.0)
 """The bounds of a fully open outcome."""
 
 
@@ -84,7 +81,7 @@ class Scored:
 
     @property
     def decision(self) -> float:
-        """What a verdict counts: for outcomes of code, the value."""
+        """What scores and verdicts count: for outcomes of code, the value."""
         return self.value
 
     def add_findings(self, *findings: Finding) -> Scored:

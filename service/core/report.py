@@ -13,8 +13,8 @@ from service.core.judging.judged_outcomes import JudgedScore, MixedScore, Unsure
 from service.core.judging.withholding import WithheldJudgement
 from service.core.models.light import HasCachedJson, light
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
-from service.core.rubric import Stage
-from service.core.scores import Range, Verdict
+from service.core.rubric import Rubric, Stage
+from service.core.scores import TOLERANCE, Range, Verdict
 from service.core.trace import ResourceUsage, UnreadKind
 
 JudgeMode = Literal["off", "cached", "live", "fresh"]
@@ -30,7 +30,7 @@ ReportScope = Literal["code", "full"]
 STAND_IN = "callgrade/stand-in"
 """The model name of the stand-in: rules that answer the bundled cases in place of a model."""
 
-ENGINE = "7"
+ENGINE = "8"
 """The engine version. Raise it whenever the same plan and replies may give another report."""
 
 
@@ -41,6 +41,13 @@ class RubricRef:
     id: str
     version: int
     hash: str
+    min_coverage: float
+    """Below this coverage a score counts as not measured."""
+
+    @classmethod
+    def of(cls, rubric: Rubric) -> RubricRef:
+        """Refer to a rubric."""
+        return cls(rubric.id, rubric.version, rubric.digest, rubric.thresholds.min_coverage)
 
 
 @light
@@ -53,9 +60,8 @@ class StageScore:
     coverage: float | None
     score_range: Range | None = None
     """The score with every open outcome at 0 and at 1."""
-    decided: float | None = None
-    """The score with judged outcomes counted as 1 if they passed and 0 if not: the verdict rests on it."""
-    decided_range: Range | None = None
+    full_range: Range | None = None
+    """The same with what was left out at 0 and at 1 too."""
 
 
 ReportOutcome = SerializeAsAny[
@@ -94,9 +100,10 @@ class CriterionScore(HasCachedJson):
     outcomes: tuple[LooseOutcome, ...]
     score_range: Range | None = None
     """The value with every open outcome at 0 and at 1."""
-    decided: float | None = None
-    """The value with judged outcomes counted as 1 if they passed and 0 if not: the verdict rests on it."""
-    decided_range: Range | None = None
+    full_range: Range | None = None
+    """The same with what was left out at 0 and at 1 too."""
+    coverage: float | None = None
+    """The share of its outcomes that was measured; None if it does not apply."""
 
 
 @light
@@ -240,13 +247,11 @@ class Report:
     scope: ReportScope = "full"
     verdict: Verdict
     score: float | None
-    """The weighted estimate over the measured outcomes."""
+    """The weighted mean over the measured outcomes; a judged outcome counts 1 if it passed and 0 if not."""
     score_range: Range | None = None
     """The score with every open outcome at 0 and at 1: no answer to an open question leads outside it."""
-    decided: float | None = None
-    """The score with judged outcomes counted as 1 if they passed and 0 if not: the verdict rests on it."""
-    decided_range: Range | None = None
-    """The same with every open outcome at 0 and at 1."""
+    full_range: Range | None = None
+    """The same with what was left out at 0 and at 1 too: so it counts in a gate if coverage is below the rubric's minimum."""
     coverage: float | None
     all_passed: bool
     first_failing_stage: Stage | None
@@ -275,6 +280,11 @@ class Report:
     notes: tuple[Finding, ...] = ()
     """Likely oversights in the request (an expectation that no criterion reads, a tool that is not on offer), errors that
     only the text of a result reports, and text in the trace that seems to address a judge."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether coverage reaches the rubric's minimum: below it, the score is no figure to show or to gate on."""
+        return self.coverage is not None and self.coverage >= self.rubric.min_coverage - TOLERANCE
 
     def findings(self) -> list[Finding]:
         """Return every finding once, those of no step first, then in the order of the steps."""

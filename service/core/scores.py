@@ -33,30 +33,20 @@ TOLERANCE = 1e-9
 """A score this close to a threshold has reached it: weights like 0.7 and 0.3 do not add up exactly."""
 
 
-class Score(NamedTuple):
-    """The weighted means in one world: the estimate and the decided value, both None if nothing is left to average."""
-
-    value: float | None
-    decided: float | None
-
-
-NO_SCORE = Score(None, None)
-
-
 class StageWorld(NamedTuple):
-    """The score and verdict of a stage in one world."""
+    """The score and verdict of a stage in one world; no score if nothing is left to average."""
 
-    score: Score
+    score: float | None
     verdict: WorldVerdict
 
 
-NO_STAGE = StageWorld(NO_SCORE, None)
+NO_STAGE = StageWorld(None, None)
 
 
 class World(NamedTuple):
     """The score and verdict of a trace or step in one world, with its stages."""
 
-    score: Score
+    score: float | None
     verdict: WorldVerdict
     stages: Mapping[Stage, StageWorld]
 
@@ -76,7 +66,7 @@ def fold_world(worths: Sequence[Weighted], rubric: Rubric) -> World:
         score = _average_worths(worths)
     else:
         weights = rubric.stage_weights
-        score = _average_scores([(weights[stage], found.score) for stage, found in stages.items()])
+        score = _average([(weights[stage], one.score) for stage, one in stages.items() if one.score is not None])
     verdict = _decide_world_verdict(worths, score, rubric.thresholds)
     if rubric.verdict == "worst_stage":
         verdict = _pick_worst([verdict, *[of_stage for _, of_stage in stages.values()]])
@@ -95,32 +85,21 @@ def _build_stage_world(worths: Sequence[Weighted], thresholds: Thresholds) -> St
     return StageWorld(score, _decide_world_verdict(worths, score, thresholds))
 
 
-def _decide_world_verdict(worths: Iterable[Weighted], score: Score, thresholds: Thresholds) -> WorldVerdict:
+def _decide_world_verdict(worths: Iterable[Weighted], score: float | None, thresholds: Thresholds) -> WorldVerdict:
     for criterion, worth in worths:
         if worth.failed and criterion.must_pass:
             return "fail"
-    if score.decided is None:
+    if score is None:
         return None
-    if score.decided < thresholds.fail - TOLERANCE:
+    if score < thresholds.fail - TOLERANCE:
         return "fail"
-    return "warn" if score.decided < thresholds.warn - TOLERANCE else "pass"
+    return "warn" if score < thresholds.warn - TOLERANCE else "pass"
 
 
-def _average_worths(worths: Sequence[Weighted]) -> Score:
+def _average_worths(worths: Sequence[Weighted]) -> float | None:
     if len(worths) == 1 and worths[0][0].weight:
-        return Score(worths[0][1].value, worths[0][1].decided)
-    return Score(
-        _average([(criterion.weight, worth.value) for criterion, worth in worths]),
-        _average([(criterion.weight, worth.decided) for criterion, worth in worths]),
-    )
-
-
-def _average_scores(scores: Iterable[tuple[float, Score]]) -> Score:
-    known = [(weight, score.value, score.decided) for weight, score in scores if score.value is not None]
-    return Score(
-        _average([(weight, value) for weight, value, _ in known]),
-        _average([(weight, decided) for weight, _, decided in known if decided is not None]),
-    )
+        return worths[0][1].value
+    return _average([(criterion.weight, worth.value) for criterion, worth in worths])
 
 
 def _average(pairs: Sequence[tuple[float, float]]) -> float | None:
@@ -134,16 +113,16 @@ class Fold(NamedTuple):
 
     verdict: Verdict
     score: float | None
-    """The estimate over the measured outcomes."""
+    """Over the measured outcomes."""
     coverage: float | None
     """The share of the applicable weight that was measured; None if nothing applies."""
     score_range: Range | None
-    """The estimate at worst and at best; None if no outcome is measured or open."""
-    decided: float | None
-    decided_range: Range | None
+    """The score at worst and at best; None if no outcome is measured or open."""
+    full_range: Range | None
+    """The same with what was left out at 0 and at 1 too; None if nothing applies."""
 
 
-NOTHING = Fold("not_applicable", None, None, None, None, None)
+NOTHING = Fold("not_applicable", None, None, None, None)
 
 
 class StagedFold(NamedTuple):
@@ -177,12 +156,8 @@ def fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFo
 
 
 def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedFold:
-    worst = fold_world([(one.criterion, one.worst) for one in results if one.worst is not None], rubric)
-    measured = best = worst
-    if not all([one.worst is one.measured for one in results]):  # noqa: C419 (a list is quicker, and short)
-        measured = fold_world([(one.criterion, one.measured) for one in results if one.measured is not None], rubric)
-        best = fold_world([(one.criterion, one.best) for one in results if one.best is not None], rubric)
-    worlds = (measured, worst, best)
+    worlds = _fold_worlds(results, rubric)
+    worst, best = worlds[1:3]
     least = rubric.thresholds.min_coverage - TOLERANCE
     covered = _compute_stage_coverages(results)
     stages: list[tuple[Stage, Fold]] = [
@@ -196,20 +171,29 @@ def _fold_results(results: Sequence[CriterionResult], rubric: Rubric) -> StagedF
     return StagedFold(_fold(worlds, coverage, least), tuple(stages), worst.verdict, best.verdict, failing, clean, first)
 
 
+def _fold_worlds(results: Sequence[CriterionResult], rubric: Rubric) -> list[World]:
+    """Fold all criteria as measured, at worst, at best, at their lowest and at their highest; equal worlds only once."""
+    criteria = [one.criterion for one in results]
+    folded: dict[tuple[CriterionWorth | None, ...], World] = {}
+    worlds: list[World] = []
+    for worths in zip(*[one.worlds for one in results], strict=True):
+        if worths not in folded:
+            pairs = [(criterion, worth) for criterion, worth in zip(criteria, worths, strict=True) if worth is not None]
+            folded[worths] = fold_world(pairs, rubric)
+        worlds.append(folded[worths])
+    return worlds
+
+
 def _fold(worlds: Sequence[World | StageWorld], coverage: float | None, least: float) -> Fold:
-    measured, worst, best = worlds
+    measured, worst, best, lowest, highest = worlds
     verdict = _decide_verdict(worst.verdict, best.verdict, coverage, least)
     if verdict == "not_applicable":
         return NOTHING
-    low, high = worst.score, best.score
-    return Fold(
-        verdict,
-        measured.score.value,
-        coverage,
-        None if low.value is None or high.value is None else (low.value, high.value),
-        measured.score.decided,
-        None if low.decided is None or high.decided is None else (low.decided, high.decided),
-    )
+    return Fold(verdict, measured.score, coverage, _pair(worst, best), _pair(lowest, highest))
+
+
+def _pair(low: World | StageWorld, high: World | StageWorld) -> Range | None:
+    return None if low.score is None or high.score is None else (low.score, high.score)
 
 
 def _decide_verdict(worst: WorldVerdict, best: WorldVerdict, coverage: float | None, least: float) -> Verdict:
@@ -271,7 +255,7 @@ def _find_tipping(
 
 def _compute_loss(one: CriterionResult) -> float:
     """Return how much its stage loses if it is at worst, before dividing by the stage's total weight."""
-    return one.criterion.weight * (one.best.decided - one.worst.decided) if one.best and one.worst else 0.0
+    return one.criterion.weight * (one.best.value - one.worst.value) if one.best and one.worst else 0.0
 
 
 def _fold_with_worst(results: Iterable[CriterionResult], worst: CriterionResult, rubric: Rubric) -> World:
@@ -306,4 +290,4 @@ def _make_key(criterion: CompiledCriterion, outcome: Outcome) -> tuple[object, .
     return (criterion.id, outcome.cause, outcome.open, outcome.bounds) if type(outcome) is Skipped else None
 
 
-PERFECT_STEP = Fold("pass", 1.0, 1.0, (1.0, 1.0), 1.0, (1.0, 1.0))
+PERFECT_STEP = Fold("pass", 1.0, 1.0, (1.0, 1.0), (1.0, 1.0))

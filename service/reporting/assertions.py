@@ -282,12 +282,12 @@ class _AssertionOutcome:
 
 
 def _judge_cases(assertion: Assertion, samples: Sequence[Sample]) -> _AssertionOutcome:
-    """Judge the share of cases in which the assertion holds, by each case's deciding value."""
+    """Judge the share of cases in which the assertion holds, by each case's own number."""
     key = find_case_metric(assertion.name, samples)
-    counting = [sample for sample in samples if key in sample.decided]
-    results = [(sample, assertion.holds_between(*sample.decided[key])) for sample in counting]
+    counting = [sample for sample in samples if key in sample.bounds]
     if assertion.of_measured:
-        results = [(sample, holds) for sample, holds in results if sample.decided[key][0] == sample.decided[key][1]]
+        counting = [sample for sample in counting if sample.bounds[key][0] == sample.bounds[key][1]]
+    results = [(sample, assertion.holds_between(*sample.bounds[key])) for sample in counting]
     left_out = sum(sample.is_left_out(key) for sample in samples)
     opposing = tuple([sample for sample, holds in results if not holds])
     if len(results) < max(1, left_out):

@@ -102,7 +102,7 @@ def shown(report: Report) -> dict[str, Any]:
         "score": report.score,
         "coverage": report.coverage,
         "range": None if report.score_range is None else list(report.score_range),
-        "decided": report.decided,
+        "full": None if report.full_range is None else list(report.full_range),
         "open": [[one.criterion, one.cause, one.decides] for one in report.open],
         "unread": [one.path for one in report.unread],
     }
@@ -112,7 +112,7 @@ def shown(report: Report) -> dict[str, Any]:
 def test_example(case: dict[str, Any]) -> None:
     found = shown(report_of(case))
     assert {name: found[name] for name in case["want"]} == {
-        name: pytest.approx(wanted, abs=5e-4) if name in ("score", "coverage", "range", "decided") else wanted
+        name: pytest.approx(wanted, abs=5e-4) if name in ("score", "coverage", "range", "full") else wanted
         for name, wanted in case["want"].items()
     }
 

@@ -331,7 +331,7 @@ class ScoringRoutes:
             rubric = self.engine.registry.find(read_rubric(body))
         except RubricError as error:
             return RubricCheck(False, None, list_places(error))
-        return RubricCheck(True, RubricRef(rubric.id, rubric.version, rubric.digest), ())
+        return RubricCheck(True, RubricRef.of(rubric), ())
 
 
 def build_judging_headers(report: Report) -> dict[str, str]:

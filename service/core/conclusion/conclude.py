@@ -74,13 +74,12 @@ def conclude(
     return Report(
         trace_id=trace.id,
         format=trace.format,
-        rubric=_build_rubric_ref(plan.rubric.id, plan.rubric.version, plan.rubric.digest),
+        rubric=RubricRef.of(plan.rubric),
         scope=_find_scope(plan, results, asking),
         verdict=whole.verdict,
         score=whole.score,
         score_range=whole.score_range,
-        decided=whole.decided,
-        decided_range=whole.decided_range,
+        full_range=whole.full_range,
         coverage=whole.coverage,
         all_passed=whole.score is not None and folded.clean,
         first_failing_stage=folded.first_failing,
@@ -106,11 +105,6 @@ def conclude(
             *find_suspicions(trace),
         ),
     )
-
-
-@lru_cache(maxsize=256)
-def _build_rubric_ref(name: str, version: int, digest: str) -> RubricRef:
-    return RubricRef(name, version, digest)
 
 
 def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
@@ -193,7 +187,7 @@ def _build_loose_outcomes(
 def _conclude_perfect(criterion: CompiledCriterion, *, at_steps: bool) -> tuple[CriterionResult, CriterionScore]:
     """Conclude a criterion whose outcomes are all PERFECT and either all at steps or one for the whole trace."""
     elsewhere = () if at_steps else (LooseOutcome(None, None, PERFECT),)
-    score = CriterionScore(criterion.id, criterion.stage, criterion.weight, 1.0, elsewhere, (1.0, 1.0), 1.0, (1.0, 1.0))
+    score = CriterionScore(criterion.id, criterion.stage, criterion.weight, 1.0, elsewhere, (1.0, 1.0), (1.0, 1.0), 1.0)
     return fold_perfect(criterion), cache_json(score)
 
 
@@ -313,9 +307,7 @@ def _list_open_outcomes(plan: Plan, others: Iterable[OtherOutcome], decide: Coll
 def _build_stage_scores(stages: tuple[tuple[Stage, Fold], ...]) -> tuple[StageScore, ...]:
     return tuple(
         [
-            StageScore(
-                stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.decided, fold.decided_range
-            )
+            StageScore(stage, fold.verdict, fold.score, fold.coverage, fold.score_range, fold.full_range)
             for stage, fold in stages
         ]
     )
@@ -329,16 +321,15 @@ def _build_criterion_score(
     if loose and loose[0][0] is WHOLE and not outcomes[1:] and (reason := _explain_absence(loose[0][1])):
         return _build_absent_score(criterion.id, criterion.stage, criterion.weight, reason)
     elsewhere = _build_loose_outcomes(loose, expected_calls) if loose else ()
-    measured, worst, best = result.measured, result.worst, result.best
     return CriterionScore(
         criterion.id,
         criterion.stage,
         criterion.weight,
-        None if measured is None else measured.value,
+        None if result.measured is None else result.measured.value,
         elsewhere,
-        None if worst is None or best is None else (worst.value, best.value),
-        None if measured is None else measured.decided,
-        None if worst is None or best is None else (worst.decided, best.decided),
+        None if result.worst is None or result.best is None else (result.worst.value, result.best.value),
+        None if result.lowest is None or result.highest is None else (result.lowest.value, result.highest.value),
+        result.coverage,
     )
 
 

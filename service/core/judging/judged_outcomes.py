@@ -104,7 +104,7 @@ class JudgedScore(Scored):
 
     @property
     def decision(self) -> float:
-        """1 if it passed, else 0: the judge's confidence moves the score, never the verdict."""
+        """1 if it passed, else 0: the label, the judge's own value and the probability are only shown."""
         return float(self.passed)
 
 
@@ -248,18 +248,11 @@ def _leave_unsure(ask: Ask, replies: Sequence[JudgeReply], at: Pointer) -> Outco
 
 @light
 class MixedScore(PartlyOpenScore):
-    """A score that code and judges decided together: `judges` are those that answered."""
+    """A score that code and judges decided together: `judges` are those that answered; each judged part counts 1 or 0."""
 
     judges: tuple[JudgeNote, ...] = field(kw_only=True)
     calibrations: tuple[Status, ...] = field(kw_only=True)
     """The calibration status of each judge's answer, in the same order."""
-    decided: float = field(kw_only=True)
-    """The value with each judged part counted as 1 (passed) or 0 (failed)."""
-
-    @property
-    def decision(self) -> float:
-        """The value that counts for a verdict."""
-        return self.decided
 
 
 def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Outcome:
@@ -277,10 +270,9 @@ def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Out
     unknown = [(weight, one) for weight, one in parts if not isinstance(one, Scored)]
     passed = partial.passed and all(one.passed for _, one in scored)
     known = fsum([partial.weight, *[weight for weight, _ in scored]])
-    gained = fsum([partial.gained, *[weight * one.value for weight, one in scored]])
-    decided = fsum([partial.gained, *[weight * one.decision for weight, one in scored]])
+    gained = fsum([partial.gained, *[weight * one.decision for weight, one in scored]])
     findings = (*partial.findings, *[finding for _, one in scored for finding in one.findings])
-    bounds = _compute_bounds(known, gained, decided, fsum([weight for weight, _ in unknown])) if unknown else None
+    bounds = _compute_bounds(known, gained, fsum([weight for weight, _ in unknown])) if unknown else None
     if unknown and passed:
         return _leave_open(unknown[0][1], bounds, findings)
     judged = [one for _, one in scored if isinstance(one, JudgedScore)]
@@ -290,20 +282,13 @@ def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Out
         findings,
         judges=tuple([one.judge for one in judged]),
         calibrations=tuple([one.calibration.status for one in judged]),
-        decided=_compute_ratio(decided, known),
         bounds=bounds,
         open_parts=tuple([build_open_part(one) for _, one in unknown]),
     )
 
 
-def _compute_bounds(known: float, gained: float, decided: float, left: float) -> Bounds:
-    whole = known + left
-    return Bounds(
-        _compute_ratio(gained, whole),
-        _compute_ratio(gained + left, whole),
-        _compute_ratio(decided, whole),
-        _compute_ratio(decided + left, whole),
-    )
+def _compute_bounds(known: float, gained: float, left: float) -> Bounds:
+    return Bounds(_compute_ratio(gained, known + left), _compute_ratio(gained + left, known + left))
 
 
 def _compute_ratio(part: float, whole: float) -> float:

@@ -73,7 +73,7 @@ def _check_layer(sample: Sample, name: str) -> LayerState:
 
 def _check_calls(sample: Sample) -> LayerState:
     """Check the `ast` layer: a call that was blocked (wrong tool, or none due) is not the right one, nor is an invalid one."""
-    bounds = [sample.decided[CRITERION + one] for one in dict(LAYERS)["ast"] if CRITERION + one in sample.decided]
+    bounds = [sample.bounds[CRITERION + one] for one in dict(LAYERS)["ast"] if CRITERION + one in sample.bounds]
     if not bounds:
         return "unmeasured"
     schema = _check_layer(sample, "schema")

@@ -8,10 +8,10 @@ from math import fsum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from service.core.outcome import Errored, Outcome, Scored, Skipped
-from service.core.report import CriterionScore, Report
+from service.core.outcome import Outcome, Skipped
+from service.core.report import CriterionScore, Report, StageScore
 from service.core.rubric import STAGES, Stage
-from service.core.scores import Range
+from service.core.scores import TOLERANCE, Range
 
 PASSING = ("pass", "warn")
 """Verdicts that pass. `undecided` does not: silence is never a pass."""
@@ -53,26 +53,19 @@ class MetricReading(NamedTuple):
     """A metric of a case, each number in [0, 1]."""
 
     value: float | None
-    """The estimate over what was measured; None: nothing was."""
+    """Over what was measured; None: nothing was, or too little for a number."""
     bounds: Range | None
-    """The estimate with what is open at worst and at best; None: nothing was measured and nothing is open."""
-    decided: Range | None
-    """The same with 1 for what a judge passed and 0 for what it did not."""
+    """The number with what is open at worst and at best; None: nothing was measured and nothing is open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A report with its metrics.
-
-    `values` are the measured ones; `unmeasured` apply, but nothing of them was measured. `bounds` and `decided` hold their
-    worst and best values, the latter with 1 for what a judge passed and 0 for what it did not.
-    """
+    """A report with its metrics: `values` are the measured ones, `unmeasured` apply without one, `bounds` hold worst and best."""
 
     report: Report
     values: Mapping[str, float]
     unmeasured: frozenset[str]
     bounds: Mapping[str, Range]
-    decided: Mapping[str, Range]
     tool_pairs: tuple[ToolPair, ...] | None
     """None where the expectation names no tools."""
 
@@ -118,11 +111,10 @@ class Sample:
             return None if "undecided" in verdicts else any(verdict in PASSING for verdict in verdicts)
         if metric.startswith(CRITERION) and (name in self.report.failing or _was_blocked(name, self.report)):
             return False
-        if metric.startswith(CRITERION) and any(one.criterion == name for one in self.report.open):
-            return None
-        low, high = self.decided.get(metric, (0.0, 1.0))
         if metric.startswith(CRITERION):
-            return True if metric in self.values else None
+            is_open = metric not in self.values or any(one.criterion == name for one in self.report.open)
+            return None if is_open else True
+        low, high = self.bounds.get(metric, (0.0, 1.0))
         return low >= PASS_THRESHOLD if (low >= PASS_THRESHOLD) == (high >= PASS_THRESHOLD) else None
 
     def is_left_out(self, metric: str) -> bool:
@@ -151,7 +143,6 @@ def read_sample(report: Report) -> Sample:
         values=MappingProxyType({name: one.value for name, one in readings.items() if one.value is not None}),
         unmeasured=frozenset(name for name, one in readings.items() if one.value is None),
         bounds=MappingProxyType({name: one.bounds for name, one in readings.items() if one.bounds is not None}),
-        decided=MappingProxyType({name: one.decided for name, one in readings.items() if one.decided is not None}),
         tool_pairs=tool_pairs,
     )
 
@@ -176,30 +167,31 @@ def count_tools(tool_pairs: Iterable[ToolPair]) -> tuple[int, int, int]:
 NamedReading = tuple[str, MetricReading]
 """A metric's name and a case's reading of it."""
 
-UNKNOWN = MetricReading(None, (0.0, 1.0), (0.0, 1.0))
+UNKNOWN = MetricReading(None, (0.0, 1.0))
 
 
 def _build_exact(value: float) -> MetricReading:
-    return MetricReading(value, (value, value), (value, value))
+    return MetricReading(value, (value, value))
 
 
-def _build_reading(value: float | None, bounds: Range | None, decided: Range | None) -> MetricReading:
-    """Build a reading. Reports of engines before 3 have no ranges: what they measured is all they know."""
-    if bounds is None and value is not None:
-        return _build_exact(value)
-    return MetricReading(value, bounds, decided)
+def _read_part(report: Report, part: Report | StageScore | CriterionScore, value: float | None) -> MetricReading:
+    """Read a score. Where less than the rubric's minimum was measured, there is none, and what was left out is 0 and 1."""
+    enough = not part.coverage or part.coverage >= report.rubric.min_coverage - TOLERANCE
+    if part.coverage == 1 or (report.is_measured and enough):
+        return MetricReading(value, part.score_range)
+    return MetricReading(None, part.full_range)
 
 
 def _iter_readings(report: Report, tool_pairs: tuple[ToolPair, ...] | None) -> Iterator[NamedReading]:
-    criteria = {one.id: one for one in report.criteria if _applies(one, report)}
+    criteria = [(one, _read_part(report, one, one.value)) for one in report.criteria if one.coverage is not None]
     if report.coverage is not None:
-        yield "score", _build_reading(report.score, report.score_range, report.decided_range)
+        yield "score", _read_part(report, report, report.score)
         yield "coverage", _build_exact(report.coverage)
     for stage in report.stages:
         if stage.coverage is not None:
-            yield STAGE + stage.stage, _build_reading(stage.score, stage.score_range, stage.decided_range)
-    for one in criteria.values():
-        yield CRITERION + one.id, _read_criterion(one)
+            yield STAGE + stage.stage, _read_part(report, stage, stage.score)
+    for one, reading in criteria:
+        yield CRITERION + one.id, reading
     unread = any(one.cause == "unread" and one.stage in ("decide", "select") for one in report.open)
     if report.decisions:
         right = sum(d.right for d in report.decisions) / len(report.decisions)
@@ -210,24 +202,10 @@ def _iter_readings(report: Report, tool_pairs: tuple[ToolPair, ...] | None) -> I
             "tool_name_f1",
             UNKNOWN if unread else _build_exact(2 * right / (called + expected) if called + expected else 1.0),
         )
-    yield from _read_validation(criteria.values())
-
-
-def _read_criterion(criterion: CriterionScore) -> MetricReading:
-    return _build_reading(criterion.value, criterion.score_range, criterion.decided_range)
-
-
-def _read_validation(criteria: Iterable[CriterionScore]) -> Iterator[NamedReading]:
-    own = [(one.weight, _read_criterion(one)) for one in criteria if one.stage == "arguments" and one.id != JUDGED]
+    own = [(one.weight, reading) for one, reading in criteria if one.stage == "arguments" and one.id != JUDGED]
     if own:
-        yield (
-            "argument_validation",
-            MetricReading(
-                _average([(weight, one.value) for weight, one in own]),
-                _average_bounds([(weight, one.bounds) for weight, one in own]),
-                _average_bounds([(weight, one.decided) for weight, one in own]),
-            ),
-        )
+        value = _average([(weight, reading.value) for weight, reading in own])
+        yield "argument_validation", MetricReading(value, _average_bounds([(w, reading.bounds) for w, reading in own]))
 
 
 def _average_bounds(bounds: Sequence[tuple[float, Range | None]]) -> Range | None:
@@ -242,23 +220,10 @@ def _average(values: Iterable[tuple[float, float | None]]) -> float | None:
     return min(1.0, fsum(weight * value for weight, value in known) / whole) if whole else None
 
 
-def _applies(criterion: CriterionScore, report: Report) -> bool:
-    if criterion.value is not None or criterion.score_range is not None:
-        return True
-    return any(map(_is_unknown, list_outcomes(criterion, report)))
-
-
 def list_outcomes(criterion: CriterionScore, report: Report) -> list[Outcome]:
     """List all outcomes of a criterion: of the trace, turns and missing calls, then of the steps."""
     of_steps = [step.outcomes[criterion.id] for step in report.steps if criterion.id in step.outcomes]
     return [*(one.outcome for one in criterion.outcomes), *of_steps]
-
-
-def _is_unknown(outcome: Outcome) -> bool:
-    """Whether the outcome applies and could not be determined."""
-    if isinstance(outcome, Scored):
-        return False
-    return isinstance(outcome, Errored) or outcome.cause not in ("not_applicable", "blocked")
 
 
 def _was_blocked(criterion: str, report: Report) -> bool:
