@@ -286,6 +286,11 @@ class Report:
         """Whether coverage reaches the rubric's minimum: below it, the score is no figure to show or to gate on."""
         return self.coverage is not None and self.coverage >= self.rubric.min_coverage - TOLERANCE
 
+    @property
+    def gate_range(self) -> Range | None:
+        """The range in which the score counts for gates; None if there is none."""
+        return self.score_range if self.is_measured else self.full_range
+
     def findings(self) -> list[Finding]:
         """Return every finding once, those of no step first, then in the order of the steps."""
         loose = [o.outcome for c in self.criteria for o in c.outcomes]

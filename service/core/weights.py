@@ -15,11 +15,16 @@ def _find_form(weight: object) -> str:
     return "name" if isinstance(weight, str) else "number"
 
 
+MAX_WEIGHT = 1e9
+"""The largest weight: sums of weights stay finite."""
+
+WeightNumber = Annotated[float, Field(ge=0, le=MAX_WEIGHT, allow_inf_nan=False)]
+
 Weight = Annotated[
-    Annotated[float, Field(ge=0, allow_inf_nan=False), Tag("number")] | Annotated[WeightName, Tag("name")],
+    Annotated[WeightNumber, Tag("number")] | Annotated[WeightName, Tag("name")],
     Discriminator(_find_form),
 ]
-"""A finite number from 0 upwards, or a name."""
+"""A number from 0 to MAX_WEIGHT, or a name."""
 
 WEIGHTS: Mapping[str, float] = MappingProxyType(
     {

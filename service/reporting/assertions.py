@@ -3,8 +3,8 @@
 On cases: `argument_plausibility.score >= 0.85 for at least 85% of cases` (also `for_at_least`) asserts the share of cases in
 which the comparison holds; shares include their ends. On the set: `pass_rate >= 0.95`, `0.8 <= avg_score <= 1`, `p10_score >
 50%`. `metrics` lists the names. What is open counts against an assertion and for it: it passes where it holds at its worse
-end, fails where it holds at neither, and is undecided otherwise. With `of measured` appended, only what was measured counts.
-Where no case counts, the result is an error.
+end, fails where it holds at neither, and is undecided otherwise. So does all that was not measured of a trace whose coverage is
+below its rubric's minimum. With `of measured` appended, only what was measured counts. Where no case counts, it is an error.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, ValidationError
@@ -260,7 +261,8 @@ class _AssertionOutcome:
         if assertion.share is not None:
             between = f"{low:.1%}" if low == high else f"{low:.1%} to {high:.1%}"
             return f"holds in {between} of {cases} cases; at least {assertion.share:.4g} is required"
-        between = f"{low:.4g}" if low == high else f"between {low:.4g} and {high:.4g}, as what is open may turn out,"
+        span = f"at least {low:.4g}" if high == inf else f"between {low:.4g} and {high:.4g}"
+        between = f"{low:.4g}" if low == high else f"{span}, depending on what was not measured,"
         return f"{assertion.name} is {between} over {cases} cases"
 
     def build_result(self, assertion: Assertion, status: Status, message: str) -> AssertionResult:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
-from math import fsum
+from math import fsum, inf
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
@@ -113,7 +113,7 @@ def _fold_verdicts(samples: Samples, key: str, fold: Callable[[list[bool]], floa
 
 
 def _fold_usage(samples: Samples, metric: UsageMetric) -> MeasuredNumber:
-    """Fold what cases or calls took; no number where more of them do not say than do."""
+    """Fold what cases or calls took; those that do not say may have taken anything. No number where they are the majority."""
     values = metric.list_values(samples)
     known = [value for value in values if value is not None]
     left_out = len(values) - len(known)
@@ -121,8 +121,8 @@ def _fold_usage(samples: Samples, metric: UsageMetric) -> MeasuredNumber:
         what = "cases" if metric.tool is None else f"calls of {metric.tool}"
         why = f"only {len(known)} of {len(values)} {what} say their {metric.quantity}"
         return MeasuredNumber(None, None, None, len(known), left_out, why)
-    number = metric.compute(known)
-    return MeasuredNumber(number, number, number, len(known), left_out)
+    low, high = (metric.compute([*known, *[end] * left_out]) for end in (0.0, inf))
+    return MeasuredNumber(metric.compute(known), low, high, len(values), left_out)
 
 
 def _explain_too_few(measured: int, unmeasured: int) -> str:

@@ -1,9 +1,11 @@
-"""Whether a second run of the same cases is worse than noise explains: the gate on a pull request.
+"""Whether a second run of the same cases is worse: the gate on a pull request.
 
-A number has regressed where the 95 % interval of its paired difference lies below 0 even at best, with everything open
-counted against the first run and for the second. It holds where the interval does not lie below 0 at worst, counted the other
-way round; otherwise it is undecided. A case that the second run lacks, or in which nothing applies any longer, counts as open
-there. Where nothing changed, the chance of a false alarm is 2.5 % per number.
+What code passed in the first run and fails in the second has regressed, in whichever case (`proved_regressions`). For repeated
+trials and for what judges say, statistics decide: a number has regressed where the 95 % interval of its paired difference lies
+below 0 even at best, with everything open counted against the first run and for the second. It holds where the interval does not
+lie below 0 at worst, counted the other way round; otherwise it is undecided. A case that the second run lacks, or in which
+nothing applies any longer, counts as open there.
+Where nothing changed, the chance of a false alarm is 2.5 % per number.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from service.reporting.comparison import (
     list_rubrics,
     read_passed,
 )
+from service.reporting.proved_regressions import ProvedRegression, list_proved_regressions
 from service.reporting.summary.samples import CRITERION, STAGE, Sample
 from service.stats.rates import Interval, PairedCase
 
@@ -51,10 +54,11 @@ class NumberChange:
 
 @dataclass(frozen=True, slots=True)
 class RegressionGate:
-    """All gated numbers: regressed where one is, else undecided where one is."""
+    """All gated numbers and criteria: regressed where one is, else undecided where one is."""
 
     status: RegressionStatus
     numbers: tuple[NumberChange, ...]
+    proved: tuple[ProvedRegression, ...] = ()
     reason: str = ""
     """Why it is undecided regardless of the numbers."""
 
@@ -77,14 +81,15 @@ def judge_regression(
     kept = [pair for pair in pairs if not any(one is not None and forgiven(one.report) for one in pair)]
     known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
     numbers = tuple(_judge_number(name, kept, _find_reader(name, known), statistics) for name in dict.fromkeys(names))
-    statuses = {one.status for one in numbers}
+    proved = tuple(sorted(list_proved_regressions(kept, names), key=lambda one: one.status))
+    statuses = {one.status for one in (*numbers, *proved)}
     if "regressed" in statuses:
-        return RegressionGate("regressed", numbers)
+        return RegressionGate("regressed", numbers, proved)
     if list_rubrics(left.values()) != list_rubrics(right.values()):
-        return RegressionGate("undecided", numbers, "the two runs were scored with different rubrics")
+        return RegressionGate("undecided", numbers, proved, "the two runs were scored with different rubrics")
     if any(one.report.provenance.replies and other and other.report.scope == "code" for one, other in kept):
-        return RegressionGate("undecided", numbers, "judges were asked in the first run, and off in the second")
-    return RegressionGate("undecided" if "undecided" in statuses else "held", numbers)
+        return RegressionGate("undecided", numbers, proved, "judges were asked in the first run, and off in the second")
+    return RegressionGate("undecided" if "undecided" in statuses else "held", numbers, proved)
 
 
 def _find_reader(name: str, criteria: set[str]) -> MetricReader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import comb, floor, fsum
+from math import ceil, comb, floor, fsum
 from typing import NamedTuple
 
 
@@ -114,7 +114,5 @@ def compute_percentile(values: Iterable[float], q: float) -> float:
     if not ordered:
         raise ValueError("no values")
     place = (len(ordered) - 1) * q / 100
-    below = floor(place)
-    if below == place:
-        return ordered[below]
-    return ordered[below] + (ordered[below + 1] - ordered[below]) * (place - below)
+    below, above = ordered[floor(place)], ordered[ceil(place)]
+    return below if below == above else below + (above - below) * (place - floor(place))

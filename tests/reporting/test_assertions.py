@@ -145,7 +145,7 @@ def unmeasured(report: Report) -> Report:
     """The report with a groundedness that a provider's fault left open."""
     (first, *_) = (one for one in report.criteria if one.id == "decide")
     left = replace(first.outcomes[0], outcome=Errored("provider", "503"))
-    ends = {"score_range": (0.0, 1.0), "decided": None, "decided_range": (0.0, 1.0)}
+    ends = {"score_range": (0.0, 1.0), "full_range": (0.0, 1.0), "coverage": 0.0}
     found = OpenOutcome("result_groundedness", "integrate", None, 1, None, "errored", "provider", "503", decides=True)
     return replace(
         report,
@@ -156,7 +156,8 @@ def unmeasured(report: Report) -> Report:
 
 def measured(report: Report, value: float) -> Report:
     (first, *_) = (one for one in report.criteria if one.id == "decide")
-    return replace(report, criteria=(replace(first, id="result_groundedness", value=value),))
+    ends = {"score_range": (value, value), "full_range": (value, value)}
+    return replace(report, criteria=(replace(first, id="result_groundedness", value=value, **ends),))
 
 
 OPEN = [  # measured at 1.0, not measured, assertion, what comes of it

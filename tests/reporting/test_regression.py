@@ -8,8 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from service import InputError, Report
+from service import InputError, Report, conclude
+from service.core.judging.judged_outcomes import MixedScore
+from service.core.judging.notes import JudgeReply
+from service.core.judging.prompts import Usage
+from service.core.judging.replies import Judgement
+from service.core.report import OpenOutcome
+from service.engine import Engine
+from service.registry import Registry
 from service.reporting.summaries import judge_reports
+from service.request import read_request
 from tests.bulk import examples
 from tests.reporting.report_sets import report_of
 
@@ -17,15 +25,41 @@ CASES = 200
 RUNS = examples(10)
 """200 in `make chaos`."""
 
+
+def judged(value: float) -> Report:
+    """A trace whose only criterion is a judge's, which gives this value."""
+    judge = {
+        "id": "taste",
+        "level": "trace",
+        "question": "Is it good?",
+        "scale": {"yes": {"value": 1}, "no": {"value": 0}},
+    }
+    asked = {"id": "good", "stage": "integrate", "must_pass": True, "check": {"kind": "judge", "judge": "taste"}}
+    trace = {"format": "callgrade", "events": [{"user": "Hi"}, {"assistant": "Hello"}]}
+    plan = Engine(Registry()).plan(
+        read_request({"trace": trace, "rubric": {"id": "r", "criteria": [asked], "judges": [judge]}})
+    )
+    reply = JudgeReply(Judgement("yes" if value else "no", value, "so it is"), "m", "m", "miss", Usage(1, 1, None))
+    return conclude(plan, {ask.key: (reply,) for ask in plan.asks}, mode="live")
+
+
 PASSES = report_of({"id": "x", "expected": {"calls": [{"tool": "refund"}]}, "calls": ["refund"]})
 FAILS = report_of({"id": "x", "expected": {"calls": [{"tool": "refund"}]}, "calls": ["void"]})
-UNDECIDED = replace(PASSES, verdict="undecided")
-EMPTY = replace(PASSES, verdict="not_applicable")
-BY_LETTER = {"p": PASSES, "f": FAILS, "a": UNDECIDED, "n": EMPTY}
+OPEN = [OpenOutcome("tool_name", "select", 0, 0, None, "skipped", "unread", "no such form", decides=True)]
+BY_LETTER = {
+    "p": PASSES,
+    "f": FAILS,
+    "a": replace(PASSES, verdict="undecided"),
+    "o": replace(PASSES, verdict="undecided", open=tuple(OPEN)),
+    "n": replace(PASSES, verdict="not_applicable", criteria=()),
+    "P": judged(1.0),
+    "F": judged(0.0),
+    "A": replace(judged(1.0), verdict="undecided"),
+}
 
 
 def run(letters: Iterable[str]) -> list[Report]:
-    """A report for each letter: pass, fail, undecided, nothing applies; `-` is a case that was not scored."""
+    """A report for each letter: pass, fail, undecided, open, nothing applies, in capitals by a judge; `-` was not scored."""
     return [replace(BY_LETTER[one], trace_id=f"c{n}") for n, one in enumerate(letters) if one != "-"]
 
 
@@ -34,13 +68,18 @@ def run(letters: Iterable[str]) -> list[Report]:
     [
         ("p" * 20, "p" * 20, "held"),
         ("p" * 20, "p" * 10 + "f" * 10, "regressed"),
-        ("p" * 20, "p" * 19 + "f", "held"),
+        ("p" * 20, "p" * 19 + "f", "regressed"),
+        ("P" * 20, "P" * 19 + "F", "held"),
+        ("P" * 20, "P" * 10 + "F" * 10, "regressed"),
         ("f" * 20, "p" * 20, "held"),
+        ("f" * 20, "f" * 20, "held"),
         ("p" * 20, "a" * 20, "undecided"),
-        ("a" * 20, "f" * 20, "undecided"),
-        ("p" * 20, "p" * 19 + "a", "held"),
+        ("A" * 20, "F" * 20, "undecided"),
+        ("p" * 20, "p" * 19 + "o", "undecided"),
+        ("P" * 20, "P" * 19 + "A", "held"),
         ("p" * 20, "p" * 10 + "-" * 10, "undecided"),
-        ("p" * 20, "p" * 19 + "-", "held"),
+        ("p" * 20, "p" * 19 + "-", "undecided"),
+        ("P" * 20, "P" * 19 + "-", "held"),
         ("a" * 20, "a" * 20, "undecided"),
         ("p" * 20, "p" * 10 + "n" * 10, "undecided"),
         ("p" * 10 + "n" * 10, "p" * 10 + "n" * 10, "held"),
@@ -48,6 +87,48 @@ def run(letters: Iterable[str]) -> list[Report]:
 )
 def test_what_is_open_is_taken_both_ways(a: str, b: str, status: str):
     assert judge_reports(run(a), run(b)).status == status
+
+
+def proved(a: list[Report], b: list[Report], *names: str) -> list[tuple[str, str, str]]:
+    return [(one.case, one.criterion, one.status) for one in judge_reports(a, b, names).proved]
+
+
+def test_what_code_passed_and_fails_now_is_named_with_its_trace():
+    a, b = run("p" * 20), run("p" * 18 + "fp")
+    assert proved(a, b) == [("c18", "tool_name", "regressed")]
+    assert judge_reports(a, b).proved[0].why.startswith("passed before and fails now: ")
+    assert proved(a, b, "select") == proved(a, b, "score") == proved(a, b, "tool_name") == proved(a, b)
+    assert proved(a, b, "decide") == proved(b, b) == proved(b, a) == proved(run("P" * 20), run("F" * 20)) == []
+    assert proved(a, run("p" * 18 + "o-")) == [("c18", "tool_name", "undecided"), ("c19", "", "undecided")]
+
+
+def test_a_score_that_fails_without_a_judge_is_a_regression_too():
+    low = replace(PASSES, verdict="fail")
+    assert proved([PASSES], [low]) == [("x", "", "regressed")]
+    assert proved([PASSES], [low], "decide") == []
+
+
+def test_a_part_in_words_that_a_judge_fails_is_left_to_statistics():
+    wrong = {"code": (0.0, False), "judge": (1.0, True)}
+    mixed = {
+        name: MixedScore(value, False, judges=(), calibrations=(), code_passed=passed)
+        for name, (value, passed) in wrong.items()
+    }
+    found = {
+        name: replace(
+            FAILS,
+            criteria=tuple(replace(c, outcomes=()) for c in FAILS.criteria),
+            steps=(replace(FAILS.steps[0], outcomes={"tool_name": outcome}),),
+        )
+        for name, outcome in mixed.items()
+    }
+    assert proved([PASSES], [found["code"]]) == [("x", "tool_name", "regressed")]
+    assert proved([PASSES], [found["judge"]]) == []
+
+
+def test_repeated_trials_are_left_to_statistics():
+    a, b = ([replace(one, tags={"trial": "1"}) for one in run(letters)] for letters in ("p" * 20, "p" * 19 + "f"))
+    assert judge_reports(a, b).status == "held"
 
 
 def test_undecided_verdicts_without_a_fault_can_be_left_out():
@@ -91,7 +172,7 @@ def noisy(rng: random.Random) -> list[float]:
 def draw(chances: list[float], rng: random.Random, trials: int) -> list[Report]:
     drawn = [(n, trial, rng.random() < chance) for n, chance in enumerate(chances) for trial in range(trials)]
     return [
-        replace(PASSES if good else FAILS, trace_id=f"c{n}", tags={"trial": str(trial)} if trials > 1 else {})
+        replace(BY_LETTER["P" if good else "F"], trace_id=f"c{n}", tags={"trial": str(trial)} if trials > 1 else {})
         for n, trial, good in drawn
     ]
 

@@ -177,7 +177,8 @@ def test_what_could_not_be_measured_is_no_pass() -> None:
                 c,
                 value=None,
                 score_range=(0.0, 1.0),
-                decided_range=(0.0, 1.0),
+                full_range=(0.0, 1.0),
+                coverage=0.0,
                 outcomes=(replace(c.outcomes[0], outcome=Errored("provider", "503")),),
             )
             if c.id == "decide"
@@ -193,10 +194,12 @@ def test_what_could_not_be_measured_is_no_pass() -> None:
 
 def with_outcome(report: Report, criterion: str, outcome: Outcome, value: float | None) -> Report:
     """The report with another outcome of a criterion at every step."""
+    ends = None if value is None else (value, value)
+    found = {"value": value, "score_range": ends, "full_range": ends, "coverage": None if value is None else 1.0}
     return replace(
         report,
         failing=(),
-        criteria=tuple(replace(c, value=value) if c.id == criterion else c for c in report.criteria),
+        criteria=tuple(replace(c, **found) if c.id == criterion else c for c in report.criteria),
         steps=tuple(replace(step, outcomes={**step.outcomes, criterion: outcome}) for step in report.steps),
     )
 

@@ -6,15 +6,24 @@ from collections.abc import Iterator
 
 from service.cli.rendering.console import pluralize
 from service.cli.rendering.github import Level, render_annotation
+from service.reporting.escaping import escape_unprintable
+from service.reporting.proved_regressions import ProvedRegression
 from service.reporting.regression import NumberChange, RegressionGate, RegressionStatus
 
 LEVELS: dict[RegressionStatus, Level] = {"regressed": "error", "undecided": "error", "held": "notice"}
 
 
+MAX_PROVED = 20
+"""How many proved regressions are listed."""
+
+
 def list_regression_lines(gate: RegressionGate) -> Iterator[str]:
-    """Describe the outcome of each gated number in a line."""
+    """Describe each proved regression and each gated number in a line."""
     if gate.reason:
         yield f"undecided: {gate.reason}"
+    yield from (f"{one.status}: {_explain_proved(one)}" for one in gate.proved[:MAX_PROVED])
+    if len(gate.proved) > MAX_PROVED:
+        yield f"and {len(gate.proved) - MAX_PROVED} more"
     yield from (f"{one.status}: {_explain(one)}" for one in gate.numbers)
 
 
@@ -24,6 +33,14 @@ def list_regression_annotations(gate: RegressionGate) -> Iterator[str]:
         yield render_annotation("error", gate.reason, title="callgrade: undecided")
     for one in gate.numbers:
         yield render_annotation(LEVELS[one.status], _explain(one), title=f"callgrade: {one.name} {one.status}")
+    for one in gate.proved[:MAX_PROVED]:
+        yield render_annotation("error", _explain_proved(one), title=f"callgrade: {one.status}")
+
+
+def _explain_proved(one: ProvedRegression) -> str:
+    return escape_unprintable(
+        f"{one.criterion} in {one.case}: {one.why}" if one.criterion else f"{one.case}: {one.why}"
+    )
 
 
 def _explain(one: NumberChange) -> str:

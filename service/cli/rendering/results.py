@@ -25,17 +25,17 @@ VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_appli
 
 @dataclass
 class Means:
-    """The mean score of a run: over measured scores, and over scores with open outcomes at worst and at best."""
+    """The mean score of a run: over measured scores, and over all at their worst and at their best, as gates count them."""
 
     measured: list[float] = field(default_factory=list[float])
     ranges: list[Range] = field(default_factory=list["Range"])
 
     def add(self, report: Report) -> None:
         """Count a report."""
-        if report.score is not None:
+        if report.score is not None and report.is_measured:
             self.measured.append(report.score)
-        if report.score_range is not None:
-            self.ranges.append(report.score_range)
+        if report.gate_range is not None:
+            self.ranges.append(report.gate_range)
 
     @property
     def ends(self) -> Range | None:
@@ -46,12 +46,13 @@ class Means:
         return fsum(low for low, _ in self.ranges) / size, fsum(high for _, high in self.ranges) / size
 
     def __str__(self) -> str:
-        mean = fsum(self.measured) / len(self.measured) if self.measured else None
-        text = f"mean score {render_number(mean)}"
+        known, size = len(self.measured), len(self.ranges)
+        mean = f"mean score {render_number(fsum(self.measured) / known)}" if known else "mean score: not measured"
+        text = f"{mean} over {known} of {size} traces" if 0 < known < size else mean
         if self.ends is None or self.ends[0] == self.ends[1]:
             return text
         low, high = map(render_number, self.ends)
-        return f"{text}; between {low} and {high}, depending on what is open"
+        return f"{text}; between {low} and {high}, depending on what was not measured"
 
 
 @dataclass

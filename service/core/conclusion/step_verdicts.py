@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from service.core.case import Pair
 from service.core.case import fold_name as folded_name
@@ -64,7 +65,7 @@ def _spell_tool(pair: Pair, step: Step) -> str:
 
 
 def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> dict[str, Outcome]:
-    """Return each criterion's outcome; of several at one step the worst, with the findings of all if they are scores."""
+    """Return each criterion's outcome; of several at one step the worst, with the findings of both if they are scores."""
     outcomes: dict[str, Outcome] = {}
     for criterion, outcome in pairs:
         name = criterion.id
@@ -74,7 +75,8 @@ def _group_by_criterion(pairs: Iterable[tuple[CompiledCriterion, Outcome]]) -> d
 
 def _pick_worse(one: Outcome, other: Outcome) -> Outcome:
     if isinstance(one, Scored) and isinstance(other, Scored):
-        return Scored(min(one.value, other.value), one.passed and other.passed, (*one.findings, *other.findings))
+        worse = min(one, other, key=lambda each: (each.passed, each.decision))
+        return replace(worse, findings=(*one.findings, *other.findings))
     return min(one, other, key=_rank_severity)
 
 

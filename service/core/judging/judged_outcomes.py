@@ -253,6 +253,8 @@ class MixedScore(PartlyOpenScore):
     judges: tuple[JudgeNote, ...] = field(kw_only=True)
     calibrations: tuple[Status, ...] = field(kw_only=True)
     """The calibration status of each judge's answer, in the same order."""
+    code_passed: bool = field(kw_only=True)
+    """Whether all that code decided passed."""
 
 
 def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Outcome:
@@ -282,6 +284,7 @@ def complete_outcome(pending: PendingOutcome, answers: Sequence[Outcome]) -> Out
         findings,
         judges=tuple([one.judge for one in judged]),
         calibrations=tuple([one.calibration.status for one in judged]),
+        code_passed=partial.passed,
         bounds=bounds,
         open_parts=tuple([build_open_part(one) for _, one in unknown]),
     )

@@ -44,7 +44,7 @@ from service.core.outcome import (
     build_failure,
 )
 from service.core.trace import Step
-from service.core.weights import Weight, compute_shares, read_weight
+from service.core.weights import Weight, WeightNumber, compute_shares, read_weight
 from service.core.work_limits import COST_OF_A_MATCHER, count_text_chars
 from service.errors import InputError
 
@@ -65,7 +65,7 @@ class ArcadeGate(Check):
     """Critics by argument name; matchers in the expectation take precedence."""
     weights: dict[str, Weight] = {}
     """Weights of critics by argument name, 1 where none is given; if any weight is a name, all are divided by their sum."""
-    tool_selection_weight: float = Field(default=1.0, ge=0)
+    tool_selection_weight: WeightNumber = 1.0
     fail_on_tool_selection: bool = True
     """Whether a wrong tool makes the whole score 0."""
     fail_on_tool_call_quantity: bool = True

@@ -10,6 +10,7 @@ from math import fsum
 from service.core.report import Report, RubricRef
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
+from service.core.weights import MAX_WEIGHT
 from service.errors import InputError
 from service.reporting.summary.calls import CallRates, summarize_calls
 from service.reporting.summary.classes import Decisions, summarize_decisions
@@ -36,9 +37,6 @@ from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_w
 
 DEFAULT_TAGS = ("step", "tool", "difficulty", "model")
 """Tags by which a summary is sliced by default, where cases have them."""
-
-MAX_WEIGHT = 1e9
-"""The largest weight that a criterion in a report may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +173,23 @@ def build_group(samples: Sequence[Sample], interval: IntervalMethod) -> Group:
 
 
 def check_report(report: Report, place: str) -> Report:
-    """Return the report if its numbers are in range; InputError otherwise."""
-    shares = [("/score", report.score), ("/coverage", report.coverage)]
-    for n, stage in enumerate(report.stages):
-        shares += [(f"/stages/{n}/score", stage.score), (f"/stages/{n}/coverage", stage.coverage)]
-    shares += [(f"/criteria/{n}/value", one.value) for n, one in enumerate(report.criteria)]
-    for path, value in shares:
-        if value is not None and not 0 <= value <= 1:
-            raise InputError.at(place + path, f"a number from 0 to 1 is expected, not {value:g}")
+    """Return the report if its numbers are complete and in range; InputError otherwise."""
+    stages = [(f"{place}/stages/{n}", one) for n, one in enumerate(report.stages)]
+    for path, part in (
+        (place, report),
+        *stages,
+        *[(f"{place}/criteria/{n}", c) for n, c in enumerate(report.criteria)],
+    ):
+        found = {
+            name: getattr(part, name, None) for name in ("score", "value", "coverage", "score_range", "full_range")
+        }
+        for name, value in found.items():
+            for number in value if isinstance(value, tuple) else (value,):
+                if number is not None and not 0 <= number <= 1:
+                    raise InputError.at(f"{path}/{name}", f"a number from 0 to 1 is expected, not {number:g}")
+        measured = found["score"] is not None or found["value"] is not None
+        if (measured and part.score_range is None) or (part.coverage is None) != (part.full_range is None):
+            raise InputError.at(path, "a score comes with its coverage, score_range and full_range")
     for n, one in enumerate(report.criteria):
         if not 0 <= one.weight <= MAX_WEIGHT:
             raise InputError.at(f"{place}/criteria/{n}/weight", f"a weight is a number from 0 to {MAX_WEIGHT:g}")

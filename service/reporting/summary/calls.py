@@ -67,8 +67,9 @@ def read_refused(step: StepVerdict) -> tuple[float, float] | None:
 
 
 def read_executed(step: StepVerdict) -> tuple[float, float] | None:
-    """Read whether a call passes, unless it breaks its schema; a call about which that is unknown counts as executed."""
-    return None if read_refused(step) == (1.0, 1.0) else read_pass(step)
+    """Read whether a call passes, unless it breaks its schema; where that is open, it may do either."""
+    refused = read_refused(step)
+    return None if refused == (1.0, 1.0) else refused if refused == (0.0, 1.0) else read_pass(step)
 
 
 def read_pass(step: StepVerdict) -> tuple[float, float] | None:

@@ -32,6 +32,7 @@ class AssertionResult:
     low: float | None = None
     """The number with everything open at worst; this must hold for the assertion to pass."""
     high: float | None = None
+    """The same at best; no number in JSON if what is unknown has no bound, as a cost."""
 
 
 @dataclass(frozen=True, slots=True)

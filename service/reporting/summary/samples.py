@@ -11,7 +11,7 @@ from typing import NamedTuple
 from service.core.outcome import Outcome, Skipped
 from service.core.report import CriterionScore, Report, StageScore
 from service.core.rubric import STAGES, Stage
-from service.core.scores import TOLERANCE, Range
+from service.core.scores import Range
 
 PASSING = ("pass", "warn")
 """Verdicts that pass. `undecided` does not: silence is never a pass."""
@@ -175,9 +175,8 @@ def _build_exact(value: float) -> MetricReading:
 
 
 def _read_part(report: Report, part: Report | StageScore | CriterionScore, value: float | None) -> MetricReading:
-    """Read a score. Where less than the rubric's minimum was measured, there is none, and what was left out is 0 and 1."""
-    enough = not part.coverage or part.coverage >= report.rubric.min_coverage - TOLERANCE
-    if part.coverage == 1 or (report.is_measured and enough):
+    """Read a score; where less of the trace was measured than its rubric requires, what was left out counts as 0 and as 1."""
+    if report.is_measured or part.coverage == 1:
         return MetricReading(value, part.score_range)
     return MetricReading(None, part.full_range)
 
