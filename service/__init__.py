@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from service.client.client import Client
     from service.client.failures import ForeignError, RefusedError, Retries, UnreachableError
     from service.core.conclusion.conclude import conclude
+    from service.core.outcome import Finding, Scored, Skipped
     from service.core.plan import Plan
     from service.core.report import Report
     from service.engine import Engine, plan, report_json, score
     from service.errors import CallgradeError, InputError
+    from service.own_checks import ask, check
     from service.registry import Registry
     from service.request import ScoreRequest
     from service.testing.checks import assert_passes
@@ -34,6 +36,7 @@ _HOMES = {
     "CallgradeError": "service.errors",
     "Client": "service.client.client",
     "Engine": "service.engine",
+    "Finding": "service.core.outcome",
     "ForeignError": "service.client.failures",
     "InputError": "service.errors",
     "Plan": "service.core.plan",
@@ -42,9 +45,13 @@ _HOMES = {
     "Report": "service.core.report",
     "Retries": "service.client.failures",
     "ScoreRequest": "service.request",
+    "Scored": "service.core.outcome",
+    "Skipped": "service.core.outcome",
     "TraceFailure": "service.testing.failures",
     "UnreachableError": "service.client.failures",
+    "ask": "service.own_checks",
     "assert_passes": "service.testing.checks",
+    "check": "service.own_checks",
     "conclude": "service.core.conclusion.conclude",
     "plan": "service.engine",
     "report_json": "service.engine",
@@ -55,6 +62,7 @@ __all__ = [
     "CallgradeError",
     "Client",
     "Engine",
+    "Finding",
     "ForeignError",
     "InputError",
     "Plan",
@@ -63,9 +71,13 @@ __all__ = [
     "Report",
     "Retries",
     "ScoreRequest",
+    "Scored",
+    "Skipped",
     "TraceFailure",
     "UnreachableError",
+    "ask",
     "assert_passes",
+    "check",
     "conclude",
     "plan",
     "report_json",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from service.core.execution import (
     mark_unexecuted,
     needs_execution,
 )
+from service.core.gates.custom import OWN_CHECKS
 from service.core.json.values import format_value
 from service.core.judging.fit_warnings import warn_unfitted
 from service.core.judging.fits import Fit
@@ -33,6 +34,7 @@ from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.errors import AllowanceSpentError, DaySpentError, InputError, JudgeDownError, SandboxError
 from service.fits.live import LiveFits
+from service.own_checks import add_checks, name_checks
 from service.registry import Registry
 from service.request import Sandbox, ScoreRequest, plan_request, read_request, read_request_trace
 
@@ -105,8 +107,10 @@ class Engine:
             await self.days.close()
 
     def must_wait(self, request: ScoreRequest) -> bool:
-        """Whether a sandbox or a judge must be waited for, so that `answer_async` is needed."""
-        return request.sandbox is not None or self.asks_judges(request)
+        """Whether a sandbox, a judge or a check of the user's own must be waited for, so that `answer_async` is needed."""
+        if request.sandbox is not None or self.asks_judges(request):
+            return True
+        return bool(OWN_CHECKS) and self.registry.find(request.rubric).waits
 
     def score(self, body: JsonValue) -> Report:
         """Score a request given as parsed JSON. Raises InputError if it cannot be scored, and nothing else.
@@ -288,12 +292,17 @@ def build_default_engine() -> Engine:
     return Engine(Registry())
 
 
-def score(request: dict[str, object]) -> Report:
+def score(request: dict[str, object], *, checks: Sequence[Callable[..., object]] = ()) -> Report:
     """Score a request in the form of POST /v1/score, with the packaged rubrics.
 
-    Raises InputError naming every place that is wrong.
+    `checks`: functions under `@callgrade.check`, each a criterion besides those of the rubric. Raises InputError naming every
+    place that is wrong.
     """
-    return build_default_engine().score(request)  # pyright: ignore[reportArgumentType] (checked on reading)
+    engine, read = build_default_engine(), read_request(request)  # pyright: ignore[reportArgumentType] (checked on reading)
+    if checks:
+        rubric = add_checks(engine.registry.find(read.rubric), name_checks(checks))
+        read = read.model_copy(update={"rubric": rubric})
+    return engine.answer(read)
 
 
 def plan(request: dict[str, object]) -> Plan:

@@ -21,6 +21,7 @@ from service.engine import Engine
 from service.errors import BusyError, SettingsError
 from service.fits.files import AgingFits, read_fits
 from service.fits.live import LiveFits
+from service.own_checks import load_installed
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.settings import Settings
@@ -52,6 +53,7 @@ def build_engine(settings: Settings, database: Database | None = None) -> Engine
 
     RubricError or SettingsError if one of them cannot be used.
     """
+    load_installed()
     fits = build_fits(settings, database)
     judging = build_judging(settings)
     if judging is None and settings.judges not in (None, "off"):

@@ -21,6 +21,7 @@ from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError, Problem, SettingsError
+from service.own_checks import add_checks, load_plugin
 from service.packaged_files import read_yaml
 from service.reading.bare_lists import join_messages
 from service.reading.bare_traces import build_body, is_bare
@@ -79,6 +80,8 @@ class Inputs:
     expected: object = None
     judges: JudgeMode | None = None
     format: str | None = None
+    checks: frozenset[str] = frozenset()
+    """The user's own checks that are added to every rubric."""
     guessed: Counter[str] = field(default_factory=Counter[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
 
@@ -117,6 +120,9 @@ class Inputs:
         if self.judges is not None:
             fields = {"judges": self.judges, **fields}
         request = read_request({name: value for name, value in fields.items() if name not in overrides})
+        if self.checks:
+            rubric = self.rubric or self.engine.registry.find(request.rubric)
+            overrides["rubric"] = add_checks(rubric, self.checks)
         return request.model_copy(update=overrides) if overrides else request
 
 
@@ -127,12 +133,15 @@ def read_inputs(
     expected: Path | None = None,
     input_format: str = "auto",
     judges: JudgeMode | None = None,
+    plugins: Sequence[Path] = (),
 ) -> Inputs:
     """Read the inputs of a command. RubricError, SettingsError or InputError for an option that cannot be used.
 
-    `judges`: how judges are asked about records that do not set `judges` themselves.
+    `judges`: how judges are asked about records that do not set `judges` themselves. `plugins`: files with checks of the user's
+    own, which are added to every rubric.
     """
     settings = read_settings()
+    checks = frozenset(name for plugin in plugins for name in load_plugin(plugin))
     if judges not in (None, "off") and not settings.judge_model:
         message = f"no judge model is set, and --judges {judges} needs one; expected a name such as openai/gpt-5-mini"
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
@@ -147,6 +156,7 @@ def read_inputs(
         expected=None if expected is None else _read_expected(expected, limits),
         judges=judges,
         format=None if input_format == "auto" else input_format,
+        checks=checks,
     )
 
 

@@ -56,6 +56,12 @@ FormatOption = Annotated[
         help="Format of traces that do not name one; auto guesses it and says so.",
     ),
 ]
+PluginOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin", metavar="FILE", help="Python file with checks of your own, added to every rubric; repeatable."
+    ),
+]
 OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write to. [default: standard output]")
 ]

@@ -16,6 +16,7 @@ from service.core.case import Matching
 from service.core.checks import Aggregate, Aspect, Check
 from service.core.expectations.expectation import Expectation
 from service.core.gates.arguments import ArgumentsGate
+from service.core.gates.custom import OWN_CHECKS, CustomGate
 from service.core.judging.judges import WORDS, Judge, JudgeCheck
 from service.core.models.discovery import import_all
 from service.core.models.kinds import FrozenModel, Several, Some, TaggedUnion, list_kinds
@@ -192,6 +193,11 @@ class Rubric(FrozenModel):
     def has_idle_checks(self) -> bool:
         """Whether any of its checks is idle when an expectation does not specify what it reads."""
         return any(one.check.idle_outcome is not None for one in self.compiled_criteria)
+
+    @lazy
+    def waits(self) -> bool:
+        """Whether any of its checks is a coroutine of the user's own, which must not run on an event loop."""
+        return any(isinstance(one.check, CustomGate) and OWN_CHECKS[one.check.name].waits for one in self.criteria)
 
     @lazy
     def plan_cache(self) -> dict[object, object]:

@@ -9,7 +9,7 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.options import ExpectedOption, FilesArgument, FormatOption, RubricOption
+from service.cli.options import ExpectedOption, FilesArgument, FormatOption, PluginOption, RubricOption
 from service.cli.rendering.refusals import RefusalPrinter
 from service.errors import SettingsError
 
@@ -26,6 +26,7 @@ def plan(
     rubric: RubricOption = None,
     expected: ExpectedOption = None,
     input_format: FormatOption = "auto",
+    plugin: PluginOption = None,
     output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
     price: Annotated[
         bool,
@@ -35,7 +36,7 @@ def plan(
     """Show which questions judges would be asked about traces, without asking them."""
     from service.cli.inputs import read_inputs
 
-    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format)
+    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, plugins=plugin or ())
     if price and inputs.engine.judging is None:
         message = "no judge model is set, so no answer has a price; expected a name such as openai/gpt-5-mini"
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)

@@ -15,7 +15,7 @@ import typer
 
 from service.cli.command import command
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.options import ExpectedOption, FilesArgument, FormatOption, OutputOption, RubricOption
+from service.cli.options import ExpectedOption, FilesArgument, FormatOption, OutputOption, PluginOption, RubricOption
 from service.cli.rendering.console import pluralize, say
 from service.cli.rendering.refusals import MAX_LISTED_REFUSALS, print_refusals
 
@@ -34,6 +34,7 @@ def score(
     rubric: RubricOption = None,
     expected: ExpectedOption = None,
     input_format: FormatOption = "auto",
+    plugin: PluginOption = None,
     output_format: Annotated[
         Literal["table", "json", "ndjson", "junit", "github"],
         typer.Option(
@@ -80,7 +81,9 @@ def score(
     """
     from service.cli.inputs import read_inputs
 
-    inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, judges=judges)
+    inputs = read_inputs(
+        files, rubric=rubric, expected=expected, input_format=input_format, judges=judges, plugins=plugin or ()
+    )
     policy = VerdictPolicy(fail_under, strict=strict, allow_undecided=allow_undecided)
     view = ScoreView(output_format, output, repeats, verbose=verbose, failed=failed)
     return run_score(inputs, policy, view)
