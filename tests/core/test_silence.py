@@ -254,7 +254,7 @@ def test_a_result_that_is_wrapped_in_text_turns_nothing_green(data: st.DataObjec
 
 
 WORTHS = st.builds(
-    lambda value, failed: CriterionWorth(value, value, failed),
+    CriterionWorth,
     st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]),
     st.booleans(),
 )
@@ -269,11 +269,9 @@ def open_results(draw: st.DrawFn) -> tuple[list[CriterionResult], Rubric]:
     for criterion in rubric.compiled_criteria:
         best = draw(st.none() | WORTHS)
         low = best and draw(
-            st.sampled_from(
-                [best, CriterionWorth(0.0, 0.0, True), CriterionWorth(best.value / 2, best.decided / 2, True)]
-            )
+            st.sampled_from([best, CriterionWorth(0.0, True), CriterionWorth(best.value / 2, True)])
         )
-        found.append(CriterionResult(criterion, best, None if best is None else 1.0, low, best, False))
+        found.append(CriterionResult(criterion, best, None if best is None else 1.0, low, best, low, best, False))
     return found, rubric
 
 
