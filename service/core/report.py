@@ -13,7 +13,7 @@ from service.core.judging.judged_outcomes import JudgedScore, MixedScore, Unsure
 from service.core.judging.withholding import WithheldJudgement
 from service.core.models.light import HasCachedJson, light
 from service.core.outcome import Errored, Finding, MethodScore, Scored, Skipped
-from service.core.rubric import Rubric, Stage
+from service.core.rubric import Stage
 from service.core.scores import TOLERANCE, Range, Verdict
 from service.core.trace import ResourceUsage, UnreadKind
 
@@ -43,11 +43,6 @@ class RubricRef:
     hash: str
     min_coverage: float
     """Below this coverage a score counts as not measured."""
-
-    @classmethod
-    def of(cls, rubric: Rubric) -> RubricRef:
-        """Refer to a rubric."""
-        return cls(rubric.id, rubric.version, rubric.digest, rubric.thresholds.min_coverage)
 
 
 @light

@@ -120,7 +120,7 @@ def explain_open(report: Report, path: Path) -> str:
 def list_properties(report: Report) -> Iterator[Property]:
     """Yield the properties of a check, for JUnit and for the summary."""
     yield PROPERTY_PREFIX + "verdict", report.verdict
-    yield PROPERTY_PREFIX + "score", "" if report.score is None else f"{report.score:.4f}"
+    yield PROPERTY_PREFIX + "score", f"{report.score:.4f}" if report.is_measured else ""
     yield PROPERTY_PREFIX + "coverage", "" if report.coverage is None else f"{report.coverage:.4f}"
     if report.first_failing_stage:
         yield PROPERTY_PREFIX + "broke_at", report.first_failing_stage

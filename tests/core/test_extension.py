@@ -83,7 +83,7 @@ KINDS = {
         1.0,
     ),
     "judge": Kind(
-        "rubrics/judges/brevity.yaml", {"rubric": rubric(kind="judge", judge="brevity"), "trace": CALLING}, 0.25
+        "rubrics/judges/brevity.yaml", {"rubric": rubric(kind="judge", judge="brevity"), "trace": CALLING}, 0.0
     ),
     "rubric": Kind(
         "rubrics/names_only.yaml",

@@ -224,7 +224,7 @@ COMES: list[tuple[str, str, dict[str, Any], list[str], Any]] = [
         (1.0, True),
     ),
     ("met", "arguments", BESIDE, ["meets"], (1.0, True)),
-    ("partly met", "arguments", BESIDE, ["partly"], (0.625, False)),
+    ("partly met", "arguments", BESIDE, ["partly"], (0.25, False)),
     ("failed", "arguments", BESIDE, ["fails"], (0.25, False)),
     ("a fault", "arguments", BESIDE, ["down"], DOWN),
     ("met beside what is wrong", "arguments", WRONG, ["meets"], (0.5, False)),
@@ -388,7 +388,7 @@ def test_what_code_and_judges_said_together_can_be_read_back() -> None:
     report = conclude(asked, {asked.asks[0].key: vote("partly")})
     text = report_json(report)
     found = json.loads(text)["steps"][0]["outcomes"]["arguments"]
-    assert (found["kind"], found["value"], [note["label"] for note in found["judges"]]) == ("scored", 0.625, ["partly"])
+    assert (found["kind"], found["value"], [note["label"] for note in found["judges"]]) == ("scored", 0.25, ["partly"])
     back = read_report(json.loads(text))
     assert back == report
     assert isinstance(one(back, "arguments"), MixedScore)

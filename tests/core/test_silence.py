@@ -40,6 +40,17 @@ LAW = settings(
 GREEN = ("pass", "warn")
 FAULTS: Sequence[Vote] = [Errored(cause, "it broke") for cause in get_args(FaultCause)]
 FOUR_STEP: Json = read_yaml(find_resource("rubrics", "four_step.yaml").read_text("utf-8"), source="four_step.yaml")  # type: ignore[assignment]
+GATES = (
+    "pass_rate >= 1",
+    "avg_score >= 0.7",
+    "min_score >= 0.7",
+    "p90_score >= 0.7",
+    "score >= 0.7 for at least 100% of cases",
+    "integrate.score >= 0.7",
+    "arguments.pass_rate >= 1",
+    "criterion.schema.score >= 0.7 for at least 1% of cases",
+    "argument_validation.avg_score >= 0.7",
+)
 
 
 @st.composite
@@ -162,7 +173,7 @@ def assert_not_greener(before: Report, after: Report) -> None:
         assert stages[stage.stage] in (*GREEN, "not_applicable") or stage.verdict not in GREEN
     for code, other in zip(codes_of(before), codes_of(after), strict=True):
         assert other >= code or code == 0
-    for text in ("pass_rate >= 1", "score >= 0.7", "score >= 0.7 for at least 100% of cases"):
+    for text in GATES:
         gates = [summarize_reports([report], assertions=[text]).gate for report in (before, after)]
         assert gates[0] is not None
         assert gates[1] is not None
@@ -177,6 +188,30 @@ def test_a_vote_that_breaks_turns_nothing_green(data: st.DataObject, request: Js
     votes, fits = votes_on(made, data), fits_of(made, data)
     whole = conclude(made, votes, mode="live", fits=fits)
     assert_not_greener(whole, conclude(made, broken(votes, data), mode="live", fits=fits))
+
+
+@LAW
+@given(st.data(), requests(least=1))
+def test_how_sure_a_judge_is_moves_no_score(data: st.DataObject, request: Json) -> None:
+    """A judged outcome counts 1 where it passed its fit's threshold and 0 where not, however narrowly."""
+    made = plan({**request, "rubric": "four_step"})
+    assume(made.asks)
+    fits = [fit.model_copy(update={"review_band": None}) for fit in fits_of(made, data)]
+    thresholds = {(fit.criterion, fit.judge): fit.threshold or 0.0 for fit in fits}
+    unsure, sure = dict[str, tuple[Vote, ...]](), dict[str, tuple[Vote, ...]]()
+    for ask in made.asks:
+        least = thresholds.get((ask.criterion, ask.judge.id), ask.judge.threshold)
+        label, grade = data.draw(st.sampled_from([*ask.judge.scale])), data.draw(GRADES)
+        unsure[ask.key] = (reply(ask, label, "m", grade),)
+        sure[ask.key] = (reply(ask, label, "m", float(grade >= least)),)
+    one, other = (conclude(made, votes, mode="live", fits=fits) for votes in (unsure, sure))
+    assert scores_of(one) == scores_of(other)
+
+
+def scores_of(report: Report) -> list[object]:
+    parts = [report, *report.stages, *report.steps]
+    numbers = [(part.verdict, part.score) for part in parts]
+    return [*numbers, [(one.value, one.score_range, one.full_range) for one in report.criteria]]
 
 
 @LAW
@@ -226,14 +261,22 @@ def test_a_fit_that_no_longer_applies_turns_nothing_green(data: st.DataObject, r
 def test_scores_stay_within_their_range_and_answers_lead_into_it(
     data: st.DataObject, request: Json, rubric: Any
 ) -> None:
-    """The range of what is open holds what any answers come to; with all answers in, nothing of a judge is open."""
+    """The range of what is open holds what any answers come to, that of what was left out too; nothing of a judge stays open."""
     made = plan({**request, "rubric": rubric})
     votes = votes_on(made, data, doubt=False)
-    silent, whole = conclude(made), conclude(made, votes, mode="live")
+    silent, off, whole = conclude(made), conclude(made, mode="off"), conclude(made, votes, mode="live")
     assert not [one for one in whole.open if one.cause in get_args(FaultCause) or one.cause == "not_asked"]
     for part, known in [(silent, whole), *zip(silent.stages, whole.stages, strict=True)]:
         if part.score_range is not None and known.score is not None:
             assert part.score_range[0] - 1e-9 <= known.score <= part.score_range[1] + 1e-9
+    for part, known in [(off, whole), *zip(off.stages, whole.stages, strict=True)]:
+        if known.score is not None:
+            assert part.full_range is not None
+            assert part.full_range[0] - 1e-9 <= known.score <= part.full_range[1] + 1e-9
+    for one, known in zip(off.criteria, whole.criteria, strict=True):
+        if known.value is not None:
+            assert one.full_range is not None
+            assert one.full_range[0] - 1e-9 <= known.value <= one.full_range[1] + 1e-9
     if silent.verdict in ("pass", "warn", "fail"):
         assert whole.verdict == silent.verdict or (silent.verdict, whole.verdict) == ("warn", "pass")
 
@@ -254,7 +297,7 @@ def test_a_result_that_is_wrapped_in_text_turns_nothing_green(data: st.DataObjec
 
 
 WORTHS = st.builds(
-    lambda value, failed: CriterionWorth(value, value, failed),
+    CriterionWorth,
     st.sampled_from([0.0, 0.3, 0.5, 0.9, 1.0]),
     st.booleans(),
 )
@@ -268,12 +311,8 @@ def open_results(draw: st.DrawFn) -> tuple[list[CriterionResult], Rubric]:
     found: list[CriterionResult] = []
     for criterion in rubric.compiled_criteria:
         best = draw(st.none() | WORTHS)
-        low = best and draw(
-            st.sampled_from(
-                [best, CriterionWorth(0.0, 0.0, True), CriterionWorth(best.value / 2, best.decided / 2, True)]
-            )
-        )
-        found.append(CriterionResult(criterion, best, None if best is None else 1.0, low, best, False))
+        low = best and draw(st.sampled_from([best, CriterionWorth(0.0, True), CriterionWorth(best.value / 2, True)]))
+        found.append(CriterionResult(criterion, best, None if best is None else 1.0, low, best, low, best, False))
     return found, rubric
 
 

@@ -331,7 +331,8 @@ class ScoringRoutes:
             rubric = self.engine.registry.find(read_rubric(body))
         except RubricError as error:
             return RubricCheck(False, None, list_places(error))
-        return RubricCheck(True, RubricRef.of(rubric), ())
+        reference = RubricRef(rubric.id, rubric.version, rubric.digest, rubric.thresholds.min_coverage)
+        return RubricCheck(True, reference, ())
 
 
 def build_judging_headers(report: Report) -> dict[str, str]:

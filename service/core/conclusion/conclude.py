@@ -74,7 +74,7 @@ def conclude(
     return Report(
         trace_id=trace.id,
         format=trace.format,
-        rubric=RubricRef.of(plan.rubric),
+        rubric=_refer_to(plan.rubric.id, plan.rubric.version, plan.rubric.digest, plan.rubric.thresholds.min_coverage),
         scope=_find_scope(plan, results, asking),
         verdict=whole.verdict,
         score=whole.score,
@@ -105,6 +105,9 @@ def conclude(
             *find_suspicions(trace),
         ),
     )
+
+
+_refer_to = lru_cache(maxsize=256)(RubricRef)
 
 
 def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
