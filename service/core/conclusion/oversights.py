@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
-from service.core.case import fold_name
+from service.core.case import fold_name, is_name_pattern, names_tool
 from service.core.checks import ASPECTS, Aspect
 from service.core.expectations.expectation import CallPattern, Expectation, ExpectedCall, Listing, Scope
 from service.core.gates.names import find_near
@@ -23,8 +23,8 @@ def find_oversights(
     """Find what looks like an oversight in a request. Changes no score.
 
     `unread_expectation`: no criterion of the rubric reads what is expected; one finding for each kind, at its first place.
-    `unknown_tool_expected`: an expected or counted tool that the trace does not offer, or a disallowed one if it offers a
-    similar name. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both suggest similar
+    `unknown_tool_expected`: an expected or counted tool that the trace does not offer, a disallowed or allowed one if it offers
+    a similar name, and any pattern that matches no tool on offer. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both suggest similar
     names, and need a trace that lists its tools. `unused_judge`: a judge in the rubric that no criterion asks.
     """
     unused = rubric.unused_judges
@@ -117,6 +117,7 @@ def _list_field_needs(path: str, scope: Scope) -> list[Need]:
         (scope.ordered[1:], "ordered", "the order of calls", "order"),
         (scope.allow_extra is False, "allow_extra", "calls beyond the expected ones", "extra"),
         (scope.disallowed, "disallowed", "what is disallowed", "disallowed"),
+        (scope.allowed is not None, "allowed", "what alone is allowed", "disallowed"),
         (scope.counts, "counts", "the number of calls", "counts"),
         (scope.answer is not None, "answer", "the answer", "answer"),
         (scope.said not in (None, []), "said", "what is said", "said"),
@@ -124,54 +125,71 @@ def _list_field_needs(path: str, scope: Scope) -> list[Need]:
     return [(f"{path}/{field}", what, frozenset({by})) for given, field, what, by in said if given]
 
 
+class _NamedTool(NamedTuple):
+    """A tool that an expectation names: the pointer, the name, and the expected arguments."""
+
+    path: str
+    name: str
+    args: Mapping[str, object] = {}
+    takes_patterns: bool = False
+    limits: bool = False
+    """Whether it only says what may be called: a tool that is not on offer is fine then, unless it is misspelt."""
+
+
 def _find_unknown(trace: Trace, rubric: Rubric, listing: Listing) -> Iterator[Finding]:
     if trace.tools is None:
         return
-    folds = rubric.fold_names
-    tools = {fold_name(tool.name) if folds else tool.name: tool for tool in trace.tools}
-    named = [(tools.get(fold_name(one[1]) if folds else one[1]), one) for one in _list_names(listing)]
-    strange = [(tool, one) for tool, one in named if tool is None or not tool.properties.issuperset(one[2])]
-    if not strange:
-        return
+    fold = fold_name if rubric.fold_names else str
+    tools = {fold(tool.name): tool for tool in trace.tools}
+    named = [(tools.get(fold(one.name)), one) for one in _iter_names(listing)]
     meter = Meter()
     declared: dict[str, Declared | None] = {}
-    for tool, (path, name, args) in strange:
+    for tool, one in named:
         if tool is None:
-            hint = _build_hint(name, [tool.name for tool in trace.tools], meter)
-            if hint or not _BAN.search(path):  # a ban on a tool that is not offered is fine, unless it is misspelt
-                yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
+            is_pattern = one.takes_patterns and is_name_pattern(one.name)
+            if is_pattern and _matches_any(fold(one.name), tools, meter):
+                continue
+            hint = _build_hint(one.name, [tool.name for tool in trace.tools], meter)
+            if hint or is_pattern or not one.limits:
+                lacking = "matches none of" if is_pattern else "is not among"
+                message = f"{one.name} {lacking} the tools of the trace{hint}"
+                yield Finding("unknown_tool_expected", message, one.path)
+            continue
+        if tool.properties.issuperset(one.args):
             continue
         if tool.name not in declared:  # once for each tool, as a schema may be long
             declared[tool.name] = _list_declared(tool)
         known = declared[tool.name]
         if known is not None:
-            yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, known, meter)
+            yield from _find_unknown_arguments(one.path.removesuffix("/tool"), tool, one.args, known, meter)
 
 
-_BAN = re.compile(r"/disallowed/\d+/tool$")
-
-NamedTool = tuple[str, str, Mapping[str, object]]
-"""The pointer to a tool's name, the name, and its expected arguments."""
-
-NO_ARGUMENTS: Mapping[str, object] = {}
-
-Declared = Mapping[str, None]
-"""Names of arguments, sorted so that every process suggests the same of equally similar names."""
+def _matches_any(pattern: str, names: Collection[str], meter: Meter) -> bool:
+    """Whether a pattern matches one of these names; also if nobody can afford to look."""
+    if not meter.can_afford("names", len(names)):
+        return True
+    meter.spend("names", len(names))
+    return any(names_tool(pattern, name) for name in names)
 
 
-def _list_names(listing: Listing) -> list[NamedTool]:
-    names: list[NamedTool] = []
+def _iter_names(listing: Listing) -> Iterator[_NamedTool]:
     for section in listing.sections:
         path, scope = section.path, section.scope
         for expected_call in section.expected_calls:
             for at, pattern in expected_call.options:
-                names += ((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS),)
+                yield _NamedTool(f"{at}/tool", pattern.tool, pattern.args or {})
         for n, ban in enumerate(scope.disallowed):
-            names.append((f"{path}/disallowed/{n}/tool", ban.tool, ban.args or NO_ARGUMENTS))
-            names += [] if ban.prefer is None else [(f"{path}/disallowed/{n}/prefer", ban.prefer, NO_ARGUMENTS)]
-        for tool in scope.counts:
-            names.append((f"{path}/counts/{escape_token(tool)}", tool, NO_ARGUMENTS))
-    return names
+            at = f"{path}/disallowed/{n}"
+            yield _NamedTool(f"{at}/tool", ban.tool, ban.args or {}, takes_patterns=True, limits=True)
+            yield from [_NamedTool(f"{at}/but/{m}", name, {}, True, True) for m, name in enumerate(ban.but)]
+            if ban.prefer is not None:
+                yield _NamedTool(f"{at}/prefer", ban.prefer)
+        yield from [_NamedTool(f"{path}/allowed/{n}", name, {}, True, True) for n, name in enumerate(scope.allowed or ())]
+        yield from [_NamedTool(f"{path}/counts/{escape_token(name)}", name, {}, True) for name in scope.counts]
+
+
+Declared = Mapping[str, None]
+"""Names of arguments, sorted so that every process suggests the same of equally similar names."""
 
 
 def _find_unknown_arguments(
