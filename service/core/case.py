@@ -125,7 +125,14 @@ class Case:
             said.add("output")
         for section in self.listing.sections:
             scope = section.scope
-            if scope.ordered or scope.bans or scope.counts or scope.answer is not None or scope.said is not None:
+            if (
+                scope.ordered
+                or scope.disallowed
+                or scope.allowed is not None
+                or scope.counts
+                or scope.answer is not None
+                or scope.said is not None
+            ):
                 said |= {"order", "disallowed", "counts", "answer", "said"}
             for wanted in section.expected_calls:
                 for _, pattern in wanted.options:

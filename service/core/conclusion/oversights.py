@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from service.core.case import fold_name, is_name_pattern, names_tool
 from service.core.checks import ASPECTS, Aspect
@@ -125,43 +124,41 @@ def _list_field_needs(path: str, scope: Scope) -> list[Need]:
     return [(f"{path}/{field}", what, frozenset({by})) for given, field, what, by in said if given]
 
 
-class _NamedTool(NamedTuple):
-    """A tool that an expectation names: the pointer, the name, and the expected arguments."""
+NamedTool = tuple[str, str, Mapping[str, object], str]
+"""The pointer to a tool's name, the name, its expected arguments, and what names it: `call`, `count` or `limit`.
 
-    path: str
-    name: str
-    args: Mapping[str, object] = {}
-    takes_patterns: bool = False
-    limits: bool = False
-    """Whether it only says what may be called: a tool that is not on offer is fine then, unless it is misspelt."""
+A count or a limit may be a pattern. A limit may name a tool that is not on offer, unless it is misspelt.
+"""
+
+NO_ARGUMENTS: Mapping[str, object] = {}
 
 
 def _find_unknown(trace: Trace, rubric: Rubric, listing: Listing) -> Iterator[Finding]:
     if trace.tools is None:
         return
-    fold = fold_name if rubric.fold_names else str
-    tools = {fold(tool.name): tool for tool in trace.tools}
-    named = [(tools.get(fold(one.name)), one) for one in _iter_names(listing)]
+    folds = rubric.fold_names
+    tools = {fold_name(tool.name) if folds else tool.name: tool for tool in trace.tools}
+    named = [(tools.get(fold_name(one[1]) if folds else one[1]), one) for one in _list_names(listing)]
+    strange = [(tool, one) for tool, one in named if tool is None or not tool.properties.issuperset(one[2])]
+    if not strange:
+        return
     meter = Meter()
     declared: dict[str, Declared | None] = {}
-    for tool, one in named:
+    for tool, (path, name, args, by) in strange:
         if tool is None:
-            is_pattern = one.takes_patterns and is_name_pattern(one.name)
-            if is_pattern and _matches_any(fold(one.name), tools, meter):
+            is_pattern = by != "call" and is_name_pattern(name)
+            if is_pattern and _matches_any(fold_name(name) if folds else name, tools, meter):
                 continue
-            hint = _build_hint(one.name, [tool.name for tool in trace.tools], meter)
-            if hint or is_pattern or not one.limits:
+            hint = _build_hint(name, [tool.name for tool in trace.tools], meter)
+            if hint or is_pattern or by != "limit":
                 lacking = "matches none of" if is_pattern else "is not among"
-                message = f"{one.name} {lacking} the tools of the trace{hint}"
-                yield Finding("unknown_tool_expected", message, one.path)
-            continue
-        if tool.properties.issuperset(one.args):
+                yield Finding("unknown_tool_expected", f"{name} {lacking} the tools of the trace{hint}", path)
             continue
         if tool.name not in declared:  # once for each tool, as a schema may be long
             declared[tool.name] = _list_declared(tool)
         known = declared[tool.name]
         if known is not None:
-            yield from _find_unknown_arguments(one.path.removesuffix("/tool"), tool, one.args, known, meter)
+            yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, known, meter)
 
 
 def _matches_any(pattern: str, names: Collection[str], meter: Meter) -> bool:
@@ -172,20 +169,23 @@ def _matches_any(pattern: str, names: Collection[str], meter: Meter) -> bool:
     return any(names_tool(pattern, name) for name in names)
 
 
-def _iter_names(listing: Listing) -> Iterator[_NamedTool]:
+def _list_names(listing: Listing) -> list[NamedTool]:
+    names: list[NamedTool] = []
     for section in listing.sections:
         path, scope = section.path, section.scope
         for expected_call in section.expected_calls:
             for at, pattern in expected_call.options:
-                yield _NamedTool(f"{at}/tool", pattern.tool, pattern.args or {})
+                names += ((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS, "call"),)
         for n, ban in enumerate(scope.disallowed):
             at = f"{path}/disallowed/{n}"
-            yield _NamedTool(f"{at}/tool", ban.tool, ban.args or {}, takes_patterns=True, limits=True)
-            yield from [_NamedTool(f"{at}/but/{m}", name, {}, True, True) for m, name in enumerate(ban.but)]
-            if ban.prefer is not None:
-                yield _NamedTool(f"{at}/prefer", ban.prefer)
-        yield from [_NamedTool(f"{path}/allowed/{n}", name, {}, True, True) for n, name in enumerate(scope.allowed or ())]
-        yield from [_NamedTool(f"{path}/counts/{escape_token(name)}", name, {}, True) for name in scope.counts]
+            names.append((f"{at}/tool", ban.tool, ban.args or NO_ARGUMENTS, "limit"))
+            names += [(f"{at}/but/{m}", name, NO_ARGUMENTS, "limit") for m, name in enumerate(ban.but)]
+            names += [] if ban.prefer is None else [(f"{at}/prefer", ban.prefer, NO_ARGUMENTS, "call")]
+        for n, name in enumerate(scope.allowed or ()):
+            names.append((f"{path}/allowed/{n}", name, NO_ARGUMENTS, "limit"))
+        for name in scope.counts:
+            names.append((f"{path}/counts/{escape_token(name)}", name, NO_ARGUMENTS, "count"))
+    return names
 
 
 Declared = Mapping[str, None]

@@ -229,9 +229,9 @@ class Scope(FrozenModel):
     @property
     def says_something(self) -> bool:
         """Whether any field but `allow_extra` expects something."""
-        if self.calls is not None or self.answer is not None or self.said not in (None, []):
+        if self.calls is not None or self.answer is not None or self.said not in (None, []) or self.allowed is not None:
             return True
-        return bool(self.ordered or self.unordered or self.optional or self.counts or self.bans)
+        return bool(self.ordered or self.unordered or self.optional or self.disallowed or self.counts)
 
     @lazy
     def no_calls(self) -> bool:
