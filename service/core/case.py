@@ -9,7 +9,8 @@ from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
-from service.core.alignment.assignment import Alignment, Pair, align
+from service.core.alignment.assignment import Alignment, Pair, align, align_in_order
+from service.core.alignment.tries import fold_tries
 from service.core.alignment.worth_table import FEW_PAIRS, ComparisonRules, PairWorth
 from service.core.alignment.worth_tables import WorthTables
 from service.core.checks import Aspect, Check, build_subject
@@ -40,6 +41,7 @@ class Matching:
     """The check whose pair score the assignment maximises among calls of the same name."""
     fold_names: bool = False
     extra_calls: Literal["count", "allow"] = "count"
+    failed_tries: Literal["fold", "count"] = "fold"
     compat: bool = False
     fail_threshold: float = 0.8
     """The rubric's thresholds, for published methods that use them."""
@@ -226,8 +228,9 @@ class Case:
 
     @lazy
     def alignment(self) -> Alignment:
-        """The optimal one-to-one alignment, within the work limits."""
-        return align(self)
+        """The optimal one-to-one alignment, within the work limits; if the rubric folds failed tries, without them."""
+        found = align_in_order(self)
+        return fold_tries(self, align(self)) if found is None else found
 
     @lazy
     def worths(self) -> WorthTables:
@@ -258,6 +261,10 @@ class Case:
     def agrees(self, pattern: CallPattern, step: Step) -> bool:
         """Whether a call's arguments fully match the pattern."""
         return pattern.args is None or self._score_pair(pattern, step) == 1.0
+
+    def accepts(self, pattern: CallPattern, step: Step) -> bool:
+        """Whether a call's arguments pass for the pattern, if not in full."""
+        return pattern.args is None or self.matching.arguments.accepts_pair(self, pattern, step)
 
     def compute_worth(self, pattern: CallPattern, step: Step) -> float:
         """Return what pairing a pattern with a step of the same name is worth: by arguments, then by result."""
