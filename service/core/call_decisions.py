@@ -57,7 +57,9 @@ def find_unexpected_steps(case: Case) -> frozenset[int]:
         return NONE
     steps = case.trace.steps
     extra = case.alignment.extra if case.expected_calls else range(len(steps))
-    return frozenset([n for n in extra if isinstance(case.score_unexpected(steps[n]), Scored)]) if extra else NONE
+    possible = case.alignment.possible_tries if extra and case.expected_calls else ()
+    counted = [n for n in extra if n not in possible and isinstance(case.score_unexpected(steps[n]), Scored)]
+    return frozenset(counted) if counted else NONE
 
 
 NONE: frozenset[int] = frozenset()

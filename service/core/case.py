@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
-from service.core.alignment.assignment import Alignment, Pair, align
+from service.core.alignment.assignment import Alignment, Pair, align, align_in_order
+from service.core.alignment.tries import fold_tries
 from service.core.alignment.worth_table import FEW_PAIRS, ComparisonRules, PairWorth
 from service.core.alignment.worth_tables import WorthTables
 from service.core.checks import Aspect, Check, build_subject
@@ -39,6 +41,7 @@ class Matching:
     """The check whose pair score the assignment maximises among calls of the same name."""
     fold_names: bool = False
     extra_calls: Literal["count", "allow"] = "count"
+    failed_tries: Literal["fold", "count"] = "fold"
     compat: bool = False
     fail_threshold: float = 0.8
     """The rubric's thresholds, for published methods that use them."""
@@ -124,7 +127,14 @@ class Case:
             said.add("output")
         for section in self.listing.sections:
             scope = section.scope
-            if scope.ordered or scope.disallowed or scope.counts or scope.answer is not None or scope.said is not None:
+            if (
+                scope.ordered
+                or scope.disallowed
+                or scope.allowed is not None
+                or scope.counts
+                or scope.answer is not None
+                or scope.said is not None
+            ):
                 said |= {"order", "disallowed", "counts", "answer", "said"}
             for wanted in section.expected_calls:
                 for _, pattern in wanted.options:
@@ -164,6 +174,23 @@ class Case:
         """Return a key that is equal for names that are the same."""
         return fold_name(name) if self.matching.fold_names else name
 
+    def is_named(self, pattern: str, name: str, but: Sequence[str] = ()) -> bool:
+        """Whether a name, or a pattern of names, stands for this tool under the rubric's rules, and none of the others does."""
+        key = self.make_name_key(name)
+        named = names_tool(self.make_name_key(pattern), key)
+        return named and not any(names_tool(self.make_name_key(other), key) for other in but)
+
+    def find_named_steps(self, pattern: str, but: Sequence[str] = ()) -> Sequence[int]:
+        """Return the steps that call a tool of this name or pattern of names, but none of the others."""
+        if not but and not is_name_pattern(pattern):
+            return self.worths.find_steps(self.make_name_key(pattern))
+        return self.once(("named steps", pattern, *but), lambda: self._find_named_steps(pattern, but))
+
+    def _find_named_steps(self, pattern: str, but: Sequence[str]) -> Sequence[int]:
+        made = self.worths.columns
+        self.meter.spend("comparisons", 4 * len(made) * (1 + len(but)))
+        return sorted([j for name in made if self.is_named(pattern, name, but) for j in made[name]])
+
     def explain_missing_turn(self, turn: int | None) -> Skipped | None:
         """Return why a turn cannot be scored if the trace does not have it, else None."""
         if turn is None or 1 <= turn <= self.trace.turns or (turn == 0 and self.find_steps(0)):
@@ -201,8 +228,9 @@ class Case:
 
     @lazy
     def alignment(self) -> Alignment:
-        """The optimal one-to-one alignment, within the work limits."""
-        return align(self)
+        """The optimal one-to-one alignment, within the work limits; if the rubric folds failed tries, without them."""
+        found = align_in_order(self)
+        return fold_tries(self, align(self)) if found is None else found
 
     @lazy
     def worths(self) -> WorthTables:
@@ -233,6 +261,10 @@ class Case:
     def agrees(self, pattern: CallPattern, step: Step) -> bool:
         """Whether a call's arguments fully match the pattern."""
         return pattern.args is None or self._score_pair(pattern, step) == 1.0
+
+    def accepts(self, pattern: CallPattern, step: Step) -> bool:
+        """Whether a call's arguments pass for the pattern, if not in full."""
+        return pattern.args is None or self.matching.arguments.accepts_pair(self, pattern, step)
 
     def compute_worth(self, pattern: CallPattern, step: Step) -> float:
         """Return what pairing a pattern with a step of the same name is worth: by arguments, then by result."""
@@ -291,6 +323,9 @@ class Case:
     def _score_unexpected(self, step: Step) -> Outcome | None:
         if not self.once(("charges", step.turn), lambda: self._counts_extra_calls(step.turn)):
             return None
+        counted = ("counted", step.turn, step.call.name)
+        if not self.expected_calls and self.once(counted, lambda: self._is_counted(step)):
+            return None
         tool = self.catalogue.get(step.call.name)
         if tool is not None and tool.read_only:
             finding = Finding("extra_read", f"{step.call.name} was not expected; it only reads", build_call_path(step))
@@ -311,6 +346,13 @@ class Case:
     def _counts_extra_calls(self, turn: int) -> bool:
         """Whether a call that is not listed counts as unexpected in this turn."""
         return any(scope.lists_calls for scope in self.find_scopes(turn)) and not self._allows_extra_calls(turn)
+
+    def _is_counted(self, step: Step) -> bool:
+        """Whether `counts` are all that says which tools may be called, and name this one."""
+        scopes = self.find_scopes(step.turn)
+        if any(scope.calls not in (None, "some") for scope in scopes):
+            return False
+        return any(self.is_named(tool, step.call.name) for scope in scopes for tool in scope.counts)
 
     def _allows_extra_calls(self, turn: int) -> bool:
         """Whether calls beyond the listed ones are fine: the turn decides, else the trace, else the rubric."""
@@ -334,6 +376,20 @@ def fold_name(name: str) -> str:
     'math_add_up'
     """
     return name.casefold().replace("-", "_").replace(".", "_")
+
+
+def is_name_pattern(name: str) -> bool:
+    """Whether a tool's name in an expectation is a pattern, with `*` or `?` as in file names."""
+    return "*" in name or "?" in name
+
+
+def names_tool(pattern: str, name: str) -> bool:
+    """Whether a name, or a pattern of names, stands for this tool.
+
+    >>> names_tool("delete_*", "delete_account"), names_tool("get_x", "get_y")
+    (True, False)
+    """
+    return pattern == name or (is_name_pattern(pattern) and fnmatchcase(name, pattern))
 
 
 def build_call_path(step: Step) -> str:

@@ -100,6 +100,10 @@ class Check(FrozenModel):
         """Return what pairing a pattern with a step is worth, in [0, 1]; 0 for checks that do not compare arguments."""
         return 0.0
 
+    def accepts_pair(self, case: Case, pattern: CallPattern, step: Step) -> bool:
+        """Whether a step's arguments pass for a pattern."""
+        return self.score_pair(case, pattern, step) == 1.0
+
     def is_plain(self, case: Case, pattern: CallPattern) -> bool:  # noqa: ARG002
         """Whether `score_pair` depends only on which arguments each side has and which are equal by typed equality."""
         return False

@@ -204,6 +204,9 @@ def _ask(
         if before
         else NO_SUBJECTS
     )
+    if before is not None and case.expected_calls and before.criterion.reads & CALLS:
+        for tries in (case.alignment.tries, case.alignment.possible_tries):  # code decides about them with their retries
+            answered |= {case.subjects[j] for j in tries} if tries else NO_SUBJECTS
     judges = rubric.judges_by_id
     asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(
         case, partial(check.build_asks, criterion=criterion.id, judges=judges, answered=answered)

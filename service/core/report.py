@@ -116,6 +116,8 @@ class StepVerdict:
     """The tool of that expected call, spelt as in the actual call if the rubric treats both names as the same."""
     unexpected: bool
     """Whether it counts as an unexpected call."""
+    retry: int | None
+    """For a failed try: the index of the step that repeats it and worked. Both are one expected call."""
     outcomes: dict[str, ReportOutcome]
     result_forms: tuple[str, ...] = ()
     """The forms its result was read in: `json`, `json_in_text`, `key_values`, `text` and so on; empty without a result."""

@@ -138,6 +138,8 @@ class Rubric(FrozenModel):
     """Whether to ignore case in tool names and to treat `-`, `_` and `.` alike."""
     extra_calls: Literal["count", "allow"] = "count"
     """What an unexpected call does if the expectation does not say: `count` as 0, or `allow` it."""
+    failed_tries: Literal["fold", "count"] = "fold"
+    """What a failed call is that a later call repeats with success: `fold` takes both as one expected call, `count` counts each."""
     compat: bool = False
     """Whether checks that implement a published method give that system's own number, bugs included."""
     require_calibration: bool = False
@@ -239,6 +241,7 @@ class Rubric(FrozenModel):
             fold_names=self.fold_names,
             arguments=scorers[0] if scorers else ArgumentsGate(),
             extra_calls=self.extra_calls,
+            failed_tries=self.failed_tries,
             compat=self.compat,
             fail_threshold=self.thresholds.fail,
             warn_threshold=self.thresholds.warn,

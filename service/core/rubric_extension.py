@@ -39,6 +39,7 @@ class Extension(FrozenModel):
     verdict: Literal["score", "worst_stage"] | None = None
     fold_names: bool | None = None
     extra_calls: Literal["count", "allow"] | None = None
+    failed_tries: Literal["fold", "count"] | None = None
     compat: bool | None = None
     require_calibration: bool | None = None
     criteria: Annotated[Several[Criterion], BeforeValidator(limit_criteria)] = ()
@@ -71,6 +72,7 @@ def extend_rubric(base: Rubric, extension: Extension) -> Rubric:
         "verdict",
         "fold_names",
         "extra_calls",
+        "failed_tries",
         "compat",
         "require_calibration",
         "errors",

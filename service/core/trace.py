@@ -99,8 +99,6 @@ class ToolFailure:
     reason: str
     path: str
     """The pointer to the evidence."""
-    status: int | None = None
-    """The HTTP status, 400 to 599, if there is one."""
 
 
 @light

@@ -61,6 +61,16 @@ REFUSED = [
     ("an answer without its value", {"answer": {"kind": "exact"}}, "/expected/answer", "the matcher: the exact matcher needs a value here"),
     ("an unknown field of a matcher", args({"kind": "range", "mim": 1}), "/expected/calls/0/args/a/mim",
      "no field of that name is known here"),
+    *[(f"a ban under the name {name}", {"calls": "some", name: ["f"]}, f"/expected/{name}", "did you mean 'disallowed'?")
+      for name in ("never", "forbidden", "forbid", "denied", "disallow", "not_allowed", "blacklist")],
+    *[(f"what is allowed under the name {name}", {name: ["f"]}, f"/expected/{name}", "did you mean 'allowed'?")
+      for name in ("allow", "only", "allowlist", "allowed_tools")],
+    ("a ban of another name in a turn", {"turns": [{"turn": 1, "never": ["f"]}]}, "/expected/turns/0/never",
+     "did you mean 'disallowed'?"),
+    ("exceptions under another name", {"disallowed": [{"tool": "*", "except": ["f"]}]}, "/expected/disallowed/0/except",
+     "did you mean 'but'?"),
+    ("what is allowed as objects", {"allowed": [{"tool": "f"}]}, "/expected/allowed/0", "expected a string"),
+    ("an optional call where none is due", {"calls": "none", "optional": [{"tool": "f"}]}, "/expected", "`allowed`"),
     ("a negative weight", {"calls": [{"tool": "f", "weights": {"a": -0.5}}]}, "/expected/calls/0/weights/a",
      ANYHOW),
 ]  # fmt: skip
@@ -69,6 +79,13 @@ REFUSED = [
 @pytest.mark.parametrize(("expected", "path", "message"), [case[1:] for case in REFUSED], ids=[c[0] for c in REFUSED])
 def test_refused(expected, path, message):
     assert [said for place, said in refused(expected) if place == path and message in said]
+
+
+@pytest.mark.parametrize(("name", "meant"), [("never", "disallowed"), ("allow", "allowed"), ("disallowed", "disallowed")])
+def test_what_belongs_into_an_expectation_is_told_its_place(name, meant):
+    hint = f"no field of that name is known here; did you mean 'expected.{meant}'?"
+    assert (f"/{name}", hint) in refused({"calls": "some"}, **{name: ["f"]})
+    assert (f"/rubric/{name}", hint) in refused({"calls": "some"}, rubric={"extends": "four_step", name: ["f"]})
 
 
 def test_every_problem_is_named():
@@ -82,6 +99,7 @@ def test_every_problem_is_named():
     [
         ({"calls": "none"}, True, True, []),
         ({"calls": []}, True, True, []),
+        ({"calls": [], "optional": [{"tool": "f"}]}, False, True, ["/expected/optional/0"]),
         ({"calls": "some"}, False, True, []),
         ({"calls": [{"tool": "f"}, {"tool": "g"}]}, False, True, ["/expected/calls/0", "/expected/calls/1"]),
         ({"ordered": [{"tool": "f"}], "unordered": [{"tool": "g"}]}, False, True, ["/expected/ordered/0", "/expected/unordered/0"]),

@@ -165,7 +165,7 @@ def test_every_check_in_every_rubric(kind, rubric):
 
 TRACE = {
     "format": "callgrade",
-    "tools": [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}],
+    "tools": [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}, {"name": "g"}],
     "events": [
         {"user": "Take 1."},
         {"call": {"name": "f", "arguments": {"a": 1}}, "result": {"left": 7}},

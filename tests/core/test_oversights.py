@@ -97,6 +97,7 @@ def test_what_no_criterion_reads(rubric: Any, expected: dict[str, Any], places: 
 EVERYTHING = {
     "calls": [A | {"args": {}, "result": 1}],
     "disallowed": [A],
+    "allowed": ["a"],
     "counts": {"a": 1},
     "allow_extra": False,
     "answer": "Hi",
@@ -114,7 +115,7 @@ def test_the_four_steps_read_everything() -> None:
 def test_a_rubric_that_reads_nothing_is_told_of_everything_once() -> None:
     found = notes(of(kind="schema"), EVERYTHING)
     places = (
-        "calls/0 calls/0/args calls/0/result allow_extra disallowed counts answer said turns/0/ordered turns/1/calls "
+        "calls/0 calls/0/args calls/0/result allow_extra disallowed allowed counts answer said turns/0/ordered turns/1/calls "
         "turns/2/calls state output"
     )
     assert sorted(found) == sorted(f"unread_expectation /expected/{place}" for place in places.split())
@@ -136,6 +137,10 @@ UNKNOWN: list[tuple[dict[str, Any], list[str]]] = [
     ({"optional": [{"tool": "x"}]}, ["tool /optional/0/tool"]),
     ({"disallowed": [{"tool": "x", "prefer": "y"}]}, ["tool /disallowed/0/prefer"]),
     ({"disallowed": [{"tool": "find_ordr"}]}, ["tool /disallowed/0/tool"]),
+    ({"disallowed": ["find_*"], "allowed": ["*_order", "log"], "counts": {"l*": 1}}, []),
+    ({"disallowed": ["delete_*", {"tool": "find_*", "but": ["finds_*"]}]}, ["tool /disallowed/0/tool", "tool /disallowed/1/but/0"]),
+    ({"allowed": ["find_ordr", "elsewhere", "get_*"]}, ["tool /allowed/0", "tool /allowed/2"]),
+    ({"counts": {"delete_*": 0}}, ["tool /counts/delete_*"]),
     ({"counts": {"find/order": "<=2", "log": 1}}, ["tool /counts/find~1order"]),
     ({"turns": [{"turn": 1, "calls": [{"tool": "x"}]}]}, ["tool /turns/0/calls/0/tool"]),
     ({"calls": [{"tool": "Refund-Order"}]}, ["tool /calls/0/tool"]),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.alignment.assignment import _align_in_order, _Aligner  # pyright: ignore[reportPrivateUsage]
+from service.core.alignment.assignment import align, align_in_order
 from service.core.case import Case
 from service.core.checks import WHOLE
 from service.core.criterion_results import fold_criterion
@@ -75,16 +75,16 @@ def test_calls_of_distinct_tools_align_as_by_the_best_assignment(calls: Any, dat
     def build() -> Case:
         return Case(trace, Expectation.model_validate({"calls": wanted}), RUBRIC.matching)
 
-    found = _align_in_order(build())
+    found = align_in_order(build())
     if found is not None:
-        assert found.pairs == _Aligner(build()).build().pairs
+        assert found.pairs == align(build()).pairs
 
 
 def test_the_short_way_is_taken() -> None:
     calls = [{"call": {"name": name, "arguments": {}}} for name in ("f", "g")]
     trace = read_trace({"format": "callgrade", "events": [{"user": "Do it."}, *calls]})
     expected = Expectation.model_validate({"calls": [{"tool": "f", "args": {"n": 1}}, {"tool": "g"}]})
-    assert _align_in_order(Case(trace, expected, RUBRIC.matching)) is not None
+    assert align_in_order(Case(trace, expected, RUBRIC.matching)) is not None
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)

@@ -36,6 +36,11 @@ def failing(found: Report) -> tuple[str, ...]:
     [
         ({"disallowed": [{"tool": "pay"}]}, None, ("disallowed",)),
         ({"disallowed": [{"tool": "pay"}]}, {"calls": [CALL], "disallowed": [{"tool": "x"}]}, ("disallowed",)),
+        ({"disallowed": ["p*"]}, {"allowed": ["pay"]}, ("disallowed",)),
+        ({"allowed": ["get_*"]}, {"calls": [CALL]}, ("disallowed",)),
+        ({"allowed": ["get_*"]}, {"allowed": ["pay"]}, ("disallowed",)),
+        ({"allowed": ["pay"]}, {"allowed": ["get_*"]}, ("disallowed",)),
+        ({"allowed": ["p*"]}, {"allowed": ["pay"]}, ()),
         ({"counts": {"pay": "0"}}, None, ("count",)),
         ({"counts": {"pay": "0"}}, {"counts": {"pay": "1"}}, ()),
         ({"counts": {"pay": "0"}}, {"counts": {"tell": "0"}}, ("count",)),

@@ -64,6 +64,14 @@ def build_calls(results: list[Any], answer: str = "Done.", **more: Any) -> dict[
     return {"trace": trace, "judges": "off", **more}
 
 
+def test_a_failed_try_names_the_step_that_repeats_it():
+    calls = build_calls([{"error": "busy", "status": 503}, "ok"], expected={"calls": [{"tool": "look"}]})
+    view = build(calls)
+    assert [step.retry for step in steps_of(view)] == [2, None]
+    page = render_run_file(build_run_view("Tries", [ScoredTrace(score(calls), *read_sent(calls))], frozenset([0])))
+    assert "failed try, repeated by step 2" in page
+
+
 @pytest.mark.parametrize(
     ("name", "verdict", "words", "to", "opened"),
     [

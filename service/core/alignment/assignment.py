@@ -48,6 +48,10 @@ class Alignment(NamedTuple):
     """Steps that stand for no expected call."""
     unsettled: Mapping[int, str] = {}
     """Expected calls that another actual call may fit better, each with the reason why nobody checked."""
+    tries: Mapping[int, int] = {}
+    """Failed tries, which are neither paired nor extra: the step of each, and the step of the retry that worked."""
+    possible_tries: Mapping[int, int] = {}
+    """Extra calls that may be failed tries, because the trace does not say what one of the two calls returned."""
 
 
 IndexPairs = list[tuple[int, int]]
@@ -59,7 +63,7 @@ def align(case: Case) -> Alignment:
 
     A required call left unpaired takes an actual call left unpaired, as the wrong tool in its place.
     """
-    return _align_in_order(case) or _Aligner(case).build()
+    return _Aligner(case).build()
 
 
 class _Aligner:
@@ -215,7 +219,7 @@ def _flag_turns(expected_call: ExpectedCall, pattern: CallPattern, turns: Number
     return turns == next(iter(due)) if len(due) == 1 else np.full(len(turns), not due)
 
 
-def _align_in_order(case: Case) -> Alignment | None:
+def align_in_order(case: Case) -> Alignment | None:
     """Pair each call with the expected call at its index, if all fit and either no name repeats or the arguments agree too.
 
     No other alignment can beat that. None where it does not hold.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from service.core.case import fold_name
+from service.core.case import fold_name, is_name_pattern, names_tool
 from service.core.checks import ASPECTS, Aspect
 from service.core.expectations.expectation import CallPattern, Expectation, ExpectedCall, Listing, Scope
 from service.core.gates.names import find_near
@@ -23,8 +22,8 @@ def find_oversights(
     """Find what looks like an oversight in a request. Changes no score.
 
     `unread_expectation`: no criterion of the rubric reads what is expected; one finding for each kind, at its first place.
-    `unknown_tool_expected`: an expected or counted tool that the trace does not offer, or a disallowed one if it offers a
-    similar name. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both suggest similar
+    `unknown_tool_expected`: an expected or counted tool that the trace does not offer, a disallowed or allowed one if it offers
+    a similar name, and any pattern that matches no tool on offer. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both suggest similar
     names, and need a trace that lists its tools. `unused_judge`: a judge in the rubric that no criterion asks.
     """
     unused = rubric.unused_judges
@@ -117,11 +116,21 @@ def _list_field_needs(path: str, scope: Scope) -> list[Need]:
         (scope.ordered[1:], "ordered", "the order of calls", "order"),
         (scope.allow_extra is False, "allow_extra", "calls beyond the expected ones", "extra"),
         (scope.disallowed, "disallowed", "what is disallowed", "disallowed"),
+        (scope.allowed is not None, "allowed", "what alone is allowed", "disallowed"),
         (scope.counts, "counts", "the number of calls", "counts"),
         (scope.answer is not None, "answer", "the answer", "answer"),
         (scope.said not in (None, []), "said", "what is said", "said"),
     )
     return [(f"{path}/{field}", what, frozenset({by})) for given, field, what, by in said if given]
+
+
+NamedTool = tuple[str, str, Mapping[str, object], str]
+"""The pointer to a tool's name, the name, its expected arguments, and what names it: `call`, `count` or `limit`.
+
+A count or a limit may be a pattern. A limit may name a tool that is not on offer, unless it is misspelt.
+"""
+
+NO_ARGUMENTS: Mapping[str, object] = {}
 
 
 def _find_unknown(trace: Trace, rubric: Rubric, listing: Listing) -> Iterator[Finding]:
@@ -135,11 +144,15 @@ def _find_unknown(trace: Trace, rubric: Rubric, listing: Listing) -> Iterator[Fi
         return
     meter = Meter()
     declared: dict[str, Declared | None] = {}
-    for tool, (path, name, args) in strange:
+    for tool, (path, name, args, by) in strange:
         if tool is None:
+            is_pattern = by != "call" and is_name_pattern(name)
+            if is_pattern and _matches_any(fold_name(name) if folds else name, tools, meter):
+                continue
             hint = _build_hint(name, [tool.name for tool in trace.tools], meter)
-            if hint or not _BAN.search(path):  # a ban on a tool that is not offered is fine, unless it is misspelt
-                yield Finding("unknown_tool_expected", f"{name} is not among the tools of the trace{hint}", path)
+            if hint or is_pattern or by != "limit":
+                lacking = "matches none of" if is_pattern else "is not among"
+                yield Finding("unknown_tool_expected", f"{name} {lacking} the tools of the trace{hint}", path)
             continue
         if tool.name not in declared:  # once for each tool, as a schema may be long
             declared[tool.name] = _list_declared(tool)
@@ -148,15 +161,12 @@ def _find_unknown(trace: Trace, rubric: Rubric, listing: Listing) -> Iterator[Fi
             yield from _find_unknown_arguments(path.removesuffix("/tool"), tool, args, known, meter)
 
 
-_BAN = re.compile(r"/disallowed/\d+/tool$")
-
-NamedTool = tuple[str, str, Mapping[str, object]]
-"""The pointer to a tool's name, the name, and its expected arguments."""
-
-NO_ARGUMENTS: Mapping[str, object] = {}
-
-Declared = Mapping[str, None]
-"""Names of arguments, sorted so that every process suggests the same of equally similar names."""
+def _matches_any(pattern: str, names: Collection[str], meter: Meter) -> bool:
+    """Whether a pattern matches one of these names; also if nobody can afford to look."""
+    if not meter.can_afford("names", len(names)):
+        return True
+    meter.spend("names", len(names))
+    return any(names_tool(pattern, name) for name in names)
 
 
 def _list_names(listing: Listing) -> list[NamedTool]:
@@ -165,13 +175,21 @@ def _list_names(listing: Listing) -> list[NamedTool]:
         path, scope = section.path, section.scope
         for expected_call in section.expected_calls:
             for at, pattern in expected_call.options:
-                names += ((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS),)
+                names += ((f"{at}/tool", pattern.tool, pattern.args or NO_ARGUMENTS, "call"),)
         for n, ban in enumerate(scope.disallowed):
-            names.append((f"{path}/disallowed/{n}/tool", ban.tool, ban.args or NO_ARGUMENTS))
-            names += [] if ban.prefer is None else [(f"{path}/disallowed/{n}/prefer", ban.prefer, NO_ARGUMENTS)]
-        for tool in scope.counts:
-            names.append((f"{path}/counts/{escape_token(tool)}", tool, NO_ARGUMENTS))
+            at = f"{path}/disallowed/{n}"
+            names.append((f"{at}/tool", ban.tool, ban.args or NO_ARGUMENTS, "limit"))
+            names += [(f"{at}/but/{m}", name, NO_ARGUMENTS, "limit") for m, name in enumerate(ban.but)]
+            names += [] if ban.prefer is None else [(f"{at}/prefer", ban.prefer, NO_ARGUMENTS, "call")]
+        for n, name in enumerate(scope.allowed or ()):
+            names.append((f"{path}/allowed/{n}", name, NO_ARGUMENTS, "limit"))
+        for name in scope.counts:
+            names.append((f"{path}/counts/{escape_token(name)}", name, NO_ARGUMENTS, "count"))
     return names
+
+
+Declared = Mapping[str, None]
+"""Names of arguments, sorted so that every process suggests the same of equally similar names."""
 
 
 def _find_unknown_arguments(

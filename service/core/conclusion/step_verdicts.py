@@ -53,6 +53,7 @@ def _build_step_verdict(
         if plan.rubric.fold_names
         else pair.pattern.tool,
         unexpected=index in plan.unexpected_steps,
+        retry=plan.alignment.tries.get(index) if plan.alignment.tries else None,
         outcomes=_group_by_criterion(outcomes),
         result_forms=() if step.result is None else list_forms(step.result.content),
         usage=step.usage,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     Discriminator,
     Field,
+    GetJsonSchemaHandler,
     JsonValue,
     Tag,
     ValidationInfo,
@@ -14,6 +15,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
 from service.core.critics import Critic
 from service.core.expectations.count_limits import Count
@@ -100,11 +102,29 @@ class CallAlternatives(FrozenModel):
     any_of: Some[CallPattern]
 
 
-class Ban(_NamedCall):
-    """A call that must not be made. Its arguments narrow the ban: only a call that matches all of them breaks it."""
+ToolName = Annotated[str, Field(min_length=1)]
 
+
+class Ban(_NamedCall):
+    """A call that must not be made: an object, or just the name or pattern of its tool (`delete_*`).
+
+    Its arguments narrow the ban: only a call that matches all of them breaks it.
+    """
+
+    but: Several[ToolName] = ()
+    """Tools that `tool` matches and that may be called all the same, by name or pattern."""
     prefer: str | None = None
     """The tool to use instead, if this one is banned for being slower or more expensive."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_name(cls, given: object) -> object:
+        return {"tool": given} if isinstance(given, str) else given
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Describe both forms."""
+        return {"anyOf": [{"type": "string", "minLength": 1}, super().__get_pydantic_json_schema__(schema, handler)]}
 
 
 def _find_position_form(value: object) -> str:
@@ -174,11 +194,15 @@ class Scope(FrozenModel):
     optional: Several[CallPattern] = ()
     """Calls that may be made or left out."""
     disallowed: Several[Ban] = ()
-    """Calls that must not be made."""
+    """Calls that must not be made, by the name of the tool or a pattern of names: `delete_*`."""
+    allowed: Several[ToolName] | None = None
+    """The only tools that may be called, by name or pattern. It expects no call, and whether a call beyond the expected ones is
+    fine stays as it is."""
     counts: dict[str, Count] = Field(default_factory=dict)
-    """How often each tool must be called: an operator and a number, such as `<=2`."""
+    """How often each tool must be called, by name or pattern: an operator and a number, such as `<=2`."""
     allow_extra: bool | None = None
-    """Whether calls beyond the expected ones are fine. Absent: as the rubric says."""
+    """Whether calls beyond the expected ones are fine. Absent: as the rubric says. If it is false and no call is listed, the
+    tools in `counts` are the expected ones."""
     answer: Template | None = None
     """What the final text (of the turn) must be: a text or a matcher."""
     said: Template | None = None
@@ -197,21 +221,29 @@ class Scope(FrozenModel):
     def _one_way(self) -> Scope:
         if (self.ordered or self.unordered) and isinstance(self.calls, tuple):
             raise ValueError("calls are given as `calls`, or as `ordered` and `unordered`, not both")
-        if (self.ordered or self.unordered or self.optional) and self.no_calls:
-            raise ValueError("no call is expected here, and yet some are listed")
+        if (self.ordered or self.unordered or self.optional) and self.calls == "none":
+            only = "if no other call may be made, say so by `allow_extra: false` or `allowed`"
+            raise ValueError(f"no call is expected here, and yet some are listed; {only}")
         return self
 
     @property
     def says_something(self) -> bool:
         """Whether any field but `allow_extra` expects something."""
-        if self.calls is not None or self.answer is not None or self.said not in (None, []):
+        if self.calls is not None or self.answer is not None or self.said not in (None, []) or self.allowed is not None:
             return True
         return bool(self.ordered or self.unordered or self.optional or self.disallowed or self.counts)
 
     @lazy
     def no_calls(self) -> bool:
         """Whether no call is expected."""
-        return self.calls in ("none", ())
+        return self.calls == "none" or (self.calls == () and not (self.ordered or self.unordered or self.optional))
+
+    @lazy
+    def bans(self) -> tuple[tuple[str, Ban], ...]:
+        """Every ban with its pointer below this scope; `allowed` bans all other tools."""
+        listed = [(f"/disallowed/{n}", ban) for n, ban in enumerate(self.disallowed)]
+        others = () if self.allowed is None else (("/allowed", build_allowed_ban(self.allowed)),)
+        return (*listed, *others)
 
     @property
     def says_calls(self) -> bool:
@@ -220,8 +252,8 @@ class Scope(FrozenModel):
 
     @property
     def lists_calls(self) -> bool:
-        """Whether it lists the right calls, so that others are unexpected."""
-        return self.calls not in (None, "some") or bool(self.ordered or self.unordered)
+        """Whether it lists the right calls, so that others are unexpected; `allow_extra: false` says so of any list."""
+        return self.calls not in (None, "some") or bool(self.ordered or self.unordered) or self.allow_extra is False
 
     def list_expected_calls(self, below: str, turn: int | None = None) -> list[ExpectedCall]:
         """List every call that should or may be made, in the order written. `below` is the pointer of this scope."""
@@ -236,6 +268,11 @@ class Scope(FrozenModel):
             option = f"{below}/optional/{n}", pattern
             listed.append(ExpectedCall((option,), required=False, turn=_find_turn(pattern, turn)))
         return listed
+
+
+def build_allowed_ban(allowed: tuple[str, ...]) -> Ban:
+    """Build the ban on every tool but these."""
+    return Ban.model_construct(tool="*", but=allowed)
 
 
 def _list_expected(position: Position, path: str, turn: int | None, place: int | None = None) -> list[ExpectedCall]:

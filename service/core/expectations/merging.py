@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from service.core.expectations.expectation import AnyOrder, CallAlternatives, CallPattern, Expectation
+from service.core.expectations.expectation import (
+    AnyOrder,
+    CallAlternatives,
+    CallPattern,
+    Expectation,
+    build_allowed_ban,
+)
 from service.core.expectations.templates import Template
 
 M = TypeVar("M", CallPattern, AnyOrder, CallAlternatives, Expectation)
@@ -18,13 +24,16 @@ WHOLE_FIELDS = ("allow_extra", "answer", "state", "output", "gold")
 def merge_expectations(own: Expectation | None, standing: Expectation | None) -> Expectation | None:
     """Merge a trace's own expectation with the standing one, which a rubric has for every trace. Pure.
 
-    Bans, texts that must be said and ignored arguments add up, the trace's own first. Counts are merged tool by tool, turns by
+    Bans (`allowed` is one), texts that must be said and ignored arguments add up, the trace's own first. Counts are merged tool by tool, turns by
     turn; the calls, the answer, the state, the output and the rest are each taken whole. The trace's own takes precedence.
     """
     if own is None or standing is None:
         return own or standing
+    both_limit = own.allowed is not None and standing.allowed is not None
+    others = (build_allowed_ban(standing.allowed),) if both_limit and standing.allowed is not None else ()
     changes: dict[str, object] = {
-        "disallowed": (*own.disallowed, *standing.disallowed),
+        "disallowed": (*own.disallowed, *standing.disallowed, *others),
+        "allowed": standing.allowed if own.allowed is None else own.allowed,
         "counts": {**standing.counts, **own.counts},
         "ignore_args": (*own.ignore_args, *standing.ignore_args),
         "said": _join_said(own.said, standing.said),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
-from service.core.case import Case, fold_name
+from service.core.case import Case, is_name_pattern, names_tool
 from service.core.checks import WHOLE, Aspect, Check, Subject, SubjectOutcome
 from service.core.expectations.count_limits import parse_limit
 from service.core.json.pointers import escape_token
@@ -18,7 +18,7 @@ NO_NUMBER_EXPECTED = Skipped("not_applicable", "no number of calls was expected"
 class CountGate(Check):
     """Check the limits of `counts`: the share of them that holds, or with `mode: strict` 1.0 only if all hold.
 
-    Each limit that does not hold is a finding `count`. Its message is UiPath's justification line with the operator added:
+    A pattern counts all calls of the tools that it matches. Each limit that does not hold is a finding `count`. Its message is UiPath's justification line with the operator added:
     `Actual: 3, Expected: <= 2, Score: 0.0`. Source: UiPath's tool call count evaluator; unlike there, a limit of 0 that holds
     counts.
     """
@@ -48,14 +48,19 @@ class CountGate(Check):
     def _score_counts(
         self, case: Case, path: str, turn: int | None, counts: dict[str, str | int], *, report_kept: bool
     ) -> Outcome:
-        fold = fold_name if case.matching.fold_names else str
-        made = Counter(fold(step.call.name) for step in case.find_steps(turn))
-        holds = {tool: parse_limit(count).holds(made[fold(tool)]) for tool, count in counts.items()}
+        by_name = Counter(case.make_name_key(step.call.name) for step in case.find_steps(turn))
+        patterns = [tool for tool in counts if is_name_pattern(tool)]
+        case.meter.spend("comparisons", 4 * len(patterns) * len(by_name))
+        made = {tool: by_name[case.make_name_key(tool)] for tool in counts} | {
+            tool: sum([n for name, n in by_name.items() if names_tool(case.make_name_key(tool), name)])
+            for tool in patterns
+        }
+        holds = {tool: parse_limit(count).holds(made[tool]) for tool, count in counts.items()}
         passed = all(holds.values())
         lines = [
             Finding(
                 "count_kept" if holds[tool] else "count",
-                f"{tool}: {explain_count(made[fold(tool)], count)}",
+                f"{tool}: {explain_count(made[tool], count)}",
                 f"{path}/counts/{escape_token(tool)}",
             )
             for tool, count in counts.items()

@@ -17,7 +17,7 @@ class OrderGate(Check):
     """Score the share of the expected calls of `ordered` that were made in that order.
 
     Value: the length of the longest chain of actual calls that meet expected ones in their order, over the number of required
-    calls in `ordered`; the calls of one `any_order` group share a position. Finding: `out_of_order` for each aligned call
+    calls in `ordered`; the calls of one `any_order` group share a position. A failed try has no place. Finding: `out_of_order` for each aligned call
     outside the chain. `mode: strict` allows nothing in between: 1.0 only if the actual calls are exactly the ordered ones, in
     order.
     """
@@ -35,12 +35,14 @@ class OrderGate(Check):
         placed = [n for n, wanted in enumerate(case.expected_calls) if wanted.position is not None]
         if not placed:
             return NO_ORDER_EXPECTED
-        fits, steps = _find_fitting(case, placed), range(len(case.trace.steps))
+        tries = case.alignment.tries
+        steps = [j for j in range(len(case.trace.steps)) if j not in tries]
+        fits = _find_fitting(case, placed)
         chain = find_longest_chain(
             list_positions(case.expected_calls, placed), steps, lambda i, j: j in fits[i], meter=case.meter
         )
         due = max(sum(case.expected_calls[n].required for n in placed), len(chain))
-        exact = self.mode == "longest_run" or len(case.trace.steps) == len(chain)
+        exact = self.mode == "longest_run" or len(steps) == len(chain)
         if len(chain) == due and exact:
             return PERFECT
         findings = [

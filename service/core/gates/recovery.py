@@ -16,8 +16,6 @@ from service.core.json.contents import Contents
 from service.core.outcome import PERFECT, Errored, Finding, OpenValue, Outcome, PartialOutcome, Skipped, build_failure
 from service.core.trace import Step
 
-TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
-STATUS_KEYS = ("status", "status_code", "statusCode", "code")
 CHANGE_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint")
 """The MCP annotations that say what a call does to the world."""
 
@@ -31,9 +29,7 @@ class RecoveryGate(Check):
     because nothing is suspected then.
 
     `blind_retry`: the same call was made again unchanged, with nothing in between that could have changed anything (another
-    call that succeeded and is not marked read-only, or a message from the user), and the retry could not help: it failed
-    again, or the error says that the request itself is at fault (HTTP 4xx other than 408, 409, 425, 429). An error that says
-    it is temporary (those four, and 5xx) allows several tries, if one of them succeeds.
+    call that succeeded and is not marked read-only, or a message from the user), and no such retry succeeded.
 
     `repeated_write`: the same call of a tool that its MCP annotations mark as neither read-only nor idempotent succeeded more
     often than expected.
@@ -86,16 +82,19 @@ class _CallHistory:
         """The steps that make the same call (tool and arguments)."""
         self.last_success: dict[str, int] = {}
         """Tool -> its last step that succeeded."""
-        self._last_success_of_same: dict[Hashable, int] = {}
+        self.last_unknown: dict[str, int] = {}
+        """Tool -> its last step whose result is not captured."""
+        self._last_unfailed_of_same: dict[Hashable, int] = {}
         self.changes: list[int] = []
         """The steps that may have changed something."""
         for step in case.trace.steps:
             if step.call.arguments is not None:
                 self.groups[self._make_key(step)].append(step)
-                if _has_succeeded(step):
-                    self._last_success_of_same[self._make_key(step)] = step.index
-            if _has_succeeded(step):
-                self.last_success[step.call.name] = step.index
+                if not _has_failed(step):
+                    self._last_unfailed_of_same[self._make_key(step)] = step.index
+            if not _has_failed(step):
+                last = self.last_unknown if step.result is None else self.last_success
+                last[step.call.name] = step.index
             if _may_change(case, step):
                 self.changes.append(step.index)
         messages = case.trace.messages
@@ -111,9 +110,9 @@ class _CallHistory:
         same = self.groups[self._make_key(step)] if step.call.arguments is not None else []
         return same[bisect_right(same, step.index, key=lambda other: other.index) :]
 
-    def find_last_success(self, same: Sequence[Step]) -> int:
-        """Return the last step that succeeded, of these steps that make the same call; -1 where none did."""
-        return self._last_success_of_same.get(self._make_key(same[0]), -1)
+    def have_all_failed(self, same: Sequence[Step]) -> bool:
+        """Whether these last steps that make the same call are known to have failed."""
+        return self._last_unfailed_of_same.get(self._make_key(same[0]), -1) < same[0].index
 
     def find_text_after(self, step: Step) -> int | None:
         """Return the message with the model's last text in the step's turn, after it, else with its next text; None: no text."""
@@ -133,6 +132,8 @@ def _score_failure(case: Case, history: _CallHistory, step: Step) -> Outcome | P
         return build_failure(0.0, *blind)
     if history.last_success.get(step.call.name, -1) > step.index:
         return PERFECT
+    if history.last_unknown.get(step.call.name, -1) > step.index:
+        return RETRY_UNKNOWN
     text = history.find_text_after(step)
     if text is None:
         note = f"{step.call.name} failed, no later call of it succeeded, and no text follows"
@@ -142,6 +143,7 @@ def _score_failure(case: Case, history: _CallHistory, step: Step) -> Outcome | P
     return _leave_to_judge(case, step, text)
 
 
+RETRY_UNKNOWN = Skipped("not_captured", "the trace does not say what a later call of that tool returned", open=True)
 FAILURE_ADMITTED = Skipped("not_applicable", "a text seems to admit the failure, and nothing speaks against it")
 ADMISSION_WORDS = (
     "The text (`text`), which follows a call that failed, tells that it failed, or what its error says, or that what was"
@@ -166,46 +168,16 @@ def _leave_to_judge(case: Case, step: Step, at: int) -> PartialOutcome:
 
 def _find_blind_retry(history: _CallHistory, step: Step) -> Iterable[Finding]:
     later = history.find_same_later(step)
-    if not later or _may_help(history, step, later):
+    if not later or later[0].turn != step.turn or history.has_change_between(step, later[0]):
         return
-    why = "and failed again" if _has_failed(later[0]) else "although the error says the request is at fault"
-    yield Finding("blind_retry", f"{step.call.name} was called again unchanged {why}", build_call_path(later[0]))
-
-
-def _may_help(history: _CallHistory, step: Step, later: Sequence[Step]) -> bool:
-    """Whether there was a reason to make the same call again."""
-    retry = later[0]
-    if retry.turn != step.turn or history.has_change_between(step, retry):
-        return True
-    status = _read_status(step)
-    if status is not None and (status in TRANSIENT_STATUSES or 500 <= status < 600):
-        return history.find_last_success(later) > step.index
-    return not _has_failed(retry) and (status is None or not 400 <= status < 500)
+    if history.have_all_failed(later):
+        message = f"{step.call.name} was called again unchanged and failed again"
+        yield Finding("blind_retry", message, build_call_path(later[0]))
 
 
 def _may_change(case: Case, step: Step) -> bool:
     tool = case.catalogue.get(step.call.name)
     return _has_succeeded(step) and not (tool is not None and tool.read_only)
-
-
-def _read_status(step: Step) -> int | None:
-    """Read the HTTP status of an error: from the result, or from an `error` within it."""
-    if step.result is not None and step.result.failure is not None and step.result.failure.status is not None:
-        return step.result.failure.status
-    content = step.result.content if step.result else None
-    inner = content.get("error") if isinstance(content, dict) else None
-    for part in (content, inner):
-        for key in STATUS_KEYS if isinstance(part, dict) else ():
-            code = _read_number(part.get(key))  # pyright: ignore[reportOptionalMemberAccess, reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
-            if code is not None:
-                return code
-    return None
-
-
-def _read_number(value: object) -> int | None:
-    if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdigit():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _is_needed(case: Case, step: Step) -> bool:

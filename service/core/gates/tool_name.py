@@ -17,8 +17,9 @@ NO_CALLS = Skipped("not_applicable", "no call was due and none was made")
 class ToolNameGate(Check):
     """Match tool names over the optimal alignment: each expected call and each extra call counts once, 1.0 or 0.0.
 
-    Names are compared exactly or, where the rubric folds names, ignoring case and with `-`, `_` and `.` as one. Findings:
-    `wrong_tool` (called a near miss where the names are close), `missing_call`, `extra_call`, `extra_read`.
+    Names are compared exactly or, where the rubric folds names, ignoring case and with `-`, `_` and `.` as one. A failed try of
+    an expected call that a later call repeats does not count. Findings: `wrong_tool` (called a near miss where the names are
+    close), `missing_call`, `extra_call`, `extra_read`, `failed_try`.
     """
 
     kind: Literal["tool_name"] = "tool_name"
@@ -70,9 +71,10 @@ def settle_pair(case: Case, pair: Pair, outcome: PairOutcome) -> PairOutcome | S
 
 def score_unmatched(case: Case) -> Sequence[SubjectOutcome]:
     """Score the missing and the extra calls, for every check that scores the alignment."""
-    if not case.alignment.missing and not case.alignment.extra:
+    alignment = case.alignment
+    if not alignment.missing and not alignment.extra and not alignment.tries:
         return ()
-    return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case)])
+    return case.once("unmatched", lambda: [*score_all_missing(case), *_score_extra(case), *_list_tries(case)])
 
 
 def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
@@ -85,8 +87,20 @@ def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
     for j in case.alignment.extra:
         step = case.trace.steps[j]
         outcome = case.score_unexpected(step)
+        if isinstance(outcome, Scored) and j in case.alignment.possible_tries:
+            retry = case.alignment.possible_tries[j] + 1
+            reason = f"it may be a failed try of step {retry}: the trace does not say what one of the two calls returned"
+            outcome = Skipped("not_captured", reason, outcome.findings, open=True)
         if outcome is not None:
             yield case.subjects[step.index], outcome
+
+
+def _list_tries(case: Case) -> Iterable[SubjectOutcome]:
+    for j, retry in case.alignment.tries.items():
+        step = case.trace.steps[j]
+        message = f"{step.call.name} failed, and step {retry + 1} repeats it: both are one call"
+        finding = Finding("failed_try", message, build_call_path(step))
+        yield case.subjects[j], Skipped("not_applicable", "a failed try of a call that is repeated", (finding,))
 
 
 def score_missing(case: Case, expected: int) -> SubjectOutcome:

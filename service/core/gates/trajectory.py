@@ -139,7 +139,10 @@ class TrajectoryMatch:
 
 
 def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
-    calls = range(len(case.trace.steps))
+    failed = [step for step in case.trace.steps if step.result is not None and step.result.is_error]
+    tries = case.alignment.tries if failed else {}
+    steps = tuple([step for step in case.trace.steps if step.index not in tries])
+    calls = [step.index for step in steps]
     everything = range(len(case.expected_calls))
     required = [n for n in everything if case.expected_calls[n].required]
     pairs = find_fullest(required, calls, fits, meter=case.meter)
@@ -149,7 +152,7 @@ def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
         whole = find_fullest(everything, calls, fits, meter=case.meter)
         all_ordered = _match_in_order(case, everything, calls, fits)
     in_order = len(all_ordered) == len(calls)
-    return TrajectoryMatch(case.trace.steps, tuple(required), pairs, whole, ordered, in_order)
+    return TrajectoryMatch(steps, tuple(required), pairs, whole, ordered, in_order)
 
 
 def _match_in_order(case: Case, expected: Sequence[int], calls: Sequence[int], fits: Fits) -> Pairs:

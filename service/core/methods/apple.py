@@ -15,7 +15,7 @@ from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.expectations.expectation import Ban, CallPattern, ExpectedCall
 from service.core.expectations.templates import find_cost
 from service.core.gates.compat import PatternFit, build_method_score, fit_pattern, fits, spend_on_pairs
-from service.core.gates.disallowed import list_calls_of_ban, score_banned_call
+from service.core.gates.disallowed import explain_ban, list_calls_of_ban, score_banned_call
 from service.core.methods.apple_number import compute_metrics
 from service.core.outcome import PERFECT, Finding, Outcome, PartialOutcome, Scored, Skipped, build_failure
 from service.core.trace import Step
@@ -134,7 +134,7 @@ def _match_trajectory(case: Case) -> TrajectoryResult:
     optional = [n for n, one in enumerate(expected_calls) if not one.required]
     pairs = pairs | find_fullest(optional, free, lambda expected, call: call in table[expected], meter=case.meter)
     used = set(pairs.values())
-    bans = [(ban, turn) for _, scope, turn in case.scopes for ban in scope.disallowed]
+    bans = [(ban, turn) for _, scope, turn in case.scopes for _, ban in scope.bans]
     outcomes = [_score_ban(case, ban, turn) for ban, turn in bans]
     broken_by = [[step for step, outcome in of_ban if isinstance(outcome, Scored)] for of_ban in outcomes]
     each = zip(bans, broken_by, strict=True)
@@ -289,7 +289,7 @@ def _explain_unmet(expected_call: ExpectedCall, candidate_fits: list[PatternFit]
     )
 
 
-def _build_ban_findings(ban: Ban, steps: Iterable[Step]) -> list[Finding]:
-    """Build a finding for each call that breaks a ban. All share one text, since a reason may be long."""
-    message = f"{ban.tool} is disallowed" + (f": {ban.reason}" if ban.reason else "")
-    return [Finding("disallowed_call", message, build_call_path(step)) for step in steps]
+def _build_ban_findings(ban: Ban, steps: Sequence[Step]) -> list[Finding]:
+    """Build a finding for each call that breaks a ban. Those of one tool share one text, since a reason may be long."""
+    messages = {name: explain_ban(ban, name) for name in {step.call.name for step in steps}}
+    return [Finding("disallowed_call", messages[step.call.name], build_call_path(step)) for step in steps]

@@ -8,8 +8,16 @@ from functools import lru_cache
 
 from service.core.models.kinds import FrozenModel, list_subclasses
 
-SYNONYMS = {"name": "tool", "function": "tool", "arguments": "args", "parameters": "args", "input": "args"}
-"""Other systems' names for our fields."""
+SYNONYMS = {
+    **dict.fromkeys(("name", "function"), "tool"),
+    **dict.fromkeys(("arguments", "parameters", "input"), "args"),
+    **dict.fromkeys(("never", "forbid", "forbidden", "forbidden_tools", "ban", "banned", "deny", "denied"), "disallowed"),
+    **dict.fromkeys(("denylist", "blacklist", "prohibited", "not_allowed", "disallowed_tools"), "disallowed"),
+    **dict.fromkeys(("allow", "only", "allowed_tools", "allowlist", "whitelist", "permitted"), "allowed"),
+    **dict.fromkeys(("expected_calls", "tool_calls", "required", "must_call"), "calls"),
+    **dict.fromkeys(("except", "unless", "excluding"), "but"),
+}
+"""Other names for our fields."""
 
 MAX_HINTED_NAME_CHARS = 40
 """The longest name, in characters, that gets a suggestion."""
@@ -26,9 +34,14 @@ def suggest_name(name: str, siblings: Collection[str]) -> str | None:
     """
     if len(name) > MAX_HINTED_NAME_CHARS:
         return None
-    fields = _list_fields(frozenset(siblings)) - {*siblings, name}
+    here = _list_fields(frozenset(siblings))
+    fields = here - {*siblings, name}
     near = get_close_matches(name, [*fields, *SYNONYMS], n=3, cutoff=0.75)
-    return next((one for found in near if (one := SYNONYMS.get(found, found)) in fields), None)
+    meant = next((one for found in near if (one := SYNONYMS.get(found, found)) in fields), None)
+    if meant is None and "expected" in here:
+        inner = SYNONYMS.get(name, name)
+        return f"expected.{inner}" if inner in _list_fields(frozenset({"calls"})) else None
+    return meant
 
 
 @lru_cache(maxsize=256)

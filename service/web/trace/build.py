@@ -197,6 +197,7 @@ class _Builder(NamedTuple):
             problem=describe_problem(verdict),
             open=anchor == first or verdict.index in self.refuting,
             unexpected=verdict.unexpected,
+            retry=None if verdict.retry is None else verdict.retry + 1,
             arguments=self._build_arguments(step) if expected is None or not expected.rows else None,
             arguments_mark=self._find_whole_mark(f"{root}/call/arguments"),
             arguments_problem="" if step is None else _describe_arguments(step),

@@ -89,6 +89,8 @@ class StepView:
     open: bool
     """Whether it starts unfolded."""
     unexpected: bool
+    retry: int | None
+    """For a failed try, the step that repeats it, counted from 1."""
     arguments: Payload | None
     """None: the trace does not contain them, or they are shown beside the expected ones."""
     arguments_mark: Mark | None

@@ -70,21 +70,21 @@ def _find_in_member(value: Mapping[str, JsonValue], name: str) -> ToolFailure | 
     if key in _FLAGS and member is True:
         return ToolFailure(True, f"{name} is true", "")
     if key in _ERRORS and (member is True or _says_something(member)):
-        return ToolFailure(member is True or _is_error(member), f"the result has {name}", "", _find_code(value))
+        return ToolFailure(member is True or _is_error(member), f"the result has {name}", "")
     if key in _REPORTS and (member is True or _says_something(member)):
         graphql = key == "errors" and "data" in value and value["data"] is None
-        return ToolFailure(graphql, f"the result has {name}", "", _find_code(value))
+        return ToolFailure(graphql, f"the result has {name}", "")
     if key in ("success", "ok") and member is False:
-        return ToolFailure(False, f"{name} is false", "", _find_code(value))
+        return ToolFailure(False, f"{name} is false", "")
     return _find_code_in_member(value, name, code)
 
 
 def _find_code_in_member(value: Mapping[str, JsonValue], name: str, code: int | None) -> ToolFailure | None:
     key, member = name.casefold(), value[name]
     if key in _STATUSES and code is not None:
-        return ToolFailure(True, f"{name} is {code}", "", code)
+        return ToolFailure(True, f"{name} is {code}", "")
     if key == "code" and code is not None and (messages := _list_messages(value)):
-        return ToolFailure(PHRASES[code] in messages, f"{name} is {code}, with a message", "", code)
+        return ToolFailure(PHRASES[code] in messages, f"{name} is {code}, with a message", "")
     if key == "status" and isinstance(member, str) and member.casefold() in _FAILURE_WORDS:
         return ToolFailure(False, f"{name} is {member.casefold()}", "")
     if key in ("exit_code", "exitcode", "returncode") and isinstance(member, int) and member:
@@ -145,18 +145,6 @@ def _list_messages(value: Mapping[str, JsonValue]) -> list[str]:
     """List the messages beside a code. A title alone does not count: books have titles too."""
     texts = [value[name] for name in value if name.casefold() in _TEXTS - {"title", "description"}]
     return [text.strip(" .!").casefold() for text in texts if isinstance(text, str) and _is_word(text)]
-
-
-def _find_code(value: Mapping[str, JsonValue]) -> int | None:
-    """Return the HTTP status in an object or in its error."""
-    inner = [member for name, member in value.items() if name.casefold() == "error" and isinstance(member, dict)]
-    found = [
-        read_status(member)
-        for part in (value, *inner)
-        for name, member in part.items()
-        if name.casefold() in _STATUSES or name.casefold() == "code"
-    ]
-    return next((code for code in found if code is not None), None)
 
 
 def read_status(value: JsonValue) -> int | None:

@@ -48,7 +48,7 @@ def find_failure(content: JsonValue, tool: ToolDef | None = None) -> ToolFailure
     result may be what it was asked for.
 
     >>> find_failure({"error": "no such order", "status": 404})
-    ToolFailure(certain=True, reason='the result has error', path='/error', status=404)
+    ToolFailure(certain=True, reason='the result has error', path='/error')
     >>> find_failure({"error": 0.02, "mean": 4.1}) is None
     True
     """

@@ -51,7 +51,7 @@ def find_in_text(text: str, pointer: str, *, tool: str = "") -> ToolFailure | No
     head = bare[:MAX_HEAD_CHARS]
     code = _find_status(bare)
     if code is not None:
-        return ToolFailure(True, f"the result is an HTTP status, {code}", pointer, code)
+        return ToolFailure(True, f"the result is an HTTP status, {code}", pointer)
     if _is_traceback(bare):
         return ToolFailure(True, "the result is a traceback", pointer)
     if _has_framework_words(bare, tool):
