@@ -34,7 +34,14 @@ from service.core.plan import Plan
 from service.core.report import AppliedJudgeMode, JudgeMode, Report
 from service.core.rubric import Rubric
 from service.core.trace import Trace
-from service.errors import AllowanceSpentError, DaySpentError, InputError, JudgeDownError, SandboxError
+from service.errors import (
+    NO_JUDGE_MODEL,
+    AllowanceSpentError,
+    DaySpentError,
+    InputError,
+    JudgeDownError,
+    SandboxError,
+)
 from service.fits.live import LiveFits
 from service.own_checks import add_checks, name_checks
 from service.registry import Registry
@@ -247,7 +254,7 @@ class Engine:
         """Choose how judges are asked; InputError if the request wants one and no judge model is set."""
         mode = request.judges or self.judges
         if self.judging is None and mode not in (None, "off"):
-            raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL); expected off")
+            raise InputError.at("/judges", NO_JUDGE_MODEL)
         if mode is not None:
             return mode
         return "none" if self.judging is None else "live"

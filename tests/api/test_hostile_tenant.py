@@ -1,4 +1,4 @@
-"""Two tenants share a judge, and one makes it fail in every way it can: the other's judged scores are what they are without it."""
+"""Two tenants share a judge, and one makes it fail in every way it can: the other's questions are all answered."""
 
 from __future__ import annotations
 

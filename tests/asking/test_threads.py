@@ -26,8 +26,7 @@ def test_threads_with_loops_of_their_own_share_one_request(provider: Provider, t
     verdicts: list[str] = []
 
     def ask() -> None:
-        for _ in range(LOOPS):
-            verdicts.append(asyncio.run(engine.score_async(right(1))).verdict)
+        verdicts.extend(asyncio.run(engine.score_async(right(1))).verdict for _ in range(LOOPS))
 
     threads = [Thread(target=ask, daemon=True) for _ in range(THREADS)]
     for thread in threads:

@@ -292,6 +292,7 @@ FAULTS: Mapping[str, Behaviour] = {
     "429-bare": rate_limit(),
     "quota": failure("429 Too Many Requests", "You exceeded your quota", "insufficient_quota"),
     "400": failure("400 Bad Request", "Unknown parameter", "invalid_request_error"),
+    "400-temperature": failure("400 Bad Request", "Unsupported value: 'temperature'", "unsupported_value"),
     "401": _echoed_key,
     "403": failure("403 Forbidden", "Not for this project", "forbidden"),
     "404": failure("404 Not Found", "No such model", "model_not_found"),
@@ -377,6 +378,9 @@ class Provider:
     """The members of the reply that a test has recorded, likewise."""
     obeys: bool = False
     """Whether a fault that is named in what a judge is shown happens."""
+    refuses: frozenset[str] = frozenset()
+    """Parameters with which a request gets a 400 that says `refusal`."""
+    refusal: str = ""
     requests: list[Request] = field(default_factory=list)
     paid: list[Paid] = field(default_factory=list)
     port: int = 0
@@ -399,6 +403,8 @@ class Provider:
         """What one request gets."""
         body.setdefault("model", "")  # some dialects have it in the path
         self.requests.append(Request(body["model"], self.now(), headers, body))
+        if self.refuses & body.keys():
+            return failure("400 Bad Request", self.refusal, "invalid_request_error")
         asked = Asked(body, self)
         named = re.search(r"fault-[a-z0-9-]+", asked.text) if self.obeys else None
         behaviour = self._behaviour(named[0] if named else script or body["model"])

@@ -30,8 +30,8 @@ class _GateTicket(NamedTuple):
 class ProviderGate:
     """What all callers of one model with one key share: those of this process, and through `shared` those of others.
 
-    Each tenant has a breaker, so what its questions do to a provider stops no others. A refused key opens it too. Only a pause that
-    the provider asks for, or a used-up quota, stops all. Nothing stops anybody for longer than `longest_pause` seconds.
+    Each tenant has a breaker, so what its questions do to a provider stops no others; a refused key opens it too. Only a pause
+    that the provider asks for, or a used-up quota, stops all. Nothing stops anybody for longer than `longest_pause` seconds.
     """
 
     def __init__(
