@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, partial
+from threading import Lock, Thread
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from pydantic import JsonValue
 
@@ -32,7 +34,14 @@ from service.core.plan import Plan
 from service.core.report import AppliedJudgeMode, JudgeMode, Report
 from service.core.rubric import Rubric
 from service.core.trace import Trace
-from service.errors import AllowanceSpentError, DaySpentError, InputError, JudgeDownError, SandboxError
+from service.errors import (
+    NO_JUDGE_MODEL,
+    AllowanceSpentError,
+    DaySpentError,
+    InputError,
+    JudgeDownError,
+    SandboxError,
+)
 from service.fits.live import LiveFits
 from service.own_checks import add_checks, name_checks
 from service.registry import Registry
@@ -78,6 +87,8 @@ class Engine:
         self.judges: JudgeMode | None = judges
         self.ask_limits = ask_limits
         self.days = days
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop_lock = Lock()
 
     def copy_without_fits(self) -> Engine:
         """Return the same engine without fits: values are then the judges' own, and none is left to a human to label."""
@@ -101,6 +112,14 @@ class Engine:
 
     async def close(self) -> None:
         """Close connections and files; scoring without judges still works."""
+        loop, self._loop = self._loop, None
+        if loop is None:
+            await self._close_parts()
+            return
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._close_parts(), loop))
+        self._stop_loop()
+
+    async def _close_parts(self) -> None:
         if self.judging is not None:
             await self.judging.close()
         if self.days is not None:
@@ -129,14 +148,30 @@ class Engine:
         plan = plan_request(request, self.registry.find(request.rubric))
         return add_executed_score(conclude(plan, tags=request.tags, mode=mode), plan)
 
-    async def score_async(self, body: JsonValue, spending: Spending | None = None, *, tenant: str = "") -> Report:
-        """Like `score`, and waits for the sandbox and the judges. Raises JudgeDownError if the request asks for it."""
-        return await self.answer_async(await asyncio.to_thread(read_request, body), spending, tenant=tenant)
+    async def score_async(self, body: JsonValue, *, tenant: str = "") -> Report:
+        """Like `score`, and waits for the sandbox and the judges. Raises JudgeDownError if the request asks for it.
+
+        May be awaited in any thread and event loop: an engine asks everything in one loop, in a thread it starts for that,
+        so that callers with the same question share one request to the model.
+        """
+        request = await asyncio.to_thread(read_request, body)
+        if not self.must_wait(request):
+            return self.answer(request)
+        work = self.answer_async(request, tenant=tenant)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._start_loop()))
+
+    def _start_loop(self) -> asyncio.AbstractEventLoop:
+        with self._loop_lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                Thread(target=_run_loop, args=[self._loop], name="callgrade", daemon=True).start()
+                self._stop_loop = finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
+            return self._loop
 
     async def answer_async(
         self, request: ScoreRequest, spending: Spending | None = None, *, tenant: str = "", repeat: int = 0
     ) -> Report:
-        """Score a request that is already validated, waiting for the sandbox and the judges.
+        """Score a request that is already validated, waiting for the sandbox and the judges; always in the same event loop.
 
         The report tells of a sandbox or judge that fails. Besides InputError this raises only JudgeDownError, if
         `on_judge_error` asks for it, and AllowanceSpentError, if a tenant's day is used up before anything is asked.
@@ -219,7 +254,7 @@ class Engine:
         """Choose how judges are asked; InputError if the request wants one and no judge model is set."""
         mode = request.judges or self.judges
         if self.judging is None and mode not in (None, "off"):
-            raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL); expected off")
+            raise InputError.at("/judges", NO_JUDGE_MODEL)
         if mode is not None:
             return mode
         return "none" if self.judging is None else "live"
@@ -270,6 +305,11 @@ class Engine:
     def plan(self, request: ScoreRequest) -> Plan:
         """Build the plan: what code decides of a request, and what judges would be asked."""
         return plan_request(request, self.registry.find(request.rubric))
+
+
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
 
 
 def _raise_spent(spending: Spending) -> None:

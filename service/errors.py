@@ -109,6 +109,12 @@ FaultCause = Literal[
 ]
 """Why a judge gave no verdict. No cause ever becomes a number."""
 
+NO_JUDGE_MODEL = (
+    "no judge model is set: set CALLGRADE_JUDGE_MODEL (such as openai/gpt-5-mini), and CALLGRADE_JUDGE_API_KEY or the provider's "
+    "own variable to its key; for a server of your own, CALLGRADE_JUDGE_API_BASE to its address. Or ask no judge (off)"
+)
+"""What is missing where judges are asked for and nobody has set one up."""
+
 SETUP_CAUSES: frozenset[str] = frozenset({"unauthorized", "unknown_model", "unreachable"})
 """Causes that do not depend on the question: if every question ends in one, the judge is not set up correctly."""
 

@@ -168,12 +168,12 @@ class Settings:
     judge_longest_pause: int = _define_setting(
         "60",
         build_whole(1, 3_600),
-        "Longest pause that a provider's Retry-After, or a refused key, imposes, in seconds.",
+        "Longest pause that a provider's Retry-After, or a used-up quota, imposes, in seconds.",
     )
     judge_in_flight: int = _define_setting(
         "64",
         build_whole(1, 10_000),
-        "Most concurrent calls to one provider, across all processes that share a Redis.",
+        "Most concurrent calls to one model, across all processes that share a Redis.",
     )
     request_max_questions: int = _define_setting(
         "1000",

@@ -18,7 +18,7 @@ from service.asking.budget.ask_limits import AskLimits
 from service.core.judging.fits import build_route
 from service.core.report import STAND_IN
 from service.engine import Engine
-from service.errors import BusyError, SettingsError
+from service.errors import NO_JUDGE_MODEL, BusyError, SettingsError
 from service.fits.files import AgingFits, read_fits
 from service.fits.live import LiveFits
 from service.own_checks import load_installed
@@ -57,7 +57,7 @@ def build_engine(settings: Settings, database: Database | None = None) -> Engine
     fits = build_fits(settings, database)
     judging = build_judging(settings)
     if judging is None and settings.judges not in (None, "off"):
-        raise SettingsError.at("CALLGRADE_JUDGES", "expected off, or CALLGRADE_JUDGE_MODEL set too")
+        raise SettingsError.at("CALLGRADE_JUDGES", NO_JUDGE_MODEL)
     return Engine(
         Registry(list_rubric_folders(settings)),
         build_sandboxes(settings),

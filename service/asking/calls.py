@@ -11,6 +11,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
+from service.asking.limits.payer import get_payer
 from service.asking.limits.policies import Clock
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.asking.model import Model
@@ -45,7 +46,7 @@ class RetryPolicy:
 
 
 class ModelCaller:
-    """Calls a model within the limits that all callers with the same `account` at a provider share.
+    """Calls models within the limits that all callers of a model with the same `account` share.
 
     A call has a place at the provider gate while a request is under way, not between attempts. Waiting for a place is unbounded;
     the caller may cancel, and leaves nothing behind.
@@ -73,7 +74,7 @@ class ModelCaller:
 
     def find_gate(self, model: str) -> ProviderGate:
         """Return the gate that calls of this model share with others."""
-        return self._gates.get(model.partition("/")[0], self._account)
+        return self._gates.get(model, self._account)
 
     async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
         """Return the reply to a prompt.
@@ -85,7 +86,7 @@ class ModelCaller:
         clock, policy = self._gates.clock, self._policy
         most = stop_after_attempt(policy.attempts)
         patience = _Patience(clock, policy.total_s)
-        self._gates.retries.count_call()
+        self._gates.retries.count_call(get_payer())
         retrying = AsyncRetrying(
             sleep=clock.sleep,
             retry=retry_if_exception(_may_help),
@@ -131,7 +132,7 @@ class ModelCaller:
     def _is_spent(self, state: RetryCallState) -> bool:
         error = _find_error(state)
         scheduled = isinstance(error, JudgeError) and bool(error.retry_after)  # the provider spreads these out itself
-        return not scheduled and not self._gates.retries.take()
+        return not scheduled and not self._gates.retries.take(get_payer())
 
 
 class _Patience:

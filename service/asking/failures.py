@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import cast
@@ -59,6 +59,27 @@ _HINTS = {
 """Our words for the codes of OpenAI's protocol that tell an operator what to do."""
 
 
+_PARAM_WORDS: Mapping[str, tuple[str, ...]] = {
+    "response_format": ("response_format", "json_schema", "grammar"),
+    "tools": ("tools", "tool_choice"),
+    "max_tokens": ("max_tokens",),
+    "max_completion_tokens": ("max_completion_tokens",),
+    "temperature": ("temperature",),
+    "logprobs": ("logprobs",),
+    "reasoning_effort": ("reasoning_effort",),
+}
+"""The parameters that a request can do without, and what an answer that refuses one contains."""
+
+
+def find_refused_params(notes: ExchangeNotes, sent: Collection[str]) -> frozenset[str]:
+    """Find the parameters, of those that were sent, that the answer to a request seems to refuse."""
+    if notes.status not in (400, 422, 501):
+        return frozenset()
+    text = notes.refusal.decode(errors="replace")
+    named = [name for name, words in _PARAM_WORDS.items() if any(word in text for word in words)]
+    return frozenset(name for name in named if name in sent)
+
+
 def explain_failure(
     error: Exception,
     notes: ExchangeNotes,
@@ -100,8 +121,8 @@ def _explain_refusal(error: Exception, notes: ExchangeNotes) -> tuple[FaultCause
     if type(error).__name__ == "ContentPolicyViolationError":
         return "filtered", False, f"the provider's filter stopped the question{_bracket_status(status)}"
     if status == 401 or (status is None and _lacks_key(error)):
-        words = "no key is set for the provider" if status is None else "the provider does not accept the key (401)"
-        return "unauthorized", False, words
+        lacking = "no key is set for the provider (CALLGRADE_JUDGE_API_KEY or its own variable)"
+        return "unauthorized", False, lacking if status is None else "the provider does not accept the key (401)"
     if status == 402 or (status is not None and _QUOTA_CODES & set(_find_codes(error, notes))):
         return "quota_exhausted", False, f"no quota is left with the provider{_bracket_status(status)}"
     if status is None:

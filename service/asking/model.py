@@ -11,10 +11,8 @@ import asyncio
 import hashlib
 import logging
 import warnings
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -23,14 +21,14 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 from pydantic import JsonValue, SecretStr
 
 from service import heap
-from service.asking.failures import MAX_PAUSE_S, explain_failure
+from service.asking.failures import MAX_PAUSE_S, explain_failure, find_refused_params
 from service.asking.faults import CallError
 from service.asking.reasoning import build_reasoning_params, count_thinking_tokens
 from service.asking.replies import ReplyForm, build_reply_params, read_completion
 from service.core.judging.prompts import Completion, Prompt
 from service.logs.quiet import RedactingFilter, WithholdingFilter, extend_environ, hush
 from service.logs.redaction import Redactor
-from service.outbound.exchanges import ExchangeBounds, get_notes, note_exchanges
+from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, get_notes, note_exchanges
 
 LITELLM_TIMEOUT_S = 600.0
 """Seconds after which litellm itself gives up. Not a deadline, as slowly arriving bytes extend it. The caller has one."""
@@ -96,6 +94,8 @@ class _Traits(NamedTuple):
     provider: str
     params: frozenset[str]
     form: ReplyForm
+    refused: frozenset[str] = frozenset()
+    """Parameters that the endpoint does not take, by its own answer to an earlier request."""
 
 
 class LiteLLM:
@@ -142,9 +142,7 @@ class LiteLLM:
             self._bounds.with_logprobs(prompt.max_tokens) if prompt.logprobs else self._bounds
         ) as notes:
             try:
-                traits = self._traits.get(prompt.model) or await self._learn(library, prompt.model)
-                with _suppress_callbacks():
-                    reply = await library.acompletion(**self._build_request(traits, prompt))
+                reply = await self._ask(library, prompt, notes)
             except CallError as error:
                 fault = error
             except Exception as error:  # noqa: BLE001 (whatever litellm raises is a fault of the call)
@@ -155,6 +153,23 @@ class LiteLLM:
                     return read_completion(reply, lambda: _look_up_cost(library, reply, prompt.model, price))
                 fault = _build_unbounded_error()
         raise fault  # here it has no context, which would quote keys
+
+    async def _ask(self, library: _Library, prompt: Prompt, notes: ExchangeNotes) -> object:
+        """Send the request; if the endpoint refuses parameters by name, once more without them. What then works is remembered."""
+        traits = self._traits.get(prompt.model) or await self._learn(library, prompt.model)
+        while True:
+            request = self._build_request(traits, prompt)
+            try:
+                reply = await library.acompletion(**request)
+            except Exception:
+                refused = find_refused_params(notes, request) - traits.refused
+                if not refused:
+                    raise
+                traits = traits._replace(refused=traits.refused | refused)
+            else:
+                if traits.refused:
+                    self._traits[prompt.model] = traits
+                return reply
 
     async def worst_usd(self, prompt: Prompt) -> float | None:
         """Return the most that a call can cost, by the local price map and the model's name; None for an unknown price.
@@ -176,11 +191,15 @@ class LiteLLM:
         return self._prices[model]
 
     async def _add_thinking_room(self, library: _Library, prompt: Prompt) -> Prompt:
-        """Extend the prompt by room for the model's thinking, which providers count as tokens of the reply."""
+        """Extend the prompt by room for the model's thinking, which providers count as tokens of the reply.
+
+        A model without a price is a local one or a deployment under a name of its own: it may think, so it gets room too.
+        """
         model = prompt.model
         if model not in self._thinks:
+            unknown = not any(await self._find_price(library, model) or ())
             with note_exchanges(self._bounds):  # as in `_learn`
-                self._thinks[model] = await asyncio.to_thread(_look_up_thinking, library, model)
+                self._thinks[model] = unknown or await asyncio.to_thread(_look_up_thinking, library, model)
         room = count_thinking_tokens(prompt.reasoning, thinks=self._thinks[model])
         return replace(prompt, max_tokens=prompt.max_tokens + room)
 
@@ -196,25 +215,29 @@ class LiteLLM:
         return library
 
     def _build_request(self, traits: _Traits, prompt: Prompt) -> dict[str, object]:
-        reasoning = build_reasoning_params(prompt.reasoning, traits.params)
+        reasoning = build_reasoning_params(prompt.reasoning, traits.params - traits.refused)
         form = "text" if reasoning and traits.form == "tool" else traits.form  # a model that thinks cannot be forced
         params: dict[str, object] = {
             "model": prompt.model,
             "messages": [{"role": turn.role, "content": turn.text} for turn in prompt.turns],
-            "max_tokens": prompt.max_tokens,
             "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
             "timeout": LITELLM_TIMEOUT_S,
             "drop_params": True,  # for models that take a parameter, but not every value of it
             "api_base": self._api_base,
             "api_key": self._find_key(traits.provider),
-            **build_reply_params(form, prompt.schema),
+            "no-log": True,  # callbacks that others set up are not told of our calls
+            **build_reply_params("text" if traits.refused & {"response_format", "tools"} else form, prompt.schema),
             **reasoning,
         }
+        limits = [name for name in ("max_tokens", "max_completion_tokens") if name not in traits.refused]
+        if limits or any(self._prices.get(prompt.model) or ()):  # without a price nobody reckons with the length of a reply
+            params[limits[0] if limits else "max_completion_tokens"] = prompt.max_tokens
         if form == "tool":
             params["_skip_mcp_handler"] = True  # which needs a package that we do not install
-        if prompt.temperature is not None and "temperature" in traits.params and not reasoning:
+        takes = traits.params - traits.refused
+        if prompt.temperature is not None and "temperature" in takes and not reasoning:
             params["temperature"] = prompt.temperature
-        if prompt.logprobs and {"logprobs", "top_logprobs"} <= traits.params:
+        if prompt.logprobs and {"logprobs", "top_logprobs"} <= takes:
             params |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         return params
 
@@ -329,28 +352,6 @@ def _warm_up(library: _Library) -> None:
     library.completion(model="openai/nothing", messages=[message], mock_response="Hello", max_retries=0)
     # The first call of an Anthropic model would fetch this table; read now, it comes from the package.
     import_module("litellm.anthropic_beta_headers_manager").get_unsupported_headers("anthropic")
-
-
-@contextmanager
-def _suppress_callbacks() -> Generator[None]:
-    """Mark the calls inside as litellm's own, so that it runs no success callbacks, which saves a tenth of the time."""
-    variable = _find_internal_flag()
-    if variable is None:
-        yield
-        return
-    token = variable.set(True)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
-
-@cache
-def _find_internal_flag() -> ContextVar[bool] | None:
-    """Find the private variable by which litellm marks its own calls; None if it no longer exists."""
-    with suppress(ImportError, AttributeError):
-        return cast("ContextVar[bool]", import_module("litellm._internal_context").is_internal_call)
-    return None
 
 
 @cache

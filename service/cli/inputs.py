@@ -20,7 +20,7 @@ from service.core.models.validation import validate
 from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
-from service.errors import InputError, Problem, SettingsError
+from service.errors import NO_JUDGE_MODEL, InputError, Problem, SettingsError
 from service.own_checks import add_checks, load_plugin
 from service.packaged_files import read_yaml
 from service.reading.bare_lists import join_messages
@@ -143,8 +143,7 @@ def read_inputs(
     settings = read_settings()
     checks = frozenset(name for plugin in plugins for name in load_plugin(plugin))
     if judges not in (None, "off") and not settings.judge_model:
-        message = f"no judge model is set, and --judges {judges} needs one; expected a name such as openai/gpt-5-mini"
-        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     engine = build_engine(settings)
     limits = build_limits(settings)
     return Inputs(

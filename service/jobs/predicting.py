@@ -21,7 +21,7 @@ from service.core.report import AskEstimate, JudgeMode
 from service.core.rubric import Rubric
 from service.core.trace import Trace
 from service.engine import Engine
-from service.errors import InputError, Problem
+from service.errors import NO_JUDGE_MODEL, InputError, Problem
 from service.request import read_request, read_request_trace
 
 MAX_CONCURRENT_ITEMS = 64
@@ -71,7 +71,7 @@ async def collect_predictions(
     """
     judging = engine.judging
     if judging is None:
-        raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
+        raise InputError.at("/judges", NO_JUDGE_MODEL)
     listed = list(items)
     await asyncio.to_thread(_check, listed, settings)
     questions = settings.list_questions(listed)
@@ -138,7 +138,7 @@ async def estimate_predictions(
     """
     judging = engine.judging
     if judging is None:
-        raise InputError.at("/judges", "no judge model is set (CALLGRADE_JUDGE_MODEL)")
+        raise InputError.at("/judges", NO_JUDGE_MODEL)
     listed = list(items)
     await asyncio.to_thread(_check, listed, settings)
     for one in settings.list_questions(listed):

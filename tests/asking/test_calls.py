@@ -131,14 +131,14 @@ def test_retry_after_is_waited_for(run: Run, provider: Provider, clock: Clock) -
 
 
 def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Provider) -> None:
-    clock = Clock(held=True)
+    clock, model = Clock(held=True), "fault-429-after-2-x1"
     provider.now = clock.now
     one = caller(provider, clock)
 
     async def play() -> list[Outcome]:
-        first = asyncio.create_task(ended(one, "fault-429-after-2-x1"))
+        first = asyncio.create_task(ended(one, model))
         await clock.asleep(1)
-        rest = [asyncio.create_task(ended(one, "good")) for _ in range(20)]
+        rest = [asyncio.create_task(ended(one, model)) for _ in range(20)]
         await clock.asleep(21)
         clock.advance(1.9)
         await asyncio.sleep(0.05)
@@ -149,15 +149,17 @@ def test_nobody_with_the_same_key_asks_inside_the_window(run: Run, provider: Pro
         return [task.result() for task in (first, *rest)]
 
     assert causes(run(play())) == {"answered": 21}
-    assert min(provider.times("good")) >= 1_002.0
+    assert min(provider.times(model)[1:]) >= 1_002.0
     assert len(provider.requests) == 22
 
 
-def test_another_key_does_not_wait(run: Run, provider: Provider, clock: Clock) -> None:
-    gates = ProviderGates(clock)
-    run(ended(caller(provider, clock, RetryPolicy(attempts=1), gates=gates), "fault-429-after-60"))
-    run(ended(caller(provider, clock, script="says-no", gates=gates), "good"))
-    assert provider.times("good") == [1_000.0]
+def test_neither_another_key_nor_another_model_waits(run: Run, provider: Provider, clock: Clock) -> None:
+    gates, model = ProviderGates(clock), "fault-429-after-60"
+    one = caller(provider, clock, RetryPolicy(attempts=1), gates=gates)
+    run(ended(one, model))
+    run(ended(caller(provider, clock, script="says-no", gates=gates), model))
+    run(ended(one, "good"))
+    assert (provider.times(model), provider.times("good")) == ([1_000.0] * 2, [1_000.0])
 
 
 def test_a_wait_that_is_longer_than_the_time_left_is_not_begun(run: Run, provider: Provider, clock: Clock) -> None:
@@ -180,13 +182,13 @@ def test_no_retry_after_stops_anybody_for_longer_than_a_minute(
 ) -> None:
     one = caller(provider, clock)
     model = f"fault-429-after-{asked.replace(' ', '_')}-x1"
-    first, *others = [run(ended(one, model)), *run(all_ended(one, "good", 15))]
+    first, *others = [run(ended(one, model)), *run(all_ended(one, model, 15))]
     assert isinstance(first, CallError)
     assert (first.cause, first.status, first.retry_after) == ("provider_error", 429, 60.0)
     assert all(isinstance(other, NotSentError) and other.cause == "provider_error" for other in others)
     assert (len(provider.requests), clock.naps) == (1, [])  # nobody waited, neither the first nor those after it
     clock.advance(60)
-    assert causes(run(all_ended(one, "good", 15))) == {"answered": 15}
+    assert causes(run(all_ended(one, model, 15))) == {"answered": 15}
 
 
 def test_a_shorter_pause_is_waited_for(run: Run, provider: Provider, clock: Clock) -> None:
@@ -228,24 +230,24 @@ def test_an_outage_is_not_answered_by_a_storm(run: Run, provider: Provider, cloc
 
 
 def test_after_an_outage_all_is_well(run: Run, provider: Provider, clock: Clock) -> None:
-    one = caller(provider, clock, RetryPolicy(attempts=1))
-    run(all_ended(one, "fault-503", 30))
-    assert isinstance(run(ended(one, "good")), NotSentError)
+    one, model = caller(provider, clock, RetryPolicy(attempts=1)), "fault-503-s5"
+    run(all_ended(one, model, 30))
+    assert isinstance(run(ended(one, model)), NotSentError)
     clock.advance(10)
-    assert isinstance(run(ended(one, "good")), Completion)
-    assert causes(run(all_ended(one, "good", 20))) == {"answered": 20}
+    assert isinstance(run(ended(one, model)), Completion)
+    assert causes(run(all_ended(one, model, 20))) == {"answered": 20}
 
 
 @pytest.mark.parametrize("kind", ["quota", "401"])
 def test_a_refused_key_is_not_used_again(run: Run, provider: Provider, clock: Clock, kind: str) -> None:
-    one = caller(provider, clock)
-    first, second = run(ended(one, f"fault-{kind}")), run(ended(one, "good"))
+    one, model = caller(provider, clock), f"fault-{kind}-x1"
+    first, second = run(ended(one, model)), run(ended(one, model))
     assert isinstance(first, CallError)
     assert isinstance(second, NotSentError)
     assert second.cause == first.cause
     assert len(provider.requests) == 1
     clock.advance(60)
-    assert isinstance(run(ended(one, "good")), Completion)
+    assert isinstance(run(ended(one, model)), Completion)
 
 
 def test_a_key_refused_in_mid_flight_costs_no_more_than_what_is_under_way(
@@ -278,9 +280,9 @@ def test_the_slot_is_free_between_attempts(run: Run, provider: Provider) -> None
     )
 
     async def play() -> Outcome:
-        waiting = asyncio.create_task(ended(one, "fault-500"))
+        waiting = asyncio.create_task(ended(one, "fault-500-x1"))
         await clock.asleep(1)
-        other = await ended(one, "good")
+        other = await ended(one, "fault-500-x1")
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
         return other
@@ -347,10 +349,11 @@ async def quiet() -> tuple[int, int]:
 
 def test_cancelled_calls_leave_nothing(run: Run, provider: Provider, clock: Clock) -> None:
     one, spending = caller(provider, clock), Spending(1.0)
+    gate = one.find_gate("openai/fault-hang")
 
     async def play() -> None:
         tasks = [asyncio.create_task(one.complete(prompt("fault-hang"), spending)) for _ in range(30)]
-        while len(provider.requests) < one.find_gate("openai/x").concurrency.limit:  # noqa: ASYNC110 (counted on another thread)
+        while len(provider.requests) < gate.concurrency.limit:  # noqa: ASYNC110 (counted on another thread)
             await asyncio.sleep(0.01)
         for task in tasks:
             task.cancel()
@@ -358,7 +361,7 @@ def test_cancelled_calls_leave_nothing(run: Run, provider: Provider, clock: Cloc
         assert all(isinstance(one, asyncio.CancelledError) for one in ended)
 
     run(play())
-    assert one.find_gate("openai/x").concurrency.in_flight == 0
+    assert gate.concurrency.in_flight == 0
     assert spending.reserved_usd == 0.0
     assert isinstance(run(ended(one, "good")), Completion)
 

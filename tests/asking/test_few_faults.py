@@ -48,6 +48,7 @@ def test_only_the_traces_of_failed_replies_are_undecided(
         return await asyncio.gather(*[engine.score_async(right(number)) for number in range(TRACES)])
 
     verdicts = Counter(report.verdict for report in run(score_all()))
+    run(engine.close())
     dice = random.Random(f"{provider.seed} {model}")  # noqa: S311 (as the provider throws them)
     failed = sum(dice.random() < 0.03 for _ in provider.requests)
     assert len(provider.requests) == TRACES

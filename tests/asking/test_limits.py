@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from service.asking.budget.reservations import Spending
 from service.asking.failures import MAX_RETRY_AFTER_S, read_retry_after
 from service.asking.faults import CallError, NotSentError
+from service.asking.limits.payer import get_payer, set_payer
 from service.asking.limits.policies import Breaker, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.core.judging.prompts import Usage
@@ -221,7 +222,7 @@ def test_it_opens_after_ten_faults_in_a_row(clock: Clock) -> None:
     breaker = Breaker(clock)
     for number in range(10):
         assert not breaker.is_open, number
-        breaker.note_failure(probe=False)
+        breaker.note_failure(fault(503), probe=False)
     assert breaker.is_open
     assert breaker.get_seconds_left() == 10
 
@@ -232,14 +233,14 @@ def test_it_opens_when_more_than_half_of_twenty_are_faults(clock: Clock, faults:
     for _ in range(20 - faults):
         breaker.note_success()
     for _ in range(faults):
-        breaker.note_failure(probe=False)
+        breaker.note_failure(fault(503), probe=False)
     assert breaker.is_open == opens
 
 
 def opened(clock: Clock) -> Breaker:
     breaker = Breaker(clock)
     for _ in range(10):
-        breaker.note_failure(probe=breaker.admit())
+        breaker.note_failure(fault(503), probe=breaker.admit())
     return breaker
 
 
@@ -254,14 +255,14 @@ def test_one_probe_at_a_time(clock: Clock) -> None:
 def test_a_probe_that_fails_puts_the_next_one_off(clock: Clock) -> None:
     breaker = opened(clock)
     clock.advance(10)
-    breaker.note_failure(probe=breaker.admit())
+    breaker.note_failure(fault(503), probe=breaker.admit())
     assert breaker.get_seconds_left() == 10
 
 
 def test_old_requests_that_fail_put_nothing_off(clock: Clock) -> None:
     breaker = opened(clock)
     clock.advance(9)
-    breaker.note_failure(probe=False)
+    breaker.note_failure(fault(503), probe=False)
     assert breaker.get_seconds_left() == 1
 
 
@@ -270,19 +271,19 @@ def test_a_probe_that_is_answered_closes_it_for_good(clock: Clock) -> None:
     clock.advance(10)
     breaker.admit()
     breaker.note_success()
-    breaker.note_failure(probe=False)
+    breaker.note_failure(fault(503), probe=False)
     assert not breaker.is_open
 
 
 def test_what_failed_before_it_closed_does_not_open_it_again(clock: Clock) -> None:
     breaker = Breaker(clock, in_a_row=100, window=4)
     for _ in range(4):
-        breaker.note_failure(probe=breaker.admit())
+        breaker.note_failure(fault(503), probe=breaker.admit())
     assert breaker.is_open
     clock.advance(10)
     breaker.admit()
     breaker.note_success()
-    breaker.note_failure(probe=False)
+    breaker.note_failure(fault(503), probe=False)
     assert not breaker.is_open
 
 
@@ -505,7 +506,7 @@ def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
 
     async def play() -> list[object]:
         return await asyncio.gather(
-            through(gate, fault(401, "unauthorized")), *(through(gate) for _ in range(5)), return_exceptions=True
+            through(gate, fault(402, "quota_exhausted")), *(through(gate) for _ in range(5)), return_exceptions=True
         )
 
     first, *rest = asyncio.run(play())
@@ -514,11 +515,24 @@ def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
     assert gate.concurrency.in_flight == 0
 
 
-def test_lanes_are_apart_by_provider_and_by_account(clock: Clock) -> None:
+@pytest.mark.parametrize(("cause", "number"), [("timeout", 10), ("provider_error", 10), ("unauthorized", 1)])
+def test_what_a_tenant_does_to_a_provider_stops_no_other(clock: Clock, cause: FaultCause, number: int) -> None:
+    gate, retries = ProviderGate(clock), RetryBudget(clock, share=0.0, floor=1)
+    with set_payer("hostile"):
+        asyncio.run(ends(gate, *[CallError(cause, "too slow", usage=Usage(), retryable=True)] * number))
+        assert (retries.take(get_payer()), retries.take(get_payer())) == (True, False)
+    with set_payer("quiet"):
+        asyncio.run(through(gate))
+        assert retries.take(get_payer())
+    with set_payer("hostile"), pytest.raises(NotSentError, match="too slow"):
+        asyncio.run(through(gate))
+
+
+def test_lanes_are_apart_by_model_and_by_account(clock: Clock) -> None:
     gates = ProviderGates(clock)
-    one = gates.get("openai", "a")
-    assert gates.get("openai", "a") is one
-    assert one not in (gates.get("openai", "b"), gates.get("anthropic", "a"))
+    one = gates.get("openai/x", "a")
+    assert gates.get("openai/x", "a") is one
+    assert one not in (gates.get("openai/x", "b"), gates.get("openai/y", "a"))
 
 
 def test_the_clock_of_the_system_goes_on() -> None:

@@ -229,7 +229,7 @@ def test_auto_takes_the_strictest_form_that_the_model_has(run: Run, name: str, f
 
 def test_parameters_go_out_as_they_are(run: Run, provider: Provider) -> None:
     body = sent(run, provider, "auto", temperature=0.0)
-    assert (body["temperature"], body["max_tokens"]) == (0.0, 50)
+    assert (body["temperature"], body["max_tokens"]) == (0.0, 50 + 8_192)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert "logprobs" not in body
 
@@ -248,7 +248,9 @@ REASONING: list[tuple[str, str | int | None, dict[str, Any], int]] = [
     ("o3-mini", None, {}, 8_192),
     ("o3-mini", "low", {"reasoning_effort": "low"}, 4_096),
     ("o3-mini", 20_000, {"reasoning_effort": "high"}, 20_000),
-    ("good", None, {}, 0),
+    (PRICED, None, {}, 0),
+    ("qwen3:14b", None, {}, 8_192),  # of a server of one's own, which nobody has a price for
+    ("qwen3:14b", "none", {"reasoning_effort": "none"}, 0),
 ]
 
 
@@ -260,7 +262,51 @@ def test_a_model_that_thinks_has_room_for_it(
     body = provider.requests[-1].body
     assert {key: value for key, value in body.items() if key == "reasoning_effort"} == said
     assert body.get("max_completion_tokens", body.get("max_tokens")) == 50 + room
-    assert ("temperature" in body) is (name == "good")
+    assert ("temperature" in body) is (name != "o3-mini" and not said)
+
+
+REFUSALS: list[tuple[Form, str, list[str], dict[str, Any]]] = [
+    ("schema", "This response_format type is unavailable now", ["response_format"], {}),
+    ("schema", "failed to parse grammar", ["response_format"], {}),
+    ("tool", '{"loc": ["body", "tool_choice"], "msg": "Extra inputs are not permitted"}', ["tools", "tool_choice"], {}),
+    (
+        "text",
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        ["max_tokens"],
+        {"max_completion_tokens": 50 + 8_192},
+    ),
+    ("text", "'temperature' does not support 0 with this model", ["temperature"], {}),
+    ("schema", "unknown keys: response_format, temperature, max_tokens", ["response_format", "temperature"], {}),
+]
+"""The form of a reply, how an endpoint refuses a parameter, the parameters that it refuses, and what it is sent instead."""
+
+
+@pytest.mark.parametrize(("reply", "words", "refused", "instead"), REFUSALS)
+def test_what_an_endpoint_refuses_is_left_out_and_remembered(
+    run: Run, provider: Provider, reply: Form, words: str, refused: list[str], instead: dict[str, Any]
+) -> None:
+    provider.refuses, provider.refusal = frozenset(refused), words
+    model = client(provider, reply)
+    asked = prompt("gpt-mine", temperature=0.0)
+    first, again = outcome(run, model, asked), outcome(run, model, asked)
+    assert isinstance(first, Completion)
+    assert isinstance(again, Completion)
+    bodies = [request.body for request in provider.requests]
+    assert len(bodies) == 3
+    assert set(refused) <= bodies[0].keys()
+    assert not set(refused) & {*bodies[1], *bodies[2]}
+    assert instead.items() <= bodies[2].items()
+    assert isinstance(outcome(run, model, prompt("another")), Completion)  # it is another endpoint, which is asked anew
+    assert set(refused) & provider.requests[3].body.keys() == set(refused) - {"temperature"}
+
+
+def test_a_refusal_that_no_simpler_request_mends_is_remembered_by_nobody(run: Run, provider: Provider) -> None:
+    model = client(provider, script="fault-400-temperature")
+    asked = prompt(PRICED, temperature=0.0)
+    for number in (2, 4):
+        error = outcome(run, model, asked)
+        assert isinstance(error, CallError)
+        assert (error.status, len(provider.requests)) == (400, number)
 
 
 def test_logprobs_are_read(run: Run, provider: Provider) -> None:

@@ -18,6 +18,7 @@ from service.asking.budget.reservations import Spending
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
 from service.asking.limits.lua import ENTER, RENEW
+from service.asking.limits.payer import set_payer
 from service.asking.limits.policies import ConcurrencyLimit
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.asking.limits.shared import LEASE_S, RENEWAL_INTERVAL_S, Admission, GateNews, SharedLimits
@@ -28,7 +29,7 @@ from service.wiring import build_shared_limits
 from tests.asking.cache_servers import relay
 from tests.faults.clock import Clock
 
-PLACE = ("openai", "account")
+PLACE = ("openai/x", "account")
 
 
 @pytest.fixture
@@ -174,8 +175,8 @@ def test_what_another_has_learnt_holds_nobody_longer_than_the_longest_pause(redi
         async with world(redis_url, prefix) as here:
             patient, other = here.process(), here.process()
             patient._longest_pause = 3_600.0  # one with another setting
-            await here.request(patient, fault(401, "unauthorized"))
-            assert await here.request(other) == "not sent: unauthorized 60.000"
+            await here.request(patient, fault(402, "quota_exhausted"))
+            assert await here.request(other) == "not sent: quota_exhausted 60.000"
             await here.request(patient, fault(429, retry_after=1_800.0))
             assert (await here.request(other)).startswith("not sent: ")
 
@@ -208,6 +209,22 @@ def test_an_outage_that_one_sees_stops_all_and_one_probe_a_period_goes_out(redis
             assert await here.request(gates[2]) == "answered"
             for gate in gates:
                 assert await here.request(gate) == "answered"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.needs_redis
+def test_an_outage_of_one_tenant_stops_no_other_in_any_process(redis_url: str, prefix: str) -> None:
+    async def scene() -> None:
+        async with world(redis_url, prefix) as here:
+            one, other = here.process(), here.process()
+            with set_payer("hostile"):
+                await outage(here, one)
+                assert await here.request(other, patience=0.0) == "not sent: provider_error 10.000"
+            with set_payer("quiet"):
+                assert [await here.request(gate) for gate in (one, other)] == ["answered"] * 2
+            with set_payer("hostile"):
+                assert await here.request(other, patience=0.0) == "not sent: provider_error 10.000"
 
     asyncio.run(scene())
 
@@ -346,21 +363,21 @@ def test_cancelling_who_waits_for_a_place_loses_none(redis_url: str, prefix: str
             one, other = here.process(), here.process()
             async with one.hold(1.0):
                 waiting = [asyncio.create_task(here.request(gate)) for gate in (one, other) for _ in range(3)]
-                while stored.zcard(f"{prefix}openai:account:waiting") != 2:  # noqa: ASYNC110 (counted elsewhere)
+                while stored.zcard(f"{prefix}openai/x:account:waiting") != 2:  # noqa: ASYNC110 (counted elsewhere)
                     await asyncio.sleep(0.001)
                 for task in waiting:
                     task.cancel()
                 await asyncio.gather(*waiting, return_exceptions=True)
                 assert (one.concurrency.in_flight, other.concurrency.in_flight) == (1, 0)
             assert await here.request(other) == "answered"
-            assert stored.zcard(f"{prefix}openai:account:leases") == 0
+            assert stored.zcard(f"{prefix}openai/x:account:leases") == 0
 
     asyncio.run(scene())
 
 
 async def asked(limits: SharedLimits, prefix: str, process: str = "another") -> str:
     """What Redis says to a process that asks for a place; if it gets one, it has it."""
-    keys = [f"{prefix}openai:account:{name}" for name in ("state", "leases", "waiting")]
+    keys = [f"{prefix}openai/x:account:{name}" for name in ("state", "leases", "waiting", "breaker:")]
     reply: Any = await limits.run(ENTER, keys, secrets.token_hex(8), process, limits.most, LEASE_S)
     return reply[0].decode()
 
@@ -417,7 +434,7 @@ def test_a_place_that_was_given_back_is_not_renewed(redis_url: str, prefix: str,
     async def scene() -> None:
         async with world(redis_url, prefix) as here:
             here.process()
-            keys = [f"{prefix}openai:account:{name}" for name in ("state", "leases", "waiting")]
+            keys = [f"{prefix}openai/x:account:{name}" for name in ("state", "leases", "waiting", "breaker:")]
             await here.limits[0].run(RENEW, keys, LEASE_S, "long-gone")
             assert stored.zcard(keys[1]) == 0
 
@@ -554,7 +571,7 @@ async def no_redis(url: str, prefix: str) -> AsyncIterator[str]:
 @asynccontextmanager
 async def strange_keys(url: str, prefix: str) -> AsyncIterator[str]:
     with Redis.from_url(url) as client:
-        client.set(f"{prefix}openai:account:state", "not a hash")
+        client.set(f"{prefix}openai/x:account:state", "not a hash")
     yield url
 
 

@@ -4,7 +4,7 @@ What it does is chosen by the name of the model, as the server sees it (litellm 
 of `FAULTS`, `says-<label>` to answer with that label, any other name to answer well. `-p<n>` after a fault makes it happen
 with a chance of n in 100 (seeded), `-x<n>` for the first n requests only, `-a<n>` after the first n, `-s<n>` for n seconds
 from the first fault on. A path before /v1 does the same, in any dialect, for models whose name must stay, say because it has
-a price: see `Provider.base`.
+a price: see `Provider.base`. Where the provider `obeys`, a fault named in the prompt happens.
 
 Run it: python -m tests.faults.provider 8900, or with a latency in seconds after the port.
 """
@@ -292,6 +292,7 @@ FAULTS: Mapping[str, Behaviour] = {
     "429-bare": rate_limit(),
     "quota": failure("429 Too Many Requests", "You exceeded your quota", "insufficient_quota"),
     "400": failure("400 Bad Request", "Unknown parameter", "invalid_request_error"),
+    "400-temperature": failure("400 Bad Request", "Unsupported value: 'temperature'", "unsupported_value"),
     "401": _echoed_key,
     "403": failure("403 Forbidden", "Not for this project", "forbidden"),
     "404": failure("404 Not Found", "No such model", "model_not_found"),
@@ -375,6 +376,11 @@ class Provider:
     """The label that answers a question, where a test has recorded it."""
     reply_of: Callable[[Asked], Mapping[str, Json]] | None = None
     """The members of the reply that a test has recorded, likewise."""
+    obeys: bool = False
+    """Whether a fault that is named in what a judge is shown happens."""
+    refuses: frozenset[str] = frozenset()
+    """Parameters with which a request gets a 400 that says `refusal`."""
+    refusal: str = ""
     requests: list[Request] = field(default_factory=list)
     paid: list[Paid] = field(default_factory=list)
     port: int = 0
@@ -397,8 +403,11 @@ class Provider:
         """What one request gets."""
         body.setdefault("model", "")  # some dialects have it in the path
         self.requests.append(Request(body["model"], self.now(), headers, body))
+        if self.refuses & body.keys():
+            return failure("400 Bad Request", self.refusal, "invalid_request_error")
         asked = Asked(body, self)
-        behaviour = self._behaviour(script or body["model"])
+        named = re.search(r"fault-[a-z0-9-]+", asked.text) if self.obeys else None
+        behaviour = self._behaviour(named[0] if named else script or body["model"])
         reply = behaviour if isinstance(behaviour, Reply) else behaviour(asked)
         if reply.status == OK and reply.then == "keep" and b'"usage"' in reply.body:
             self.paid.append(Paid(body["model"], self.now(), TOKENS_IN, TOKENS_OUT))

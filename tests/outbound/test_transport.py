@@ -170,7 +170,7 @@ def test_a_reply_nested_too_deep_is_no_reply(run: Run, provider: Provider, route
 
 def test_log_probabilities_have_room(run: Run, provider: Provider) -> None:
     port = LiteLLM(api_base=provider.base("fault-all-logprobs"), api_key="none", reply="auto", redact=Redactor())
-    prompt = Prompt("openai/x", (Turn("user", "Judge."),), SCHEMA, 1_000, logprobs=True)
+    prompt = Prompt("openai/x", (Turn("user", "Judge."),), SCHEMA, 1_000, logprobs=True, reasoning="none")
     assert len(run(port.complete(prompt)).tokens) == 1_000
 
 

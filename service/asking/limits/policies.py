@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from itertools import chain
+from collections import defaultdict, deque
+from functools import partial
 from typing import Protocol
+
+from service.errors import JudgeError
 
 
 class Clock(Protocol):
@@ -89,12 +91,12 @@ class ConcurrencyLimit:
         if not queue:
             self._queues.pop(name, None)
 
-    def wake(self) -> None:
-        """Send away all who wait, without a place, so that they check whether there is still anything to wait for."""
-        waiting, self._queues = self._queues, {}
-        for turn in chain.from_iterable(waiting.values()):
-            if not turn.done():
-                turn.set_result(False)
+    def wake(self, name: str | None = None) -> None:
+        """Send away those who wait (all, or those of a name) without a place: they check whether to wait at all."""
+        for one in list(self._queues) if name is None else [name]:
+            for turn in self._queues.pop(one, ()):
+                if not turn.done():
+                    turn.set_result(False)
 
     def release(self) -> None:
         """Give a place back."""
@@ -167,6 +169,8 @@ class Breaker:
         self._row = 0
         self._next_probe: float | None = None  # None: closed
         self._probing = False
+        self.why: JudgeError | None = None
+        """The last fault."""
 
     @property
     def is_open(self) -> bool:
@@ -192,12 +196,17 @@ class Breaker:
             self._next_probe, self._probing = None, False
             self._faults.clear()
 
-    def note_failure(self, *, probe: bool) -> None:
+    def note_failure(self, why: JudgeError, *, probe: bool) -> None:
         """Record a fault. Faults of requests from before the breaker opened do not delay the next probe."""
+        self.why = why
         self._faults.append(True)
         self._row += 1
         if probe or (not self.is_open and self._is_due()):
-            self._next_probe, self._probing = self._clock.now() + self._probe_every, False
+            self.open(why, self._probe_every)
+
+    def open(self, why: JudgeError, seconds: float) -> None:
+        """Admit nothing before a probe in `seconds`."""
+        self.why, self._next_probe, self._probing = why, self._clock.now() + seconds, False
 
     def note_abandonment(self, *, probe: bool) -> None:
         """Record that a request was given up, which says nothing. If it was a probe, another may go at once."""
@@ -210,26 +219,26 @@ class Breaker:
 
 
 class RetryBudget:
-    """Limits retries to a share of the calls of the last minute, so that an outage does not cause a storm of them.
+    """Limits retries to a share of a tenant's calls of the last minute, so that an outage does not cause a storm of them.
 
     `floor` retries a minute are free, so that single calls and small sets can be retried too.
     """
 
     def __init__(self, clock: Clock, *, share: float = 0.1, floor: int = 100) -> None:
-        self._calls = _LastMinute(clock)
-        self._retries = _LastMinute(clock)
+        self._calls: defaultdict[str, _LastMinute] = defaultdict(partial(_LastMinute, clock))
+        self._retries: defaultdict[str, _LastMinute] = defaultdict(partial(_LastMinute, clock))
         self._share = share
         self._floor = floor
 
-    def count_call(self) -> None:
-        """Count a first attempt."""
-        self._calls.add()
+    def count_call(self, name: str = "") -> None:
+        """Count a first attempt for a tenant."""
+        self._calls[name].add()
 
-    def take(self) -> bool:
-        """Count a retry if it may be made; return whether it may."""
-        allowed = self._retries.total() < max(self._floor, self._share * self._calls.total())
+    def take(self, name: str = "") -> bool:
+        """Count a retry for a tenant if it may be made; return whether it may."""
+        allowed = self._retries[name].total() < max(self._floor, self._share * self._calls[name].total())
         if allowed:
-            self._retries.add()
+            self._retries[name].add()
         return allowed
 
 

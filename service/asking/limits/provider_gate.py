@@ -1,17 +1,19 @@
-"""The way to one provider with one key: its concurrency limit, its cooldown and its breaker, in the order requests meet them."""
+"""The way to one model with one key: its concurrency limit, its cooldown and its breakers, in the order requests meet them."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import NamedTuple
 
 from service.asking.failures import MAX_PAUSE_S
-from service.asking.faults import NotSentError, closes_key, is_outage, is_rate_limit, wants_long_pause
+from service.asking.faults import NotSentError, is_outage, is_rate_limit, wants_long_pause
 from service.asking.limits.payer import get_payer
 from service.asking.limits.policies import Breaker, Clock, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
 from service.asking.limits.shared import Admission, GateNews, Halt, SharedGate
-from service.errors import SETUP_CAUSES, JudgeError
+from service.errors import JudgeError
 
 UNSHARED = Admission("", probe=False)
 ANSWERED = GateNews("answered")
@@ -26,10 +28,10 @@ class _GateTicket(NamedTuple):
 
 
 class ProviderGate:
-    """What all callers with one key at one provider share: those of this process, and through `shared` those of others.
+    """What all callers of one model with one key share: those of this process, and through `shared` those of others.
 
-    No single answer keeps the others away for longer than `longest_pause` seconds: neither a Retry-After, nor a key without quota
-    or one that is not accepted, nor what another process has learnt.
+    Each tenant has a breaker, so what its questions do to a provider stops no others; a refused key opens it too. Only a pause
+    that the provider asks for, or a used-up quota, stops all. Nothing stops anybody for longer than `longest_pause` seconds.
     """
 
     def __init__(
@@ -37,7 +39,6 @@ class ProviderGate:
         clock: Clock,
         *,
         concurrency: ConcurrencyLimit | None = None,
-        breaker: Breaker | None = None,
         longest_pause: float = MAX_PAUSE_S,
         shared: SharedGate | None = None,
     ) -> None:
@@ -45,10 +46,15 @@ class ProviderGate:
         self._clock = clock
         self._longest_pause = longest_pause
         self.concurrency = concurrency or ConcurrencyLimit()
-        self.breaker = breaker or Breaker(clock)
         self.cooldown = Cooldown(clock)
+        self._breakers: defaultdict[str, Breaker] = defaultdict(partial(Breaker, clock))
         self._closed = Cooldown(clock)
-        self._why: JudgeError | None = None
+        self._why: JudgeError | None = None  # it was closed
+
+    @property
+    def breaker(self) -> Breaker:
+        """The breaker of the tenant whose question this is."""
+        return self._breakers[get_payer()]
 
     @asynccontextmanager
     async def hold(self, patience: float) -> AsyncGenerator[None]:
@@ -129,7 +135,7 @@ class ProviderGate:
             self.concurrency.shrink(epoch, to_one=True)
             return
         if halt.kind == "open":
-            raise _build_down_error(seconds, halt.why)
+            raise _build_refusal(seconds, halt.why)
         self._shut(halt.why, seconds)
 
     def _is_free(self) -> bool:
@@ -141,22 +147,20 @@ class ProviderGate:
         """Raise NotSentError if no request may go out and waiting is useless."""
         left = self._closed.get_seconds_left()
         if left and self._why:
-            raise NotSentError(
-                self._why.cause, f"no request for {left:.0f} s after: {self._why.reason}", retry_after=left
-            )
+            raise _build_refusal(left, self._why)
         left = self.breaker.get_seconds_left()
-        if left:
-            raise _build_down_error(left, self._why)
+        if left and self.breaker.why:
+            raise _build_refusal(left, self.breaker.why)
 
     def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
         """Record a fault; return what other processes should know of it."""
         if isinstance(error, NotSentError) or error.cause == "budget_exhausted":  # no request was made after all
             self.breaker.note_abandonment(probe=ticket.probe)
             return ABANDONED
-        if is_outage(error):
+        if is_outage(error) or error.cause == "unauthorized":
             return self._note_outage(ticket, error)
         self.breaker.note_success()  # it answered, even if not as hoped
-        if closes_key(error) or wants_long_pause(error):
+        if error.cause == "quota_exhausted" or wants_long_pause(error):
             self._shut(error, self._longest_pause)
             self.concurrency.shrink(ticket.epoch, to_one=True)
             return GateNews("closed", self._longest_pause, error)
@@ -175,26 +179,26 @@ class ProviderGate:
         self.concurrency.wake()
 
     def _note_outage(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
-        was_open = self.breaker.is_open
-        self._why = error
-        self.breaker.note_failure(probe=ticket.probe)
-        if self.breaker.is_open and (ticket.probe or not was_open):
-            self.concurrency.wake()
-            return GateNews("open", self.breaker.get_seconds_left(), error)
+        breaker, was_open = self.breaker, self.breaker.is_open
+        if error.cause == "unauthorized" and (ticket.probe or not was_open):
+            breaker.open(error, self._longest_pause)
+        else:
+            breaker.note_failure(error, probe=ticket.probe)
+        if breaker.is_open and (ticket.probe or not was_open):
+            self.concurrency.wake(get_payer())
+            return GateNews("open", breaker.get_seconds_left(), error)
         return NOTHING
 
 
-def _build_down_error(left: float, why: JudgeError | None) -> NotSentError:
-    after = f" after: {why.reason}" if why else ""
-    reason = f"too many calls failed, the next is tried in {left:.0f} s{after}"
-    cause = why.cause if why and why.cause in SETUP_CAUSES else "provider_error"
-    return NotSentError(cause, reason, retry_after=left)
+def _build_refusal(left: float, why: JudgeError) -> NotSentError:
+    cause = "provider_error" if why.cause == "timeout" else why.cause
+    return NotSentError(cause, f"no request for {left:.0f} s after: {why.reason}", retry_after=left)
 
 
 class ProviderGates:
     """The gates of a process, made on first use, and its retry budget.
 
-    `shared` returns what a gate shares with other processes, by provider and account; None: nothing.
+    `shared` returns what a gate shares with other processes, by model and account; None: nothing.
     """
 
     def __init__(
@@ -211,10 +215,10 @@ class ProviderGates:
         self._shared = shared
         self._gates: dict[tuple[str, str], ProviderGate] = {}
 
-    def get(self, provider: str, account: str) -> ProviderGate:
-        """Return the gate of a provider and an account. `account` identifies the key, and must not be the key itself."""
-        place = (provider, account)
+    def get(self, model: str, account: str) -> ProviderGate:
+        """Return the gate of a model and an account. `account` identifies the key, and must not be the key itself."""
+        place = (model, account)
         if place not in self._gates:
             gate = self._gates[place] = self._make(self.clock)
-            gate.shared = self._shared(provider, account) if self._shared else gate.shared
+            gate.shared = self._shared(*place) if self._shared else gate.shared
         return self._gates[place]

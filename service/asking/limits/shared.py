@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, cast, get_args
 
 from service.asking.cache.shared import build_client, describe_place
 from service.asking.limits.lua import ENTER, LEAVE, RENEW
+from service.asking.limits.payer import get_payer
 from service.errors import FaultCause, JudgeError
 from service.logs.redaction import name_error_kind
 
@@ -64,7 +65,7 @@ class GateNews(NamedTuple):
 
 
 class SharedGate(Protocol):
-    """What all processes know of one provider and account. Its methods raise nothing but CancelledError."""
+    """What all processes know of one model and account. Its methods raise nothing but CancelledError."""
 
     async def enter(self) -> Admission | Halt:
         """Admit one request, waiting for a place as long as it takes, or return why none may go out."""
@@ -89,7 +90,7 @@ class _LimitsRedis(Protocol):
 class SharedLimits:
     """The limits in one Redis. One per process, in one event loop; connects to nothing until it is used.
 
-    `most`: requests under way at once at one provider, over all processes. Each query takes `patience` seconds at most; after a
+    `most`: requests under way at once to one model, over all processes. Each query takes `patience` seconds at most; after a
     failure none is made for `rest` seconds. In tests, `now` replaces the server's time, `sleep` the wait between renewals, and
     `clock` the time of the rest. Raises ValueError for a URL that redis-py does not accept.
     """
@@ -122,9 +123,9 @@ class SharedLimits:
         self._resting_until = float("-inf")
         self._quiet_until = float("-inf")
 
-    def build_gate(self, provider: str, account: str) -> RedisGate:
-        """Return the gate shared by all who use one provider with one account."""
-        gate = RedisGate(self, f"{self._prefix}{provider}:{account}:")
+    def build_gate(self, model: str, account: str) -> RedisGate:
+        """Return the gate shared by all who use one model with one account."""
+        gate = RedisGate(self, f"{self._prefix}{model}:{account}:")
         self._gates.append(gate)
         return gate
 
@@ -167,11 +168,11 @@ class SharedLimits:
 
 
 class RedisGate:
-    """What processes share about one provider and account; `limits.lua` documents the keys."""
+    """What processes share about one model and account; `limits.lua` documents the keys."""
 
     def __init__(self, limits: SharedLimits, prefix: str) -> None:
         self._limits = limits
-        self._keys = [prefix + name for name in ("state", "leases", "waiting")]
+        self._prefix = prefix
         self._leases: set[str] = set()
         self._renewing: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()  # whoever holds it asks, on behalf of all who wait
@@ -192,6 +193,10 @@ class RedisGate:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_S):
                         await self._ended.wait()
+
+    @property
+    def _keys(self) -> list[str]:
+        return [self._prefix + name for name in ("state", "leases", "waiting", f"breaker:{get_payer()}")]
 
     async def _ask(self) -> Admission | Halt:
         lease = token_hex(8)

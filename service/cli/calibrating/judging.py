@@ -5,7 +5,7 @@ from __future__ import annotations
 from service.asking.judging import Judges
 from service.cli.context import read_settings
 from service.engine import Engine
-from service.errors import SettingsError
+from service.errors import NO_JUDGE_MODEL, SettingsError
 from service.wiring import build_engine
 
 
@@ -13,7 +13,5 @@ def build_judging_engine() -> tuple[Engine, Judges]:
     """Build the engine from the settings, and return it with its judges; SettingsError if no judge model is set."""
     engine = build_engine(read_settings())
     if engine.judging is None:
-        raise SettingsError.at(
-            "CALLGRADE_JUDGE_MODEL", "no judge model is set; expected a name such as openai/gpt-5-mini"
-        )
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     return engine, engine.judging.judges

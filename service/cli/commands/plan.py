@@ -11,7 +11,7 @@ from service.cli.command import command
 from service.cli.exits import ExitCode
 from service.cli.options import ExpectedOption, FilesArgument, FormatOption, PluginOption, RubricOption
 from service.cli.rendering.refusals import RefusalPrinter
-from service.errors import SettingsError
+from service.errors import NO_JUDGE_MODEL, SettingsError
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,8 +38,7 @@ def plan(
 
     inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, plugins=plugin or ())
     if price and inputs.engine.judging is None:
-        message = "no judge model is set, so no answer has a price; expected a name such as openai/gpt-5-mini"
-        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     return run_plan(inputs, output_format=output_format, price=price)
 
 
