@@ -21,6 +21,7 @@ help: ## say what there is
 
 demo: .venv/run.stamp ## score the traces that come with callgrade; needs no key
 	@$(BIN)/callgrade demo
+	@echo '  . $(BIN)/activate             put callgrade on the PATH of your shell'
 
 test: .venv/full.stamp ## everything a change must pass
 	@$(MAKE) --no-print-directory --jobs=2 lint run-tests

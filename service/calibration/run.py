@@ -20,8 +20,9 @@ from service.calibration.results import (
     CascadeReport,
     LabelFacts,
 )
+from service.calibration.splits import names_split
 from service.core.judging.fits import Fit
-from service.errors import InputError
+from service.errors import InputError, Problem
 
 
 def calibrate(
@@ -36,7 +37,9 @@ def calibrate(
     recorded = group_by_judge(answers)
     benches = [bench for one in recorded if (bench := build_bench(labels, one, options)) is not None]
     if not benches:
-        raise InputError.at(labels.source, "no prediction is of an item and criterion of this set")
+        reasons = [*_explain_unfitted(labels, recorded, benches)]
+        reasons = reasons or ["no prediction is of an item and criterion of this set"]
+        raise InputError([Problem(labels.source, reason) for reason in reasons])
     judge_reports = [build_judge_report(bench, options) for bench in benches]
     juries = build_juries(benches, juries_listed, options) if options.jury else []
     cascades = _build_cascades(benches, juries, options)
@@ -126,12 +129,27 @@ def _list_remarks(labels: LabelledSet, recorded: Sequence[JudgePredictions], ben
         unmatched = len(one.raw.keys() - known)
         if unmatched:
             yield f"{one.name}: {unmatched} predictions match no labelled item of {one.criterion!r} and were left out"
-    seen = {(bench.criterion, bench.binding) for bench in benches}
-    for one in recorded:
-        if (one.criterion, one.binding) not in seen and known & one.raw.keys():
-            yield f"{one.name}: no report on {one.criterion!r}, since what it judged leaves nothing to fit or nothing to hold out"
+    yield from _explain_unfitted(labels, recorded, benches)
     for bench in benches:
         if not bench.calibrated:
             yield f"{bench.name}: uncalibrated, for {bench.why}"
     if any(item.origin == "constructed" for item in labels.items):
         yield "These labels were written with the cases: agreement with them is no agreement with humans."
+
+
+def _explain_unfitted(
+    labels: LabelledSet, recorded: Sequence[JudgePredictions], benches: Sequence[Bench]
+) -> Iterator[str]:
+    """Explain for each judge without a bench that judged labelled items why they could not be fitted and held out."""
+    seen = {(bench.criterion, bench.binding) for bench in benches}
+    for one in recorded:
+        items = [item for item in labels.items if item.key in one.raw]
+        if not items or (one.criterion, one.binding) in seen:
+            continue
+        if names_split(items):
+            why = "are all on one side of their `split`: some must be `fit`, and some `test`"
+        elif len({item.group for item in items}) == 1:
+            why = f"are all of one group, {items[0].group!r}, so none can be held out: label and judge items of other groups"
+        else:
+            why = "are of groups that are all held out together: judge items of more groups"
+        yield f"{one.name}: no report on {one.criterion!r}, because the items that it judged {why}"

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from functools import cache
 from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_group
 
 from service import __version__
 from service.cli import commands
@@ -22,6 +19,7 @@ app = typer.Typer(
     "4 wrong configuration or usage; 5 bad input data.",
     add_completion=False,
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -51,18 +49,9 @@ def run_app(words: Sequence[str]) -> int | None:
 
     Builds only the command or group that the first word names: building all of them takes longer than many commands run.
     """
-    names = {one.name for one in (*app.registered_commands, *app.registered_groups)}
-    first = next(iter(words), None)
-    group = _build(first if first in names else None)
-    return group.main(list(words), prog_name="callgrade", standalone_mode=False)
-
-
-@cache
-def _build(name: str | None) -> TyperGroup:
-    """Build the command line with one command or group, or with all of them."""
-    if name is None:
-        return get_group(app)
     part = copy(app)
-    part.registered_commands = [one for one in app.registered_commands if one.name == name]
-    part.registered_groups = [one for one in app.registered_groups if one.name == name]
-    return get_group(part)
+    first = next(iter(words), None)
+    if first in {one.name for one in (*app.registered_commands, *app.registered_groups)}:
+        part.registered_commands = [one for one in app.registered_commands if one.name == first]
+        part.registered_groups = [one for one in app.registered_groups if one.name == first]
+    return part(list(words), prog_name="callgrade", standalone_mode=False)

@@ -6,23 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer.main import TyperChoice  # pyright: ignore[reportPrivateImportUsage] (typer has no public name for it)
-
-from service.core.models.lazy import lazy
 
 
-class InputFormat(TyperChoice[str]):
-    """`auto`, or one of the intake formats. They are looked up only when a format is parsed or shown, because that is slow."""
-
-    def __init__(self) -> None:
-        self.case_sensitive = True
-
-    @lazy
-    def choices(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] (worked out late)
-        """The accepted values."""
+def check_format(name: str) -> str:
+    """Return `auto` or the name of a trace format as it is; BadParameter for any other."""
+    if name != "auto":
         from service.intake import FORMATS  # noqa: PLC0415 (slow to import)
 
-        return "auto", *FORMATS
+        if name not in FORMATS:
+            raise typer.BadParameter(f"{name!r} is not one of auto, {', '.join(FORMATS)}")
+    return name
 
 
 FilesArgument = Annotated[
@@ -52,8 +45,9 @@ FormatOption = Annotated[
     typer.Option(
         "--input-format",
         "-i",
-        click_type=InputFormat(),
-        help="Format of traces that do not name one; auto guesses it and says so.",
+        metavar="FORMAT",
+        callback=check_format,
+        help="Format of traces that do not name one (callgrade formats lists them); auto guesses it and says so.",
     ),
 ]
 PluginOption = Annotated[

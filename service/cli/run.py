@@ -14,10 +14,6 @@ from service.cli.extras import explain_missing
 from service.errors import CallgradeError
 from service.reporting.escaping import escape_unprintable
 
-# Typer's base class for usage errors, which has no public name.
-USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
-
-
 def run(argv: Sequence[str]) -> int:
     """Run the command in `argv` and return its exit code."""
     from service.cli.app import run_app  # noqa: PLC0415 (an import error here is no error of the command)
@@ -52,8 +48,8 @@ def _handle_failure(error: Exception) -> int:
     if isinstance(error, CallgradeError):
         _print_error(describe_error(error))
         return get_exit_code(error)
-    if isinstance(error, USAGE_ERROR):
-        _print_error(escape_unprintable(getattr(error, "format_message", error.__str__)()))
+    if isinstance(error, typer.TyperException):
+        _print_error(escape_unprintable(error.format_message()))
         command = getattr(getattr(error, "ctx", None), "command_path", "callgrade")
         print(f"See {command} --help.", file=sys.stderr)  # noqa: T201
         return ExitCode.CONFIG

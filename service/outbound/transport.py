@@ -229,7 +229,8 @@ def install() -> None:
     def create_async_transport(
         ssl_context: ssl.SSLContext | None = None,
         ssl_verify: bool | None = None,  # noqa: FBT001 (litellm's names and order)
-        shared_session: object = None,  # noqa: ARG001 (a session of unknown origin)
+        *_: object,
+        **__: object,  # a session of unknown origin, HTTP/2, and what later versions add
     ) -> _Transport:
         return _build_transport(make, ssl_verify is not False if ssl_context is None else ssl_context)
 

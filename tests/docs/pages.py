@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.jobs.process import until
 from tests.launchers import find_launchers
 
 ROOT = Path(__file__).parents[2]
@@ -83,8 +85,27 @@ PAGES = [
 
 
 def pages_with(kind: str) -> list[Page]:
-    """The pages that have a block of a kind."""
-    return [page for page in PAGES if any(block.kind == kind for block in page.blocks)]
+    """The pages that have a block of a kind; README.md is typed as a whole, by test_readme.py."""
+    return [page for page in PAGES if page != README and any(block.kind == kind for block in page.blocks)]
+
+
+def find_port() -> int:
+    """A port that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+def wait_for(port: int) -> None:
+    """Until somebody listens; loading takes long on a busy machine."""
+
+    def listens() -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    until(listens)
 
 
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:

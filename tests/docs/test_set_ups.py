@@ -20,10 +20,9 @@ import pytest
 from service import Registry
 from service.core.execution import build_sandbox_request, list_runnable_steps
 from service.request import read_request, read_request_trace
-from tests.docs.pages import ROOT, Page, pages_with, shell
+from tests.docs.pages import README, ROOT, Page, find_port, pages_with, shell, wait_for
 from tests.faults.provider import Provider, serving
 from tests.faults.sandbox_server import run
-from tests.jobs.process import until
 from tests.launchers import find_launchers
 
 BATCHES = Page("docs/batches.md")
@@ -49,8 +48,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 @contextmanager
 def listening(home: Path, command: str, settings: Mapping[str, str] = MappingProxyType({})) -> Generator[int]:
     """A server that is started as a page says, but on a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = find_port()
     words = [*shlex.split(command), "--port", str(port)]
     environment = {**os.environ, "HOME": str(home), **settings}
     launcher = find_launchers() / words[0]
@@ -62,21 +60,8 @@ def listening(home: Path, command: str, settings: Mapping[str, str] = MappingPro
             server.terminate()
 
 
-def wait_for(port: int) -> None:
-    """Until somebody listens; loading takes long on a busy machine."""
-
-    def listens() -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            return False
-        return True
-
-    until(listens)
-
-
 def test_all_pages_start_one_server():
-    assert {page.block("serve") for page in pages_with("serve")} == {HTTP.block("serve")}
+    assert {page.block("serve") for page in [README, *pages_with("serve")]} == {HTTP.block("serve")}
 
 
 @showing("http")
@@ -212,8 +197,7 @@ def test_the_protocol_is_what_goes_over_the_wire():
 
 def test_the_example_sandbox_makes_the_calls(tmp_path: Path):
     """The two commands, the server's in this repository, on a free port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
+    port = str(find_port())
     (tmp_path / "unmade.json").write_text(SANDBOXES.files["unmade.json"].replace("8900", port), "utf-8")
     _, *words = shlex.split(SANDBOXES.block("sandbox").replace("8900", port))
     with subprocess.Popen([sys.executable, *words], cwd=ROOT, stderr=subprocess.DEVNULL) as server:

@@ -93,8 +93,8 @@ class Asked:
     def schema(self) -> Json:
         """The JSON Schema of the reply, wherever it was put; {} where it was put in words."""
         wrapped = (self.body.get("response_format") or {}).get("json_schema") or {}
-        tools = self.body.get("tools") or [{"function": {}}]
-        return wrapped.get("schema") or tools[0]["function"].get("parameters") or {}
+        tools = self.body.get("tools") or [{}]
+        return wrapped.get("schema") or tools[0].get("function", {}).get("parameters") or {}
 
     @property
     def text(self) -> str:

@@ -47,7 +47,7 @@ def test_an_environment_that_is_ready_is_not_set_up_again(fresh: Path) -> None:
     assert "up to date" in make(fresh, ".venv/full.stamp").stdout
     assert "up to date" in make(fresh, ".venv/run.stamp").stdout
     plan = make(fresh, "--dry-run", "demo", "PYTHON=false")
-    assert plan.stdout.split() == [".venv/bin/callgrade", "demo"]
+    assert plan.stdout.startswith(".venv/bin/callgrade demo\n")
 
 
 def test_a_new_lock_asks_for_a_new_set_up(fresh: Path) -> None:
