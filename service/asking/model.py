@@ -230,7 +230,9 @@ class LiteLLM:
             **reasoning,
         }
         limits = [name for name in ("max_tokens", "max_completion_tokens") if name not in traits.refused]
-        if limits or any(self._prices.get(prompt.model) or ()):  # without a price nobody reckons with the length of a reply
+        if limits or any(
+            self._prices.get(prompt.model) or ()
+        ):  # without a price nobody reckons with the length of a reply
             params[limits[0] if limits else "max_completion_tokens"] = prompt.max_tokens
         if form == "tool":
             params["_skip_mcp_handler"] = True  # which needs a package that we do not install

@@ -14,6 +14,7 @@ from service.cli.extras import explain_missing
 from service.errors import CallgradeError
 from service.reporting.escaping import escape_unprintable
 
+
 def run(argv: Sequence[str]) -> int:
     """Run the command in `argv` and return its exit code."""
     from service.cli.app import run_app  # noqa: PLC0415 (an import error here is no error of the command)

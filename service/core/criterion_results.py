@@ -104,7 +104,8 @@ def _fold_general(criterion: CompiledCriterion, outcomes: Sequence[Outcome]) -> 
 @lru_cache(maxsize=4096)
 def fold_perfect(criterion: CompiledCriterion) -> CriterionResult:
     """Return the result of a criterion whose outcomes are all PERFECT."""
-    return CriterionResult(criterion, PERFECT_WORTH, 1.0, *[PERFECT_WORTH] * 4, True)
+    perfect = PERFECT_WORTH
+    return CriterionResult(criterion, perfect, 1.0, perfect, perfect, perfect, perfect, True)
 
 
 @lru_cache(maxsize=4096)

@@ -81,7 +81,9 @@ def test_refused(expected, path, message):
     assert [said for place, said in refused(expected) if place == path and message in said]
 
 
-@pytest.mark.parametrize(("name", "meant"), [("never", "disallowed"), ("allow", "allowed"), ("disallowed", "disallowed")])
+@pytest.mark.parametrize(
+    ("name", "meant"), [("never", "disallowed"), ("allow", "allowed"), ("disallowed", "disallowed")]
+)
 def test_what_belongs_into_an_expectation_is_told_its_place(name, meant):
     hint = f"no field of that name is known here; did you mean 'expected.{meant}'?"
     assert (f"/{name}", hint) in refused({"calls": "some"}, **{name: ["f"]})

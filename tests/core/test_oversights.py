@@ -138,7 +138,10 @@ UNKNOWN: list[tuple[dict[str, Any], list[str]]] = [
     ({"disallowed": [{"tool": "x", "prefer": "y"}]}, ["tool /disallowed/0/prefer"]),
     ({"disallowed": [{"tool": "find_ordr"}]}, ["tool /disallowed/0/tool"]),
     ({"disallowed": ["find_*"], "allowed": ["*_order", "log"], "counts": {"l*": 1}}, []),
-    ({"disallowed": ["delete_*", {"tool": "find_*", "but": ["finds_*"]}]}, ["tool /disallowed/0/tool", "tool /disallowed/1/but/0"]),
+    (
+        {"disallowed": ["delete_*", {"tool": "find_*", "but": ["finds_*"]}]},
+        ["tool /disallowed/0/tool", "tool /disallowed/1/but/0"],
+    ),
     ({"allowed": ["find_ordr", "elsewhere", "get_*"]}, ["tool /allowed/0", "tool /allowed/2"]),
     ({"counts": {"delete_*": 0}}, ["tool /counts/delete_*"]),
     ({"counts": {"find/order": "<=2", "log": 1}}, ["tool /counts/find~1order"]),

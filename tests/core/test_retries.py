@@ -20,7 +20,11 @@ BOOK = {"name": "book", "parameters": {"type": "object"}}
 def request_of(*made: tuple[str, bool], **more: Any) -> dict[str, Any]:
     """A request whose calls have this slot, and failed or not."""
     events = [
-        {"call": {"name": "book", "arguments": {"slot": slot}}, "result": "busy" if failed else "ok", "is_error": failed}
+        {
+            "call": {"name": "book", "arguments": {"slot": slot}},
+            "result": "busy" if failed else "ok",
+            "is_error": failed,
+        }
         for slot, failed in made
     ]
     trace = {"format": "callgrade", "tools": [BOOK], "events": [{"user": "Book A1."}, *events]}
@@ -29,7 +33,10 @@ def request_of(*made: tuple[str, bool], **more: Any) -> dict[str, Any]:
 
 def test_a_step_says_that_it_is_a_failed_try() -> None:
     report = conclude(plan(request_of(("A1", True), ("A1", False))), mode="off")
-    assert [(step.retry, step.matched, step.unexpected) for step in report.steps] == [(1, None, False), (None, 0, False)]
+    assert [(step.retry, step.matched, step.unexpected) for step in report.steps] == [
+        (1, None, False),
+        (None, 0, False),
+    ]
     assert report.missing == ()
 
 

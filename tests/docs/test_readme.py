@@ -41,9 +41,7 @@ def type_readme(checkout: Path, *, left_out: str = "", **more: str) -> list[Type
     (checkout.parent / "home").mkdir()
     home = {"PATH": PATH, "HOME": str(checkout.parent / "home"), "LANG": "C.UTF-8", "COLUMNS": "100", **more}
     with serving(Provider()) as provider:
-        typed = type_page(
-            README, checkout, home | {"CALLGRADE_JUDGE_API_BASE": provider.base()}, left_out=left_out
-        )
+        typed = type_page(README, checkout, home | {"CALLGRADE_JUDGE_API_BASE": provider.base()}, left_out=left_out)
         assert provider.requests
     return typed
 
