@@ -26,7 +26,6 @@ from service.store.jobs.items import (
 )
 from service.store.labelling.drafts import LabelItem
 from service.store.tables import ITEMS, LABEL_ITEMS, RESULTS, SESSIONS
-from tests.store.played import Recording
 from tests.web.site import build_request, fill
 
 SIZE = 9
@@ -64,7 +63,7 @@ def test_items_are_listed_and_counted(database: Database, batch: str) -> None:
 
 
 def test_items_go_with_their_batch(database: Database, batch: str) -> None:
-    Batches(database, Recording()).delete("t", batch)
+    Batches(database).delete("t", batch)
     assert count_items(database, batch) == 0
 
 
