@@ -15,11 +15,9 @@ import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
-from service.jobs.items import read_outcome
 from service.registry import Registry
 from service.settings import Settings
 from service.store.database import Database
-from service.store.jobs.items import StoredOutcome, add_missing_items
 from service.store.tables import ITEMS
 from service.web.app import add_pages
 from service.web.rendering import STATIC
@@ -360,25 +358,6 @@ def test_what_is_pasted_is_kept_only_where_that_is_ticked(
     assert "cents: expected 5403, got 54030" in strip_tags(kept.body.decode())
     assert visitor.open(f"/label?item={new}&criterion=tool_name").status == 200
     assert visitor.open("/scores/score_x").status == 404
-
-
-def test_items_that_an_earlier_version_scored_are_taken_in(visitor: Visitor, database: Database) -> None:
-    batch = fill(database, [build_request(n) for n in range(9)], name="old")
-    before = visitor.open(f"/v1/batches/{batch}/breakdown").json
-    listed = visitor.open(f"/v1/batches/{batch}/items").json
-    with database.begin() as connection:
-        connection.execute(ITEMS.delete().where(ITEMS.c.batch == batch))
-    assert visitor.open(f"/v1/batches/{batch}/breakdown").json == before
-    assert visitor.open(f"/v1/batches/{batch}/items").json == listed
-    with database.begin() as connection:
-        connection.execute(ITEMS.delete().where(ITEMS.c.batch == batch))
-    assert add_missing_items(database, batch, read_kept, whole=9, most=4) == 4
-    assert add_missing_items(database, batch, read_kept, whole=9) == 5
-    assert add_missing_items(database, batch, read_kept, whole=9) == 0
-
-
-def read_kept(line: str) -> StoredOutcome:
-    return read_outcome(line, Registry())
 
 
 def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:
