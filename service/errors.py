@@ -148,6 +148,13 @@ class DaySpentError(JudgeError):
         super().__init__("budget_exhausted", reason, retry_after=retry_after)
 
 
+class BatchSpentError(JudgeError):
+    """A question that was not asked: its batch has used up its budget, or its questions."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("budget_exhausted", reason)
+
+
 class JudgeDownError(CallgradeError):
     """A judge gave no verdict, and the request demands one."""
 

@@ -17,7 +17,6 @@ WHEN_NEEDED = (
     "alembic.command",
     "alembic.config",
     "alembic.context",
-    "dbos._sys_db_sqlite",
     "h2.connection",
     "fastapi.telemetry._runtime",
     "httpcore",

@@ -17,27 +17,13 @@ def open_new_store(folder: Path) -> Database:
 
 
 def open_prepared(url: str) -> Database:
-    """The store of a URL, up to date and with the tables of the queue; a new one on SQLite is a copy."""
-    from service.jobs.job_queue import prepare  # the queue is a second that few tests need
-
+    """The store of a URL, up to date; a new one on SQLite is a copy."""
     file = Path(url.removeprefix("sqlite:///"))
     if file != Path(url) and not file.exists():
-        file.write_bytes(_prepare())
+        file.write_bytes(_migrate())
     database = open_database(url)
     database.migrate()
-    prepare(database)
     return database
-
-
-@cache
-def _prepare() -> bytes:
-    from service.jobs.job_queue import prepare
-
-    with TemporaryDirectory() as folder:
-        database = open_new_store(Path(folder))
-        prepare(database)
-        database.close()
-        return Path(folder, "store.db").read_bytes()
 
 
 @cache

@@ -57,7 +57,6 @@ from service.wiring import build_engine, build_limits, build_webhooks, load_judg
 
 if TYPE_CHECKING:
     from service.store.database import Database
-    from service.store.jobs.queue import Queue
 
 DESCRIPTION = """Send a conversation with its tool calls, and what should have happened; get a verdict for every step.
 
@@ -70,14 +69,13 @@ def create_app(
     *,
     engine: Engine | None = None,
     database: Database | None = None,
-    queue: Queue | None = None,
     large_scorer: ScoringProcess | None = None,
 ) -> FastAPI:
     """Build the HTTP application; `settings` default to those of an empty environment, `engine` to what they build.
 
     `database`: where keys and batches are kept, its tables migrated. None: anybody who reaches the application may do
-    everything except what needs a database. `queue`: takes the work of batches; default: the queue of the database's
-    workers. `large_scorer`: scores large requests, and is closed with the application; None: threads do.
+    everything except what needs a database. `large_scorer`: scores large requests, and is closed with the application; None:
+    threads do.
     """
     settings = settings or Settings()
     engine = engine or build_engine(settings, database)
@@ -95,7 +93,7 @@ def create_app(
         keeper=ScoreKeeper(None if database is None else KeptScores(database), always=settings.store_scores),
         large_scorer=large_scorer,
     )
-    batches, calibrations = _build_job_routes(settings, engine, database, queue)
+    batches, calibrations = _build_job_routes(settings, engine, database)
     labels, fits = _build_label_routes(settings, engine, database, calibrations)
     scores = KeptScoreRoutes(None if database is None else KeptScores(database))
     overview = OverviewRoutes(engine, batches.store, calibrations.store, labels)
@@ -172,7 +170,7 @@ def _build_metrics(engine: Engine, backlog: BacklogCollector | None) -> ServiceM
 
 
 def _build_job_routes(
-    settings: Settings, engine: Engine, database: Database | None, queue: Queue | None
+    settings: Settings, engine: Engine, database: Database | None
 ) -> tuple[BatchRoutes, CalibrationRoutes]:
     bounds = JobBounds(
         limits=build_limits(settings),
@@ -185,11 +183,7 @@ def _build_job_routes(
     options: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "receivers": build_webhooks(settings)}
     if database is None:
         return BatchRoutes(engine, bounds, **options), CalibrationRoutes(engine, bounds, **options)
-    if queue is None:
-        from service.jobs.job_queue import Enqueuer  # noqa: PLC0415 (load the batch engine only when needed)
-
-        queue = Enqueuer(database)
-    stores = database, queue, Room(settings.batch_max_queued, settings.tenant_max_queued)
+    stores = database, Room(settings.batch_max_queued, settings.tenant_max_queued)
     return (
         BatchRoutes(engine, bounds, **options, jobs=Batches(*stores)),
         CalibrationRoutes(engine, bounds, **options, jobs=Calibrations(*stores)),

@@ -86,6 +86,14 @@ class JobClient(Generic[J]):
         """Cancel a job."""
         return self._read(self._connection.send("POST", f"{self._path}/{name}/cancel"))
 
+    def pause(self, name: str) -> J:
+        """Pause a job until it is resumed."""
+        return self._read(self._connection.send("POST", f"{self._path}/{name}/pause"))
+
+    def retry(self, name: str) -> J:
+        """Run the failed items of an ended job again."""
+        return self._read(self._connection.send("POST", f"{self._path}/{name}/retry"))
+
     def resume(self, name: str, *, budget_usd: float | None = None, max_questions: int | None = None) -> J:
         """Resume a paused job, with other limits if given."""
         limits = {"budget_usd": budget_usd, "max_questions": max_questions}

@@ -22,8 +22,8 @@ from service.engine import Engine
 from service.errors import InputError, MalformedError, TooLargeError
 from service.jobs.admission import JobBounds
 from service.jobs.chunking import Cutter
-from service.jobs.predicting import AskSettings, ItemQuestion, build_request, check_item
 from service.jobs.submissions import BadItems, PointerOf, RunOptions, SubmittedEntry, point_to_line
+from service.predicting import AskSettings, ItemQuestion, build_request, check_item
 from service.request import ScoreRequest
 from service.store.jobs.submission import Material
 

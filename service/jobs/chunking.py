@@ -19,7 +19,7 @@ SMALL_ITEM_BYTES = 4_096
 SMALL_ITEMS_PER_PLACE = 4
 """How many small items that wait for nobody count as one: the overhead of a chunk is a third of their own work."""
 
-_HEAD = struct.Struct(">QII")
+_HEAD = struct.Struct(">QI?I")
 
 
 class Cutter:
@@ -33,6 +33,7 @@ class Cutter:
         self.total = 0
         self._max_weight = size * SMALL_ITEMS_PER_PLACE
         self._weight = 0
+        self._waits = False
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
         self._lines: list[bytes] = []
         self._bytes = 0
@@ -49,6 +50,7 @@ class Cutter:
         `waits`: whether the item needs judges or a sandbox.
         """
         self._lines.append(line)
+        self._waits = self._waits or waits
         self._bytes += len(line)
         self._weight += SMALL_ITEMS_PER_PLACE if waits or len(line) > SMALL_ITEM_BYTES else 1
         if self._weight >= self._max_weight or self._bytes >= MAX_CHUNK_BYTES:
@@ -63,14 +65,14 @@ class Cutter:
     def __iter__(self) -> Iterator[Chunk]:
         self._file.seek(0)
         while head := self._file.read(_HEAD.size):
-            first, size, length = _HEAD.unpack(head)
-            yield Chunk(first, size, self._file.read(length))
+            first, size, waits, length = _HEAD.unpack(head)
+            yield Chunk(first, size, self._file.read(length), waits)
 
     def _cut(self) -> None:
         if not self._lines:
             return
         payload = zlib.compress(b"\n".join(self._lines), DEFLATE_LEVEL)
         with guard_space():
-            self._file.write(_HEAD.pack(self.total, len(self._lines), len(payload)) + payload)
+            self._file.write(_HEAD.pack(self.total, len(self._lines), self._waits, len(payload)) + payload)
         self.total += len(self._lines)
-        self._lines, self._bytes, self._weight = [], 0, 0
+        self._lines, self._bytes, self._weight, self._waits = [], 0, 0, False

@@ -25,7 +25,7 @@ from service.engine import REPORT
 from service.errors import InputError
 from service.fits.files import build_file_name, get_today
 from service.jobs.fitting import FIT_OUTCOME
-from service.jobs.predicting import AskSettings, build_request, find_own_steps
+from service.predicting import AskSettings, build_request, find_own_steps
 from service.request import read_request, read_request_trace
 from service.store.jobs.calibrations import FitOutcome
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from json.encoder import encode_basestring
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
@@ -20,6 +20,7 @@ from service.core.report import Report
 from service.engine import REPORT, Engine, report_json
 from service.errors import (
     AllowanceSpentError,
+    BatchSpentError,
     CallgradeError,
     DaySpentError,
     InputError,
@@ -29,14 +30,11 @@ from service.errors import (
 from service.jobs.pauses import describe_pause
 from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
 from service.reading.strict_json import Limits, parse
-from service.registry import Registry
 from service.reporting.breaks import describe_break
-from service.reporting.summaries import read_report
 from service.request import ScoreRequest, read_request
 from service.scoring_process import LARGE_BYTES, LargeScorer, ProcessRefusal, ScoringProcessError
-from service.store.jobs.items import ERROR_VERDICT, ItemFacts, StoredOutcome
-from service.store.jobs.leases import ChunkItem, OutcomeRow
-from service.store.jobs.suspects import QUARANTINE_DEATHS
+from service.store.jobs.items import ERROR_VERDICT, ItemFacts
+from service.store.jobs.leases import QUARANTINE_DEATHS, ChunkItem, OutcomeRow
 from service.store.labelling.drafts import LabelItem
 
 LOG = logging.getLogger("callgrade.batches")
@@ -66,10 +64,6 @@ class Deferral(NamedTuple):
     """Whether the batch has used up its budget or its questions; then only a higher limit helps."""
 
 
-BUDGET_SPENT = "the budget is spent"
-QUESTIONS_SPENT = "the batch has used up its questions to judges (max_questions)"
-MAX_ITEM_TOKENS = 10**9
-"""Tokens counted per item, at most; a provider that reports more made it up."""
 LINE_START = '{"custom_id":'
 """How the line of an item begins."""
 MAX_NAME_BYTES = 4_096
@@ -90,14 +84,6 @@ def widen_limits(limits: Limits) -> Limits:
     )
 
 
-class ProcessPool(Protocol):
-    """Scores items in other processes."""
-
-    def score(self, items: Sequence[ChunkItem]) -> Sequence[OutcomeRow | None]:
-        """Return the outcome of each item; None for one to be scored here."""
-        ...
-
-
 class ItemScorer:
     """Scores items with an engine."""
 
@@ -108,11 +94,8 @@ class ItemScorer:
         *,
         read: Callable[[JsonValue], ScoreRequest] = read_request,
         apart: LargeScorer | None = None,
-        pool: ProcessPool | None = None,
     ) -> None:
         """`read` turns an item's request into a ScoreRequest, or raises InputError. `apart` scores large items elsewhere.
-
-        `pool` scores all others that wait for nobody.
 
         Labelled items are judged without the installed fits: their judges are about to be fitted anew.
         """
@@ -121,18 +104,10 @@ class ItemScorer:
         self._limits = limits
         self._read = read
         self._apart = apart
-        self._pool = pool
 
     def begin(self, items: Iterable[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
         """Run code over items: return outcomes, or items that must wait. Blocks, so call it in a thread."""
-        all_items = list(items)
-        outcomes = [self._begin(item) for item in all_items[:1]]
-        waits = any(isinstance(one, WaitingItem) for one in outcomes)  # then the others probably will too
-        pooled = {} if waits else self._score_in_pool([item for item in all_items[1:] if len(item.line) < LARGE_BYTES])
-        return outcomes + [pooled.get(item) or self._begin(item) for item in all_items[1:]]
-
-    def _score_in_pool(self, items: Sequence[ChunkItem]) -> dict[ChunkItem, OutcomeRow | None]:
-        return {} if self._pool is None else dict(zip(items, self._pool.score(items), strict=True))
+        return [self._begin(item) for item in items]
 
     def _begin(self, item: ChunkItem) -> OutcomeRow | WaitingItem:
         if self._apart is not None and len(item.line) >= LARGE_BYTES and (row := self._score_apart(self._apart, item)):
@@ -170,24 +145,22 @@ class ItemScorer:
         return list_label_items(report, self._engine.registry.find(request.rubric))
 
     async def finish(
-        self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool
+        self, waiting: WaitingItem, tenant: str, batch_spending: Spending, *, last: bool
     ) -> OutcomeRow | Deferral:
         """Return the outcome of an item that waited, or why it has none yet. With `last`, a chance failure is an outcome too.
 
-        `chunk_spending`: the joint spending of a chunk's items.
+        `batch_spending`: the joint spending of this process on the batch.
         """
-        spending = self._engine.build_spending(waiting.request, tenant, chunk_spending)
+        spending = self._engine.build_spending(waiting.request, tenant, batch_spending)
         try:
             report = await self._finish_report(waiting, tenant, spending)
         except (JudgeDownError, AllowanceSpentError) as error:
-            return find_deferral(spending, chunk_spending, last=last) or _build_failed_row(
-                waiting.item, waiting.custom_id, error
-            )
+            return find_deferral(spending, last=last) or _build_failed_row(waiting.item, waiting.custom_id, error)
         except Exception as error:  # noqa: BLE001 (likewise)
             return _build_failed_row(waiting.item, waiting.custom_id, error)
         label_items = self._list_label_items(waiting.request, report) if waiting.sample is None else ()
         row = _build_scored_row(waiting.item, waiting.custom_id, report, label_items)
-        return find_deferral(spending, chunk_spending, last=last) or row
+        return find_deferral(spending, last=last) or row
 
     async def _finish_report(self, waiting: WaitingItem, tenant: str, spending: Spending) -> Report:
         if waiting.plan is None:
@@ -196,12 +169,11 @@ class ItemScorer:
         return await engine.finish(waiting.request, waiting.plan, spending, tenant=tenant, repeat=waiting.sample or 0)
 
 
-def find_deferral(spending: Spending, chunk_spending: Spending, *, last: bool) -> Deferral | None:
+def find_deferral(spending: Spending, *, last: bool) -> Deferral | None:
     """Return why an item should be tried again later, by the faults of its judges; None if its outcome stands."""
-    if chunk_spending.exhausted and any(fault.cause == "budget_exhausted" for fault in spending.faults):
-        return Deferral(
-            QUESTIONS_SPENT if chunk_spending.is_out_of_calls else BUDGET_SPENT, 0.0, all_wait=True, of_budget=True
-        )
+    spent = next((fault for fault in spending.faults if isinstance(fault, BatchSpentError)), None)
+    if spent is not None:
+        return Deferral(spent.reason, 0.0, all_wait=True, of_budget=True)
     deferrals = [one for fault in spending.faults if (one := _defer_for_fault(fault)) is not None]
     lasting = [one for one in deferrals if one.all_wait]
     if lasting:
@@ -222,21 +194,8 @@ def _defer_for_fault(fault: JudgeError) -> Deferral | None:
 
 
 def _build_scored_row(item: ChunkItem, custom_id: str, report: Report, label_items: Sequence[LabelItem]) -> OutcomeRow:
-    provenance = report.provenance
-    tokens_in, tokens_out = (
-        min(count or 0, MAX_ITEM_TOKENS) for count in (provenance.tokens_in, provenance.tokens_out)
-    )
     line = _render_line(item, custom_id, report_json(report))
-    return OutcomeRow(
-        item.position,
-        True,
-        line,
-        tokens_in,
-        tokens_out,
-        provenance.cache_hits,
-        label_items,
-        _build_facts(custom_id, report),
-    )
+    return OutcomeRow(item.position, True, line, label_items, _build_facts(custom_id, report))
 
 
 def _render_line(item: ChunkItem, custom_id: str, report: bytes) -> str:
@@ -251,23 +210,6 @@ def _build_failed_row(item: ChunkItem, custom_id: str, error: Exception) -> Outc
     return build_error_row(
         item.position, custom_id, build_details(500, "an internal error; it is in the log of the worker")
     )
-
-
-def read_outcome(line: str, registry: Registry) -> StoredOutcome:
-    """Read the stored facts of an item from its outcome line. A report that can no longer be read counts as an error.
-
-    It has label items if the registry still has its exact rubric.
-    """
-    outcome = json.loads(line)
-    name = outcome["custom_id"]
-    try:
-        report = read_report(outcome["report"]) if "report" in outcome else None
-    except InputError:
-        report = None
-    if report is None:
-        return StoredOutcome(ItemFacts(name, ERROR_VERDICT))
-    rubric = next((one for one in registry if one.digest == report.rubric.hash), None)
-    return StoredOutcome(_build_facts(name, report), () if rubric is None else list_label_items(report, rubric))
 
 
 def _build_facts(custom_id: str, report: Report) -> ItemFacts:

@@ -14,16 +14,15 @@ from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
 from service.store.jobs.job import ID_PREFIXES
 from service.store.jobs.jobs import Jobs
-from service.store.jobs.queue import Queue
 from service.store.tables import BATCHES
 
 
 class NoticeSender:
     """Sends notices. Without `webhooks` none may be sent now, whatever was allowed when the job was submitted."""
 
-    def __init__(self, database: Database, queue: Queue, webhooks: Webhooks | None) -> None:
+    def __init__(self, database: Database, webhooks: Webhooks | None) -> None:
         self._database = database
-        self._jobs: dict[str, Jobs[Any]] = {kind.kind: kind(database, queue) for kind in (Batches, Calibrations)}
+        self._jobs: dict[str, Jobs[Any]] = {kind.kind: kind(database) for kind in (Batches, Calibrations)}
         self._webhooks = webhooks
 
     async def notify(self, batch: str) -> None:

@@ -1,24 +1,27 @@
-"""Record outcomes as they come: many in one commit, and callers wait until it is made."""
+"""Write what comes of items and what they cost: many outcomes in one commit, and callers wait until it is made."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from service.asking.budget.reservations import Spending
-from service.errors import BusyError, JudgeError
+from service.errors import BatchSpentError, BusyError
 from service.jobs.items import build_unrecordable_row
+from service.store.access.usage import UsageAmount
 from service.store.database import insist
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.leases import ChunkSpending, Lease, OutcomeRow, OutcomeRows
+from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRow, OutcomeRows
 
 LOG = logging.getLogger("callgrade.batches")
+
+T = TypeVar("T")
 
 MAX_COMMIT_ROWS = 500
 """Most rows in one commit."""
@@ -29,100 +32,78 @@ COMMIT_INTERVAL_S = 0.03
 MAX_WAITING_ROWS = 50
 """Waiting rows that trigger the next commit at once; fewer where there are fewer than twice as many places."""
 
-
 CALLS_AHEAD = 16
-"""Calls that are written down together before they are made, where there is a limit on spending."""
+"""Calls that are reserved together before they are made, where there is a limit: as many may be lost with a worker."""
+
+BUDGET_SPENT = "the budget is spent"
+QUESTIONS_SPENT = "the batch has used up its questions to judges (max_questions)"
 
 
 class Cover(NamedTuple):
-    """How far the dollars and the calls of a chunk may go by what the database has on record."""
+    """How far the dollars and the calls of an account may go."""
 
-    usd: float = 0.0
-    calls: float = 0.0
-
-
-NO_COVER = Cover()
+    usd: float
+    calls: float
 
 
-@dataclass(slots=True)
 class Account:
-    """What a chunk has cost: in earlier attempts, and in this one."""
+    """What this process spends on one batch. What the batch limits is reserved in the database before it is spent."""
 
-    before: ChunkSpending
-    spending: Spending
-    pending_cover: Cover | None = None
-    """How far the next commit must cover the spending; None where nobody waits for that."""
-
-    def write_ahead(self, write: Callable[[], Awaitable[bool]]) -> None:
-        """From now on, record capped spending before it happens. `write` as in `ChunkBacking`."""
-        own = self.spending
-        if (own.cap_usd, own.cap_calls) == (None, None):
-            return
-        own.backing = ChunkBacking(self, write)
-        own.covered_usd = inf if own.cap_usd is None else 0.0
-        own.covered_calls = inf if own.cap_calls is None else 0
-
-    def compute_totals(self) -> ChunkSpending:
-        """Sum what was spent and what may have been, including calls that may be made before the next commit."""
-        own, before = self.spending, self.before
-        if own.backing is not None and own.is_idle and self.pending_cover is None:  # and no call starts until then
-            self._shrink_cover()
-        return ChunkSpending(
-            before.usd + own.spent_usd,
-            before.uncertain_usd + self._sum_uncertain_usd(),
-            before.questions + self._count_calls(),
-        )
-
-    def _shrink_cover(self) -> None:
-        own = self.spending
-        own.covered_usd = inf if own.cap_usd is None else own.committed_usd
-        own.covered_calls = inf if own.cap_calls is None else own.calls
-
-    def _sum_uncertain_usd(self) -> float:
-        own = self.spending
-        if own.backing is None or own.cap_usd is None:
-            return own.uncertain_usd
-        return max(own.committed_usd, own.covered_usd, (self.pending_cover or NO_COVER).usd) - own.spent_usd
-
-    def _count_calls(self) -> int:
-        own = self.spending
-        if own.backing is None or own.cap_calls is None:
-            return own.calls
-        return int(max(own.calls, own.covered_calls, (self.pending_cover or NO_COVER).calls))
-
-
-class ChunkBacking:
-    """Records calls of a chunk that has a limit before they are made: the worker may die while they run."""
-
-    def __init__(self, account: Account, write: Callable[[], Awaitable[bool]]) -> None:
-        """`write` commits the totals and returns False if the lease no longer counts."""
-        self._account = account
-        self._write = write
+    def __init__(self, chunk: ClaimedChunk, before: UsageAmount, recorder: Recorder) -> None:
+        """`before`: what this process had used for the batch when it last had a chunk of it."""
+        self.batch = chunk.lease.batch
+        self.spending = Spending()
+        self.chunks = 0
+        """How many chunks of the batch run here."""
+        self.written = self._before = before
+        self._recorder = recorder
+        self._reason = ""
+        if chunk.limits_usd or chunk.limits_questions:
+            self.spending.backing = self
+            self.spending.covered_usd = 0.0 if chunk.limits_usd else inf
+            self.spending.covered_calls = 0.0 if chunk.limits_questions else inf
 
     async def advance(self, worst_usd: float) -> bool:
-        """Cover some more calls, as far as the cap allows; False if the lease no longer counts."""
-        account, own = self._account, self._account.spending
-        account.pending_cover = cover = Cover(
-            max(own.covered_usd, _look_ahead(own.committed_usd, worst_usd, own.cap_usd)),
-            max(own.covered_calls, _look_ahead(own.calls, 1, own.cap_calls)),
+        """Reserve some more calls, or only one if that is too many."""
+        own = self.spending
+        for count in (CALLS_AHEAD, 1):
+            cover = Cover(
+                max(own.covered_usd, own.committed_usd + count * worst_usd), max(own.covered_calls, own.calls + count)
+            )
+            spent = await self._recorder.hold(self, cover)
+            if spent is None:
+                return True
+            self._reason = QUESTIONS_SPENT if spent == "max_questions" else BUDGET_SPENT
+        return False
+
+    def build_refusal(self) -> BatchSpentError:
+        """Build the error for a call that the batch leaves no room for."""
+        return BatchSpentError(self._reason)
+
+    def sum_used(self, cover: Cover | None = None) -> UsageAmount:
+        """Sum what was used and is reserved, up to `cover`. Gives back what is reserved if no call is under way."""
+        own, before = self.spending, self._before
+        if cover is None and own.is_idle:
+            self.set_cover(Cover(own.committed_usd, own.calls))
+        usd, calls = cover or (own.covered_usd, own.covered_calls)
+        return UsageAmount(
+            questions=before.questions + own.calls,
+            held_questions=int(max(calls, own.calls)) - own.calls if calls < inf and own.backing else 0,
+            cached=before.cached + own.cached,
+            tokens_in=before.tokens_in + own.tokens_in,
+            tokens_out=before.tokens_out + own.tokens_out,
+            cost_usd=before.cost_usd + own.spent_usd,
+            uncertain_usd=before.uncertain_usd + own.uncertain_usd,
+            held_usd=max(usd, own.committed_usd) - own.spent_usd - own.uncertain_usd
+            if usd < inf and own.backing
+            else 0.0,
         )
-        try:
-            counts = await self._write()
-        finally:
-            account.pending_cover = None
-        if counts:
-            own.covered_usd, own.covered_calls = cover
-        return counts
 
-    def build_refusal(self) -> JudgeError:
-        """Build the error for a lease that may no longer spend."""
-        return JudgeError("budget_exhausted", "another worker has taken the chunk over")
-
-
-def _look_ahead(used: float, step: float, cap: float | None) -> float:
-    """Return where some more calls lead, as far as the cap allows; at least one call in any case."""
-    most = used + CALLS_AHEAD * step
-    return most if cap is None else max(used + step, min(cap, most))
+    def set_cover(self, cover: Cover) -> None:
+        """Let the spending go so far."""
+        own = self.spending
+        own.covered_usd = inf if own.covered_usd == inf else cover.usd
+        own.covered_calls = inf if own.covered_calls == inf else cover.calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +139,26 @@ class Recorder:
         self._last_commit_at = -interval_s  # when the last commit began, by the loop's clock
         self._task: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="recorder")
+        self._writing = asyncio.Lock()  # sums are taken and written in one order
+        self._accounts: dict[str, Account] = {}
+
+    async def open_account(self, chunk: ClaimedChunk) -> Account:
+        """Return the account of a chunk's batch, which `close_account` ends."""
+        async with self._writing:  # so that nobody reads what another one is about to add to
+            if (account := self._accounts.get(chunk.lease.batch)) is None:
+                before = await self._run(lambda: self._chunks.read_used(chunk.lease.batch))
+                account = self._accounts[chunk.lease.batch] = Account(chunk, before, self)
+            account.chunks += 1
+            return account
+
+    async def close_account(self, account: Account) -> None:
+        """Count one chunk less on an account; write it a last time after the last one."""
+        async with self._writing:
+            account.chunks -= 1
+            if not account.chunks:
+                del self._accounts[account.batch]
+                if (used := account.sum_used()) != account.written:
+                    await self._run(lambda: self._chunks.write_used(account.batch, used))
 
     async def put(self, lease: Lease, account: Account, rows: Sequence[OutcomeRow]) -> bool:
         """Record rows of a chunk; False if its lease no longer counts, and nothing was recorded.
@@ -173,9 +174,31 @@ class Recorder:
             self._task = asyncio.create_task(self._write())
         return await write.recorded
 
+    async def hold(self, account: Account, cover: Cover) -> str | None:
+        """Reserve calls up to `cover`, and let the account go so far; else return the limit that forbids it."""
+        async with self._writing:
+            used = account.sum_used(cover)
+            spent = await self._run(lambda: self._chunks.hold(account.batch, used))
+            if spent is None:
+                account.written = used
+                account.set_cover(cover)
+            return spent
+
+    async def put_off(self, lease: Lease, account: Account, **options: Any) -> bool:
+        """Leave a chunk for later, as `Chunks.put_off` does."""
+        async with self._writing:
+            used = account.written = account.sum_used()
+            return await self._run(lambda: self._chunks.put_off(lease, used=used, **options))
+
     def close(self) -> None:
         """Release the thread."""
         self._thread.shutdown(wait=False)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await self._call(lambda: insist(work, stopped=self._stopped))
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def _write(self) -> None:
         try:
@@ -206,10 +229,10 @@ class Recorder:
         return batch
 
     async def _commit(self, writes: list[_PendingWrite]) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            groups = _group(writes)
-            recorded = await loop.run_in_executor(self._thread, self._record, list(groups.values()))
+            async with self._writing:
+                groups = _group(writes)
+                recorded = await self._call(lambda: self._record([*groups.values()]))
         except Exception as error:  # noqa: BLE001 (passed on to each waiting caller)
             for write in writes:
                 if not write.recorded.done():  # the caller may have been cancelled
@@ -217,6 +240,7 @@ class Recorder:
             return
         counts = dict(zip(groups, recorded, strict=True))
         for write in writes:
+            write.account.written = groups[write.lease].used or write.account.written
             if not write.recorded.done():
                 write.recorded.set_result(counts[write.lease])
 
@@ -239,13 +263,11 @@ class Recorder:
 
 
 def _group(writes: list[_PendingWrite]) -> dict[Lease, OutcomeRows]:
-    """Group the writes by lease, each group with the totals as they stand now."""
-    groups: dict[Lease, list[_PendingWrite]] = {}
+    """Group the writes by lease, each group with what its account has used by now, if that is new."""
+    used = {write.account: write.account.sum_used() for write in writes}
+    groups: dict[Lease, OutcomeRows] = {}
     for write in writes:
-        groups.setdefault(write.lease, []).append(write)
-    return {
-        lease: OutcomeRows(
-            lease, [row for write in several for row in write.rows], several[-1].account.compute_totals()
-        )
-        for lease, several in groups.items()
-    }
+        before = groups[write.lease].rows if write.lease in groups else ()
+        new = None if used[write.account] == write.account.written else used[write.account]
+        groups[write.lease] = OutcomeRows(write.lease, [*before, *write.rows], new)
+    return groups

@@ -1,32 +1,50 @@
-"""A worker: takes chunks from the queue, sends heartbeats, takes over from dead workers, and sweeps the store."""
+"""A worker: claims chunks and runs them, ends batches, beats, reclaims what dead workers held, and sweeps the store."""
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import threading
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
-from pathlib import Path
-from typing import Protocol
+import time
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from typing import Any, Literal, Protocol, TypeVar
 
-from service.errors import CallgradeError, SettingsError
-from service.jobs import job_queue
+from service.errors import BusyError, CallgradeError
 from service.jobs.fitting import fit
-from service.jobs.runner import AttemptEnd, OwnerCheck, Runner
-from service.store.database import Database, insist
+from service.jobs.runner import Runner
+from service.store.database import insist
 from service.store.jobs.calibrations import find_pending_fit
-from service.store.jobs.endings import end_job, record_notice
-from service.store.jobs.leases import ChunkId
-from service.store.jobs.queue import Queue
-from service.store.workers import SQLITE_WORKER, Workers, WorkerWatch, make_name
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.duties import Duty, DutyKind, claim_duty, end_job, record_notice
+from service.store.jobs.leases import ClaimedChunk, Lease
+from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch
 
 LOG = logging.getLogger("callgrade.worker")
 
+T = TypeVar("T")
+C = TypeVar("C", ClaimedChunk, Duty)
+
+DUTY_KINDS: tuple[DutyKind, ...] = ("finish", "notice")
+
+POLL_S = 0.1
+"""Seconds between looks for chunks while there are none."""
+
+DUTY_POLL_S = 0.2
+"""Seconds between looks for batches to end, and for notices."""
+
+MAX_DUTIES = 8
+"""Batches that are ended at once, and notices that are sent at once."""
+
 BEAT_INTERVAL_S = 1.0
-"""Seconds between heartbeats, and between checks for silent workers."""
+"""Seconds between beats, and between looks at those of others."""
+
+MAX_STILL_S = 60.0
+"""Seconds without a sign of life from the event loop after which the worker no longer beats."""
+
+LEAVE_S = 5.0
+"""Seconds that a worker tries to leave in order a database that is out of reach."""
 
 SWEEP_INTERVAL_S = 15.0
 """Seconds between sweeps for what has expired."""
@@ -44,147 +62,213 @@ class Notifier(Protocol):
 
 
 class Worker:
-    """Does the work of the queue's workflows."""
+    """Claims what is due in one event loop, and works on it."""
 
-    def __init__(self, database: Database, queue: Queue, runner: Runner, notifier: Notifier) -> None:
-        self._database = database
-        self._queue = queue
+    def __init__(self, chunks: Chunks, runner: Runner, notifier: Notifier, *, most: int = 4) -> None:
+        """`most`: chunks at once."""
+        self._chunks = chunks
+        self._database = chunks.database
         self._runner = runner
         self._notifier = notifier
+        self._most = most
+        self._running: dict[ClaimedChunk, asyncio.Task[None]] = {}
+        self._duties: dict[Duty, asyncio.Task[None]] = {}
+        self._freed = asyncio.Event()
+        self._claiming: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self.ticked_at = time.monotonic()
+        """When the event loop gave its last sign of life."""
 
-    async def run(self, chunk: ChunkId, generation: int, is_owner: OwnerCheck) -> AttemptEnd:
-        """Run a chunk."""
-        return await self._runner.run(chunk, generation, is_owner)
+    async def work(self) -> None:
+        """Work until `drain`. One part that fails ends the others, and so the process: other workers take its work over."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._tick())
+            group.create_task(self._runner.watch())
+            self._claiming = [group.create_task(self._claim_duties()), group.create_task(self._claim_chunks())]
 
-    async def end(self, batch: str) -> None:
+    async def drain(self, grace: float) -> None:
+        """Claim nothing more, and begin no further item; what is under way has `grace` seconds."""
+        self._stopping = True
+        self._freed.set()
+        self._runner.drain()
+        await asyncio.wait(self._claiming, timeout=grace)
+        tasks = [*self._running.values(), *self._duties.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def list_held(self) -> frozenset[Lease]:
+        """List what was claimed here and is worked on."""
+        return frozenset([one.lease for one in (*self._running, *self._duties)])
+
+    def supersede(self, leases: frozenset[Lease]) -> None:
+        """Stop work on chunks that are another worker's now."""
+        self._runner.supersede(leases)
+
+    async def _tick(self) -> None:
+        while True:
+            self.ticked_at = time.monotonic()
+            await asyncio.sleep(BEAT_INTERVAL_S)
+
+    async def _claim_chunks(self) -> None:
+        while not self._stopping:
+            self._freed.clear()
+            if len(self._running) >= self._most or any(chunk.runs_alone for chunk in self._running):
+                await self._freed.wait()
+                continue
+            chunk = await self._claim(idle=not self._running)
+            if isinstance(chunk, ClaimedChunk):
+                self._start(self._running, chunk, self._runner.run(chunk))
+            else:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._freed.wait(), POLL_S)
+
+    async def _claim_duties(self) -> None:
+        while not self._stopping:
+            counts = [duty.kind for duty in self._duties]
+            duty = await self._claim_duty({kind for kind in DUTY_KINDS if counts.count(kind) < MAX_DUTIES})
+            if duty is None:
+                await asyncio.sleep(DUTY_POLL_S)
+            else:
+                self._start(self._duties, duty, self._fulfil_insisting(duty))
+
+    async def _claim(self, *, idle: bool) -> ClaimedChunk | Literal["alone"] | None:
+        return await self._insist(partial(self._chunks.claim, idle=idle))
+
+    async def _claim_duty(self, kinds: Collection[DutyKind]) -> Duty | None:
+        return await self._insist(lambda: claim_duty(self._database, self._chunks.owner, kinds))
+
+    def _start(self, started: dict[C, asyncio.Task[None]], claimed: C, work: Coroutine[Any, Any, None]) -> None:
+        def end(_: object) -> None:
+            del started[claimed]
+            self._freed.set()
+
+        task = started[claimed] = asyncio.create_task(work)
+        task.add_done_callback(end)
+
+    async def _fulfil_insisting(self, duty: Duty) -> None:
+        while True:
+            try:
+                return await self.fulfil(duty)
+            except Exception:
+                LOG.exception("a batch could not be ended; it is tried again")
+                await asyncio.sleep(5.0)
+
+    async def fulfil(self, duty: Duty) -> None:
+        """End a batch, or tell of its end."""
+        await (self._end(duty.lease) if duty.kind == "finish" else self._notify(duty.lease))
+
+    async def _end(self, lease: Lease) -> None:
         """End a batch; fit a calibration first, if its items are judged."""
-        pending = await asyncio.to_thread(insist, lambda: find_pending_fit(self._database, batch))
+        pending = await self._insist(lambda: find_pending_fit(self._database, lease.batch))
         outcome = None if pending is None else await fit(pending)
-        await asyncio.to_thread(insist, lambda: end_job(self._database, self._queue, batch, fit_outcome=outcome))
+        await self._insist(lambda: end_job(self._database, lease, fit_outcome=outcome))
 
-    async def notify(self, batch: str, attempt: int) -> None:
-        """Send the notice that a batch has ended; if it fails, enqueue another attempt, later each time."""
-        status, next_attempt = "delivered", None
+    async def _notify(self, lease: Lease) -> None:
+        """Send the notice that a batch has ended; if it fails, try again, later each time."""
+        status, delay = "delivered", None
         try:
-            await self._notifier.notify(batch)
+            await self._notifier.notify(lease.batch)
         except CallgradeError as error:
-            if error.retryable and attempt < MAX_NOTICE_ATTEMPTS:
-                next_attempt = attempt + 1, 5.0 * 4 ** (attempt - 1)
-            status = "pending" if next_attempt else "failed"
-            LOG.warning("a webhook was not taken", extra={"fields": {"batch": batch, "why": str(error)}})
-        await asyncio.to_thread(
-            insist, lambda: record_notice(self._database, self._queue, batch, status, next_attempt=next_attempt)
-        )
+            if error.retryable and lease.attempt < MAX_NOTICE_ATTEMPTS:
+                delay = 5.0 * 4 ** (lease.attempt - 1)
+            status = "failed" if delay is None else "pending"
+            LOG.warning("a webhook was not taken", extra={"fields": {"batch": lease.batch, "why": str(error)}})
+        await self._insist(lambda: record_notice(self._database, lease, status, delay=delay))
+
+    async def _insist(self, work: Callable[[], T]) -> T:
+        return await asyncio.to_thread(insist, work)
 
 
 @asynccontextmanager
 async def keep_working(
-    database: Database, runner: Runner, worker: Worker, *, chunks: int, sweep: Callable[[], None], grace: float
+    worker: Worker, chunks: Chunks, *, sweep: Callable[[], None], grace: float
 ) -> AsyncGenerator[None]:
-    """Run work in this event loop, on at most `chunks` chunks at once, for as long as the block lasts.
+    """Run a worker in this event loop for as long as the block lasts.
 
     At the end, running items have `grace` seconds, and the rest is left to other workers. Calls `sweep` now and then, in a
-    thread. Raises SettingsError if the store already has a worker and takes no second one.
+    thread.
     """
-    with _take_name(database) as name, _keep_beating(database, name, sweep) as beats:
-        await job_queue.launch(database, worker, executor=name, chunks=chunks)
-        LOG.info("working", extra={"fields": {"worker": name}})
-        try:
-            yield
-        finally:
-            with ThreadPoolExecutor(1) as thread:  # not one of the loop's own threads: those end with the engine
-                ending = asyncio.get_running_loop().run_in_executor(thread, job_queue.stop, grace)
-                await asyncio.gather(runner.drain(grace), ending)
-            beats.set()
-            Workers(database).forget(name)  # the others see at once what it leaves, if anything
-            runner.close()
-
-
-def _take_name(database: Database) -> AbstractContextManager[str]:
-    """Name the worker within the store. On PostgreSQL each start takes a new name: workers of one name would share work."""
-    if database.is_sqlite:
-        return _lock_store(Path(database.engine.url.database or ""))
-    return nullcontext(make_name())
+    with _keep_beating(worker, chunks, sweep):
+        LOG.info("working", extra={"fields": {"worker": chunks.owner}})
+        async with asyncio.TaskGroup() as group:
+            working = group.create_task(worker.work())
+            try:
+                yield
+            finally:
+                await worker.drain(grace)
+                working.cancel()
 
 
 @contextmanager
-def _lock_store(store: Path) -> Generator[str]:
-    """Lock an SQLite store, and yield the name of its only worker."""
-    with store.with_name(store.name + ".worker").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            message = f"{store} has a worker already; SQLite takes one, PostgreSQL takes several"
-            raise SettingsError.at("CALLGRADE_DATABASE_URL", message) from None
-        yield SQLITE_WORKER
-
-
-@contextmanager
-def _keep_beating(database: Database, name: str, sweep: Callable[[], None]) -> Generator[threading.Event]:
-    """Send heartbeats from a separate thread: a busy event loop must not look dead. Set the yielded event to stop."""
-    workers = Workers(database)
-    if database.is_sqlite:
-        workers.forget(name)
-    workers.register(name)
-    over = threading.Event()
-    beating = threading.Thread(target=_beat, args=(workers, name, over), name="beat", daemon=True)
-    sweeping = threading.Thread(target=_sweep, args=(sweep, over), name="sweep", daemon=True)
-    for thread in (beating, sweeping):
+def _keep_beating(worker: Worker, chunks: Chunks, sweep: Callable[[], None]) -> Generator[None]:
+    """Beat from a separate thread: a busy event loop must not look dead."""
+    workers, over = Workers(chunks.database), threading.Event()
+    insist(lambda: workers.beat(chunks.owner))  # it is registered before it owns anything
+    heart = _Heart(worker, chunks, workers, asyncio.get_running_loop())
+    parts = {"beat": (BEAT_INTERVAL_S, heart.beat), "sweep": (SWEEP_INTERVAL_S, sweep)}
+    threads = [
+        threading.Thread(target=_repeat, args=(name, *part, over), name=name, daemon=True)
+        for name, part in parts.items()
+    ]
+    for thread in threads:
         thread.start()
     try:
-        yield over
+        yield
     finally:
         over.set()
-        for thread in (beating, sweeping):
+        for thread in threads:
             thread.join(timeout=10.0)
+        with suppress(BusyError):  # then others see that it is dead
+            insist(lambda: workers.leave(chunks.owner), give_up=LEAVE_S)
 
 
-def _beat(workers: Workers, name: str, over: threading.Event) -> None:
-    watch, lost = WorkerWatch(), LostWorkWatch()
-    while not over.wait(BEAT_INTERVAL_S):
+def _repeat(name: str, interval: float, work: Callable[[], None], over: threading.Event) -> None:
+    while not over.wait(interval):
         try:
-            workers.beat(name)
-            pending = job_queue.list_pending()  # before the workers: whoever holds work was registered when taking it
-            _take_over(workers, watch, name, pending.keys())
-            job_queue.put_back(lost.find_lost(pending.get(name, set()) - job_queue.list_running()))
+            work()
         except Exception:  # the database is away and will come back; the work itself waits for it too
-            if not job_queue.is_stopping():
-                LOG.warning("no heartbeat", exc_info=True)
+            LOG.warning("no %s", "heartbeat" if name == "beat" else name, exc_info=True)
 
 
-def _sweep(sweep: Callable[[], None], over: threading.Event) -> None:
-    while not over.wait(SWEEP_INTERVAL_S):
-        try:
-            sweep()
-        except Exception:
-            LOG.warning("the store was not swept", exc_info=True)
+class _Heart:
+    """What a worker does every second: it shows that it lives, and looks who else does and what is its own."""
 
+    def __init__(self, worker: Worker, chunks: Chunks, workers: Workers, loop: asyncio.AbstractEventLoop) -> None:
+        self._worker = worker
+        self._chunks = chunks
+        self._workers = workers
+        self._loop = loop
+        self._watch = WorkerWatch()
+        self._unknown: frozenset[Lease] = frozenset()
+        self._unregistered: frozenset[str] = frozenset()
 
-class LostWorkWatch:
-    """Tells work that a worker took and lost from work that it is about to start."""
+    def beat(self) -> None:
+        """Beat; reclaim what dead workers own; give back what was claimed here in a commit whose reply was lost."""
+        if time.monotonic() - self._worker.ticked_at > MAX_STILL_S:
+            LOG.critical("the event loop stands still; other workers take the work over")
+            return
+        self._workers.beat(self._chunks.owner)
+        held = self._worker.list_held()
+        owned = self._chunks.list_owned()
+        if lost := held - owned:
+            self._loop.call_soon_threadsafe(self._worker.supersede, lost)
+        unknown = owned - self._worker.list_held()
+        for lease in unknown & self._unknown:
+            LOG.warning("giving back what was claimed and never begun", extra={"fields": {"batch": lease.batch}})
+            self._chunks.put_off(lease)
+        self._unknown = unknown
+        self._reclaim()
 
-    def __init__(self, looks: int = 15) -> None:
-        """`looks`: how often in a row the work must be seen idle, a second apart."""
-        self._max_looks = looks
-        self._seen: dict[str, int] = {}
-
-    def find_lost(self, idle: Iterable[str]) -> list[str]:
-        """Return the idle work that was lost."""
-        self._seen = {one: self._seen.get(one, 0) + 1 for one in idle}
-        lost = [one for one, looks in self._seen.items() if looks >= self._max_looks]
-        for one in lost:
-            LOG.warning("putting back", extra={"fields": {"work": one}})
-            del self._seen[one]
-        return lost
-
-
-def _take_over(workers: Workers, watch: WorkerWatch, name: str, holders: Collection[str]) -> None:
-    """Requeue the work of workers that are silent for too long, or that hold work without being registered."""
-    known = workers.list_workers()
-    dead = watch.find_dead(known)
-    lost = set(holders) - {worker.id for worker in known} - {name}
-    for other in [*[worker.id for worker in dead if worker.id != name], *lost]:
-        job_queue.take_over([other])
-        LOG.warning("taking over", extra={"fields": {"worker": other}})
-    for worker in dead:
-        workers.forget_dead(worker)
+    def _reclaim(self) -> None:
+        """Reclaim from workers whose beats stand still, and from owners that were not registered at two looks."""
+        owners = self._workers.list_owners()
+        known = self._workers.list_workers()
+        unregistered = owners - {worker.id for worker in known}
+        dead = [worker for worker in self._watch.find_dead(known) if worker.id != self._chunks.owner]
+        for worker in (*dead, *[WorkerRecord(owner, 0) for owner in unregistered & self._unregistered]):
+            if (count := self._workers.reclaim(worker)) is not None:
+                LOG.warning("taking over", extra={"fields": {"worker": worker.id, "chunks": count}})
+        self._unregistered = unregistered

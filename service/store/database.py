@@ -136,18 +136,6 @@ class Database:
             self._log.disable()
             self.engine.dispose()
 
-    @contextmanager
-    def prepare_others(self) -> Generator[None]:
-        """Configure the connections that other code opens inside the block like our own."""
-        if not self.is_sqlite:
-            yield
-            return
-        event.listen(sa.Engine, "connect", _prepare_sqlite)
-        try:
-            yield
-        finally:
-            event.remove(sa.Engine, "connect", _prepare_sqlite)
-
 
 def open_database(url: str, *, pool: int = 10) -> Database:
     """Open the database at an SQLAlchemy URL, `sqlite:///path` or `postgresql+psycopg://...`. Connects on first use."""

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 
 METADATA = sa.MetaData()
+
+
+def _build_partial_index(name: str, *columns: str, where: str) -> sa.Index:
+    return sa.Index(name, *columns, sqlite_where=sa.text(where), postgresql_where=sa.text(where))
+
+
+def _build_usage_columns() -> list[sa.Column[Any]]:
+    counts = ("questions", "held_questions", "cached", "tokens_in", "tokens_out")
+    sums = ("cost_usd", "uncertain_usd", "held_usd")  # held amounts are reserved by a process, and not yet counted
+    return [
+        *[sa.Column(name, sa.BigInteger, nullable=False) for name in counts],
+        *[sa.Column(name, sa.Double, nullable=False) for name in sums],
+    ]
+
 
 BATCHES = sa.Table(
     "callgrade_batches",
@@ -22,48 +38,46 @@ BATCHES = sa.Table(
     sa.Column("options", sa.Text, nullable=False),  # JSON: the defaults of its items
     sa.Column("tags", sa.Text, nullable=False),  # JSON object of text
     sa.Column("budget_usd", sa.Double),
-    sa.Column("serial", sa.Boolean, nullable=False),  # one chunk after the other, so that limited spending is one sum
     sa.Column("webhook", sa.Text),
     sa.Column("webhook_status", sa.Text),
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("deadline_at", sa.Double, nullable=False),
     sa.Column("ended_at", sa.Double),
-    sa.Column("kind", sa.Text, nullable=False, server_default="scores"),  # or calibration
+    sa.Column("kind", sa.Text, nullable=False),  # or calibration
     sa.Column("max_questions", sa.BigInteger),
     sa.Index("callgrade_batches_of_tenant", "tenant", "created_at", "id"),
     sa.Index("callgrade_batches_open", "status", "deadline_at"),
 )
 
-CHUNKS = sa.Table(
+CHUNKS = sa.Table(  # each row is an entry of the work queue: see `service.store.jobs.chunks`
     "callgrade_chunks",
     METADATA,
     sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("number", sa.Integer, primary_key=True),
-    sa.Column("first", sa.Integer, nullable=False),  # the position of its first item in the batch
+    sa.Column("first", sa.Integer, primary_key=True),  # the position of its first item; below 0 for what is no chunk
+    sa.Column("kind", sa.Text, nullable=False),  # chunk; or finish and notice, which have no items
     sa.Column("size", sa.Integer, nullable=False),
-    sa.Column("done", sa.Boolean, nullable=False),
-    sa.Column("under_way", sa.Boolean, nullable=False),  # leased, and not deferred since
-    sa.Column("attempt", sa.Integer, nullable=False),  # counts leases: the holder of an older one may not write
-    sa.Column("generation", sa.Integer, nullable=False),  # counts how often it was deferred
+    sa.Column("waits", sa.Boolean, nullable=False),  # whether an item asks judges or runs in a sandbox
+    sa.Column("state", sa.Text, nullable=False),  # ready, running or done
+    sa.Column("due_at", sa.Double, nullable=False),  # not claimed before
+    sa.Column("owner", sa.Text),  # the worker that runs it
+    sa.Column("attempt", sa.Integer, nullable=False),  # counts claims: the holder of an older one may not write
+    sa.Column("deaths", sa.Integer, nullable=False),  # attempts that ended with the death of their worker
     sa.Column("completed", sa.Integer, nullable=False),
     sa.Column("failed", sa.Integer, nullable=False),
-    sa.Column("cost_usd", sa.Double, nullable=False),
-    sa.Column("uncertain_usd", sa.Double, nullable=False),
-    sa.Column("tokens_in", sa.BigInteger, nullable=False),
-    sa.Column("tokens_out", sa.BigInteger, nullable=False),
-    sa.Column("cache_hits", sa.BigInteger, nullable=False),
-    sa.Column("deaths", sa.Integer, nullable=False, server_default="0"),  # attempts that ended with their worker
-    sa.Column("quarantined", sa.Integer, nullable=False, server_default="0"),  # items that are not tried again
-    sa.Column("suspects", sa.Text, nullable=False, server_default="{}"),  # JSON: see `suspects`
-    sa.Column("questions", sa.BigInteger, nullable=False, server_default="0"),  # asked, or perhaps asked
-    # Its items, one JSON object per line, deflated; null once expired. Last, as SQLite reads through all columns before it.
+    # Its items, one JSON object per line, deflated. Last, as SQLite reads through all columns before it.
     sa.Column("payload", sa.LargeBinary),
-    sa.Index(
-        "callgrade_chunks_quarantined",
-        "quarantined",
-        sqlite_where=sa.text("quarantined > 0"),
-        postgresql_where=sa.text("quarantined > 0"),
-    ),
+    _build_partial_index("callgrade_chunks_ready", "batch", "first", where="state = 'ready'"),
+    _build_partial_index("callgrade_chunks_running", "owner", where="state = 'running'"),
+    _build_partial_index("callgrade_chunks_other", "kind", "due_at", where="kind <> 'chunk'"),
+    _build_partial_index("callgrade_chunks_given_up", "batch", where="deaths >= 3"),
+)
+
+BATCH_USAGE = sa.Table(  # what each worker process has used for a batch
+    "callgrade_batch_usage",
+    METADATA,
+    sa.Column("batch", sa.Text, sa.ForeignKey("callgrade_batches.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("owner", sa.Text, primary_key=True),
+    *_build_usage_columns(),
 )
 
 RESULTS = sa.Table(
@@ -122,14 +136,7 @@ USAGE = sa.Table(
     METADATA,
     sa.Column("tenant", sa.Text, primary_key=True),
     sa.Column("day", sa.Integer, primary_key=True),  # since 1970, in UTC
-    sa.Column("questions", sa.BigInteger, nullable=False),
-    sa.Column("held_questions", sa.BigInteger, nullable=False),  # reserved by processes, and not yet counted
-    sa.Column("cached", sa.BigInteger, nullable=False),
-    sa.Column("tokens_in", sa.BigInteger, nullable=False),
-    sa.Column("tokens_out", sa.BigInteger, nullable=False),
-    sa.Column("cost_usd", sa.Double, nullable=False),
-    sa.Column("uncertain_usd", sa.Double, nullable=False),
-    sa.Column("held_usd", sa.Double, nullable=False),  # reserved by processes, and not yet counted
+    *_build_usage_columns(),
 )
 
 ANSWERS = sa.Table(
@@ -157,11 +164,11 @@ SCORES = sa.Table(
     sa.Column("tags", sa.Text, nullable=False),  # JSON object of text
     sa.Column("request", sa.LargeBinary, nullable=False),  # as it was sent, deflated
     sa.Column("report", sa.LargeBinary, nullable=False),  # likewise
-    sa.Column("stage", sa.Text, nullable=False, server_default=""),  # from here on as in callgrade_items
-    sa.Column("finding", sa.Text, nullable=False, server_default=""),
-    sa.Column("tool", sa.Text, nullable=False, server_default=""),
-    sa.Column("stages", sa.Text, nullable=False, server_default=""),
-    sa.Column("cluster", sa.Text, nullable=False, server_default=""),
+    sa.Column("stage", sa.Text, nullable=False),  # from here on as in callgrade_items
+    sa.Column("finding", sa.Text, nullable=False),
+    sa.Column("tool", sa.Text, nullable=False),
+    sa.Column("stages", sa.Text, nullable=False),
+    sa.Column("cluster", sa.Text, nullable=False),
     sa.Index("callgrade_scores_of_tenant", "tenant", "id"),
     sa.Index("callgrade_scores_by_verdict", "tenant", "verdict", "stages", "cluster", "id"),
     sa.Index("callgrade_scores_by_break", "tenant", "stage", "finding", "tool", "id"),
@@ -251,8 +258,8 @@ WORKERS = sa.Table(
     "callgrade_workers",
     METADATA,
     sa.Column("id", sa.Text, primary_key=True),
-    sa.Column("started_at", sa.Double, nullable=False),
-    sa.Column("beat_at", sa.Double, nullable=False),
+    sa.Column("beats", sa.BigInteger, nullable=False),  # by which other workers see that it is alive
+    sa.Column("beat_at", sa.Double, nullable=False),  # for people and probes
 )
 
 KEYS = sa.Table(

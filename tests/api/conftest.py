@@ -12,14 +12,13 @@ from fastapi import FastAPI
 from service.api.app import create_app
 from service.store.database import Database
 from tests.api.asgi_caller import Ask, build_ask
-from tests.store.played import Recording
 from tests.stores import open_new_store
 
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
     """The application with its defaults and a store, shared by tests that only ask. Nobody works on its batches."""
-    return create_app(database=open_new_store(tmp_path_factory.mktemp("store")), queue=Recording())
+    return create_app(database=open_new_store(tmp_path_factory.mktemp("store")))
 
 
 @pytest.fixture(scope="session")

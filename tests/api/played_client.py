@@ -21,10 +21,10 @@ from service.registry import Registry
 from service.settings import Settings
 from service.store.database import Database
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.leases import ChunkId
+from service.store.jobs.duties import claim_duty
+from service.store.jobs.leases import ClaimedChunk
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Answer, Ask
-from tests.store.played import Recording
 
 SMALL = Settings(batch_chunk=16, batch_max_items=200, max_body_bytes=100_000)
 ENGINE = Engine(Registry(), judging=build_demo_judging())
@@ -35,17 +35,12 @@ class Silent:
         raise WebhookError(f"nobody is told of {batch}", retryable=False)
 
 
-async def alone() -> bool:
-    return True
-
-
 class PlayedClient:
     """Asks one application, and plays the worker behind it."""
 
     def __init__(self, ask: Ask, database: Database, *, engine: Engine = ENGINE, settings: Settings = SMALL) -> None:
         self.database = database
-        self.queue = Recording()
-        self.app: FastAPI = create_app(settings, engine=engine, database=database, queue=self.queue)
+        self.app: FastAPI = create_app(settings, engine=engine, database=database)
         self.key: str | None = None
         self._ask = ask
         self._engine = engine
@@ -75,17 +70,15 @@ class PlayedClient:
         return self("GET", f"/v1/calibrations/{name}{more}", **query)
 
     def work(self) -> None:
-        """Works off the queue."""
+        """Works on what is due until nothing is."""
         asyncio.run(self._work())
 
     async def _work(self) -> None:
-        runner = Runner(
-            Chunks(self.database, self.queue), ItemScorer(self._engine, widen_limits(Limits())), in_flight=8
-        )
-        worker = Worker(self.database, self.queue, runner, Silent())
-        while self.queue.chunks:
-            batch, number, generation = self.queue.chunks.pop(0)
-            await worker.run(ChunkId(batch, number), generation, alone)
-        while self.queue.finished:
-            await worker.end(self.queue.finished.pop(0))
+        chunks = Chunks(self.database, "played")
+        runner = Runner(chunks, ItemScorer(self._engine, widen_limits(Limits())), in_flight=8)
+        while isinstance(chunk := chunks.claim(), ClaimedChunk):
+            await runner.run(chunk)
+        worker = Worker(chunks, runner, Silent())
+        while (duty := claim_duty(self.database, chunks.owner, ["finish"])) is not None:
+            await worker.fulfil(duty)
         runner.close()

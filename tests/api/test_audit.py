@@ -16,7 +16,6 @@ from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from tests.api.asgi_caller import JSON, Answer, Ask
-from tests.store.played import Recording
 from tests.store.test_store_batches import chunks, submission
 
 
@@ -26,7 +25,7 @@ def bearer(key: str) -> dict[str, str]:
 
 @pytest.fixture
 def audited(store: Database, tmp_path: Path) -> FastAPI:
-    return create_app(Settings(home=tmp_path), database=store, queue=Recording())
+    return create_app(Settings(home=tmp_path), database=store)
 
 
 def entries(ask: Ask, app: FastAPI, key: str, query: bytes = b"") -> Answer:
@@ -36,7 +35,7 @@ def entries(ask: Ask, app: FastAPI, key: str, query: bytes = b"") -> Answer:
 def test_an_act_is_told_with_its_key_and_address(ask: Ask, audited: FastAPI, store: Database) -> None:
     admin, text = Keys(store).create(name="admin", scopes=["admin"], by=Actor("user ann", "here"))
     key, other = Keys(store).create(name="ci", tenant="t", by=Actor("user ann", "here"))
-    batch = Batches(store, Recording()).submit(submission(name="nightly"), chunks(1)).id
+    batch = Batches(store).submit(submission(name="nightly"), chunks(1)).id
     assert ask("POST", f"/v1/batches/{batch}/cancel", app=audited, headers=bearer(other)).status == 200
     answer = entries(ask, audited, text)
     cancelled, second, first = answer.json["data"]
@@ -66,7 +65,7 @@ def test_only_an_admin_reads_it(ask: Ask, audited: FastAPI, store: Database, sco
 
 
 def test_where_no_key_is_asked_for_nobody_did_it(ask: Ask, audited: FastAPI, store: Database) -> None:
-    batch = Batches(store, Recording()).submit(submission(tenant=""), chunks(1)).id
+    batch = Batches(store).submit(submission(tenant=""), chunks(1)).id
     assert ask("POST", f"/v1/batches/{batch}/cancel", app=audited).status == 200
     (entry,) = Audit(store).page(limit=9).data
     assert (entry.who, entry.tenant) == ("nobody", "")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
-import sqlalchemy as sa
 from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -16,11 +15,9 @@ from service.api.app import create_app
 from service.api.routes.batches import EXAMPLE
 from service.api.routes.calibrations import EXAMPLE as LABELLED
 from service.store.access.keys import Keys
-from service.store.tables import BATCHES
 from tests.api.asgi_caller import Ask
 from tests.api.test_contract import fits, list_checks
 from tests.bulk import examples
-from tests.store.played import Recording
 from tests.stores import open_new_store
 
 if TYPE_CHECKING:  # as in test_contract.py
@@ -108,12 +105,13 @@ def as_lines(_: Any, value: Any) -> bytes:
     return str(value).encode("utf-8", "replace")
 
 
-class Ending(Recording):
-    """A queue whose worker ends batches at once."""
-
-    def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:
-        values = {"status": sa.func.coalesce(BATCHES.c.ending, "completed"), "ended_at": BATCHES.c.created_at}
-        connection.execute(BATCHES.update().where(BATCHES.c.id == batch).values(values))
+ENDING = """
+CREATE TRIGGER ending AFTER INSERT ON callgrade_chunks WHEN NEW.kind = 'finish' BEGIN
+  UPDATE callgrade_batches SET status = coalesce(ending, 'completed'), ended_at = created_at WHERE id = NEW.batch;
+  DELETE FROM callgrade_chunks WHERE batch = NEW.batch AND kind = 'finish';
+END
+"""
+"""A worker that ends batches at once."""
 
 
 class Served(NamedTuple):
@@ -136,7 +134,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
     database = open_new_store(tmp_path_factory.mktemp("store"))
     _, key = Keys(database).create(name="tester", tenant="tester", scopes=["admin"])
-    app = create_app(database=database, queue=Ending())
+    with database.begin() as connection:
+        connection.exec_driver_sql(ENDING)
+    app = create_app(database=database)
     headers = {"Authorization": f"Bearer {key}"}
     schemathesis.serializer("application/x-ndjson", "application/jsonl")(as_lines)
     config = SchemathesisConfig.from_dict(CONFIG)

@@ -36,7 +36,7 @@ from service.store.jobs.batches import Batches
 from service.store.tables import BATCHES, CHUNKS
 from tests.api.asgi_caller import Answer, Ask, exchange
 from tests.api.test_judged import body as judged_body
-from tests.store.played import Recording, closed, ended, opened, overdue, paused, recorded
+from tests.store.played import closed, ended, opened, overdue, paused, ready, recorded
 
 LINES = {"content-type": "application/x-ndjson"}
 DOCUMENT = {"content-type": "application/json"}
@@ -57,13 +57,8 @@ FIVE = jsonl(*[item(custom_id=f"c{n}") for n in range(5)])
 
 
 @pytest.fixture
-def queue() -> Recording:
-    return Recording()
-
-
-@pytest.fixture
-def batching(store: Database, queue: Recording) -> FastAPI:
-    return create_app(SMALL, database=store, queue=queue)
+def batching(store: Database) -> FastAPI:
+    return create_app(SMALL, database=store)
 
 
 class Client:
@@ -109,13 +104,13 @@ def stored(store: Database) -> int:
 # Submitting.
 
 
-def test_a_batch_is_taken_and_can_be_found(client: Client, queue: Recording) -> None:
+def test_a_batch_is_taken_and_can_be_found(client: Client, store: Database) -> None:
     options = {"name": "n", "tags": "a:b,c:d:e", "deadline_hours": 2, "rubric": "arcade"}
     batch = client.submit(**options)
     counts = {"total": 5, "completed": 0, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
     assert (batch["name"], batch["status"], batch["request_counts"]) == ("n", "in_progress", counts)
     assert batch["tags"] == {"a": "b", "c": "d:e"}
-    assert [number for _, number, _ in queue.chunks] == [0, 1]
+    assert ready(store, batch["id"]) == [0, 4]
     assert client("GET", f"/v1/batches/{batch['id']}").json == batch
     listed = client("GET", "/v1/batches").json
     assert listed == {"data": [batch], "has_more": False, "next": None}
@@ -133,16 +128,16 @@ def test_gzip_is_taken(client: Client, body: bytes) -> None:
     assert client.submit(body, packed)["request_counts"]["total"] == 5
 
 
-def test_bad_lines_are_all_named_and_nothing_is_kept(client: Client, store: Database, queue: Recording) -> None:
+def test_bad_lines_are_all_named_and_nothing_is_kept(client: Client, store: Database) -> None:
     body = jsonl(item(custom_id="a"), {}, item(custom_id="a"), 1, {"messages": []}, {"request": {}}) + b"{nope}\n"
     found = client.refused(400, body)
     assert pointers(found) == ["/1/custom_id", "/2/trace", "/3/custom_id", "/4", "/5", "/6/request", "/7"]
     assert found["detail"] == "7 of the items cannot be taken"
-    assert (stored(store), queue.chunks) == (0, [])
+    assert stored(store) == 0
 
 
-def test_more_places_are_named_than_in_other_problems(ask: Ask, store: Database, queue: Recording) -> None:
-    client = Client(ask, create_app(database=store, queue=queue))
+def test_more_places_are_named_than_in_other_problems(ask: Ask, store: Database) -> None:
+    client = Client(ask, create_app(database=store))
     found = client.refused(400, jsonl(*[{}] * 1_234))
     assert pointers(found) == [f"/{n + 1}/trace" for n in range(1_000)]
     assert found["detail"].startswith("1234 of the items")
@@ -204,9 +199,9 @@ def test_what_cannot_be_taken_leaves_nothing(
     assert stored(store) == 0
 
 
-def test_a_webhook_is_admitted_by_the_settings(ask: Ask, store: Database, queue: Recording) -> None:
+def test_a_webhook_is_admitted_by_the_settings(ask: Ask, store: Database) -> None:
     settings = Settings(webhook_hosts=("hooks.example",), webhook_secret="a secret")
-    client = Client(ask, create_app(settings, database=store, queue=queue))
+    client = Client(ask, create_app(settings, database=store))
     batch = client.submit(webhook="https://hooks.example/done")
     assert batch["webhook"] == {"url": "https://hooks.example/done", "status": None}
     assert pointers(client.refused(422, webhook="https://elsewhere.example/")) == ["/webhook"]
@@ -221,15 +216,15 @@ def test_without_a_store_there_are_no_batches(ask: Ask) -> None:
         ("GET", path),
         ("DELETE", path),
         *[("GET", f"{path}/{name}") for name in ("results", "errors", "summary", "events")],
-        *[("POST", f"{path}/{name}") for name in ("cancel", "resume")],
+        *[("POST", f"{path}/{name}") for name in ("cancel", "pause", "resume", "retry")],
     ]:
         answer = client(method, where)
         assert answer.status == 503
         assert "database" in answer.problem["detail"]
 
 
-def test_no_more_waits_than_may(ask: Ask, store: Database, queue: Recording) -> None:
-    client = Client(ask, create_app(Settings(batch_max_queued=7), database=store, queue=queue))
+def test_no_more_waits_than_may(ask: Ask, store: Database) -> None:
+    client = Client(ask, create_app(Settings(batch_max_queued=7), database=store))
     keyed = {**LINES, "idempotency-key": "k"}
     batch = client.submit(headers=keyed)
     answer = client("POST", "/v1/batches", FIVE)
@@ -298,12 +293,11 @@ QUOTES: list[tuple[str, float | None, dict[str, object], tuple[int, int, float |
 def test_a_dry_run_quotes_and_keeps_nothing(
     ask: Ask,
     store: Database,
-    queue: Recording,
     price: float | None,
     options: dict[str, object],
     wanted: tuple[int, int, float | None],
 ) -> None:
-    client = Client(ask, create_app(engine=judging(price), database=store, queue=queue))
+    client = Client(ask, create_app(engine=judging(price), database=store))
     for one in JUDGED[:2]:
         assert client("POST", "/v1/score", json.dumps(one).encode(), DOCUMENT).status == 200
     answer = client("POST", "/v1/batches", jsonl(*JUDGED), dry_run="true", **options)
@@ -312,7 +306,7 @@ def test_a_dry_run_quotes_and_keeps_nothing(
     assert (answer.status, answer.json) == (200, quote)
     document = json.dumps({"items": JUDGED, "dry_run": True, **options}).encode()
     assert client("POST", "/v1/batches", document, DOCUMENT).json == quote
-    assert (stored(store), queue.chunks) == (0, [])
+    assert stored(store) == 0
     client.refused(400, jsonl({}), dry_run="true")
 
 
@@ -328,9 +322,7 @@ def test_of_many_items_some_are_looked_at() -> None:
 # Keys of submissions.
 
 
-def test_of_a_hundred_submissions_with_one_key_one_makes_a_batch(
-    batching: FastAPI, store: Database, queue: Recording
-) -> None:
+def test_of_a_hundred_submissions_with_one_key_one_makes_a_batch(batching: FastAPI, store: Database) -> None:
     async def one() -> Answer:
         async def chunks() -> tuple[bytes, bool]:
             return FIVE, False
@@ -343,7 +335,7 @@ def test_of_a_hundred_submissions_with_one_key_one_makes_a_batch(
     answers = asyncio.run(all_of_them())
     assert {answer.status for answer in answers} == {202}
     assert len({answer.json["id"] for answer in answers}) == 1
-    assert (stored(store), len(queue.chunks)) == (1, 2)
+    assert stored(store) == 1
 
 
 def test_a_key_stands_for_body_and_options(client: Client, store: Database) -> None:
@@ -368,7 +360,7 @@ def test_tenants_see_nothing_of_each_other(ask: Ask, batching: FastAPI, store: D
     keyed = {**LINES, "idempotency-key": "k"}
     batch = one.submit(headers=keyed)
     path = f"/v1/batches/{batch['id']}"
-    asked = [("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("POST", "/resume")]
+    asked = [("GET", ""), ("DELETE", ""), *[("POST", f"/{verb}") for verb in ("cancel", "pause", "resume", "retry")]]
     asked += [("GET", f"/{name}") for name in ("results", "errors", "summary", "events")]
     for method, rest in asked:
         answer = other(method, path + rest, headers=DOCUMENT)
@@ -444,16 +436,16 @@ def test_every_item_of_a_cancelled_batch_is_in_one_of_the_two(client: Client, st
     assert len(client("GET", f"{path}/results").body.splitlines()) == 1
 
 
-def test_a_batch_that_is_late_has_expired(client: Client, store: Database, queue: Recording) -> None:
+def test_a_batch_that_is_late_has_expired(client: Client, store: Database) -> None:
     batch = client.submit()["id"]
     overdue(store, batch)
-    assert Batches(store, queue).expire_due() == [batch]
+    assert Batches(store).expire_due() == [batch]
     ended(store, batch)
     found = client("GET", f"/v1/batches/{batch}").json
     assert (found["status"], found["request_counts"]["expired"]) == ("expired", 5)
 
 
-def test_a_paused_batch_goes_on(client: Client, store: Database, queue: Recording) -> None:
+def test_a_paused_batch_goes_on(client: Client, store: Database) -> None:
     batch = client.submit(budget_usd=0.5)["id"]
     path = f"/v1/batches/{batch}"
     assert client("POST", f"{path}/resume", headers=DOCUMENT).status == 409
@@ -463,9 +455,9 @@ def test_a_paused_batch_goes_on(client: Client, store: Database, queue: Recordin
     assert (found["status"], found["reason"], found["cost_usd"]) == ("paused_budget", "because", 0.25)
     for body, status in ((b'{"budget_usd":0.2}', 422), (b'{"budget_usd":-1}', 422), (b"{", 400), (b'{"x":1}', 422)):
         assert client("POST", f"{path}/resume", body, DOCUMENT).status == status
-    queue.chunks.clear()
     resumed = client("POST", f"{path}/resume", b'{"budget_usd":2.5}', DOCUMENT).json
-    assert (resumed["status"], resumed["budget_usd"], queue.chunks) == ("in_progress", 2.5, [(batch, 0, 2)])
+    assert (resumed["status"], resumed["budget_usd"]) == ("in_progress", 2.5)
+    assert 0 in ready(store, batch)
 
 
 def test_a_batch_that_has_asked_all_it_may_goes_on_with_more(client: Client, store: Database) -> None:
@@ -477,6 +469,36 @@ def test_a_batch_that_has_asked_all_it_may_goes_on_with_more(client: Client, sto
         assert client("POST", path, body, DOCUMENT).status == 422
     resumed = client("POST", path, b'{"max_questions":9}', DOCUMENT).json
     assert (resumed["status"], resumed["max_questions"]) == ("in_progress", 9)
+
+
+def test_a_batch_is_paused_and_resumed_by_its_submitter(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}"
+    assert [client("POST", f"{path}/pause").json["status"] for _ in range(2)] == ["paused"] * 2
+    assert client("GET", path).json["status"] == "paused"
+    assert client("POST", f"{path}/resume").json["status"] == "in_progress"
+    client("POST", f"{path}/cancel")
+    assert client("POST", f"{path}/pause").status == 409
+
+
+def test_the_failed_items_of_a_batch_are_tried_again(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}"
+    recorded(store, batch, [0, 1, 2, 4])
+    recorded(store, batch, [3], ok=False)
+    assert client("POST", f"{path}/retry").status == 409  # it has yet to end
+    ended(store, batch)
+    found = client("POST", f"{path}/retry").json
+    assert (found["status"], found["request_counts"]["completed"], found["request_counts"]["failed"]) == (
+        "in_progress",
+        4,
+        0,
+    )
+    assert client("GET", f"{path}/errors").body == b""
+    recorded(store, batch, [3])
+    ended(store, batch)
+    assert client("GET", path).json["request_counts"]["completed"] == 5
+    assert "no item failed" in client("POST", f"{path}/retry").problem["detail"]
 
 
 def test_only_what_has_ended_is_deleted(client: Client, store: Database) -> None:
@@ -607,8 +629,8 @@ def test_who_leaves_ends_the_stream(client: Client) -> None:
     asyncio.run(watched())
 
 
-def test_streams_have_places_of_their_own(ask: Ask, store: Database, queue: Recording) -> None:
-    app = create_app(Settings(max_concurrency=1, max_streams=8), database=store, queue=queue)
+def test_streams_have_places_of_their_own(ask: Ask, store: Database) -> None:
+    app = create_app(Settings(max_concurrency=1, max_streams=8), database=store)
     client = Client(ask, app)
     batch = client.submit()["id"]
 

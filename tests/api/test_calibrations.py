@@ -37,7 +37,7 @@ from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Ask
 from tests.api.played_client import PlayedClient as Client
-from tests.store.played import ended, paused
+from tests.store.played import ended, ends, paused
 from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
@@ -162,7 +162,7 @@ def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:
     recorded = [said(one, 0.9 if n % 2 == 0 else 0.2) for n, one in enumerate(listed)]
     made = client.submit(jsonl(*listed, *recorded), LINES, method="platt", seed="other")
     assert (made["status"], made["request_counts"]["total"], made["rubric"]) == ("finalizing", 0, None)
-    assert client.queue.finished == [made["id"]]
+    assert ends(client.database, made["id"]) == [made["id"]]
     client.work()
     found = client.find(made["id"]).json
     assert (found["status"], found["judges"], found["unanswered"]) == ("completed", None, 0)
@@ -211,7 +211,6 @@ def test_a_gzipped_body_and_all_options(client: Client) -> None:
     made = client.submit(gzip.compress(jsonl(*items(20))), headers, **told)
     assert (made["name"], made["judges"], made["tags"], made["repeats"]) == ("n", "fresh", {"a": "b"}, 3)
     assert (made["budget_usd"], made["request_counts"]["total"], made["method"]) == (1.0, 60, "auto")
-    assert [number for _, number, _ in client.queue.chunks] == [0]  # with a budget one after the other
 
 
 def test_all_first_answers_are_asked_for_first(client: Client, store: Database) -> None:
@@ -341,7 +340,7 @@ def test_its_end_is_told_as_its_own(store: Database, ask: Ask) -> None:
     ended(store, made)
     with store.begin() as connection:
         connection.execute(BATCHES.update().values(webhook="https://example.com/x"))
-    notices = NoticeSender(store, client.queue, Receiving())  # type: ignore[arg-type]
+    notices = NoticeSender(store, Receiving())  # type: ignore[arg-type]
     asyncio.run(notices.notify(made))
     [(url, name, body)] = told
     assert (url, name) == ("https://example.com/x", made)

@@ -22,7 +22,6 @@ from service.store.database import Database
 from tests.api.asgi_caller import Ask
 from tests.bulk import examples
 from tests.faults.sandbox_server import Sandbox
-from tests.store.played import Recording as Played
 from tests.stores import open_new_store
 
 if TYPE_CHECKING:  # a second, which every process of the tests would take that collects them
@@ -45,7 +44,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
 
 def serve(given: Settings, kept: Database) -> FastAPI:
     """The service over that store, with the document of one that asks for no key."""
-    app = create_app(given, database=kept, queue=Played())
+    app = create_app(given, database=kept)
     app.openapi = create_app(given).openapi
     return app
 

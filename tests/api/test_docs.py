@@ -14,7 +14,6 @@ from service.api.app import create_app
 from service.web.app import add_pages
 from service.web.rendering import STATIC
 from tests.api.asgi_caller import Answer, Ask
-from tests.store.played import Recording
 
 
 class Parts(HTMLParser):
@@ -88,5 +87,5 @@ def test_it_looks_as_the_other_pages_do(page: Answer) -> None:
 
 def test_it_leads_back_to_the_pages_where_there_are_any(ask: Ask, app: FastAPI) -> None:
     assert b'href="/"' not in ask("GET", "/docs", headers={}).body
-    among = add_pages(create_app(database=app.state.parts.database, queue=Recording()))
+    among = add_pages(create_app(database=app.state.parts.database))
     assert b'<a class="brand" href="/">' in ask("GET", "/docs", headers={"host": "localhost"}, app=among).body

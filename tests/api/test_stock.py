@@ -19,10 +19,10 @@ from service.store.jobs.backlog import Backlog, read_backlog
 from service.store.jobs.batches import Batches
 from service.store.jobs.job import STATUSES
 from service.store.jobs.submission import Chunk, JobSubmission
+from service.store.jobs.workers import SILENT_S, Workers
 from service.store.tables import WORKERS
-from service.store.workers import SILENT_S, Workers
 from tests.api.asgi_caller import Ask
-from tests.store.played import Recording, closed, ended, opened, paused, recorded
+from tests.store.played import closed, ended, opened, paused, recorded
 from tests.stores import open_new_store
 
 NOTHING = Backlog(dict.fromkeys(STATUSES, 0), 0, 0, 0, 0)
@@ -37,7 +37,7 @@ def submitted(database: Database, items: int, *, tenant: str = "default") -> str
     """A batch in chunks of two, with a queue that nobody looks into."""
     chunks = [Chunk(first, min(2, items - first), b"") for first in range(0, items, 2)]
     submission = JobSubmission(tenant=tenant, fingerprint="f", hours=1)
-    return Batches(database, Recording()).submit(submission, chunks).id
+    return Batches(database).submit(submission, chunks).id
 
 
 def of_each_kind(database: Database) -> None:
@@ -47,11 +47,11 @@ def of_each_kind(database: Database) -> None:
     recorded(database, running, [4], ok=False)
     paused(database, waiting, "paused_budget")
     opened(database, stopped, 0)
-    Batches(database, Recording()).cancel("t2", stopped)
+    Batches(database).cancel("t2", stopped)
     recorded(database, over, range(5))
     ended(database, over)
     for name in ("alive", "silent"):
-        Workers(database).register(name)
+        Workers(database).beat(name)
     with database.begin() as connection:
         ago = {"beat_at": WORKERS.c.beat_at - SILENT_S - 1}
         connection.execute(sa.update(WORKERS).where(WORKERS.c.id == "silent").values(ago))
@@ -77,7 +77,7 @@ def test_what_was_closed_is_not_waited_for(database: Database) -> None:
 def test_the_metrics_tell_it(ask: Ask, tmp_path: Path) -> None:
     database = open_new_store(tmp_path)
     of_each_kind(database)
-    found = samples(ask("GET", "/metrics", app=create_app(database=database, queue=Recording())).body)
+    found = samples(ask("GET", "/metrics", app=create_app(database=database)).body)
     assert found["callgrade_store_up"] == 1
     assert found['callgrade_batches{status="paused_budget"}'] == 1
     assert found['callgrade_batches{status="expired"}'] == 0
@@ -108,7 +108,7 @@ class Looks:
 
 def told(stock: BacklogCollector) -> dict[str, float]:
     registry = CollectorRegistry()
-    registry.register(stock)
+    registry.beat(stock)
     return samples(generate_latest(registry))
 
 

@@ -13,7 +13,7 @@ from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
 from tests.api.asgi_caller import Answer, Ask
-from tests.store.played import Recording, recorded
+from tests.store.played import recorded
 
 LINES = {"content-type": "application/x-ndjson"}
 TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
@@ -66,7 +66,7 @@ def tenants(ask: Ask, store: Database) -> Tenants:
 
     def made(**variables: int) -> dict[str, Tenant]:
         environ = {f"CALLGRADE_{name.upper()}": str(value) for name, value in variables.items()}
-        app = create_app(Settings.from_env(environ), database=store, queue=Recording())
+        app = create_app(Settings.from_env(environ), database=store)
         return {name: Tenant(ask, app, key) for name, key in keys}
 
     return made

@@ -1,11 +1,12 @@
-"""A budget holds whatever comes in whatever order: reservations, replies, faults, retries, commits and crashes."""
+"""A limit of a batch holds whatever comes in whatever order: reservations, replies, faults, retries, commits and crashes."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,92 +15,149 @@ from service.asking.budget.reservations import Reservation, Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
 from service.errors import JudgeError
-from service.jobs.recorder import Account
-from service.store.access.usage import Caps
-from service.store.jobs.leases import ChunkSpending
+from service.jobs.recorder import Recorder
+from service.store.access.usage import Caps, UsageAmount
+from service.store.database import Database
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRows
+
+T = TypeVar("T")
 
 UNIT = 1 / 64
 """Of a dollar: sums of it are exact, so a budget that is passed by anything at all is passed."""
+
+WORKERS = 2
+LEASE = Lease("batch", 0, 1)
 
 Ending = Literal["reply", "refusal", "fault", "timeout", "cancel"]
 
 
 class Call(NamedTuple):
-    """One that may cost `worst` units and does cost `billed`; then it may be made again."""
+    """One of a worker that may cost `worst` units and does cost `billed`; then it may be made again."""
 
+    worker: int
     worst: int
     billed: int
     again: bool
 
 
 class End(NamedTuple):
-    """One of the calls under way ends."""
+    """One of a worker's calls under way ends."""
 
+    worker: int
     which: int
     how: Ending
 
 
-Step = Call | End | Literal["compose", "commit", "record", "crash"]
+class Act(NamedTuple):
+    """What else a worker does: its next transaction is committed, it records an outcome, or it dies."""
 
-CALLS = st.integers(1, 16).flatmap(lambda worst: st.builds(Call, st.just(worst), st.integers(0, worst), st.booleans()))
-ENDS = st.builds(End, st.integers(0, 9), st.sampled_from(["reply", "refusal", "fault", "timeout", "cancel"]))
-STEPS = st.lists(
-    st.one_of(CALLS, CALLS, ENDS, ENDS, st.sampled_from(["compose", "commit", "record", "crash"])), max_size=60
+    worker: int
+    what: Literal["commit", "record", "crash"]
+
+
+Step = Call | End | Act
+
+NUMBERS = st.integers(0, WORKERS - 1)
+CALLS = st.integers(1, 16).flatmap(
+    lambda worst: st.builds(Call, NUMBERS, st.just(worst), st.integers(0, worst), st.booleans())
 )
+ENDS = st.builds(End, NUMBERS, st.integers(0, 9), st.sampled_from(["reply", "refusal", "fault", "timeout", "cancel"]))
+ACTS = st.builds(Act, NUMBERS, st.sampled_from(["commit", "commit", "commit", "record", "crash"]))
+STEPS = st.lists(st.one_of(CALLS, CALLS, ENDS, ENDS, ACTS, ACTS), max_size=60)
 
 
 @dataclass
 class Books:
-    """What the database has of a chunk, what the provider has billed, in dollars, and how often it was asked."""
+    """What the database has of a batch by worker, what the provider has billed, in dollars, and how often it was asked."""
 
-    written: ChunkSpending = field(default_factory=ChunkSpending)
+    caps: Caps
+    rows: dict[int, UsageAmount] = field(default_factory=dict)
     billed: float = 0.0
     asked: int = 0
 
-    @property
-    def written_usd(self) -> float:
-        return self.written.usd + self.written.uncertain_usd
+    def total(self, rows: Iterable[UsageAmount]) -> tuple[float, int]:
+        found = list(rows)
+        usd = sum(one.cost_usd + one.uncertain_usd + one.held_usd for one in found)
+        return usd, sum(one.questions + one.held_questions for one in found)
+
+    def reclaim(self, owner: int) -> None:
+        """As `Workers.reclaim`."""
+        one = self.rows.get(owner, UsageAmount())
+        spent = {"questions": one.questions + one.held_questions, "uncertain_usd": one.uncertain_usd + one.held_usd}
+        self.rows[owner] = replace(one, **spent, held_questions=0, held_usd=0.0)
 
 
-@dataclass(eq=False)
-class Worker:
-    """One opening of the chunk, by a process that may die at any moment."""
+class Desk(Chunks):
+    """The books as one worker sees them, in place of a database."""
 
-    books: Books
-    caps: Caps
-    calls: list[tuple[Call, asyncio.Future[Ending]]] = field(default_factory=list)
-    tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    queued: list[asyncio.Future[bool]] = field(default_factory=list)
-    composed: tuple[ChunkSpending, list[asyncio.Future[bool]]] | None = None
+    def __init__(self, books: Books, owner: int) -> None:
+        super().__init__(Database.__new__(Database), f"{owner}")
+        self._books, self._number = books, owner
 
-    def __post_init__(self) -> None:
-        usd, questions = self.caps.usd, self.caps.questions
-        own = Spending(
-            None if usd is None else usd - self.books.written_usd,
-            cap_calls=None if questions is None else questions - self.books.written.questions,
-        )
-        self.account = Account(self.books.written, own)
-        self.account.write_ahead(self.write)
+    def read_used(self, batch: str) -> UsageAmount:  # noqa: ARG002
+        return self._books.rows.get(self._number, UsageAmount())
 
-    async def write(self) -> bool:
-        told = asyncio.get_running_loop().create_future()
-        self.queued.append(told)
-        return await told
+    def hold(self, batch: str, used: UsageAmount) -> Literal["budget_usd", "max_questions"] | None:  # noqa: ARG002
+        rows, caps = {**self._books.rows, self._number: used}, self._books.caps
+        usd, questions = self._books.total(rows.values())
+        if caps.questions is not None and questions > caps.questions:
+            return "max_questions"
+        if caps.usd is not None and usd > caps.usd:
+            return "budget_usd"
+        self._books.rows = rows
+        return None
 
-    async def record(self) -> None:
-        """As where an outcome is recorded."""
-        await self.write()
+    def write_used(self, batch: str, used: UsageAmount) -> None:  # noqa: ARG002
+        self._books.rows[self._number] = used
 
-    def compose(self) -> None:
-        if self.composed is None and self.queued:
-            self.composed, self.queued = (self.account.compute_totals(), self.queued), []
+    def record(self, groups: Iterable[OutcomeRows]) -> list[bool]:
+        found = list(groups)
+        for group in found:
+            if group.used is not None:
+                self.write_used(group.lease.batch, group.used)
+        return [True for _ in found]
+
+
+class Stepwise(Recorder):
+    """A recorder whose transactions wait to be committed."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk, in_flight=1, interval_s=0.0)
+        self.waiting: list[asyncio.Future[None]] = []
+
+    async def _call(self, work: Callable[[], T]) -> T:
+        gate = asyncio.get_running_loop().create_future()
+        self.waiting.append(gate)
+        await gate
+        return work()
 
     def commit(self) -> None:
-        if self.composed is not None:
-            (self.books.written, told), self.composed = self.composed, None
-            for one in told:
-                if not one.done():
-                    one.set_result(True)
+        if self.waiting:
+            gate = self.waiting.pop(0)
+            if not gate.done():
+                gate.set_result(None)
+
+
+class Worker:
+    """A process that may die at any moment."""
+
+    def __init__(self, books: Books, owner: int) -> None:
+        self.books, self.owner = books, owner
+        self.recorder = Stepwise(Desk(books, owner))
+        self.calls: list[tuple[Call, asyncio.Future[Ending]]] = []
+        self.tasks: list[asyncio.Task[object]] = []
+
+    async def start(self) -> Worker:
+        usd, questions = (cap is not None for cap in (self.books.caps.usd, self.books.caps.questions))
+        opening = asyncio.create_task(self.recorder.open_account(ClaimedChunk(LEASE, "", (), 1, 0, usd, questions)))
+        await settled()
+        self.recorder.commit()
+        self.account = await opening
+        return self
+
+    def do(self, work: object) -> None:
+        self.tasks.append(asyncio.ensure_future(work))  # type: ignore[arg-type]
 
     async def call(self, call: Call) -> None:
         """As `ModelCaller` does: room, reservation, request, bill; and once more where it failed."""
@@ -146,67 +204,77 @@ class Worker:
     async def die(self) -> None:
         """What is under way is billed; what was not committed is lost."""
         self.books.billed += self.under_way()
-        for task in self.tasks:
+        tasks = [*self.tasks, *([self.recorder._task] if self.recorder._task else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self.tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.recorder.close()
+        self.books.reclaim(self.owner)
 
 
 async def settled() -> None:
     """Until every task waits for something that only a step gives."""
-    for _ in range(12):
+    for _ in range(25):
         await asyncio.sleep(0)
 
 
-async def take(worker: Worker, step: Step) -> Worker:
-    """One step; the worker that is there after it."""
-    books = worker.books
+async def take(workers: list[Worker], step: Step) -> None:
+    """One step."""
+    worker = workers[step.worker]
     if isinstance(step, Call):
-        worker.tasks.append(asyncio.create_task(worker.call(step)))
+        worker.do(worker.call(step))
     elif isinstance(step, End):
         worker.end(step)
-    elif step == "record":
-        worker.tasks.append(asyncio.create_task(worker.record()))
-    elif step == "compose":
-        worker.compose()
-    elif step == "commit":
-        worker.commit()
+    elif step.what == "record":
+        worker.do(worker.recorder.put(LEASE, worker.account, ()))
+    elif step.what == "commit":
+        worker.recorder.commit()
     else:
         await worker.die()
-        return Worker(books, worker.caps)
+        workers[step.worker] = await Worker(worker.books, worker.owner + WORKERS).start()
     await settled()
-    return worker
 
 
 async def play(caps: Caps, steps: list[Step]) -> None:
-    books = Books()
-    worker = Worker(books, caps)
+    books = Books(caps)
+    workers = [await Worker(books, n).start() for n in range(WORKERS)]
     usd, questions = (inf if cap is None else cap for cap in (caps.usd, caps.questions))
     for step in steps:
-        worker = await take(worker, step)
-        assert books.billed + worker.under_way() <= usd
-        assert books.written_usd <= usd
+        await take(workers, step)
+        written_usd, written = books.total(books.rows.values())
+        assert books.billed + sum(worker.under_way() for worker in workers) <= usd
+        assert written_usd <= usd
         assert books.asked <= questions
-        assert books.written.questions <= questions
-    while worker.calls or worker.queued or worker.composed:
-        worker.compose()
-        worker.commit()
-        worker.end(End(0, "reply"))
+        assert written <= questions
+    while any(worker.calls or worker.recorder.waiting for worker in workers):
+        for n, worker in enumerate(workers):
+            worker.recorder.commit()
+            worker.end(End(n, 0, "reply"))
         await settled()
-    await take(worker, "record")
-    worker.compose()
-    worker.commit()
-    spent, uncertain, asked = books.written
-    if caps.usd is not None:
-        assert spent <= books.billed <= spent + uncertain <= usd
-    if caps.questions is not None:
-        assert books.asked <= asked <= questions
-    if "crash" not in steps:
+    for n, worker in enumerate(workers):
+        await take(workers, Act(n, "record"))
+        worker.recorder.commit()
+        await settled()
+    check_books(books, steps)
+    for worker in workers:
+        await worker.die()
+
+
+def check_books(books: Books, steps: list[Step]) -> None:
+    """What is written of a batch when nothing is under way any more."""
+    rows = books.rows.values()
+    spent, uncertain = sum(one.cost_usd for one in rows), sum(one.uncertain_usd for one in rows)
+    asked = sum(one.questions for one in rows)
+    assert not any(one.held_questions or one.held_usd for one in rows)
+    crashed = any(isinstance(one, Act) and one.what == "crash" for one in steps)
+    if books.caps.usd is not None:
+        assert spent <= books.billed <= spent + uncertain <= books.caps.usd
+    if books.caps.questions is not None:
+        assert books.asked <= asked <= books.caps.questions
+    if not crashed:
         assert books.asked == asked
-    if "crash" not in steps and not any(isinstance(one, End) and one.how in ("timeout", "cancel") for one in steps):
+    if not crashed and not any(isinstance(one, End) and one.how in ("timeout", "cancel") for one in steps):
         assert (spent, uncertain) == (books.billed, 0.0)
-    for task in worker.tasks:
-        task.cancel()
-    await asyncio.gather(*worker.tasks, return_exceptions=True)
 
 
 @given(st.integers(0, 64), STEPS)

@@ -26,7 +26,6 @@ from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.core.judging.prompts import Completion, Prompt
 from service.engine import Engine, report_json
-from service.jobs import job_queue
 from service.jobs.items import ItemScorer, WaitingItem, widen_limits
 from service.jobs.runner import Runner, Work
 from service.jobs.worker import Worker, keep_working
@@ -140,7 +139,7 @@ class _Sleep:
         plain = read_request(request(0))
         return [WaitingItem(item, "", plain, None) for item in items]
 
-    async def finish(self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool) -> OutcomeRow:
+    async def finish(self, waiting: WaitingItem, tenant: str, batch_spending: Spending, *, last: bool) -> OutcomeRow:
         await asyncio.sleep(0.05)
         return OutcomeRow(waiting.item.position, True, '{"index":0}')
 
@@ -159,7 +158,7 @@ def _around_a_sleep(url: str, folder: Path, items: int = 10_000, at_once: int = 
     bare = asyncio.run(_semaphore(items, at_once))
     _said("a semaphore and a sleep", bare, "items/s")
     engine = Engine(Registry(), judging=Judging(_Sleeping(), NoCache(), Judges("openai/good")))
-    works: dict[str, Work] = {"the batch engine around the sleep": _Sleep()}
+    works: dict[str, Work] = {"the worker around the sleep": _Sleep()}
     works["the same with all of judged scoring"] = ItemScorer(engine, widen_limits(Limits()))
     for told, work in works.items():
         with serve_store(url, folder, "") as run:
@@ -182,12 +181,11 @@ async def _semaphore(items: int, at_once: int) -> float:
 
 async def _worked(run: Service, work: Work, items: int, at_once: int, size: int = 250) -> float:
     heap.claim_process()  # as a worker does
-    queue = job_queue.Enqueuer(run.database)
-    runner = Runner(Chunks(run.database, queue), work, in_flight=at_once)
-    worker = Worker(run.database, queue, runner, _Silent())
+    owned = Chunks(run.database, "bench")
+    runner = Runner(owned, work, in_flight=at_once)
     requests = [request(n) for n in range(items)]
-    chunks = 2 + 2 * (at_once // size)
-    async with keep_working(run.database, runner, worker, chunks=chunks, sweep=lambda: None, grace=1.0):
+    worker = Worker(owned, runner, _Silent(), most=2 + 2 * (at_once // size))
+    async with keep_working(worker, owned, sweep=lambda: None, grace=1.0):
         taken = 1.0
         for _ in range(2):
             batch = await asyncio.to_thread(run.submit, requests, size=size)

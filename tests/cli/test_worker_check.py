@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from service.settings import Settings
 from service.store.database import Database
+from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine, make_name
 from service.store.tables import WORKERS
-from service.store.workers import SILENT_S, SQLITE_WORKER, Workers, is_of_this_machine, make_name
 from service.wiring import prepare_database
 from tests.cli.cli_run import Run
 
@@ -31,16 +31,15 @@ def silent_for(database: Database, seconds: float) -> None:
     ("name", "silent", "code"),
     [
         (make_name(), 0.0, 0),
-        (SQLITE_WORKER, 0.0, 0),
         (make_name(), SILENT_S + 5, 2),
         (f"{socket.gethostname()}-other-7-0a0a0a0a", 0.0, 2),
         ("elsewhere-7-0a0a0a0a", 0.0, 2),
     ],
-    ids=["its own", "the one of SQLite", "silent", "of a machine with a longer name", "of another machine"],
+    ids=["its own", "silent", "of a machine with a longer name", "of another machine"],
 )
 def test_it_tells_the_living_from_the_dead(run: Run, name: str, silent: float, code: int) -> None:
     database = opened()
-    Workers(database).register(name)
+    Workers(database).beat(name)
     silent_for(database, silent)
     assert run("worker", "--check").code == code
 
@@ -53,9 +52,9 @@ def test_before_there_is_any_worker_none_is_alive(run: Run) -> None:
 
 def test_one_that_died_does_not_hide_the_next_of_its_machine(run: Run) -> None:
     database = opened()
-    Workers(database).register(make_name())
+    Workers(database).beat(make_name())
     silent_for(database, SILENT_S + 5)
-    Workers(database).register(make_name())
+    Workers(database).beat(make_name())
     assert run("worker", "--check").code == 0
 
 

@@ -27,7 +27,6 @@ from service.packaged_files import read_yaml
 from service.settings import list_settings
 from service.store.database import open_database
 from service.wiring import build_demo_judging
-from tests.store.played import Recording
 
 Json = Any
 
@@ -134,7 +133,7 @@ def migrated_application(file: Path) -> Iterator[FastAPI]:
     """The same over a store that is brought up to date."""
     database = open_database(f"sqlite:///{file}")
     database.migrate()
-    yield create_app(database=database, queue=Recording())
+    yield create_app(database=database)
     database.close()
 
 

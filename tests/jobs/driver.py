@@ -1,4 +1,4 @@
-"""A queue that one runner works off by a test's clock: what a worker does, without its process."""
+"""One runner that works by a test's clock: what a worker does, without its process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -25,61 +25,35 @@ from service.registry import Registry
 from service.store.database import Database
 from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.endings import end_job
-from service.store.jobs.leases import ChunkId
+from service.store.jobs.duties import claim_duty, end_job
+from service.store.jobs.leases import ClaimedChunk
 from service.store.jobs.submission import JobSubmission
+from service.store.tables import CHUNKS
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
 from tests.jobs.process import chunks
 from tests.stores import open_new_store
 
 
-class Due(NamedTuple):
-    """A chunk in the queue, and when it comes up."""
+class Clocked(Database):
+    """A store that goes by a test's clock."""
 
-    at: float
-    batch: str
-    number: int
-    generation: int
+    clock: Clock
 
-
-class Line:
-    """The queue."""
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.waiting: list[Due] = []
-        self.finished: list[str] = []
-
-    def enqueue_chunk(
-        self,
-        connection: sa.Connection,
-        batch: str,
-        number: int,
-        *,
-        generation: int = 0,
-        delay: float = 0.0,
-        ahead: int = 0,
-    ) -> None:
-        self.waiting.append(Due(self.clock.now() + delay, batch, number, generation))
-
-    def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:
-        self.finished.append(batch)
-
-    def enqueue_notice(self, connection: sa.Connection, batch: str, *, attempt: int = 1, delay: float = 0.0) -> None:
-        raise AssertionError("no batch here has a webhook")
+    def now(self) -> sa.ColumnElement[float]:
+        return sa.literal(self.clock.now(), sa.Double)
 
 
 class Driver:
-    """A store with a queue and one runner, over a provider."""
+    """A store and one runner, over a provider."""
 
     def __init__(
         self, folder: Path, provider: Provider, clock: Clock, model: str, *, in_flight: int = 16, cached: bool = False
     ) -> None:
         self.clock = clock
-        self.line = Line(clock)
-        self.database: Database = open_new_store(folder)
-        self.batches = Batches(self.database, self.line)
+        self.database = Clocked(open_new_store(folder).engine)
+        self.database.clock = clock
+        self.batches = Batches(self.database)
         self.seen: list[Batch] = []
         """The batch as it stood after each round."""
         self._setup = provider, model, in_flight
@@ -91,38 +65,32 @@ class Driver:
         return self.batches.submit(submission, chunks(requests, size)).id
 
     def run(self, batch: str) -> Batch:
-        """The batch when nothing of it is in the queue any more."""
+        """The batch when nothing of it may be claimed any more."""
         return asyncio.run(self._run(batch))
 
     async def _run(self, batch: str) -> Batch:
         engine = _engine(*self._setup[:2], self.clock, self._folder)
-        runner = Runner(
-            Chunks(self.database, self.line),
-            ItemScorer(engine, widen_limits(Limits())),
-            in_flight=self._setup[2],
-            sleep=self.clock.sleep,
-        )
-        while self.line.waiting:
-            await self._round(runner)
+        chunks = Chunks(self.database, "driven")
+        scorer = ItemScorer(engine, widen_limits(Limits()))
+        runner = Runner(chunks, scorer, in_flight=self._setup[2], sleep=self.clock.sleep)
+        while (due_at := self._find_due(batch)) is not None:
+            await self.clock.sleep(max(0.0, due_at - self.clock.now()))
+            claimed = list(iter(chunks.claim, None))
+            await asyncio.gather(*[runner.run(one) for one in claimed if isinstance(one, ClaimedChunk)])
             self.seen.append(self.batches.find("", batch))
-        for one in self.line.finished:
-            end_job(self.database, self.line, one)
+        if (duty := claim_duty(self.database, chunks.owner, ["finish"])) is not None:
+            end_job(self.database, duty.lease)
         runner.close()
         await engine.close()
         await disconnect()
         return self.batches.find("", batch)
 
-    async def _round(self, runner: Runner) -> None:
-        """Runs what is due, after the time until something is."""
-        now = self.clock.now()
-        await self.clock.sleep(max(0.0, min(one.at for one in self.line.waiting) - now))
-        due = [one for one in self.line.waiting if one.at <= self.clock.now()]
-        self.line.waiting = [one for one in self.line.waiting if one not in due]
-        await asyncio.gather(*[runner.run(ChunkId(one.batch, one.number), one.generation, _alone) for one in due])
-
-
-async def _alone() -> bool:
-    return True
+    def _find_due(self, batch: str) -> float | None:
+        """When the next chunk may be claimed; None where none may ever."""
+        waits = (CHUNKS.c.batch == batch, CHUNKS.c.state == "ready", CHUNKS.c.kind == "chunk")
+        with self.database.read() as connection:
+            found = connection.execute(sa.select(sa.func.min(CHUNKS.c.due_at)).where(*waits)).scalar()
+        return None if self.batches.find("", batch).status == "paused_budget" else found
 
 
 def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -> Engine:

@@ -1,5 +1,5 @@
-"""A worker that freezes once, as by SIGSTOP: FREEZE=lease, when it has taken a chunk out of the queue and not yet leased it;
-FREEZE=record, within the transaction that records.
+"""A worker that freezes once, as by SIGSTOP: FREEZE=claim, when it has claimed a chunk and not yet begun it; FREEZE=record,
+within the transaction that records, when it knows that the chunk is its own and has written outcomes.
 """
 
 from __future__ import annotations
@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import Literal
 
 import sqlalchemy as sa
 
@@ -15,7 +16,7 @@ from service.cli.serving.worker import work
 from service.logs.lines import configure
 from service.settings import Settings
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.leases import ChunkId, LeasedChunk, OutcomeRow, OutcomeRows
+from service.store.jobs.leases import ClaimedChunk, OutcomeRow
 from service.wiring import prepare_database
 from tests.jobs.plain import engine_of
 
@@ -27,13 +28,15 @@ class Freezing(Chunks):
 
     moment = os.environ.get("FREEZE", "")
 
-    def lease(self, chunk: ChunkId, generation: int, *, attempts: int | None = None) -> LeasedChunk | None:
-        """Leases a chunk."""
-        self._pass("lease")
-        return super().lease(chunk, generation, attempts=attempts)
+    def claim(self, *, idle: bool = True) -> ClaimedChunk | Literal["alone"] | None:
+        """Claims a chunk."""
+        claimed = super().claim(idle=idle)
+        if claimed is not None:
+            self._pass("claim")
+        return claimed
 
-    def _count(self, connection: sa.Connection, group: OutcomeRows, new: Sequence[OutcomeRow]) -> None:
-        super()._count(connection, group, new)
+    def _insert_label_items(self, connection: sa.Connection, rows: Iterable[tuple[str, OutcomeRow]]) -> None:
+        super()._insert_label_items(connection, rows)
         self._pass("record")
 
     def _pass(self, moment: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
-from service.cli.serving.supervise import supervised_worker
+from service.cli.serving.supervise import supervised_workers
 
 if __name__ == "__main__":
-    with supervised_worker(log_level="INFO", grace=5.0, enabled=True, stopping=threading.Event()):
+    with supervised_workers(1, log_level="INFO", grace=5.0, stopping=threading.Event()):
         time.sleep(600)

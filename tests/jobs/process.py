@@ -16,11 +16,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.jobs.job_queue import Enqueuer
 from service.store.database import Database
 from service.store.jobs.batches import Batch, Batches
 from service.store.jobs.submission import Chunk, JobSubmission
-from service.store.tables import RESULTS, WORKERS
+from service.store.tables import CHUNKS, RESULTS, WORKERS
 from tests.faults.provider import Provider
 from tests.forked import Command, Forked, Process
 from tests.stores import open_prepared
@@ -68,7 +67,7 @@ class Service:
         self.database: Database = open_prepared(self.url)
         with self.database.begin() as connection:  # those of an earlier test, whom this one's would find dead
             connection.execute(sa.delete(WORKERS))
-        self.batches = Batches(self.database, Enqueuer(self.database))
+        self.batches = Batches(self.database)
 
     def submit(self, requests: Sequence[dict[str, Any]], *, size: int = 100, tenant: str = "", **more: Any) -> str:
         """The id of a new batch of these."""
@@ -115,11 +114,10 @@ class Service:
         with self.database.read() as connection:
             return list(connection.execute(chosen))
 
-    def workflows(self) -> Counter[str]:
-        """The engine's workflows by their state."""
-        table = "workflow_status" if self.database.is_sqlite else "dbos.workflow_status"
+    def is_idle(self) -> bool:
+        """Whether nothing is ready or runs."""
         with self.database.read() as connection:
-            return Counter(connection.exec_driver_sql(f"SELECT status FROM {table}").scalars())
+            return connection.execute(sa.select(CHUNKS.c.batch).where(CHUNKS.c.state != "done")).first() is None
 
     def paid(self) -> Counter[int]:
         """How often each order was paid for."""

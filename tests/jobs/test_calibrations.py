@@ -15,7 +15,6 @@ from service.engine import Engine
 from service.jobs.admission import JobAdmission, JobBounds, Upload
 from service.jobs.calibrations import CalibrationDraft
 from service.jobs.chunking import Cutter
-from service.jobs.job_queue import Enqueuer
 from service.jobs.spool import Spool
 from service.reading.strict_json import Limits
 from service.registry import Registry
@@ -30,7 +29,7 @@ ITEMS, REPEATS = 120, 2
 
 
 def submitted(run: Service, items: int = ITEMS, repeats: int = REPEATS) -> tuple[Calibrations, str]:
-    kept = Calibrations(run.database, Enqueuer(run.database))
+    kept = Calibrations(run.database)
     engine = Engine(Registry(), judging=build_demo_judging())
     bounds = JobBounds(limits=Limits(), chunk_items=50, max_items=10_000, default_hours=24)
     with Spool(max_bytes=2**20) as spool, Cutter(size=50) as cutter:
@@ -71,7 +70,7 @@ def test_a_killed_worker_judges_nothing_again(tmp_path: Path) -> None:
         assert (judge["missing"], judge["retest"]["items"]) == (0, ITEMS)
         [file] = json.loads(kept.fits("", name))
         assert file["fit"]["model"] == "gpt-fine"
-        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+        run.until(run.is_idle)
 
 
 def fits_under_way(home: Path) -> list[int]:
@@ -109,4 +108,4 @@ def test_a_worker_that_is_killed_while_it_fits_leaves_the_fit_to_the_next(tmp_pa
         assert len(provider.requests) == asked == 60
         [judge] = json.loads(kept.report("", name))["judges"]
         assert judge["missing"] == 0
-        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+        run.until(run.is_idle)

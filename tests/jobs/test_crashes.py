@@ -34,6 +34,6 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path, items: int, kills: int) -
         print(f"paid again: {again} in {kills} kills")
         assert set(run.paid()) == set(range(items))
         assert again <= kills * IN_FLIGHT
-        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+        run.until(run.is_idle)
         with run.database.read() as connection:
             assert connection.exec_driver_sql("PRAGMA integrity_check").scalars().all() == ["ok"]

@@ -6,14 +6,18 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 import pytest
+import sqlalchemy as sa
 
 from service.errors import BusyError, CallgradeError, InputError, WebhookError
 from service.jobs.runner import Runner
 from service.jobs.worker import MAX_NOTICE_ATTEMPTS, Worker
 from service.store.database import Database
 from service.store.jobs.batches import Batches
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.duties import Duty, claim_duty
 from service.store.jobs.submission import Chunk, JobSubmission
-from tests.store.played import Recording, ended, recorded
+from service.store.tables import CHUNKS
+from tests.store.played import ended, recorded
 
 BUSY = WebhookError("the receiver answered 503", retryable=True)
 FINAL = WebhookError("the receiver answered 404", retryable=False)
@@ -41,17 +45,33 @@ class Idle(Runner):
         pass
 
 
-def over(database: Database, queue: Recording) -> str:
+def over(database: Database) -> str:
     """A batch that has ended, and whose end is to be told."""
     given = JobSubmission(tenant="t", fingerprint="f", hours=1.0, webhook="https://receiver/")
-    batch = Batches(database, queue).submit(given, [Chunk(0, 1, b"")]).id
+    batch = Batches(database).submit(given, [Chunk(0, 1, b"")]).id
     recorded(database, batch, [0])
     ended(database, batch)
     return batch
 
 
+def wait_for(database: Database, batch: str) -> float | None:
+    """The seconds until the notice is due; None where there is none."""
+    with database.read() as connection:
+        chosen = sa.select(CHUNKS.c.due_at - database.now()).where(CHUNKS.c.batch == batch, CHUNKS.c.kind == "notice")
+        return connection.execute(chosen).scalar_one_or_none()
+
+
+def due(database: Database, batch: str) -> Duty:
+    """The notice, once its time has come."""
+    with database.begin() as connection:
+        connection.execute(CHUNKS.update().where(CHUNKS.c.batch == batch).values(due_at=0.0))
+    duty = claim_duty(database, "w", ["notice"])
+    assert duty is not None
+    return duty
+
+
 def status(database: Database, batch: str) -> str | None:
-    webhook = Batches(database, Recording()).find("t", batch).webhook
+    webhook = Batches(database).find("t", batch).webhook
     assert webhook
     return webhook.status
 
@@ -72,13 +92,18 @@ CASES: list[tuple[str, list[CallgradeError | None], list[float], str]] = [
 def test_a_notice_is_sent_again_later_each_time(
     database: Database, outcomes: list[CallgradeError | None], delays: list[float], last: str
 ) -> None:
-    queue, notifier = Recording(), Script(outcomes)
-    batch = over(database, queue)
-    worker = Worker(database, queue, Idle(), notifier)
-    for attempt in range(1, len(outcomes) + 1):
+    notifier = Script(outcomes)
+    batch = over(database)
+    worker = Worker(Chunks(database, "w"), Idle(), notifier)
+    for number in range(len(outcomes)):
         assert status(database, batch) == "pending"
-        asyncio.run(worker.notify(batch, attempt))
-        assert queue.notices == [(batch, 2 + n, delay) for n, delay in enumerate(delays[:attempt])]
+        asyncio.run(worker.fulfil(due(database, batch)))
+        left = wait_for(database, batch)
+        if number < len(delays):
+            assert left is not None
+            assert delays[number] - 5.0 < left <= delays[number] + 0.001
+        else:
+            assert left is None
     assert status(database, batch) == last
     assert notifier.told == [batch] * len(outcomes)
 
@@ -89,8 +114,8 @@ def test_there_are_as_many_attempts_as_are_spoken_of() -> None:
 
 
 def test_of_a_batch_that_is_gone_nothing_is_kept(database: Database) -> None:
-    queue = Recording()
-    batch = over(database, queue)
-    Batches(database, queue).delete("t", batch)
-    asyncio.run(Worker(database, queue, Idle(), Script([FINAL])).notify(batch, 1))
-    assert queue.notices == []
+    batch = over(database)
+    duty = due(database, batch)
+    Batches(database).delete("t", batch)
+    asyncio.run(Worker(Chunks(database, "w"), Idle(), Script([FINAL])).fulfil(duty))
+    assert wait_for(database, batch) is None

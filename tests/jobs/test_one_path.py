@@ -28,7 +28,7 @@ from service.core.judging.replies import Judgement
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine
-from service.jobs.predicting import AskSettings, collect_predictions
+from service.predicting import AskSettings, collect_predictions
 from service.registry import Registry
 from service.request import plan_request, read_request
 from service.settings import Settings

@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 from redis import Redis
 
+from service.store.tables import BATCH_USAGE
 from tests.faults.provider import Provider, Reply, serving
 from tests.jobs.process import Service, request, service
 
@@ -57,9 +58,9 @@ class Counting(Provider):
 
 def at_work(run: Service, batch: str = "") -> int:
     """How many workers have had chunks: of one batch, or of any."""
-    chosen = "SELECT executor_id FROM dbos.workflow_status WHERE name = 'score_chunk' AND workflow_uuid LIKE :chunks"
+    chosen = sa.select(BATCH_USAGE.c.owner).where(BATCH_USAGE.c.batch.startswith(batch))
     with run.database.read() as connection:
-        found = set(connection.execute(sa.text(chosen), {"chunks": f"{batch}%"}).scalars())
+        found = set(connection.execute(chosen).scalars())
     return sum(any(f'"{name}"' in run.log(number) for name in found) for number in range(len(run.workers)))
 
 
@@ -89,10 +90,10 @@ def test_two_workers_keep_to_one_limit_and_find_what_the_other_has_paid_for(
         assert at_work(run, first.id) == 2
         assert (len(provider.requests), set(run.paid().values())) == (before + ITEMS, {1})
         assert provider.most <= MOST, run.logs()
-        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+        run.until(run.is_idle)
         gone.kill()
         gone.wait()
         second = run.ended(run.submit(requests, size=MOST))
         assert (second.status, second.request_counts.completed) == ("completed", ITEMS)
         assert (second.cache_hits, len(provider.requests)) == (ITEMS, before + ITEMS), run.logs()
-        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
+        run.until(run.is_idle)

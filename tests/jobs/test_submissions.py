@@ -43,7 +43,6 @@ from service.store.jobs.calibrations import Calibrations
 from service.store.jobs.job import SkippedItems
 from service.store.jobs.jobs import Jobs
 from tests.labelled import item as labelled
-from tests.store.played import Recording
 
 ENGINE = Engine(Registry())
 JUDGED = Engine(Registry(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
@@ -441,7 +440,7 @@ def test_an_answer_to_commit_that_gets_lost_makes_no_second_job(
                 raise sa.exc.OperationalError("commit", {}, OSError("server closed the connection"))
             return made
 
-    jobs = Losing(database, Recording())
+    jobs = Losing(database)
     bounds = JobBounds(limits=LIMITS, chunk_items=2, max_items=9, default_hours=1)
     with Spool(max_bytes=9_999) as spool, Cutter(size=2) as cutter:
         spool.write(jsonl(rows))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from service.errors import UnknownJobError
 from service.store.access.audit import Audit
@@ -38,20 +36,6 @@ def rows(database: Database, batch: str) -> list[int]:
     columns = (BATCHES.c.id, CHUNKS.c.batch, RESULTS.c.batch)
     with database.read() as connection:
         return [len(connection.execute(column.table.select().where(column == batch)).all()) for column in columns]
-
-
-def done_ago(run: Service, batch: str, *, days: float) -> None:
-    """The engine's work on the batch was done so long ago."""
-    ago = "UPDATE workflow_status SET completed_at = completed_at - :ago WHERE workflow_uuid LIKE :of"
-    with run.database.begin() as connection:
-        connection.execute(sa.text(ago), {"ago": int(days * DAY * 1_000), "of": f"{batch}/%"})
-
-
-def worked_on(run: Service) -> Counter[str]:
-    """How much work the engine knows of, by the batch."""
-    with run.database.read() as connection:
-        names = connection.exec_driver_sql("SELECT workflow_uuid FROM workflow_status").scalars()
-        return Counter(name.partition("/")[0] for name in names)
 
 
 def is_gone(run: Service, batch: str) -> bool:
@@ -87,17 +71,6 @@ def test_an_entry_of_the_audit_log_is_kept_for_so_many_days(tmp_path: Path, prov
                 connection.execute(aged.values(at=run.database.now() - days * DAY))
         run.start(module="tests.jobs.sweeping")
         run.until(lambda: [entry.target for entry in Audit(run.database).page(limit=9).data] == ids[1:])
-
-
-def test_of_work_that_was_done_days_ago_the_engine_keeps_nothing(tmp_path: Path, provider: Provider) -> None:
-    with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:
-        old, fresh = (run.submit([request(n)]) for n in range(2))
-        run.start(module="tests.jobs.sweeping")
-        run.until(lambda: run.workflows() == {"SUCCESS": 4})
-        assert worked_on(run) == {old: 2, fresh: 2}
-        done_ago(run, old, days=2.0)
-        run.until(lambda: worked_on(run) == {fresh: 2})
-        assert (run.find(old).status, len(run.results(old))) == ("completed", 1)
 
 
 def test_what_is_not_done_by_its_deadline_ends(tmp_path: Path, provider: Provider) -> None:

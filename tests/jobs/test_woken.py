@@ -11,10 +11,10 @@ from service.jobs.runner import Runner
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.leases import ChunkId, ChunkItem, OutcomeRow
+from service.store.jobs.leases import ChunkItem, ClaimedChunk, OutcomeRow
 from service.store.jobs.submission import JobSubmission
+from service.store.jobs.workers import Workers
 from tests.jobs.process import chunks, request
-from tests.store.played import Recording
 
 PLACES = 2
 
@@ -30,7 +30,7 @@ class Slow:
         return [WaitingItem(item, f"{item.position}", None, None) for item in items]  # type: ignore[arg-type]
 
     async def finish(
-        self, waiting: WaitingItem, tenant: str, chunk_spending: Spending, *, last: bool
+        self, waiting: WaitingItem, tenant: str, batch_spending: Spending, *, last: bool
     ) -> OutcomeRow | Deferral:
         self.paid.append(waiting.item.position)
         if len(self.paid) == PLACES:
@@ -39,29 +39,26 @@ class Slow:
         return OutcomeRow(waiting.item.position, ok=True, line="{}")
 
 
-async def owned() -> bool:
-    return True
-
-
 def test_places_of_a_lost_chunk_go_to_no_other_that_is_lost(database: Database) -> None:
     submission = JobSubmission(tenant="", fingerprint="", hours=1)
     requests = [request(n) for n in range(4 * PLACES)]
-    batch = Batches(database, Recording()).submit(submission, chunks(requests, PLACES)).id
-    ids = [ChunkId(batch, number) for number in range(4)]
+    Batches(database).submit(submission, chunks(requests, PLACES))
+    Workers(database).beat("frozen")
+    frozen = Chunks(database, "frozen")
+    claimed = [one for one in iter(frozen.claim, None) if isinstance(one, ClaimedChunk)]
 
-    async def main() -> tuple[list[int], list[str]]:
-        work, kept = Slow(), Chunks(database, Recording())
-        runner = Runner(kept, work, in_flight=PLACES)
-        running = [asyncio.create_task(runner.run(chunk, 0, owned)) for chunk in ids]
+    async def main() -> list[int]:
+        work = Slow()
+        runner = Runner(frozen, work, in_flight=PLACES)
+        running = [asyncio.create_task(runner.run(chunk)) for chunk in claimed]
         await work.full.wait()
-        while not all([await asyncio.to_thread(kept.count_attempts, chunk) for chunk in ids]):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        for chunk in ids:  # frozen meanwhile, it was taken for dead
-            assert await asyncio.to_thread(kept.lease, chunk, 0)
+        [record] = Workers(database).list_workers()
+        assert Workers(database).reclaim(record) == len(claimed) == 4
         work.answer.set()
-        ended = list(await asyncio.gather(*running))
+        await asyncio.gather(*running)
         runner.close()
-        return work.paid, ended
+        return work.paid
 
-    paid, ended = asyncio.run(main())
-    assert (len(paid), ended) == (PLACES, ["refused"] * 4)
+    assert len(asyncio.run(main())) == PLACES
+    other = Chunks(database, "other")
+    assert all(isinstance(other.claim(), ClaimedChunk) for _ in claimed)  # they are as free as they were

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import base64
+import asyncio
 import json
-import pickle
+import os
 import signal
-import sqlite3
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import sqlalchemy as sa
 
-from service.jobs.worker import LostWorkWatch
-from service.store.tables import WORKERS
+from service.asking.budget.reservations import Spending
+from service.cli.serving.worker import count_cores
+from service.jobs.items import Deferral, WaitingItem
+from service.jobs.runner import Runner
+from service.jobs.worker import Worker, keep_working
+from service.store.database import Database
+from service.store.jobs.chunks import Chunks
+from service.store.jobs.leases import ChunkItem, ClaimedChunk, OutcomeRow
+from service.store.jobs.workers import Workers
+from service.store.tables import BATCH_USAGE, WORKERS
 from tests.faults.provider import Provider, serving
-from tests.jobs.process import numbers, request, service, with_signal
-
-PICKLED = base64.b64encode(pickle.dumps(0)[:2]).decode()[:2]
-"""How a pickle begins where it is kept as text."""
+from tests.jobs.process import numbers, request, service, until, with_signal
 
 
 @pytest.fixture
@@ -43,32 +48,61 @@ def test_a_worker_that_is_told_to_stop_pays_nothing_twice(tmp_path: Path, slow: 
         assert numbers(run.results(batch)) == list(range(120))
 
 
-def test_a_store_on_sqlite_has_one_worker(tmp_path: Path, slow: Provider) -> None:
-    with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        run.start()
-        run.until(lambda: '"working"' in run.log())
-        second = run.start("worker")
-        assert second.wait(timeout=60) == 4
-        assert "has a worker already" in run.log()
-        assert run.workers[0].poll() is None
+def test_workers_share_a_store_on_sqlite(tmp_path: Path, slow: Provider) -> None:
+    with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow, CALLGRADE_BATCH_CHUNK="20") as run:
+        for _ in range(2):
+            run.start()
+        run.until(lambda: run.logs().count('"working"') == 2)
+        batch = run.submit([request(n) for n in range(400)], size=20)
+        assert run.ended(batch).request_counts.completed == 400
+        assert set(run.paid().values()) == {1}
+        with run.database.read() as connection:
+            assert len(connection.execute(sa.select(BATCH_USAGE.c.owner)).all()) == 2
 
 
-def test_no_table_holds_what_would_run_when_it_is_read(tmp_path: Path, slow: Provider) -> None:
-    slow.latency = 0.0
-    with serving(slow), service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        batch = run.submit([request(n) for n in range(30)], size=10)
-        run.start()
-        run.ended(batch)
-        run.until(lambda: run.workflows().keys() == {"SUCCESS"})
-    with closing(sqlite3.connect(tmp_path / "store.db")) as store:
-        tables = [name for (name,) in store.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        cells = [cell for name in tables for row in store.execute(f"SELECT * FROM {name}") for cell in row]
-        forms = {form for (form,) in store.execute("SELECT serialization FROM workflow_status")}
-        inputs = [json.loads(text) for (text,) in store.execute("SELECT inputs FROM workflow_input")]
-    assert forms == {"portable_json"}
-    assert {len(one["positionalArgs"]) for one in inputs} == {1, 3}  # an end, and chunks
-    assert not [cell for cell in cells if isinstance(cell, str) and cell.startswith(PICKLED)]
-    assert not [cell for cell in cells if isinstance(cell, bytes) and cell.startswith(pickle.dumps(0)[:1])]
+def test_further_processes_of_a_worker_give_the_same_results_and_end_with_it(tmp_path: Path, slow: Provider) -> None:
+    found: list[list[tuple[int, bool, str]]] = []
+    for workers in ("1", "2"):
+        home = tmp_path / workers
+        home.mkdir()
+        with service(f"sqlite:///{home}/store.db", home, slow, CALLGRADE_JUDGE_MODEL="") as run:
+            worker = run.start("worker", "--workers", workers)
+            batch = run.submit([request(n) if n % 7 else {"trace": n} for n in range(300)], size=10)
+            assert run.ended(batch).request_counts.total == 300
+            found.append([(row.position, row.ok, row.line) for row in run.results(batch)])
+            run.until(lambda run=run, workers=workers: run.log().count('"working"') == int(workers))
+            more = find_children(worker.pid)
+            assert len(more) == int(workers) - 1
+            worker.kill()
+            until(lambda more=more: not any(map(runs, more)), patience=60.0)
+    assert found[0] == found[1]
+
+
+def find_children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for file in files for child in file.read_text().split()]
+
+
+def runs(pid: int) -> bool:
+    """Whether a process does; one that has ended stays in the list until whoever inherits it has looked."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.mark.parametrize(
+    ("quota", "cores"),
+    [("max 100000", None), ("100000 100000", 1), ("50000 100000", 1), ("what", None), (None, None)],
+    ids=["no limit", "one core", "half a core", "no quota", "no file"],
+)
+def test_a_container_has_the_cores_that_it_is_given(tmp_path: Path, quota: str | None, cores: int | None) -> None:
+    file = tmp_path / "cpu.max"
+    if quota is not None:
+        file.write_text(quota)
+    assert count_cores(file) == (cores or len(os.sched_getaffinity(0)))
 
 
 def test_a_long_batch_does_not_keep_a_short_one_waiting(tmp_path: Path, slow: Provider) -> None:
@@ -120,31 +154,51 @@ def test_a_workers_settings_at_fault_are_told(tmp_path: Path, slow: Provider) ->
         assert "CALLGRADE_BATCH_IN_FLIGHT: expected a whole number" in run.log()
 
 
-def test_what_was_taken_and_not_begun_is_lost_when_it_was_seen_so_often_enough() -> None:
-    lost = LostWorkWatch(looks=3)
-    assert [lost.find_lost(idle) for idle in ({"a"}, {"a", "b"}, {"b"}, {"a", "b"}, {"a"}, {"a"}, {"a"})] == [
-        [],
-        [],
-        [],
-        ["b"],
-        [],
-        ["a"],
-        [],
-    ]
-
-
-@pytest.mark.chaos
-def test_work_that_the_engine_took_and_lost_is_put_back(tmp_path: Path) -> None:
+def test_what_was_claimed_in_a_commit_whose_reply_was_lost_is_given_back(tmp_path: Path) -> None:
     provider = Provider()
     with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:
         worker = run.start()
         run.until(lambda: '"working"' in run.log())
+        name = json.loads(next(line for line in run.log().splitlines() if '"working"' in line))["worker"]
         with_signal(worker, signal.SIGSTOP)
         batch = run.submit([request(n) for n in range(40)], size=20)
-        taken = "UPDATE workflow_status SET status = 'PENDING', executor_id = 'sqlite' WHERE workflow_uuid = ?"
-        with run.database.begin() as connection:
-            assert connection.exec_driver_sql(taken, (f"{batch}/1/0",)).rowcount == 1
+        Chunks(run.database, name).claim()
         with_signal(worker, signal.SIGCONT)
         assert run.ended(batch).request_counts.completed == 40
-        assert "putting back" in run.log()
+        assert "giving back what was claimed and never begun" in run.log()
         assert sum(run.paid().values()) == 40
+
+
+class Failing(Chunks):
+    """Chunks that cannot be claimed, for a reason that no other try mends."""
+
+    def claim(self, *, idle: bool = True) -> ClaimedChunk | Literal["alone"] | None:
+        raise RuntimeError("a fault of ours")
+
+
+def test_a_worker_of_which_one_part_fails_ends_as_a_whole(database: Database) -> None:
+    async def main() -> None:
+        chunks = Failing(database, "w")
+        runner = Runner(chunks, Nothing(), in_flight=1)
+        async with keep_working(Worker(chunks, runner, Nothing()), chunks, sweep=lambda: None, grace=1.0):
+            await asyncio.Event().wait()
+
+    with pytest.raises(ExceptionGroup) as failed:
+        asyncio.run(asyncio.wait_for(main(), 60))
+    assert failed.group_contains(RuntimeError, match="a fault of ours")
+    assert Workers(database).list_workers() == ()
+
+
+class Nothing:
+    """Work and a notifier that nobody needs."""
+
+    def begin(self, items: Sequence[ChunkItem]) -> list[OutcomeRow | WaitingItem]:
+        raise AssertionError(items)
+
+    async def finish(
+        self, waiting: WaitingItem, tenant: str, batch_spending: Spending, *, last: bool
+    ) -> OutcomeRow | Deferral:
+        raise AssertionError(waiting)
+
+    async def notify(self, batch: str) -> None:
+        raise AssertionError(batch)

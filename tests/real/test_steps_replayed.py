@@ -34,7 +34,7 @@ from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.judging.replies import read_judgement
 from service.core.judging.withholding import WithheldJudgement
 from service.engine import Engine
-from service.jobs.predicting import find_own_steps
+from service.predicting import find_own_steps
 from service.registry import Registry
 from service.request import read_request, read_request_trace
 from service.settings import Settings

@@ -1,120 +1,105 @@
-"""A worker that is played: it opens and records as a real one does, and what becomes of the items is told."""
+"""A worker that is played: it claims and records as a real one does, and what becomes of the items is told."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import asdict, replace
+from typing import Any
 
 import sqlalchemy as sa
 
+from service.store.access.usage import UsageAmount
 from service.store.database import Database
+from service.store.jobs.calibrations import FitOutcome
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.endings import end_job
-from service.store.jobs.leases import ChunkId, ChunkSpending, Lease, OutcomeRow, OutcomeRows, Pause
-from service.store.tables import BATCHES, CHUNKS
+from service.store.jobs.duties import end_job
+from service.store.jobs.leases import Lease, OutcomeRow, OutcomeRows, Pause
+from service.store.tables import BATCH_USAGE, BATCHES, CHUNKS
+
+PLAYER = "player"
 
 
-class Put(NamedTuple):
-    """A chunk in the queue."""
+def rows_of(database: Database, batch: str, kind: str = "chunk") -> Sequence[sa.Row[Any]]:
+    """The rows that the work queue has of a batch."""
+    chosen = sa.select(CHUNKS).where(CHUNKS.c.batch == batch, CHUNKS.c.kind == kind).order_by(CHUNKS.c.first)
+    with database.read() as connection:
+        return connection.execute(chosen).all()
 
-    batch: str
-    number: int
-    generation: int
+
+def ready(database: Database, batch: str) -> list[int]:
+    """The first positions of the chunks that anybody may claim now, if the batch runs."""
+    return [row.first for row in rows_of(database, batch) if row.state == "ready" and row.due_at == 0]
 
 
-class Recording:
-    """A queue that keeps what is put into it."""
-
-    def __init__(self) -> None:
-        self.chunks: list[Put] = []
-        self.aheads: list[int] = []
-        self.finished: list[str] = []
-        self.notices: list[tuple[str, int, float]] = []
-
-    def enqueue_chunk(
-        self,
-        connection: sa.Connection,  # noqa: ARG002
-        batch: str,
-        number: int,
-        *,
-        generation: int = 0,
-        delay: float = 0.0,  # noqa: ARG002
-        ahead: int = 0,
-    ) -> None:
-        self.aheads.append(ahead)
-        self.chunks.append(Put(batch, number, generation))
-
-    def enqueue_finish(self, connection: sa.Connection, batch: str) -> None:  # noqa: ARG002
-        self.finished.append(batch)
-
-    def enqueue_notice(
-        self,
-        connection: sa.Connection,  # noqa: ARG002
-        batch: str,
-        *,
-        attempt: int = 1,
-        delay: float = 0.0,
-    ) -> None:
-        self.notices.append((batch, attempt, delay))
+def ends(database: Database, *batches: str) -> list[str]:
+    """Those of the batches that a worker is to end."""
+    return [batch for batch in batches if rows_of(database, batch, "finish")]
 
 
 def opened(database: Database, batch: str, *numbers: int) -> bool:
-    """The chunks are under way, if there is anything to do in them."""
-    chosen = [chunk for chunk in _chunks(database, batch) if chunk.number in numbers]
-    found = [_worker(database).lease(ChunkId(batch, chunk.number), chunk.generation) for chunk in chosen]
-    return None not in found
+    """Chunks, by their place in the batch, are under way, if there is anything to do in them."""
+    rows = rows_of(database, batch)
+    taken = [_take(database, rows[number]) for number in numbers if number < len(rows)]
+    return all(taken)
+
+
+def _take(database: Database, row: sa.Row[Any]) -> bool:
+    """As `Chunks.claim`, of a chunk that the test chooses."""
+    running = {"state": "running", "owner": PLAYER, "attempt": row.attempt + 1}
+    taken = (CHUNKS.c.batch == row.batch, CHUNKS.c.first == row.first, CHUNKS.c.state == "ready")
+    used = {"batch": row.batch, "owner": PLAYER} | asdict(UsageAmount())
+    with database.begin() as connection:
+        if connection.execute(sa.select(BATCH_USAGE).where(BATCH_USAGE.c.batch == row.batch)).first() is None:
+            connection.execute(BATCH_USAGE.insert().values(used))
+        return connection.execute(CHUNKS.update().where(*taken).values(running)).rowcount == 1
 
 
 def recorded(database: Database, batch: str, positions: Iterable[int], *, ok: bool = True, report: object = 1) -> None:
     """The items have an outcome. A chunk that is finished is done, and the last of them ends the batch."""
     for position in positions:
-        (chunk,) = [one for one in _chunks(database, batch) if one.first <= position < one.first + one.size]
+        rows = rows_of(database, batch)
+        (number,) = [n for n, one in enumerate(rows) if one.first <= position < one.first + one.size]
+        if rows[number].state == "ready":
+            opened(database, batch, number)
         told = {"report": report} if ok else {"error": {"title": "Unprocessable Content"}}
         row = OutcomeRow(position, ok, json.dumps({"custom_id": f"c{position}", "index": position, **told}))
-        rows = OutcomeRows(_hold(chunk), [row], ChunkSpending(chunk.cost_usd + 0.25, chunk.uncertain_usd))
-        assert _worker(database).record([rows]) == [True]
+        lease = hold(rows_of(database, batch)[number])
+        player = Chunks(database, PLAYER)
+        used = player.read_used(batch)
+        assert player.record([OutcomeRows(lease, [row], replace(used, cost_usd=used.cost_usd + 0.25))]) == [True]
 
 
 def closed(database: Database, batch: str) -> None:
     """Whoever was at the batch has stopped."""
-    for chunk in _chunks(database, batch):
-        if not chunk.done:
-            assert _worker(database).close(
-                _hold(chunk), spent=ChunkSpending(chunk.cost_usd, chunk.uncertain_usd, chunk.questions)
-            )
+    for row in rows_of(database, batch):
+        if row.state == "running":
+            assert Chunks(database, PLAYER).put_off(hold(row))
 
 
 def paused(database: Database, batch: str, status: Pause) -> None:
     """The batch waits: whoever was at a chunk has put it off; if nobody was, it is the first that is left."""
-    left = [chunk for chunk in _chunks(database, batch) if not chunk.done]
-    for chunk in [chunk for chunk in left if chunk.under_way] or left[:1]:
-        if chunk.under_way or opened(database, batch, chunk.number):
-            (now,) = [one for one in _chunks(database, batch) if one.number == chunk.number]
-            spent = ChunkSpending(now.cost_usd, now.uncertain_usd, now.questions)
-            assert _worker(database).defer(_hold(now), delay=60.0, spent=spent, pause=status, reason="because")
+    left = [(number, row) for number, row in enumerate(rows_of(database, batch)) if row.state != "done"]
+    for number, row in [one for one in left if one[1].state == "running"] or left[:1]:
+        if row.state == "running" or opened(database, batch, number):
+            lease = hold(rows_of(database, batch)[number])
+            assert Chunks(database, PLAYER).put_off(lease, delay=60.0, pause=status, reason="because")
 
 
-def ended(database: Database, batch: str, *, days_ago: float = 0.0) -> None:
+def ended(database: Database, batch: str, *, days_ago: float = 0.0, fit_outcome: FitOutcome | None = None) -> None:
     """The batch is over."""
-    end_job(database, Recording(), batch)
+    [row] = rows_of(database, batch, "finish")
+    assert _take(database, row)
+    end_job(database, Lease(batch, row.first, row.attempt + 1), fit_outcome=fit_outcome)
     with database.begin() as connection:
         over = BATCHES.update().where(BATCHES.c.id == batch, BATCHES.c.ended_at.is_not(None))
         ago = over.values(ended_at=BATCHES.c.ended_at - days_ago * 86_400)
         assert connection.execute(ago).rowcount == 1
 
 
-def _worker(database: Database) -> Chunks:
-    return Chunks(database, Recording())
-
-
-def _chunks(database: Database, batch: str) -> Sequence[sa.Row[Any]]:
-    with database.read() as connection:
-        return connection.execute(sa.select(CHUNKS).where(CHUNKS.c.batch == batch).order_by(CHUNKS.c.number)).all()
-
-
-def _hold(chunk: sa.Row[Any]) -> Lease:
-    return Lease(ChunkId(chunk.batch, chunk.number), chunk.attempt)
+def hold(row: sa.Row[Any]) -> Lease:
+    """The lease of a row that is running."""
+    return Lease(row.batch, row.first, row.attempt)
 
 
 def overdue(database: Database, batch: str) -> None:

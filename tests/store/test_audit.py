@@ -19,7 +19,6 @@ from service.store.jobs.calibrations import Calibrations
 from service.store.jobs.jobs import Jobs
 from service.store.jobs.submission import Material
 from service.store.tables import AUDIT
-from tests.store.played import Recording
 from tests.store.test_store_batches import chunks, ended, recorded, submission
 
 ANN = Actor("user ann", "here")
@@ -68,7 +67,7 @@ OPTIONS = {"rubric": None, "judges": None, "judge_model": None, "repeats": 1, "m
 def test_what_becomes_of_jobs_is_told(
     database: Database, audit: Audit, kind: type[Jobs[Any]], stem: str, own: dict[str, Any]
 ) -> None:
-    batches = kind(database, Recording())
+    batches = kind(database)
     batch = batches.submit(submission(**own), chunks(1)).id
     with pytest.raises(JobStateError):
         batches.delete("t", batch, by=ANN)
@@ -83,7 +82,7 @@ def test_what_becomes_of_jobs_is_told(
 
 
 def test_the_service_s_own_housekeeping_is_no_act_of_anybody(database: Database, audit: Audit) -> None:
-    batches = Batches(database, Recording())
+    batches = Batches(database)
     batch = batches.submit(submission(), chunks(1)).id
     batches.cancel("t", batch)
     assert told(audit) == []

@@ -15,7 +15,7 @@ from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.leases import ChunkId, ChunkSpending, OutcomeRow, OutcomeRows
+from service.store.jobs.leases import OutcomeRow, OutcomeRows
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.kept_scores import KeptScores
 from service.store.labelling.choice import LabelChooser
@@ -24,7 +24,7 @@ from service.store.labelling.draws import read_strata
 from service.store.labelling.labels import Labels
 from service.store.labelling.opinions import Opinions
 from service.store.tables import BATCHES, LABEL_ITEMS, LABELS, SCORES
-from tests.store.played import Recording, ended
+from tests.store.played import PLAYER, ended, hold, opened, rows_of
 
 ANA = Actor("key ana", "10.0.0.1")
 REPORT = b'{"criteria":[{"id":"result_groundedness","stage":"integrate"}],"trace_id":null}'
@@ -54,14 +54,12 @@ def batch_of(database: Database, *rows: Sequence[LabelItem]) -> str:
     """A batch that has ended, with what of its items may be labelled."""
     line = b'{"custom_id":"c","request":{"trace":{"format":"openai","messages":[]}}}\n'
     chunk = Chunk(0, len(rows), zlib.compress(line * len(rows)))
-    queue = Recording()
-    made = Batches(database, queue).submit(JobSubmission(tenant="t", fingerprint="f", hours=1, name="n"), [chunk])
-    chunks = Chunks(database, queue)
-    leased = chunks.lease(ChunkId(made.id, 0), 0)
-    assert leased is not None
+    made = Batches(database).submit(JobSubmission(tenant="t", fingerprint="f", hours=1, name="n"), [chunk])
+    assert opened(database, made.id, 0)
+    [row] = rows_of(database, made.id)
     told = f'{{"custom_id":"c","report":{REPORT.decode()}}}'
     outcomes = [OutcomeRow(n, True, told, label_items=items) for n, items in enumerate(rows)]
-    assert chunks.record([OutcomeRows(leased.lease, outcomes, ChunkSpending())]) == [True]
+    assert Chunks(database, PLAYER).record([OutcomeRows(hold(row), outcomes)]) == [True]
     ended(database, made.id)
     return made.id
 
@@ -126,7 +124,7 @@ def test_items_of_a_batch_are_found_and_go_with_it(database: Database) -> None:
     with pytest.raises(UnknownItemError):
         labels.read_subject("t", f"{batch}/2", "result_groundedness")
     labels.put("t", said(f"{batch}/1"))
-    Batches(database, Recording()).delete("t", batch)
+    Batches(database).delete("t", batch)
     assert (count(database, LABEL_ITEMS), count(database, LABELS)) == (0, 0)
 
 
@@ -290,7 +288,7 @@ def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Data
         assert refused.value.problems[0].path == "/criterion"
     words = [labels.read_judge("t", name, "result_groundedness") for name in (f"{batch}/0", f"{batch}/1", score)]
     assert [one and one.raw for one in words] == [0.2, None, 0.2]
-    Batches(database, Recording()).delete("t", batch)
+    Batches(database).delete("t", batch)
     assert {one.item for one in labels.page("t", limit=9).data} == {score}
 
 
@@ -322,7 +320,7 @@ def test_what_replaces_deletes_and_forgets_labels_is_noted_with_its_count(databa
     with pytest.raises(OthersLabelError):
         labels.import_items("t", {}, [said(item, source="import")], by=ANA, annotator="ben")
     assert labels.page("t", limit=9).data == (last,)
-    Batches(database, Recording()).delete("t", batch, by=ANA)
+    Batches(database).delete("t", batch, by=ANA)
     labels.import_items("t", {("i", "result_groundedness"): (judged(0.1), "{}")}, [said("i", source="import")], by=ANA)
     forgotten = batch_of(database, [judged(0.2)])
     labels.put("t", said(f"{forgotten}/0"), by=ANA)
@@ -331,7 +329,7 @@ def test_what_replaces_deletes_and_forgets_labels_is_noted_with_its_count(databa
         connection.execute(LABEL_ITEMS.update().values(created_at=old))
         connection.execute(LABELS.update().values(made_at=old))
         connection.execute(BATCHES.update().values(ended_at=old))
-    Batches(database, Recording()).forget_old(days=30)
+    Batches(database).forget_old(days=30)
     labels.forget_old(days=30)
     noted = [(one.act, one.who, one.detail) for one in Audit(database).page(limit=9).data][::-1]
     assert [act for act, _, _ in noted] == [

@@ -7,6 +7,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -28,14 +29,15 @@ from service.problems import Place
 from service.store.access.keys import Keys
 from service.store.database import Database, open_database
 from service.store.jobs.batches import Batch, Batches
+from service.store.jobs.chunks import Chunks
 from service.store.jobs.job import ENDED_STATUSES, PAUSED_STATUSES, Rejected, SkippedItems
-from service.store.jobs.leases import Pause
+from service.store.jobs.leases import ClaimedChunk, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.results import find_window, read_error_pages, read_result_pages
 from service.store.jobs.room import Room, count_queued
 from service.store.jobs.submission import Chunk, JobSubmission
-from service.store.tables import BATCHES, CHUNKS, LABEL_ITEMS, LABELS, RESULTS, SCORES, SUBMISSIONS
+from service.store.tables import BATCHES, CHUNKS, METADATA, RESULTS, SUBMISSIONS
 from tests.bulk import examples
-from tests.store.played import Recording, closed, ended, opened, overdue, paused, recorded
+from tests.store.played import closed, ended, ends, opened, overdue, paused, ready, recorded, rows_of
 
 
 def submission(**more: Any) -> JobSubmission:
@@ -51,16 +53,11 @@ def chunks(*sizes: int) -> Iterator[Chunk]:
 
 
 @pytest.fixture
-def queue() -> Recording:
-    return Recording()
+def batches(database: Database) -> Batches:
+    return Batches(database)
 
 
-@pytest.fixture
-def batches(database: Database, queue: Recording) -> Batches:
-    return Batches(database, queue)
-
-
-def test_a_submission_becomes_a_batch_with_its_chunks_in_the_queue(batches: Batches, queue: Recording) -> None:
+def test_a_submission_becomes_a_batch_with_chunks_that_are_ready(batches: Batches, database: Database) -> None:
     left_out = SkippedItems(2, (Rejected(3, (Place("/trace", "required, and missing"),)),))
     given = submission(name="n", tags={"a": "b"}, webhook="https://e/", hours=2.0, skipped_items=left_out)
     batch = batches.submit(given, chunks(2, 2, 1))
@@ -72,14 +69,13 @@ def test_a_submission_becomes_a_batch_with_its_chunks_in_the_queue(batches: Batc
     assert (batch.webhook.url, batch.webhook.status) == ("https://e/", None)
     assert batch.created_at < batch.deadline_at
     assert batch.created_at.endswith("Z")
-    assert queue.chunks == [(batch.id, n, 0) for n in range(3)]
-    assert queue.finished == []
+    assert ready(database, batch.id) == [0, 2, 4]
+    assert ends(database, batch.id) == []
 
 
-def test_of_a_batch_with_a_budget_only_the_first_chunk_is_enqueued(batches: Batches, queue: Recording) -> None:
-    batch = batches.submit(submission(budget_usd=1.0), chunks(1, 1, 1))
-    assert batch.budget_usd == 1.0
-    assert queue.chunks == [(batch.id, 0, 0)]
+def test_a_batch_without_items_is_to_be_ended_at_once(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(), [])
+    assert (batch.status, ends(database, batch.id)) == ("finalizing", [batch.id])
 
 
 def test_nothing_stays_of_a_submission_that_fails_half_way(batches: Batches, database: Database) -> None:
@@ -97,11 +93,10 @@ def test_nothing_stays_of_a_submission_that_fails_half_way(batches: Batches, dat
 # Keys.
 
 
-def test_a_key_stands_for_one_submission_of_one_tenant(batches: Batches, queue: Recording) -> None:
+def test_a_key_stands_for_one_submission_of_one_tenant(batches: Batches) -> None:
     first = batches.submit(submission(key="k"), chunks(1))
     assert batches.submit(submission(key="k"), chunks(1)) == first
     assert batches.find_submitted("t", "k", "f") == first
-    assert len(queue.chunks) == 1
     with pytest.raises(KeyReusedError):
         batches.submit(submission(key="k", fingerprint="g"), chunks(1))
     with pytest.raises(KeyReusedError):
@@ -122,11 +117,10 @@ def test_a_key_whose_batch_was_deleted_is_not_free(batches: Batches, database: D
         batches.find_submitted("t", "k", "f")
 
 
-def test_of_many_submissions_at_once_with_one_key_one_makes_a_batch(batches: Batches, queue: Recording) -> None:
+def test_of_many_submissions_at_once_with_one_key_one_makes_a_batch(batches: Batches) -> None:
     with ThreadPoolExecutor(10) as threads:
         made = list(threads.map(lambda _: batches.submit(submission(key="k"), chunks(1, 1)), range(40)))
     assert len({batch.id for batch in made}) == 1
-    assert len(queue.chunks) == 2
     assert len(batches.page("t", limit=10).data) == 1
 
 
@@ -152,14 +146,14 @@ def test_batches_are_listed_newest_first_in_pages(batches: Batches, database: Da
 
 @pytest.mark.parametrize("name", ["batch_0", "", "\0", "'", "batch_" + "0" * 32])
 def test_what_is_no_batch_is_unknown(batches: Batches, name: str) -> None:
-    for act in (batches.find, batches.cancel, batches.resume, batches.delete):
+    for act in (batches.find, batches.cancel, batches.pause, batches.resume, batches.retry, batches.delete):
         with pytest.raises(UnknownJobError):
             act("t", name)
 
 
 def test_another_tenants_batch_is_unknown(batches: Batches) -> None:
     batch = batches.submit(submission(), chunks(1))
-    for act in (batches.find, batches.cancel, batches.resume, batches.delete):
+    for act in (batches.find, batches.cancel, batches.pause, batches.resume, batches.retry, batches.delete):
         with pytest.raises(UnknownJobError):
             act("u", batch.id)
     assert batches.find("t", batch.id) == batch
@@ -173,8 +167,8 @@ def queued(database: Database, tenant: str | None = None) -> int:
         return count_queued(connection, tenant)
 
 
-def test_what_finds_no_room_is_refused_and_leaves_nothing(database: Database, queue: Recording) -> None:
-    batches = Batches(database, queue, Room(max_items=6, max_tenant_items=4))
+def test_what_finds_no_room_is_refused_and_leaves_nothing(database: Database) -> None:
+    batches = Batches(database, Room(max_items=6, max_tenant_items=4))
     batch = batches.submit(submission(), chunks(2, 2))
     assert [queued(database, tenant) for tenant in (None, "t", "u")] == [4, 4, 0]
     with pytest.raises(QueueFullError, match="5 items would wait of yours"):
@@ -189,6 +183,7 @@ def test_what_finds_no_room_is_refused_and_leaves_nothing(database: Database, qu
     assert queued(database) == 1
     batches.submit(submission(key="k"), chunks(3))
     batches.cancel("t", batch.id)
+    closed(database, batch.id)
     assert queued(database) == 3
 
 
@@ -197,7 +192,7 @@ def test_what_finds_no_room_is_refused_and_leaves_nothing(database: Database, qu
 
 @pytest.mark.parametrize("under_way", [0, 1, 3])
 def test_cancelling_leaves_what_is_under_way_and_closes_the_rest(
-    batches: Batches, database: Database, queue: Recording, under_way: int
+    batches: Batches, database: Database, under_way: int
 ) -> None:
     batch = batches.submit(submission(), chunks(2, 2, 2)).id
     opened(database, batch, *range(under_way))
@@ -205,7 +200,7 @@ def test_cancelling_leaves_what_is_under_way_and_closes_the_rest(
     found = batches.cancel("t", batch)
     still = under_way - (under_way > 1)
     assert found.status == ("cancelling" if still else "finalizing")
-    assert queue.finished == ([] if still else [batch])
+    assert ends(database, batch) == ([] if still else [batch])
     assert batches.cancel("t", batch) == found
     if still:
         closed(database, batch)
@@ -216,36 +211,75 @@ def test_cancelling_leaves_what_is_under_way_and_closes_the_rest(
     assert done.ended_at is not None
 
 
-def test_of_a_paused_batch_everything_is_closed(batches: Batches, database: Database, queue: Recording) -> None:
+def test_of_a_paused_batch_everything_is_closed(batches: Batches, database: Database) -> None:
     batch = batches.submit(submission(budget_usd=1.0), chunks(2, 2)).id
     opened(database, batch, 0)
     recorded(database, batch, [0])
     paused(database, batch, "paused_budget")
     found = batches.cancel("t", batch)
     assert (found.status, found.reason) == ("finalizing", None)
-    assert queue.finished == [batch]
+    assert ends(database, batch) == [batch]
 
 
 # Going on.
 
 
-@pytest.mark.parametrize("status", sorted(PAUSED_STATUSES))
-@pytest.mark.parametrize("serial", [False, True])
-def test_a_paused_batch_goes_on(
-    batches: Batches, database: Database, queue: Recording, status: Pause, serial: bool
-) -> None:
-    batch = batches.submit(submission(budget_usd=1.0 if serial else None), chunks(1, 1, 1)).id
+@pytest.mark.parametrize("status", sorted(get_args(Pause)))
+def test_a_paused_batch_goes_on(batches: Batches, database: Database, status: Pause) -> None:
+    batch = batches.submit(submission(budget_usd=1.0), chunks(1, 1, 1)).id
     recorded(database, batch, [0])
     paused(database, batch, status)
     assert batches.find("t", batch).reason == "because"
-    queue.chunks.clear()
-    found = batches.resume("t", batch, budget_usd=2.0 if serial else None)
-    assert (found.status, found.reason, found.resume_at) == ("in_progress", None, None)
-    assert found.budget_usd == (2.0 if serial else None)
-    assert queue.chunks == ([(batch, 1, 2)] if serial else [(batch, 1, 2), (batch, 2, 1)])
+    assert ready(database, batch) == [2]
+    found = batches.resume("t", batch, budget_usd=2.0)
+    assert (found.status, found.reason, found.resume_at, found.budget_usd) == ("in_progress", None, None, 2.0)
+    assert ready(database, batch) == [1, 2]
 
 
-def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database, queue: Recording) -> None:
+def test_a_batch_is_paused_by_its_submitter_and_nobody_claims_of_it(batches: Batches, database: Database) -> None:
+    batch, worker = batches.submit(submission(), chunks(2, 2)).id, Chunks(database, "w")
+    under_way = worker.claim()
+    assert isinstance(under_way, ClaimedChunk)
+    assert [batches.pause("t", batch).status for _ in range(2)] == ["paused", "paused"]
+    assert worker.claim() is None
+    assert worker.find_stopped([batch]) == {batch}
+    assert worker.put_off(under_way.lease, pause="paused_provider", delay=9.0)
+    assert batches.find("t", batch).status == "paused"
+    assert batches.resume("t", batch).status == "in_progress"
+    assert ready(database, batch) == [0, 2]
+    paused(database, batch, "paused_budget")
+    assert batches.pause("t", batch).status == "paused_budget"
+    batches.cancel("t", batch)
+    with pytest.raises(JobStateError, match="finalizing"):
+        batches.pause("t", batch)
+
+
+def test_failed_items_are_tried_again_and_the_others_stay(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(webhook="https://e/"), chunks(2, 2, 2)).id
+    recorded(database, batch, [0, 1, 3, 4])
+    recorded(database, batch, [2, 5], ok=False)
+    with pytest.raises(JobStateError, match="finalizing"):
+        batches.retry("t", batch)
+    ended(database, batch)
+    assert len(rows_of(database, batch, "notice")) == 1
+    with database.begin() as connection:  # one that took down its workers is not among them
+        connection.execute(CHUNKS.update().where(CHUNKS.c.first == 4).values(deaths=3))
+    found = batches.retry("t", batch)
+    counts = found.request_counts
+    assert (found.status, counts.completed, counts.failed, found.ended_at) == ("in_progress", 4, 1, None)
+    assert (ready(database, batch), rows_of(database, batch, "notice")) == ([2], [])
+    claimed = Chunks(database, "w").claim()
+    assert isinstance(claimed, ClaimedChunk)
+    assert [item.position for item in claimed.items] == [2]
+    again = OutcomeRows(claimed.lease, [OutcomeRow(2, True, "{}")])
+    assert Chunks(database, "w").record([again]) == [True]
+    ended(database, batch)
+    assert batches.find("t", batch).request_counts.completed == 5
+    with pytest.raises(JobStateError, match="no item failed that can be tried again"):
+        batches.retry("t", batch)
+
+
+def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database) -> None:
     free = batches.submit(submission(), chunks(1)).id
     with pytest.raises(JobStateError, match="in_progress"):
         batches.resume("t", free)
@@ -262,13 +296,12 @@ def test_what_cannot_go_on_stays_as_it_is(batches: Batches, database: Database, 
     with pytest.raises(InputError, match="more than the 0 already asked"):
         batches.resume("t", capped, max_questions=0)
     assert {batches.find("t", one).status for one in (free, capped)} == {"paused_provider", "paused_budget"}
-    assert len(queue.chunks) == 2
 
 
 # The end.
 
 
-def test_batches_end_at_their_deadline(batches: Batches, database: Database, queue: Recording) -> None:
+def test_batches_end_at_their_deadline(batches: Batches, database: Database) -> None:
     idle, busy, waits, early = [batches.submit(submission(), chunks(2, 2)).id for _ in range(4)]
     opened(database, busy, 0)
     paused(database, waits, "paused_provider")
@@ -276,7 +309,7 @@ def test_batches_end_at_their_deadline(batches: Batches, database: Database, que
         overdue(database, late)
     assert set(batches.expire_due()) == {idle, busy, waits}
     assert batches.expire_due() == []
-    assert sorted(queue.finished) == sorted([idle, waits])
+    assert ends(database, idle, busy, waits) == [idle, waits]
     assert [batches.find("t", one).status for one in (idle, busy, waits, early)] == ["finalizing"] * 3 + ["in_progress"]
     closed(database, busy)
     ended(database, busy)
@@ -305,12 +338,6 @@ def test_what_ended_long_ago_is_forgotten(batches: Batches, database: Database) 
         ended(database, batch, days_ago=days)
     assert batches.forget_old(days=30) == 1
     assert {batch.id for batch in batches.page("t", limit=9).data} == {fresh, running}
-
-
-def test_each_further_batch_of_a_tenant_begins_one_turn_later(batches: Batches, queue: Recording) -> None:
-    for tenant in ("t", "t", "other"):
-        batches.submit(submission(tenant=tenant), chunks(1, 1, 1))
-    assert queue.aheads == [0, 0, 0, 1, 1, 1, 0, 0, 0]
 
 
 def test_a_key_is_free_again_when_its_batch_is_long_gone(batches: Batches, database: Database) -> None:
@@ -430,9 +457,8 @@ class Lives(RuleBasedStateMachine):
         self.database = open_database(f"sqlite:///{Path(self.folder.name) / 'store.db'}")
         sa.event.listen(self.database.engine, "connect", lambda made, _: made.execute("PRAGMA synchronous=OFF"))
         with self.database.begin() as connection:  # quicker than its migrations
-            for table in (BATCHES, CHUNKS, RESULTS, SUBMISSIONS, SCORES, LABEL_ITEMS, LABELS):
-                table.create(connection)
-        self.batches = Batches(self.database, Recording())
+            METADATA.create_all(connection)
+        self.batches = Batches(self.database)
         self.terminal: dict[str, Batch] = {}
         self.lines: dict[str, bytes] = {}
         self.alive: set[str] = set()
@@ -458,14 +484,25 @@ class Lives(RuleBasedStateMachine):
             there = connection.execute(
                 sa.select(RESULTS).where(RESULTS.c.batch == batch, RESULTS.c.position == position)
             ).one_or_none()
-        if chunk is None or chunk.done or there is not None:
-            return
-        if chunk.under_way or opened(self.database, batch, chunk.number):
+        if chunk is not None and chunk.state != "done" and there is None:
             recorded(self.database, batch, [position], ok=ok)
 
     @rule(batch=made, status=st.sampled_from(get_args(Pause)))
     def pause(self, batch: str, status: Pause) -> None:
         paused(self.database, batch, status)
+
+    @rule(batch=made)
+    def stop_for_now(self, batch: str) -> None:
+        if batch in self.alive:
+            with suppress(JobStateError):
+                assert self.batches.pause("t", batch).status in {"paused", "paused_budget"}
+
+    @rule(batch=made)
+    def retry(self, batch: str) -> None:
+        if batch in self.alive:
+            with suppress(JobStateError):
+                assert self.batches.retry("t", batch).status == "in_progress"
+                self.terminal.pop(batch, None)
 
     @rule(batch=made)
     def resume(self, batch: str) -> None:
@@ -516,7 +553,9 @@ class Lives(RuleBasedStateMachine):
                 map(
                     tuple,
                     connection.execute(
-                        sa.select(CHUNKS.c.batch, sa.func.count()).where(~CHUNKS.c.done).group_by(CHUNKS.c.batch)
+                        sa.select(CHUNKS.c.batch, sa.func.count())
+                        .where(CHUNKS.c.state != "done", CHUNKS.c.kind == "chunk")
+                        .group_by(CHUNKS.c.batch)
                     ),
                 )
             )

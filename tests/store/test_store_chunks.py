@@ -1,60 +1,67 @@
-"""Chunks in the store: who opened one last may write, what was written stays, what comes next is in the queue."""
+"""Chunks in the store: who claimed one last may write, what was written stays, and what comes next is ready."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from service.asking.budget.reservations import Spending
 from service.engine import Engine
-from service.errors import SettingsError
 from service.jobs.items import ItemScorer
-from service.jobs.recorder import Account, Recorder
+from service.jobs.recorder import CALLS_AHEAD, Account, Recorder
 from service.reading.strict_json import Limits
 from service.registry import Registry
+from service.store.access.usage import UsageAmount
 from service.store.database import Database
+from service.store.jobs.backlog import read_backlog
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.endings import end_job, record_notice
-from service.store.jobs.leases import ChunkId, ChunkSpending, Lease, LeasedChunk, OutcomeRow, OutcomeRows, Pause
+from service.store.jobs.duties import claim_duty, end_job, record_notice
+from service.store.jobs.job import Job
+from service.store.jobs.leases import ClaimedChunk, Lease, OutcomeRow, OutcomeRows, Pause
 from service.store.jobs.submission import JobSubmission
-from service.store.tables import BATCHES, CHUNKS, RESULTS
-from service.store.workers import WorkerRecord, Workers, WorkerWatch
+from service.store.jobs.workers import WorkerRecord, Workers, WorkerWatch
+from service.store.tables import CHUNKS, RESULTS
 from tests.jobs.process import chunks, request
-from tests.store.played import Recording
+from tests.store.played import ends, ready, rows_of
 
 
 class Stage:
-    """A store with the two sides of it."""
+    """A store with the two sides of it: who submits, and workers by their names."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.queue = Recording()
-        self.batches = Batches(database, self.queue)
-        self.chunks = Chunks(database, self.queue)
+        self.batches = Batches(database)
 
-    def submit(self, items: int, *, size: int = 4, **more: Any) -> str:
-        submission = JobSubmission(tenant="t", fingerprint="", hours=1.0, **more)
+    def submit(self, items: int, *, size: int = 4, tenant: str = "t", **more: Any) -> str:
+        submission = JobSubmission(tenant=tenant, fingerprint="", hours=1.0, **more)
         return self.batches.submit(submission, chunks([request(n) for n in range(items)], size)).id
 
-    def opened(self, batch: str, number: int = 0, generation: int = 0) -> LeasedChunk:
-        found = self.chunks.lease(ChunkId(batch, number), generation)
-        assert found is not None
+    def worker(self, name: str = "w", **more: Any) -> Chunks:
+        Workers(self.database).beat(name)
+        return Chunks(self.database, name, **more)
+
+    def claim(self, name: str = "w", **more: Any) -> ClaimedChunk:
+        found = self.worker(name).claim(**more)
+        assert isinstance(found, ClaimedChunk)
         return found
 
-    def record(self, lease: Lease, *positions: int, ok: bool = True, spent: float = 0.0) -> bool:
-        (kept,) = self.chunks.record([OutcomeRows(lease, [row(n, ok=ok) for n in positions], ChunkSpending(spent))])
+    def dies(self, name: str = "w") -> None:
+        """As another worker finds it."""
+        [dead] = [one for one in Workers(self.database).list_workers() if one.id == name]
+        assert Workers(self.database).reclaim(dead) is not None
+
+    def record(self, lease: Lease, *positions: int, ok: bool = True, used: UsageAmount | None = None) -> bool:
+        rows = [row(n, ok=ok) for n in positions]
+        (kept,) = self.worker().record([OutcomeRows(lease, rows, used)])
         return kept
 
-    def row(self, table: sa.Table, batch: str) -> Any:
-        column = table.c.id if table is BATCHES else table.c.batch
-        with self.database.read() as connection:
-            return connection.execute(sa.select(table).where(column == batch).limit(1)).one()
+    def find(self, batch: str) -> Job:
+        return self.batches.find("t", batch)
 
     def lines(self, batch: str) -> list[str]:
         with self.database.read() as connection:
@@ -62,246 +69,352 @@ class Stage:
             return list(connection.execute(chosen).scalars())
 
 
-NOTHING = ChunkSpending()
-
-
 def row(position: int, *, ok: bool = True, line: str = "first") -> OutcomeRow:
-    return OutcomeRow(position, ok, f"{line} {position}", tokens_in=3, tokens_out=2, cache_hits=1)
+    return OutcomeRow(position, ok, f"{line} {position}")
+
+
+def positions(chunk: ClaimedChunk) -> list[int]:
+    return [item.position for item in chunk.items]
 
 
 @pytest.fixture
-def stage(database: Database) -> Iterator[Stage]:
+def stage(database: Database) -> Stage:
     return Stage(database)
 
 
-def test_an_opening_gives_what_is_left_to_do(stage: Stage) -> None:
+# Claims.
+
+
+def test_a_claim_gives_what_is_left_to_do(stage: Stage) -> None:
     batch = stage.submit(6)
-    first = stage.opened(batch)
-    assert [item.position for item in first.items] == [0, 1, 2, 3]
+    first = stage.claim()
+    assert (positions(first), first.tenant, first.deaths) == ([0, 1, 2, 3], "t", 0)
     assert json.loads(first.items[1].line) == {"custom_id": "item-1", "request": request(1)}
     assert stage.record(first.lease, 1, 3)
-    again = stage.opened(batch)
-    assert [item.position for item in again.items] == [0, 2]
-    assert again.lease.attempt == first.lease.attempt + 1
-    assert [item.position for item in stage.opened(batch, 1).items] == [4, 5]
+    assert stage.worker().put_off(first.lease)
+    again = stage.claim()
+    assert (positions(again), again.lease) == ([0, 2], Lease(batch, 0, 2))
+    assert positions(stage.claim()) == [4, 5]
+    assert stage.worker().claim() is None
+    assert stage.worker().list_owned() == {again.lease, Lease(batch, 4, 1)}
 
 
-def test_who_opened_a_chunk_before_somebody_else_may_write_nothing(stage: Stage) -> None:
+def test_who_had_a_chunk_before_somebody_else_may_write_nothing(stage: Stage) -> None:
     batch = stage.submit(4)
-    late, current = stage.opened(batch).lease, stage.opened(batch).lease
+    late = stage.claim("frozen").lease
+    stage.dies("frozen")
+    assert not stage.record(late, 0)  # nor while nobody has it
+    current = stage.claim().lease
     assert not stage.record(late, 0)
-    assert stage.chunks.defer(late, delay=1.0, spent=NOTHING, pause="paused_provider", reason="no") is None
-    assert not stage.chunks.close(late, spent=NOTHING)
-    assert stage.lines(batch) == []
-    assert stage.batches.find("t", batch).status == "in_progress"
+    assert not stage.worker("frozen").put_off(late, pause="paused_provider", reason="no")
+    assert (stage.lines(batch), stage.find(batch).status) == ([], "in_progress")
     assert stage.record(current, 0)
     assert stage.lines(batch) == ["first 0"]
 
 
-def test_a_refused_group_does_not_spoil_the_others(stage: Stage) -> None:
-    one, other = stage.submit(4), stage.submit(4)
-    late, _, held = stage.opened(one).lease, stage.opened(one), stage.opened(other).lease
-    groups = [OutcomeRows(late, [row(0)], ChunkSpending(1.0)), OutcomeRows(held, [row(0)], ChunkSpending(2.0, 0.5))]
-    assert stage.chunks.record(groups) == [False, True]
-    assert (stage.lines(one), stage.lines(other)) == ([], ["first 0"])
-    assert (stage.row(CHUNKS, other).cost_usd, stage.row(CHUNKS, other).uncertain_usd) == (2.0, 0.5)
+def test_tenants_take_turns_and_so_do_the_batches_of_each(stage: Stage) -> None:
+    giants = [stage.submit(80, tenant="giant") for _ in range(3)]
+    small = stage.submit(80, tenant="small")
+    taken = [stage.claim(f"w{n % 3}").lease.batch for n in range(40)]
+    assert taken.count(small) == 20
+    assert {taken.count(one) for one in giants} <= {6, 7}
+
+
+def test_of_one_tenant_alone_nothing_is_held_back(stage: Stage) -> None:
+    batch = stage.submit(12)
+    assert [stage.claim().lease.first for _ in range(3)] == [0, 4, 8]
+    assert ready(stage.database, batch) == []
+
+
+def test_a_worker_that_asks_no_judges_leaves_what_waits_for_them(stage: Stage) -> None:
+    stage.submit(4)
+    code = stage.submit(4)
+    with stage.database.begin() as connection:
+        connection.execute(CHUNKS.update().where(CHUNKS.c.batch == code).values(waits=False))
+    coding = stage.worker(judges=False)
+    claimed = coding.claim()
+    assert isinstance(claimed, ClaimedChunk)
+    assert (claimed.lease.batch, coding.claim()) == (code, None)
+
+
+# Outcomes.
+
+
+def test_a_refused_group_does_not_spoil_the_others_and_what_it_cost_is_counted(stage: Stage) -> None:
+    one = stage.submit(4)
+    late = stage.claim("frozen").lease
+    stage.dies("frozen")
+    held, other = stage.claim().lease, stage.submit(4)
+    last = stage.claim().lease
+    used = UsageAmount(cost_usd=1.0, tokens_in=3)
+    frozen = stage.worker("frozen")
+    assert frozen.record([OutcomeRows(late, [row(0)], used), OutcomeRows(last, [row(0)])]) == [False, True]
+    assert (held.batch, stage.lines(one), stage.lines(other)) == (one, [], ["first 0"])
+    assert (stage.find(one).cost_usd, stage.find(one).tokens_in) == (1.0, 3)
 
 
 def test_what_was_recorded_is_not_recorded_or_counted_again(stage: Stage) -> None:
     batch = stage.submit(4)
-    lease = stage.opened(batch).lease
+    lease = stage.claim().lease
     assert stage.record(lease, 0, 1)
-    assert stage.chunks.record(
-        [OutcomeRows(lease, [row(1, line="second"), row(2, line="second")], ChunkSpending())]
-    ) == [True]
+    again = OutcomeRows(lease, [row(1, line="second"), row(2, line="second")])
+    assert stage.worker().record([again]) == [True]
     assert stage.lines(batch) == ["first 0", "first 1", "second 2"]
-    found = stage.batches.find("t", batch)
-    assert (found.request_counts.completed, found.tokens_in, found.tokens_out, found.cache_hits) == (3, 9, 6, 3)
+    assert stage.find(batch).request_counts.completed == 3
 
 
 @pytest.mark.parametrize(("failed", "status"), [((), "completed"), ((0,), "completed"), ((0, 1, 2, 3, 4), "failed")])
 def test_the_last_item_ends_the_batch(stage: Stage, failed: tuple[int, ...], status: str) -> None:
     batch = stage.submit(5)
-    holds = [stage.opened(batch, number).lease for number in (0, 1)]
+    leases = [stage.claim().lease, stage.claim().lease]
     for position in range(5):
-        assert stage.queue.finished == []
-        assert stage.record(holds[position // 4], position, ok=position not in failed)
-    assert (stage.queue.finished, stage.row(BATCHES, batch).status) == ([batch], "finalizing")
-    assert stage.chunks.lease(ChunkId(batch, 0), 0) is None
-    end_job(stage.database, stage.queue, batch)
-    end_job(stage.database, stage.queue, batch)
-    found = stage.batches.find("t", batch)
+        assert ends(stage.database, batch) == []
+        assert stage.record(leases[position // 4], position, ok=position not in failed)
+    assert (ends(stage.database, batch), stage.find(batch).status) == ([batch], "finalizing")
+    assert stage.worker().claim() is None
+    duty = claim_duty(stage.database, "w", ["finish"])
+    assert duty is not None
+    assert claim_duty(stage.database, "v", ["finish"]) is None
+    for _ in range(2):
+        end_job(stage.database, duty.lease)
+    found = stage.find(batch)
     assert (found.status, found.ended_at is not None) == (status, True)
     assert (found.request_counts.failed, found.request_counts.completed) == (len(failed), 5 - len(failed))
 
 
-def test_a_chunk_that_is_put_off_comes_up_as_another_generation(stage: Stage) -> None:
-    batch = stage.submit(4)
-    lease = stage.opened(batch).lease
-    assert stage.chunks.defer(lease, delay=7.0, spent=NOTHING, pause="paused_provider", reason="it is down") == 1
-    paused = stage.batches.find("t", batch)
-    assert (paused.status, paused.reason, paused.resume_at is not None) == ("paused_provider", "it is down", True)
-    assert stage.chunks.lease(ChunkId(batch, 0), 0) is None
-    again = stage.opened(batch, generation=1)
-    assert stage.batches.find("t", batch).status == "paused_provider"
-    assert stage.record(again.lease, 0)
-    going = stage.batches.find("t", batch)
-    assert (going.status, going.reason, going.resume_at) == ("in_progress", None, None)
-
-
-def test_a_batch_with_a_budget_runs_one_chunk_after_the_other(stage: Stage) -> None:
-    batch = stage.submit(6, budget_usd=1.0)
-    assert [one.number for one in stage.queue.chunks] == [0]
-    first = stage.opened(batch)
-    assert first.cap_usd == 1.0
-    assert stage.record(first.lease, 0, 1, 2, 3, spent=0.75)
-    assert [one.number for one in stage.queue.chunks] == [0, 1]
-    assert stage.opened(batch, 1).cap_usd == 0.25
-
-
-def test_a_spent_budget_stops_until_it_is_raised(stage: Stage) -> None:
-    batch = stage.submit(4, budget_usd=1.0)
-    lease = stage.opened(batch).lease
-    assert stage.record(lease, 0, spent=0.9)
-    assert (
-        stage.chunks.defer(lease, delay=0.0, spent=ChunkSpending(0.9), pause="paused_budget", reason="it is spent") == 1
-    )
-    assert [one.number for one in stage.queue.chunks] == [0]
-    assert stage.chunks.lease(ChunkId(batch, 0), 1) is None
-    stage.batches.resume("t", batch, budget_usd=2.0)
-    resumed = stage.queue.chunks[-1]
-    again = stage.opened(batch, generation=resumed.generation)
-    assert again.cap_usd == pytest.approx(1.1)
-    assert [item.position for item in again.items] == [1, 2, 3]
-
-
-def test_asked_questions_stop_until_more_are_allowed(stage: Stage) -> None:
-    batch = stage.submit(6, max_questions=8)
-    first = stage.opened(batch)
-    assert (first.cap_usd, first.cap_questions) == (None, 8)
-    rows = [row(n) for n in range(4)]
-    assert stage.chunks.record([OutcomeRows(first.lease, rows, ChunkSpending(questions=5))]) == [True]
-    assert [one.number for one in stage.queue.chunks] == [0, 1]  # one after the other
-    second = stage.opened(batch, 1)
-    assert second.cap_questions == 3
-    all_asked = ChunkSpending(questions=3)
-    assert stage.chunks.defer(second.lease, delay=0.0, spent=all_asked, pause="paused_budget", reason="no more") == 1
-    assert stage.chunks.lease(ChunkId(batch, 1), 1) is None
-    found = stage.batches.resume("t", batch, max_questions=20)
-    assert (found.questions, found.max_questions) == (8, 20)
-    again = stage.opened(batch, 1, generation=stage.queue.chunks[-1].generation)
-    assert (again.cap_questions, again.spent) == (12, all_asked)
-
-
-def test_questions_are_counted_without_a_limit_too(stage: Stage) -> None:
-    batch = stage.submit(4)
-    opened = stage.opened(batch)
-    assert opened.cap_questions is None
-    assert stage.chunks.record([OutcomeRows(opened.lease, [row(0)], ChunkSpending(questions=2))]) == [True]
-    assert (stage.batches.find("t", batch).questions, stage.batches.find("t", batch).max_questions) == (2, None)
-
-
-def test_a_cancelled_batch_ends_with_the_chunk_that_was_under_way(stage: Stage) -> None:
-    batch = stage.submit(12)
-    lease = stage.opened(batch).lease
-    stage.batches.cancel("t", batch)
-    assert stage.chunks.find_over([batch]) == {batch}
-    assert stage.record(lease, 0)
-    assert stage.queue.finished == []
-    assert stage.chunks.close(lease, spent=NOTHING)
-    assert stage.queue.finished == [batch]
-    end_job(stage.database, stage.queue, batch)
-    counts = stage.batches.find("t", batch).request_counts
-    assert (counts.completed, counts.cancelled) == (1, 11)
+def test_two_chunks_that_end_in_one_commit_end_the_batch_once(stage: Stage) -> None:
+    batch = stage.submit(5)
+    first, second = stage.claim().lease, stage.claim().lease
+    groups = [OutcomeRows(second, [row(4)]), OutcomeRows(first, [row(n) for n in range(4)])]
+    assert stage.worker().record(groups) == [True, True]
+    assert ends(stage.database, batch) == [batch]
 
 
 def test_an_ended_batch_is_told_of_where_that_is_wanted(stage: Stage) -> None:
     batch = stage.submit(1, webhook="https://example.org/hook")
-    assert stage.record(stage.opened(batch).lease, 0)
-    end_job(stage.database, stage.queue, batch)
-    assert stage.queue.notices == [(batch, 1, 0.0)]
-    assert stage.row(BATCHES, batch).webhook_status == "pending"
-    record_notice(stage.database, stage.queue, batch, "pending", next_attempt=(2, 5.0))
-    assert stage.queue.notices[1:] == [(batch, 2, 5.0)]
-    record_notice(stage.database, stage.queue, batch, "delivered", next_attempt=None)
-    assert stage.row(BATCHES, batch).webhook_status == "delivered"
+    assert stage.record(stage.claim().lease, 0)
+    finish = claim_duty(stage.database, "w", ["finish", "notice"])
+    assert finish is not None
+    end_job(stage.database, finish.lease)
+
+    def told() -> Any:
+        webhook = stage.find(batch).webhook
+        return webhook and webhook.status
+
+    assert told() == "pending"
+    first = claim_duty(stage.database, "w", ["notice"])
+    assert first is not None
+    record_notice(stage.database, first.lease, "pending", delay=-1.0)
+    second = claim_duty(stage.database, "w", ["notice"])
+    assert second is not None
+    assert (first.lease.attempt, second.lease.attempt) == (1, 2)
+    record_notice(stage.database, first.lease, "failed")  # by one that was frozen
+    assert told() == "pending"
+    record_notice(stage.database, second.lease, "delivered")
+    assert (told(), rows_of(stage.database, batch, "notice")) == ("delivered", [])
 
 
-def test_two_workers_do_not_go_by_one_name(database: Database) -> None:
-    workers = Workers(database)
-    workers.register("one")
-    with pytest.raises(SettingsError, match="another worker is called one"):
-        workers.register("one")
-    workers.beat("two")
-    assert {worker.id for worker in workers.list_workers()} == {"one", "two"}
-    workers.forget("one")
-    assert [worker.id for worker in workers.list_workers()] == ["two"]
+# Later, or never.
 
 
-def test_a_chunk_is_closed_once(stage: Stage) -> None:
+def test_a_chunk_that_is_put_off_pauses_its_batch_until_something_of_it_is_recorded(stage: Stage) -> None:
     batch = stage.submit(8)
-    one, other = stage.opened(batch).lease, stage.opened(batch, 1).lease
+    lease = stage.claim().lease
+    assert stage.worker().put_off(lease, delay=3_600.0, pause="paused_provider", reason="it is down")
+    paused = stage.find(batch)
+    assert (paused.status, paused.reason, paused.resume_at is not None) == ("paused_provider", "it is down", True)
+    other = stage.claim()
+    assert (other.lease.first, stage.worker().claim()) == (4, None)
+    assert stage.record(other.lease, 4)
+    going = stage.find(batch)
+    assert (going.status, going.reason, going.resume_at) == ("in_progress", None, None)
+    stage.worker().make_due(batch, 0)
+    assert stage.claim().lease == Lease(batch, 0, 2)
+
+
+def test_a_cancelled_batch_ends_with_the_chunk_that_was_under_way(stage: Stage) -> None:
+    batch = stage.submit(12)
+    lease = stage.claim().lease
     stage.batches.cancel("t", batch)
-    assert stage.chunks.close(one, spent=ChunkSpending(0.5))
-    assert not stage.chunks.close(one, spent=ChunkSpending(0.5))
-    assert stage.queue.finished == []
-    assert stage.record(other, 4)
-    assert stage.chunks.close(other, spent=NOTHING)
-    assert stage.queue.finished == [batch]
-    assert not stage.record(other, 5)
-    assert stage.batches.find("t", batch).cost_usd == 0.5
+    assert stage.worker().find_stopped([batch]) == {batch}
+    assert stage.record(lease, 0)
+    assert ends(stage.database, batch) == []
+    assert stage.worker().put_off(lease)
+    assert not stage.worker().put_off(lease)
+    assert not stage.record(lease, 1)
+    assert ends(stage.database, batch) == [batch]
+    finish = claim_duty(stage.database, "w", ["finish"])
+    assert finish is not None
+    end_job(stage.database, finish.lease)
+    counts = stage.find(batch).request_counts
+    assert (counts.completed, counts.cancelled) == (1, 11)
 
 
 @pytest.mark.parametrize("pause", ["paused_budget", "paused_provider", None])
 def test_what_is_put_off_in_the_moment_of_the_end_is_closed(stage: Stage, pause: Pause | None) -> None:
     batch = stage.submit(4, budget_usd=1.0)
-    lease = stage.opened(batch).lease
+    lease = stage.claim().lease
     stage.batches.cancel("t", batch)
-    assert stage.chunks.defer(lease, delay=9.0, spent=ChunkSpending(0.25), pause=pause) == 1
-    assert (stage.queue.finished, stage.row(BATCHES, batch).status) == ([batch], "finalizing")
-    assert stage.batches.find("t", batch).cost_usd == 0.25
-
-
-def test_a_cancelled_batch_does_not_wait_for_what_was_put_off(stage: Stage) -> None:
-    batch = stage.submit(8)
-    waits, runs = stage.opened(batch).lease, stage.opened(batch, 1).lease
-    assert stage.chunks.defer(waits, delay=3_600.0, spent=NOTHING, pause="paused_provider") == 1
-    assert stage.record(runs, 4)
-    assert stage.batches.find("t", batch).status == "in_progress"
-    stage.batches.cancel("t", batch)
-    assert stage.chunks.close(runs, spent=NOTHING)
-    assert stage.queue.finished == [batch]
+    assert stage.worker().put_off(lease, delay=9.0, used=UsageAmount(cost_usd=0.25), pause=pause)
+    assert (ends(stage.database, batch), stage.find(batch).status) == ([batch], "finalizing")
+    assert stage.find(batch).cost_usd == 0.25
 
 
 @pytest.mark.parametrize("under_way", [False, True])
-def test_a_paused_batch_that_is_cancelled_waits_for_nothing_any_more(stage: Stage, under_way: bool) -> None:
+def test_a_cancelled_batch_waits_for_nothing_that_was_put_off(stage: Stage, under_way: bool) -> None:
     batch = stage.submit(8)
-    waits = stage.opened(batch).lease
+    waits = stage.claim().lease
     if under_way:
-        stage.opened(batch, 1)
-    stage.chunks.defer(waits, delay=3_600.0, spent=NOTHING, pause="paused_provider", reason="it is down")
-    assert stage.batches.find("t", batch).resume_at is not None
+        stage.claim()
+    stage.worker().put_off(waits, delay=3_600.0, pause="paused_provider", reason="it is down")
     found = stage.batches.cancel("t", batch)
     assert (found.status, found.reason, found.resume_at) == ("cancelling" if under_way else "finalizing", None, None)
 
 
-def test_what_runs_while_others_wait_is_left_to_run(stage: Stage) -> None:
-    batch = stage.submit(8)
-    waits, runs = stage.opened(batch).lease, stage.opened(batch, 1).lease
-    assert stage.chunks.defer(waits, delay=3_600.0, spent=NOTHING, pause="paused_provider") == 1
-    stage.batches.resume("t", batch)
-    assert stage.queue.chunks[-1] == (batch, 0, 2)
-    assert stage.record(runs, 4, 5, 6)
-    stage.batches.cancel("t", batch)
-    assert stage.record(runs, 7)
-    assert stage.queue.finished == [batch]
+# What a batch may spend.
+
+
+def asked(number: int, held: int = 0) -> UsageAmount:
+    return UsageAmount(questions=number, held_questions=held)
+
+
+def test_workers_share_one_limit_of_questions(stage: Stage) -> None:
+    batch = stage.submit(8, max_questions=20)
+    one, other = stage.worker("one"), stage.worker("other")
+    leases = [worker.claim().lease for worker in (one, other)]  # type: ignore[union-attr]
+    assert [one.hold(batch, asked(0, 16)), other.hold(batch, asked(0, 16))] == [None, "max_questions"]
+    assert other.hold(batch, asked(0, 4)) is None
+    assert one.put_off(leases[0], used=asked(10), pause="paused_budget", reason="spent")
+    assert stage.find(batch).status == "in_progress"  # the other one may give something back
+    assert stage.find(batch).questions == 14
+    assert other.put_off(leases[1], used=asked(4), pause="paused_budget", reason="spent")
+    assert (stage.find(batch).status, stage.find(batch).questions) == ("paused_budget", 14)
+
+
+def test_workers_share_one_budget(stage: Stage) -> None:
+    batch = stage.submit(8, budget_usd=1.0)
+    one, other = stage.worker("one"), stage.worker("other")
+    assert one.claim()
+    assert other.claim()
+    assert one.hold(batch, UsageAmount(cost_usd=0.25, uncertain_usd=0.25, held_usd=0.25)) is None
+    assert other.hold(batch, UsageAmount(held_usd=0.5)) == "budget_usd"
+    assert other.hold(batch, UsageAmount(held_usd=0.25)) is None
+    assert (stage.find(batch).cost_usd, stage.find(batch).uncertain_usd) == (0.25, 0.75)
+
+
+def test_what_a_dead_worker_had_reserved_may_be_spent(stage: Stage) -> None:
+    batch = stage.submit(8, max_questions=20)
+    dead, other = stage.worker("dead"), stage.worker("other")
+    assert dead.claim()
+    assert dead.hold(batch, asked(4, 16)) is None
+    stage.dies("dead")
+    chunk = other.claim()
+    assert isinstance(chunk, ClaimedChunk)
+    assert other.hold(batch, asked(0, 1)) == "max_questions"
+    assert other.put_off(chunk.lease, used=asked(0), pause="paused_budget", reason="spent")
+    assert (stage.find(batch).status, stage.find(batch).questions) == ("paused_budget", 20)
+    stage.batches.resume("t", batch, max_questions=30)
+    assert other.hold(batch, asked(0, 10)) is None
+
+
+def test_an_account_reserves_ahead_and_gives_back_what_it_does_not_need(stage: Stage) -> None:
+    batch = stage.submit(4, max_questions=CALLS_AHEAD + 2)
+    chunk = stage.claim()
+
+    async def spend() -> list[int]:
+        recorder = Recorder(stage.worker(), in_flight=4)
+        account = await recorder.open_account(chunk)
+        await account.spending.wait_for_room(None)
+        seen = [stage.find(batch).questions]
+        with account.spending.reserve(None):
+            assert await recorder.put(chunk.lease, account, [row(0)])
+            seen.append(stage.find(batch).questions)
+        assert await recorder.put(chunk.lease, account, [row(1)])
+        seen.append(stage.find(batch).questions)
+        await recorder.close_account(account)
+        return seen
+
+    assert asyncio.run(spend()) == [CALLS_AHEAD, CALLS_AHEAD, 1]
+    assert stage.worker().read_used(batch) == asked(1)
+
+
+# Deaths.
+
+
+def test_a_chunk_with_a_death_runs_alone(stage: Stage) -> None:
+    stage.submit(8)
+    stage.claim()
+    stage.dies()
+    assert stage.worker().claim(idle=False) == "alone"
+    chunk = stage.claim()
+    assert (chunk.lease.first, chunk.runs_alone) == (0, True)
+    assert not stage.claim(idle=False).runs_alone
+
+
+def test_a_chunk_that_kills_two_workers_is_taken_apart_and_its_worst_item_given_up(stage: Stage) -> None:
+    batch = stage.submit(6)
+    assert stage.record(stage.claim().lease, 1)
+    stage.dies()
+    stage.claim()
+    stage.dies()
+    for deaths in (1, 2, 3):
+        chunk = stage.claim()
+        assert (positions(chunk), chunk.deaths, chunk.is_given_up) == ([0], deaths, deaths == 3)
+        if deaths < 3:
+            stage.dies()
+    assert stage.record(chunk.lease, 0, ok=False)
+    assert read_backlog(stage.database).quarantined == 1
+    for position in (2, 3):
+        chunk = stage.claim()
+        assert (positions(chunk), chunk.deaths) == ([position], 1)
+        assert stage.record(chunk.lease, position)
+    last = stage.claim()
+    assert stage.record(last.lease, *positions(last))
+    assert (len(stage.lines(batch)), ends(stage.database, batch)) == (6, [batch])
+    counts = stage.find(batch).request_counts
+    assert (counts.completed, counts.failed, counts.total) == (5, 1, 6)
+
+
+def test_who_puts_a_chunk_off_or_leaves_has_not_died(stage: Stage) -> None:
+    stage.submit(4)
+    assert stage.worker().put_off(stage.claim().lease)
+    lease = stage.claim().lease
+    assert Workers(stage.database).leave("w") == 1
+    assert not stage.record(lease, 0)
+    assert (stage.claim().deaths, stage.worker().list_owned()) == (0, {lease._replace(attempt=3)})
+
+
+# Workers.
+
+
+def test_a_worker_that_has_beaten_since_is_not_dead(stage: Stage) -> None:
+    stage.submit(4)
+    lease = stage.claim().lease
+    [seen] = Workers(stage.database).list_workers()
+    Workers(stage.database).beat("w")
+    assert Workers(stage.database).reclaim(seen) is None
+    assert stage.record(lease, 0)
+
+
+def test_an_owner_that_is_not_registered_is_dead(stage: Stage) -> None:
+    stage.submit(4)
+    stage.claim("lost")
+    workers = Workers(stage.database)
+    with stage.database.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM callgrade_workers")
+    assert (workers.list_owners(), workers.list_workers()) == ({"lost"}, ())
+    assert workers.reclaim(WorkerRecord("lost", 0)) == 1
+    assert stage.claim().deaths == 1
+
+
+# The recorder.
 
 
 def test_a_damaged_payload_is_told_item_by_item(stage: Stage) -> None:
-    batch = stage.submit(3)
+    stage.submit(3)
     with stage.database.begin() as connection:
         connection.execute(CHUNKS.update().values(payload=b"x"))
-    opened = stage.opened(batch)
+    opened = stage.claim()
     assert [(item.position, item.line) for item in opened.items] == [(0, b""), (1, b""), (2, b"")]
     rows = ItemScorer(Engine(Registry()), Limits()).begin(opened.items)
     assert [one.ok for one in rows if isinstance(one, OutcomeRow)] == [False, False, False]
@@ -309,13 +422,16 @@ def test_a_damaged_payload_is_told_item_by_item(stage: Stage) -> None:
 
 def test_an_outcome_that_the_database_does_not_take_spoils_no_other(stage: Stage) -> None:
     one, other = stage.submit(2), stage.submit(2)
-    holds = [stage.opened(one).lease, stage.opened(other).lease]
-    account = Account(ChunkSpending(), Spending())
+    claimed = [stage.claim(), stage.claim()]
 
     async def record() -> list[bool]:
-        recorder = Recorder(stage.chunks, in_flight=64)
-        bad = row(1)._replace(tokens_in=2**70)
-        puts = [recorder.put(holds[0], account, [row(0), bad]), recorder.put(holds[1], account, [row(0)])]
+        recorder = Recorder(stage.worker(), in_flight=64)
+        accounts = [await recorder.open_account(chunk) for chunk in claimed]
+        bad = replace_line(row(1))
+        puts = [
+            recorder.put(claimed[0].lease, accounts[0], [row(0), bad]),
+            recorder.put(claimed[1].lease, accounts[1], [row(0)]),
+        ]
         return list(await asyncio.gather(*puts))
 
     assert asyncio.run(record()) == [True, True]
@@ -324,69 +440,71 @@ def test_an_outcome_that_the_database_does_not_take_spoils_no_other(stage: Stage
     assert (good, json.loads(told)["error"]["status"]) == ("first 0", 500)
 
 
+def replace_line(one: OutcomeRow) -> OutcomeRow:
+    """One whose text no database takes."""
+    return one._replace(line="\ud800")
+
+
+class Counting(Chunks):
+    """Chunks that count the rows of each commit."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        super().__init__(database, owner)
+        self.commits: list[int] = []
+
+    def record(self, groups: Iterable[OutcomeRows]) -> list[bool]:
+        found = list(groups)
+        self.commits.append(sum(len(group.rows) for group in found))
+        return super().record(found)
+
+
 def test_outcomes_that_come_one_by_one_share_commits(stage: Stage) -> None:
     batch = stage.submit(20, size=20)
-    lease, account, commits = stage.opened(batch).lease, Account(ChunkSpending(), Spending()), list[int]()
-
-    class Counting(Chunks):
-        def record(self, groups: Iterable[OutcomeRows]) -> list[bool]:
-            found = list(groups)
-            commits.append(sum(len(group.rows) for group in found))
-            return super().record(found)
+    chunk, counting = stage.claim(), Counting(stage.database, "w")
 
     async def record() -> list[bool]:
-        recorder = Recorder(Counting(stage.database, stage.queue), in_flight=64)
+        recorder = Recorder(counting, in_flight=64)
+        account = await recorder.open_account(chunk)
         puts: list[asyncio.Task[bool]] = []
         for n in range(20):
-            puts.append(asyncio.create_task(recorder.put(lease, account, [row(n)])))
+            puts.append(asyncio.create_task(recorder.put(chunk.lease, account, [row(n)])))
             if n == 0:
                 await puts[0]  # it goes alone: nobody waits for company that may not come
             await asyncio.sleep(0.003)
         return await asyncio.gather(*puts)
 
     assert all(asyncio.run(record()))
-    assert sum(commits) == len(stage.lines(batch)) == 20
-    assert commits[0] == 1
-    assert len(commits) < 10
+    assert sum(counting.commits) == len(stage.lines(batch)) == 20
+    assert counting.commits[0] == 1
+    assert len(counting.commits) < 10
 
 
 def test_where_all_places_are_taken_nothing_is_waited_for(stage: Stage) -> None:
     batch = stage.submit(20, size=20)
-    lease, account = stage.opened(batch).lease, Account(ChunkSpending(), Spending())
+    chunk = stage.claim()
 
     async def record(places: int, numbers: Iterable[int]) -> None:
-        recorder = Recorder(stage.chunks, in_flight=places, interval_s=3_600.0)
+        recorder = Recorder(stage.worker(), in_flight=places, interval_s=3_600.0)
+        account: Account = await recorder.open_account(chunk)
         for n in numbers:
-            await asyncio.gather(*[recorder.put(lease, account, [row(places * n + k)]) for k in range(places)])
+            await asyncio.gather(*[recorder.put(chunk.lease, account, [row(places * n + k)]) for k in range(places)])
 
     asyncio.run(asyncio.wait_for(record(1, range(4)), 60))
     asyncio.run(asyncio.wait_for(record(4, range(1, 5)), 60))
     assert len(stage.lines(batch)) == 20
 
 
-def test_a_dead_worker_is_forgotten_unless_it_is_heard_of(database: Database) -> None:
-    workers = Workers(database)
-    for name in ("dead", "back"):
-        workers.register(name)
-    dead, back = sorted(workers.list_workers(), reverse=True)
-    workers.beat("back")
-    for worker in (dead, back):
-        workers.forget_dead(worker)
-    assert [worker.id for worker in workers.list_workers()] == ["back"]
-
-
 BEATS = [
-    ("one that beats", [(n, float(n)) for n in range(30)], []),
-    ("one that stops", [(n, float(min(n, 3))) for n in range(30)], [n for n in range(30) if n > 13]),
-    ("nobody beats while the database is away", [(0, 0.0), (1, 1.0), (40, 1.0), (41, 41.0), (42, 42.0)], []),
-    ("the database's clock is set ahead", [(n, float(n) + 7_200 * (n > 5)) for n in range(30)], []),
-    ("it is heard of again", [(n, float(n) if n > 9 else 0.0) for n in range(30)], []),
+    ("one that beats", [(n, n) for n in range(30)], []),
+    ("one that stops", [(n, min(n, 3)) for n in range(30)], [n for n in range(30) if n > 13]),
+    ("nobody beats while the database is away", [(0, 0), (1, 1), (40, 1), (41, 41), (42, 42)], []),
+    ("it is heard of again", [(n, n if n > 9 else 0) for n in range(30)], []),
 ]
 
 
 @pytest.mark.parametrize(("looks", "dead"), [pytest.param(looks, dead, id=name) for name, looks, dead in BEATS])
-def test_who_is_dead_is_told_by_beats_that_do_not_come(looks: list[tuple[float, float]], dead: list[float]) -> None:
-    times = iter([at for at, _ in looks])
+def test_who_is_dead_is_told_by_beats_that_do_not_come(looks: list[tuple[int, int]], dead: list[int]) -> None:
+    times = iter([float(at) for at, _ in looks])
     watch = WorkerWatch(lambda: next(times))
-    found = [at for at, beat in looks if watch.find_dead([WorkerRecord("w", 0.0, beat)])]
+    found = [at for at, beat in looks if watch.find_dead([WorkerRecord("w", beat)])]
     assert found == dead

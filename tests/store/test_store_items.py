@@ -26,7 +26,6 @@ from service.store.jobs.items import (
 )
 from service.store.labelling.drafts import LabelItem
 from service.store.tables import ITEMS, LABEL_ITEMS, RESULTS, SESSIONS
-from tests.store.played import Recording
 from tests.web.site import build_request, fill
 
 SIZE = 9
@@ -36,13 +35,6 @@ SIZE = 9
 def batch(database: Database) -> str:
     """Of nine items those whose number three divides are of another amount, and those that seven divides another tool."""
     return fill(database, [build_request(n) for n in range(SIZE)], tenant="t")
-
-
-def forget(database: Database, batch: str) -> None:
-    """Leaves a batch as a version without pages and labels would."""
-    with database.begin() as connection:
-        for table in (ITEMS, LABEL_ITEMS):
-            connection.execute(table.delete().where(table.c.batch == batch))
 
 
 def test_items_are_listed_and_counted(database: Database, batch: str) -> None:
@@ -64,39 +56,8 @@ def test_items_are_listed_and_counted(database: Database, batch: str) -> None:
 
 
 def test_items_go_with_their_batch(database: Database, batch: str) -> None:
-    Batches(database, Recording()).delete("t", batch)
+    Batches(database).delete("t", batch)
     assert count_items(database, batch) == 0
-
-
-def test_what_cannot_be_read_holds_up_nothing_behind_it(database: Database, batch: str) -> None:
-    listed = list_items(database, batch, limit=9)
-    forget(database, batch)
-    broken = sa.update(RESULTS).where(RESULTS.c.batch == batch, RESULTS.c.position < 2)
-    with database.begin() as connection:
-        connection.execute(broken.values(line=json.dumps({"custom_id": "old", "report": {"verdict": 1}})))
-    told = [add_missing_items(database, batch, read_kept, whole=SIZE, most=2) for _ in range(6)]
-    assert told == [2, 2, 2, 2, 1, 0]
-    now = list_items(database, batch, limit=9)
-    assert [(one.custom_id, one.verdict) for one in now.data[:2]] == [("old", "error")] * 2
-    assert now.data[2:] == listed.data[2:]
-
-
-def read_kept(line: str) -> StoredOutcome:
-    return read_outcome(line, Registry())
-
-
-def test_what_of_an_old_batch_may_be_labelled_is_taken_in_with_it(database: Database, batch: str) -> None:
-    forget(database, batch)
-    item = LabelItem("result_groundedness", "integrate", False, 0.75, 0.75, 0.5, True, "[]")
-
-    def read(line: str) -> StoredOutcome:
-        return StoredOutcome(ItemFacts(json.loads(line)["custom_id"], "pass"), (item,))
-
-    assert add_missing_items(database, batch, read, whole=SIZE) == SIZE
-    chosen = sa.select(LABEL_ITEMS.c.item, LABEL_ITEMS.c.tenant, LABEL_ITEMS.c.raw).order_by(LABEL_ITEMS.c.position)
-    with database.read() as connection:
-        found = [tuple(row) for row in connection.execute(chosen)]
-    assert found == [(f"{batch}/{n}", "t", 0.75) for n in range(SIZE)]
 
 
 def test_a_session_is_worth_its_key(database: Database) -> None:

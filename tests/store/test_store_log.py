@@ -13,7 +13,6 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from service.jobs.job_queue import prepare
 from service.store.ahead import CHECKPOINT_BYTES, KEPT_BYTES, WriteAheadLog
 from service.store.database import Database, open_database
 from tests.faults.disk import fill, small
@@ -98,16 +97,6 @@ def test_no_connection_empties_it_by_itself(store: Database) -> None:
         for one in (connection, another):
             assert one.exec_driver_sql("PRAGMA wal_autocheckpoint").scalar_one() == 0
             assert one.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
-
-
-def test_the_engines_own_connections_leave_it_alone_too(store: Database) -> None:
-    for number in range(3):
-        write(store, number)
-    before = size(store)
-    assert before > 4 * 2**20  # SQLite's own bound
-    prepare(store)  # makes tables
-    assert size(store) >= before
-    assert numbers(store) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from service.api.app import create_app
 from service.settings import Settings
 from service.store.database import Database
 from service.web.app import add_pages
-from tests.store.played import Recording
 from tests.stores import open_new_store
 from tests.web.site import TOKEN, Visitor, build_request, fill
 
@@ -35,7 +34,7 @@ def runner() -> Iterator[asyncio.Runner]:
 @pytest.fixture(scope="module")
 def visit(database: Database, runner: asyncio.Runner) -> Callable[[], Visitor]:
     """Makes visitors of one site, none of whom has signed in."""
-    app = add_pages(create_app(Settings(), database=database, queue=Recording()), token=TOKEN)
+    app = add_pages(create_app(Settings(), database=database), token=TOKEN)
     return lambda: Visitor(app, runner)
 
 

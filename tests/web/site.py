@@ -20,11 +20,11 @@ from service.settings import Settings
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.leases import ChunkId, ChunkItem, ChunkSpending, OutcomeRows
+from service.store.jobs.leases import ChunkItem, OutcomeRows
 from service.store.jobs.submission import Chunk, JobSubmission
 from service.wiring import build_engine
 from tests.api.asgi_caller import Answer, exchange
-from tests.store.played import Recording, ended
+from tests.store.played import PLAYER, ended, hold, opened, rows_of
 
 HOST = {"host": "localhost"}
 TOKEN = "local-token"
@@ -110,7 +110,7 @@ def fill(
     database: Database, requests: Sequence[dict[str, Any]], *, tenant: str = "", over: bool = True, name: str = "run"
 ) -> str:
     """A batch of requests that were scored by code, as a worker would; its id. One that is not `over` goes on."""
-    batches = Batches(database, Recording())
+    batches = Batches(database)
     lines = [
         json.dumps({"custom_id": one.pop("custom_id", f"item-{n}"), "request": one}) for n, one in enumerate(requests)
     ]
@@ -125,13 +125,12 @@ def fill(
 
 def record(database: Database, batch: str, lines: Iterable[str]) -> None:
     """Scores items of the only chunk of a batch, and records what came of them."""
-    chunks = Chunks(database, Recording())
-    lease = chunks.lease(ChunkId(batch, 0), 0)
-    assert lease is not None
+    assert opened(database, batch, 0)
+    [row] = rows_of(database, batch)
     scorer = ItemScorer(build_engine(Settings()), Limits())
     rows = scorer.begin([ChunkItem(n, line.encode()) for n, line in enumerate(lines)])
     assert not [row for row in rows if isinstance(row, WaitingItem)]
-    assert chunks.record([OutcomeRows(lease.lease, rows, ChunkSpending())]) == [True]  # pyright: ignore[reportArgumentType]
+    assert Chunks(database, PLAYER).record([OutcomeRows(hold(row), rows)]) == [True]  # pyright: ignore[reportArgumentType]
 
 
 def build_call(name: str, arguments: object, number: int) -> dict[str, Any]:

@@ -15,17 +15,14 @@ import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
-from service.jobs.items import read_outcome
 from service.registry import Registry
 from service.settings import Settings
 from service.store.database import Database
-from service.store.jobs.items import StoredOutcome, add_missing_items
 from service.store.tables import ITEMS
 from service.web.app import add_pages
 from service.web.rendering import STATIC
 from service.web.wording import format_count, format_score, format_share
 from tests.api.asgi_caller import Answer
-from tests.store.played import Recording
 from tests.stores import open_new_store
 from tests.web.hostile import list_hostile
 from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, strip_tags
@@ -250,7 +247,7 @@ def test_hostile_texts_are_text_wherever_they_stand(visitor: Visitor, database: 
 
 def test_hostile_texts_are_text_on_the_pages_of_kept_scores(tmp_path: Path, runner: asyncio.Runner) -> None:
     database = open_new_store(tmp_path)
-    app = add_pages(create_app(Settings(store_scores=True), database=database, queue=Recording()), token=TOKEN)
+    app = add_pages(create_app(Settings(store_scores=True), database=database), token=TOKEN)
     visitor = Visitor(app, runner)
     visitor.enter()
     for request in build_hostile([text[:500] for _, text in list_hostile() if "\ud800" not in text]):
@@ -342,7 +339,7 @@ def test_what_is_pasted_is_kept_only_where_that_is_ticked(
     database: Database, runner: asyncio.Runner, always: bool
 ) -> None:
     settings = Settings(store_scores=always)
-    visitor = Visitor(add_pages(create_app(settings, database=database, queue=Recording()), token=TOKEN), runner)
+    visitor = Visitor(add_pages(create_app(settings, database=database), token=TOKEN), runner)
     visitor.enter()
 
     def list_kept() -> list[str]:
@@ -363,28 +360,9 @@ def test_what_is_pasted_is_kept_only_where_that_is_ticked(
     assert visitor.open("/scores/score_x").status == 404
 
 
-def test_items_that_an_earlier_version_scored_are_taken_in(visitor: Visitor, database: Database) -> None:
-    batch = fill(database, [build_request(n) for n in range(9)], name="old")
-    before = visitor.open(f"/v1/batches/{batch}/breakdown").json
-    listed = visitor.open(f"/v1/batches/{batch}/items").json
-    with database.begin() as connection:
-        connection.execute(ITEMS.delete().where(ITEMS.c.batch == batch))
-    assert visitor.open(f"/v1/batches/{batch}/breakdown").json == before
-    assert visitor.open(f"/v1/batches/{batch}/items").json == listed
-    with database.begin() as connection:
-        connection.execute(ITEMS.delete().where(ITEMS.c.batch == batch))
-    assert add_missing_items(database, batch, read_kept, whole=9, most=4) == 4
-    assert add_missing_items(database, batch, read_kept, whole=9) == 5
-    assert add_missing_items(database, batch, read_kept, whole=9) == 0
-
-
-def read_kept(line: str) -> StoredOutcome:
-    return read_outcome(line, Registry())
-
-
 def test_kept_scores_are_listed_and_counted_like_the_items_of_a_batch(tmp_path: Path, runner: asyncio.Runner) -> None:
     database = open_new_store(tmp_path)
-    app = add_pages(create_app(Settings(store_scores=True), database=database, queue=Recording()), token=TOKEN)
+    app = add_pages(create_app(Settings(store_scores=True), database=database), token=TOKEN)
     visitor = Visitor(app, runner)
     visitor.enter()
     assert "None yet." in strip_tags(visitor.open("/scores").body.decode())

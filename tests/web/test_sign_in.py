@@ -18,7 +18,6 @@ from service.store.access.sessions import Sessions
 from service.store.database import Database
 from service.store.tables import KEYS, SESSIONS
 from service.web.app import add_pages
-from tests.store.played import Recording
 from tests.stores import open_new_store
 from tests.web.site import TOKEN, Visitor, build_request, fill
 
@@ -29,7 +28,7 @@ SCOPES = ("score", "batch", "calibrate", "metrics", "admin")
 def guarded(tmp_path: Any, runner: asyncio.Runner) -> Iterator[tuple[Database, Callable[[], Visitor]]]:
     """A site of its own, whose sessions are not remembered from one test to the next."""
     database = open_new_store(tmp_path)
-    app = add_pages(create_app(Settings(), database=database, queue=Recording()), token=TOKEN)
+    app = add_pages(create_app(Settings(), database=database), token=TOKEN)
     yield database, lambda: Visitor(app, runner)
     database.close()
 
@@ -310,7 +309,7 @@ def test_who_signs_in_and_out_is_in_the_audit_log(guarded: Guarded) -> None:
 
 def test_a_session_lasts_as_long_as_is_set(tmp_path: Any, runner: asyncio.Runner) -> None:
     database = open_new_store(tmp_path)
-    app = add_pages(create_app(Settings(session_hours=1), database=database, queue=Recording()), token=TOKEN)
+    app = add_pages(create_app(Settings(session_hours=1), database=database), token=TOKEN)
     answer = Visitor(app, runner).enter()
     assert "max-age=3600" in answer.headers["set-cookie"].lower()
     with database.read() as connection:

@@ -14,10 +14,7 @@ from service.api.routes.batch_reading import MAX_ITEMS
 from service.api.routes.job_store import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.rubric import Stage
-from service.jobs.items import read_outcome
-from service.registry import Registry
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
-from service.store.database import Database
 from service.store.jobs.batches import Batch
 from service.store.jobs.items import (
     ALL_ITEMS,
@@ -25,7 +22,6 @@ from service.store.jobs.items import (
     ItemChoice,
     ListedItems,
     WholeItem,
-    add_missing_items,
     count_outcomes,
     find_item,
     group_failures,
@@ -70,11 +66,10 @@ class BatchBreakdown:
 
 
 class BatchItemReading:
-    """The handlers over one store. `registry`: the known rubrics."""
+    """The handlers over one store."""
 
-    def __init__(self, store: JobStore[Batch], registry: Registry) -> None:
+    def __init__(self, store: JobStore[Batch]) -> None:
         self._store = store
-        self._registry = registry
 
     async def list_batch_items(self, request: Request) -> ListedItems:
         """List the items of a batch that have an outcome, by outcome."""
@@ -99,12 +94,8 @@ class BatchItemReading:
         return found
 
     async def break_down_batch(self, request: Request) -> BatchBreakdown:
-        """Count the outcomes of a batch so far: verdicts, stages, and where items broke first.
-
-        Items that an earlier version scored are counted too; each request adds some of them first.
-        """
+        """Count the outcomes of a batch so far: verdicts, stages, and where items broke first."""
         batch, database = await self._store.find(request), self._store.jobs.database
-        await self._store.run_insisting(request, lambda: add_older_items(database, batch, self._registry))
         return await self._store.run_insisting(
             request,
             lambda: BatchBreakdown(
@@ -112,16 +103,6 @@ class BatchItemReading:
                 group_failures(database, batch.id),
             ),
         )
-
-
-def add_older_items(database: Database, batch: Batch, registry: Registry) -> int:
-    """Add items of an ended batch that an earlier version scored, to be counted and labelled; return how many."""
-    counts = batch.request_counts
-    if not batch.ended or not counts.completed + counts.failed:
-        return 0
-    return add_missing_items(
-        database, batch.id, lambda line: read_outcome(line, registry), whole=counts.completed + counts.failed
-    )
 
 
 def build_choice(query: ItemChoiceQuery) -> ItemChoice:

@@ -61,7 +61,7 @@ class BatchRoutes(JobRoutes[Batch]):
         """List its results, errors, summary, progress and items."""
         self.reading, self.items = (
             BatchReading(self._engine, self._bounds.limits, self.store),
-            BatchItemReading(self.store, self._engine.registry),
+            BatchItemReading(self.store),
         )
         reading, items, build = self.reading, self.items, self.build_job_operation
         results, errors = _describe_lines("`report`, a `Report`"), _describe_lines("`error`, a `ProblemDetails`")

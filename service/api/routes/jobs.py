@@ -1,4 +1,4 @@
-"""Jobs over HTTP, batches and calibrations: submit, list, show, cancel, resume and delete them."""
+"""Jobs over HTTP, batches and calibrations: submit, list, show, cancel, pause, resume, retry and delete them."""
 
 from __future__ import annotations
 
@@ -113,6 +113,8 @@ class JobRoutes(ABC, Generic[J]):
             self.build_job_operation("GET", "", self.show_job, self.record),
             self.build_job_operation("DELETE", "", self.delete_job, [Answer({}, 204, "It is deleted")], 409),
             self.build_job_operation("POST", "/cancel", self.cancel_job, self.record),
+            self.build_job_operation("POST", "/pause", self.pause_job, self.record, 409),
+            self.build_job_operation("POST", "/retry", self.retry_job, self.record, 409, 429),
             self.build_job_operation("POST", "/resume", self.resume_job, self.record, 409, 422, body=resume_body),
             *self.list_own(),
         ]
@@ -196,6 +198,14 @@ class JobRoutes(ABC, Generic[J]):
     async def cancel_job(self, request: Request) -> J:
         """Cancel a job: items that are running finish, the others are never run. One that has ended stays as it is."""
         return await self.store.change(request, partial(self.store.jobs.cancel, by=find_actor(request)))
+
+    async def pause_job(self, request: Request) -> J:
+        """Pause a job until it is resumed: items that are running finish. One that waits for a budget stays as it is."""
+        return await self.store.change(request, partial(self.store.jobs.pause, by=find_actor(request)))
+
+    async def retry_job(self, request: Request) -> J:
+        """Run the failed items of a completed or failed job again, except those that took down their workers."""
+        return await self.store.change(request, partial(self.store.jobs.retry, by=find_actor(request)))
 
     async def resume_job(self, request: Request) -> J:
         """Resume a paused job, with new limits if they are given."""

@@ -40,9 +40,7 @@ class Days:
         self._now = now
         self._days: dict[tuple[str, int], _Day] = {}
         self._flushing: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(
-            1, thread_name_prefix="days"
-        )  # the loop's own threads end with the batch engine
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="days")
 
     @property
     def today(self) -> int:

@@ -12,6 +12,9 @@ from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
 from service.errors import JudgeError
 
+MAX_CALL_TOKENS = 10**9
+"""Tokens counted for one call, at most; a provider that reports more made it up."""
+
 
 class Backing(Protocol):
     """Records what may be spent before it is spent, so that no call goes uncounted when a process dies."""
@@ -36,12 +39,9 @@ class Spending:
     counts them.
     """
 
-    def __init__(
-        self, cap_usd: float | None = None, *, cap_calls: int | None = None, within: Sequence[Spending] = ()
-    ) -> None:
+    def __init__(self, cap_usd: float | None = None, *, within: Sequence[Spending] = ()) -> None:
         """`within`: the wholes that this is part of, such as a batch and a day; they count and limit this spending too."""
         self.cap_usd = cap_usd
-        self.cap_calls = cap_calls
         self.within = tuple(within)
         self.backing: Backing | None = None
         """Records reservations in advance. None: nothing needs to."""
@@ -49,8 +49,6 @@ class Spending:
         """How far `committed_usd` may go by what is recorded; only used with a backing."""
         self.covered_calls = inf
         """How far `calls` may go by what is recorded; only used with a backing."""
-        self.exhausted = False
-        """Whether a call was refused because money or calls ran out."""
         self.faults: list[JudgeError] = []
         """The faults that came instead of verdicts."""
         self.spent_usd = 0.0
@@ -85,11 +83,6 @@ class Spending:
         return None if self.cap_usd is None else max(0.0, self.cap_usd - self.committed_usd)
 
     @property
-    def is_out_of_calls(self) -> bool:
-        """Whether no further call is allowed."""
-        return self.cap_calls is not None and self.calls >= self.cap_calls
-
-    @property
     def is_idle(self) -> bool:
         """Whether no call is under way."""
         return not self._open
@@ -118,7 +111,7 @@ class Spending:
     def reserve(self, worst_usd: float | None) -> Reservation:
         """Reserve one call that costs at most `worst_usd` (None: unknown), until the block of the reservation ends.
 
-        Raises JudgeError `budget_exhausted` if that is more than is left, or if no call is left.
+        Raises JudgeError `budget_exhausted` if that is more than is left.
         """
         for one in self._iterate_payers():
             one._admit(worst_usd)
@@ -132,7 +125,7 @@ class Spending:
     def _is_beyond(self, worst: float) -> bool:
         """Whether there is no room, whatever the calls under way will cost."""
         left = self.left_usd
-        return self.is_out_of_calls or (left is not None and worst > left + self.reserved_usd)
+        return left is not None and worst > left + self.reserved_usd
 
     def _is_crowded(self, worst: float) -> bool:
         """Whether there may be room once the calls under way are settled."""
@@ -152,7 +145,6 @@ class Spending:
         if self._settled != before:  # settled calls may have left room
             return
         if self.is_idle:
-            self.exhausted = True
             raise self.backing.build_refusal()
         await self._wait_for_settlement()
 
@@ -162,12 +154,8 @@ class Spending:
         await waiting
 
     def _admit(self, worst_usd: float | None) -> None:
-        if self.is_out_of_calls:
-            self.exhausted = True
-            raise JudgeError("budget_exhausted", "no more questions may be asked")
         left = self.left_usd
         if worst_usd is not None and left is not None and worst_usd > left:
-            self.exhausted = True
             reason = f"the call may cost ${worst_usd:.6f}, and ${left:.6f} are left of ${self.cap_usd:.6f}"
             raise JudgeError("budget_exhausted", reason)
 
@@ -184,8 +172,8 @@ class Spending:
         if usage is not None:
             self.spent_usd += usage.cost_usd or 0.0
             self.uncertain_usd += reservation.worst_usd if usage.cost_usd is None else 0.0
-            self.tokens_in += usage.tokens_in or 0
-            self.tokens_out += usage.tokens_out or 0
+            self.tokens_in += min(usage.tokens_in or 0, MAX_CALL_TOKENS)
+            self.tokens_out += min(usage.tokens_out or 0, MAX_CALL_TOKENS)
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if not one.done():

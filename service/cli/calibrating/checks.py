@@ -41,7 +41,7 @@ from service.engine import Engine
 from service.errors import InputError
 from service.fits.checks import FitCheck, append_checks
 from service.fits.files import get_today, read_fits
-from service.jobs.predicting import AskSettings, collect_predictions
+from service.predicting import AskSettings, collect_predictions
 from service.reporting.document import Section, Table
 
 

@@ -226,6 +226,24 @@ def cancel_job(job_id: JobArgument, server: ServerOption = LOCAL_URL, key: KeyOp
         return _show(client.cancel(job_id), "table")
 
 
+@jobs.command("pause")
+def pause_job(job_id: JobArgument, server: ServerOption = LOCAL_URL, key: KeyOption = None) -> int:
+    """Pause a job until it is resumed. Items under way finish."""
+    from service.cli.remote.service import Service
+
+    with Service(server, key).find(job_id) as client:
+        return _show(client.pause(job_id), "table")
+
+
+@jobs.command("retry")
+def retry_job(job_id: JobArgument, server: ServerOption = LOCAL_URL, key: KeyOption = None) -> int:
+    """Run the failed items of an ended job again; a calibration is fitted anew."""
+    from service.cli.remote.service import Service
+
+    with Service(server, key).find(job_id) as client:
+        return _show(client.retry(job_id), "table")
+
+
 @jobs.command("resume")
 def resume_job(
     job_id: JobArgument,

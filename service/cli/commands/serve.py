@@ -57,8 +57,7 @@ def run_serve(
         serve_on,
         show_pages,
     )
-    from service.cli.serving.supervise import supervised_worker
-    from service.jobs.job_queue import prepare
+    from service.cli.serving.supervise import supervised_workers
     from service.logs.lines import configure, log_warnings
     from service.own_files import note_own_files
     from service.scoring_process import ScoringProcess
@@ -72,7 +71,6 @@ def run_serve(
     configure(level)
     raise_file_limit()
     database = prepare_database(settings)
-    prepare(database)
     make_first_key(settings, Keys(database))
     engine = build_engine(settings, database)
     # Built here even when other processes serve, so that errors appear before anything listens.
@@ -86,8 +84,8 @@ def run_serve(
         log_address(listener, workers)
         show_pages(build_page_url(listener, "" if Keys(database).any_key() else token), browser=browser)
         try:
-            with supervised_worker(
-                log_level=level, grace=settings.graceful_seconds, enabled=settings.worker, stopping=app.state.stopping
+            with supervised_workers(
+                int(settings.worker), log_level=level, grace=settings.graceful_seconds, stopping=app.state.stopping
             ):
                 serve_on(app, settings, listener, stop_signal, workers=workers, token=token)
         except KeyboardInterrupt:

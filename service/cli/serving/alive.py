@@ -10,7 +10,7 @@ from service.cli.context import read_settings
 from service.cli.exits import ExitCode
 from service.cli.rendering.console import say
 from service.store.database import Database, is_transient
-from service.store.workers import SILENT_S, Workers, is_of_this_machine
+from service.store.jobs.workers import SILENT_S, Workers, is_of_this_machine
 from service.wiring import build_database
 
 DATABASE_TIMEOUT_S = 5.0

@@ -1,4 +1,4 @@
-"""Supervise the worker that `callgrade serve` starts as a separate process, so that batches do not slow down requests."""
+"""Supervise workers in other processes: beside `callgrade serve`, and on the other cores beside a worker."""
 
 from __future__ import annotations
 
@@ -17,22 +17,12 @@ MAX_RESTART_DELAY_S = 30.0
 
 
 class Supervisor:
-    """Keeps one worker running: restarts it with growing delays.
+    """Keeps one worker running: restarts it with growing delays."""
 
-    It does so even if another worker holds a SQLite store: that one may belong to a server that was killed, and end soon.
-    """
-
-    def __init__(self, *, log_level: str, grace: float) -> None:
-        self._command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "service.cli",
-            "worker",
-            "--beside",
-            "--log-level",
-            log_level.lower(),
-        ]
+    def __init__(self, *options: str, log_level: str, grace: float) -> None:
+        """`options`: further ones of `callgrade worker`."""
+        program = (sys.executable, "-P", "-m", "service.cli", "worker", "--beside", "--log-level", log_level.lower())
+        self._command = [*program, *options]
         self._grace = grace
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
@@ -76,15 +66,16 @@ class Supervisor:
 
 
 @contextmanager
-def supervised_worker(*, log_level: str, grace: float, enabled: bool, stopping: threading.Event) -> Generator[None]:
-    """Run a worker during the block, if enabled. It is told to end as soon as `stopping` is set."""
-    if not enabled:
-        yield
-        return
-    supervisor = Supervisor(log_level=log_level, grace=grace)
-    supervisor.start()
-    threading.Thread(target=supervisor.stop_with, args=(stopping,), name="worker-end", daemon=True).start()
+def supervised_workers(
+    number: int, *options: str, log_level: str, grace: float, stopping: threading.Event
+) -> Generator[None]:
+    """Run so many workers during the block. They are told to end as soon as `stopping` is set."""
+    supervisors = [Supervisor(*options, log_level=log_level, grace=grace) for _ in range(number)]
+    for one in supervisors:
+        one.start()
+        threading.Thread(target=one.stop_with, args=(stopping,), name="worker-end", daemon=True).start()
     try:
         yield
     finally:
-        supervisor.stop()
+        for one in supervisors:
+            one.stop()

@@ -14,11 +14,9 @@ from math import ceil
 from pathlib import Path
 
 from service.engine import Engine
-from service.jobs import job_queue
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.notices import NoticeSender
 from service.jobs.runner import Runner
-from service.jobs.scorers import ScorerPool
 from service.jobs.worker import Worker, keep_working
 from service.logs.lines import log_warnings
 from service.scoring_process import ScoringProcess
@@ -29,7 +27,7 @@ from service.store.access.usage import DAY_S, UsageStore
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
-from service.store.jobs.queue import Queue
+from service.store.jobs.workers import make_name
 from service.store.labelling.labels import Labels
 from service.wiring import build_engine, build_limits, build_webhooks
 
@@ -42,44 +40,39 @@ async def work(
     database: Database,
     *,
     beside: bool = False,
-    pool: ScorerPool | None = None,
+    stopping: threading.Event | None = None,
     engine: Engine | None = None,
-    build_chunks: Callable[[Database, Queue], Chunks] = Chunks,
+    build_chunks: Callable[[Database, str], Chunks] = Chunks,
 ) -> None:
     """Work on jobs until a signal ends it.
 
-    `pool`: processes that score beside this one and end with it. `engine`: defaults to the one of the settings, with large
-    items scored in a separate process. `build_chunks`: builds the store of chunks.
+    `stopping` is set when the end begins. `engine`: defaults to the one of the settings, with large items scored in a separate
+    process. `build_chunks`: builds the store of chunks for a worker of this name.
     """
     apart = None if engine else ScoringProcess()
     engine = engine or build_engine(settings, database)
     if not beside:  # else the parent process has logged them
         log_warnings(engine.list_warnings())
-    queue = job_queue.Enqueuer(database)
-    items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart, pool=pool)
-    in_flight, threads = settings.batch_in_flight, 2 if pool is None else max(2, pool.number)
-    runner = Runner(build_chunks(database, queue), items, in_flight=in_flight, remind=job_queue.remind, threads=threads)
-    batches = Batches(database, queue)
-    worker = Worker(database, queue, runner, NoticeSender(database, queue, build_webhooks(settings)))
+    items = ItemScorer(engine, widen_limits(build_limits(settings)), apart=apart)
+    chunks = build_chunks(database, make_name())
+    runner = Runner(chunks, items, in_flight=settings.batch_in_flight)
+    notices = NoticeSender(database, build_webhooks(settings))
+    worker = Worker(chunks, runner, notices, most=count_chunks(settings))
     stop = _build_stop_event(beside=beside)
-    sweep = partial(_sweep, batches, settings)
-    grace = settings.graceful_seconds
-    async with keep_working(database, runner, worker, chunks=count_chunks(settings, threads), sweep=sweep, grace=grace):
+    sweep = partial(_sweep, Batches(database), settings)
+    async with keep_working(worker, chunks, sweep=sweep, grace=settings.graceful_seconds):
         await stop.wait()
-    for one in (apart, pool):
-        if one is not None:
-            one.close()
+        if stopping is not None:
+            stopping.set()
+    runner.close()
+    if apart is not None:
+        apart.close()
     await engine.close()
 
 
-def build_pool(settings: Settings, number: int) -> ScorerPool | None:
-    """Build a pool of `number` scoring processes; None if one core is enough."""
-    return ScorerPool(number, widen_limits(build_limits(settings))) if number > 1 else None
-
-
-def count_chunks(settings: Settings, workers: int = 1) -> int:
-    """Return how many chunks to run at once, so that all cores stay busy while some chunks finish and others start."""
-    return 2 + max(workers, 2 * ceil(settings.batch_in_flight / settings.batch_chunk))
+def count_chunks(settings: Settings) -> int:
+    """Return how many chunks to run at once, so that all places stay taken while some chunks finish and others start."""
+    return 2 + 2 * ceil(settings.batch_in_flight / settings.batch_chunk)
 
 
 def count_cores(quota: Path = QUOTA) -> int:
@@ -119,4 +112,3 @@ def _sweep(batches: Batches, settings: Settings) -> None:
     Answers(batches.database).forget_old()
     Labels(batches.database).forget_old(days=settings.batch_days)
     UsageStore(batches.database).forget_old(int(time.time() // DAY_S))
-    job_queue.delete_old()

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from service.store.access.usage import DAY_S, DayUsage, UsageStore
 from service.store.database import Database
 from service.store.jobs.job import ENDED_STATUSES, STATUSES
+from service.store.jobs.leases import QUARANTINE_DEATHS
+from service.store.jobs.workers import SILENT_S, Workers
 from service.store.tables import BATCHES, CHUNKS
-from service.store.workers import SILENT_S, Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ def read_backlog(database: Database) -> Backlog:
     return Backlog(batches, int(sums.open), int(sums.completed), int(sums.failed), alive, int(given_up), used)
 
 
-_QUARANTINED = sa.select(sa.func.coalesce(sa.func.sum(CHUNKS.c.quarantined), 0)).where(sa.text("quarantined > 0"))
+_QUARANTINED = sa.select(sa.func.count()).where(
+    sa.text(f"deaths >= {QUARANTINE_DEATHS}"), CHUNKS.c.kind == "chunk", CHUNKS.c.state == "done"
+)
 
-_OPEN = sa.case((CHUNKS.c.done, 0), else_=CHUNKS.c.size - CHUNKS.c.completed - CHUNKS.c.failed)
+_OPEN = sa.case((CHUNKS.c.state == "done", 0), else_=CHUNKS.c.size - CHUNKS.c.completed - CHUNKS.c.failed)
 """Items of a chunk that will still get an outcome; in a closed chunk none will."""

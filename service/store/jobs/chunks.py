@@ -1,73 +1,90 @@
-"""Chunks of batches as a worker sees them: lease, record outcomes exactly once, defer, close.
+"""The life of a chunk. Its row is its entry in the work queue, and one transaction each takes it a step further.
 
-Leasing a chunk raises its attempt number. Every write names the attempt it belongs to, and is refused if another worker has
-leased the chunk since: a replica that was frozen and wakes up cannot write over the one that took over its work.
+| from | to | by |
+|---|---|---|
+| - | ready | submission; the last chunk of a batch adds the row `finish`, the end of a job with a webhook the row `notice` |
+| ready | running | `claim`, which raises `attempt` |
+| running | ready | `put_off`, by the owner; or `Workers.reclaim`, where the owner's beats stand still |
+| running | done | `record`, with the last outcome; `put_off`, in a batch that is over |
+| ready | done | `Jobs.cancel` and `Jobs.expire_due` |
+| done | ready | `Jobs.retry` |
+
+Every write of a worker names the attempt that it belongs to, and is refused if the chunk is no longer its own: one that was
+frozen and wakes up cannot write over the one that took over its work. Locks are taken in one order, chunks before their batch;
+what users do (`Jobs`) locks the batch first, and no chunk that is running.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Literal
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
+from service.store.access.usage import COLUMNS, UsageAmount
 from service.store.bulk import insert_rows
 from service.store.database import Database
 from service.store.jobs.items import ITEM_COLUMNS, build_item_row
-from service.store.jobs.leases import (
-    ChunkId,
-    ChunkItem,
-    ChunkSpending,
-    Lease,
-    LeasedChunk,
-    LeasedElsewhere,
-    OutcomeRow,
-    OutcomeRows,
-    Pause,
-)
-from service.store.jobs.queue import Queue
-from service.store.jobs.suspects import Suspects, parse_suspects
+from service.store.jobs.job import PAUSED_STATUSES
+from service.store.jobs.leases import ChunkItem, ClaimedChunk, Lease, OutcomeRow, OutcomeRows, Pause
+from service.store.jobs.submission import DEFLATE_LEVEL, build_chunk_values
 from service.store.labelling.drafts import LabelItem
 from service.store.labelling.items import ItemPlace, insert_items, name_batch_item
-from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
+from service.store.tables import BATCH_USAGE, BATCHES, CHUNKS, ITEMS, RESULTS
 
 RUNNING_STATUSES = frozenset({"in_progress", "paused_provider"})
 """The states of a batch whose items may run."""
 
+SPLIT_DEATHS = 2
+"""Deaths after which a chunk is replaced by chunks of one item: the second death was its own."""
+
+SHORTLY_S = 1.0
+"""Seconds until a chunk is tried again that waits for what other workers have reserved of a budget."""
+
+FINISH, NOTICE = -1, -2
+"""The `first` of the rows that end a batch and that tell of its end."""
+
 
 # Statements that run for each commit of results are built once: building one takes longer than running it.
 
-_IS_CHUNK = (CHUNKS.c.batch == sa.bindparam("of"), CHUNKS.c.number == sa.bindparam("at"))
-
-_LOCK_LEASE = (
-    sa.select(CHUNKS.c.number)
-    .where(*_IS_CHUNK, CHUNKS.c.attempt == sa.bindparam("opening"), ~CHUNKS.c.done)
-    .with_for_update()
+_IS_LEASED = (
+    CHUNKS.c.batch == sa.bindparam("of"),
+    CHUNKS.c.first == sa.bindparam("at"),
+    CHUNKS.c.attempt == sa.bindparam("claim"),
+    CHUNKS.c.state == "running",
 )
 
-_SELECT_DONE = sa.select(RESULTS.c.position).where(
+_LOCK_LEASE = sa.select(CHUNKS.c.first).where(*_IS_LEASED).with_for_update()
+
+_SELECT_DONE = sa.select(RESULTS.c.position, RESULTS.c.ok).where(
     RESULTS.c.batch == sa.bindparam("of"),
     RESULTS.c.position >= sa.bindparam("start"),
     RESULTS.c.position < sa.bindparam("end"),
 )
 
-_ADD_COUNTS = (
+_COMPLETED = CHUNKS.c.completed + sa.bindparam("more_completed", type_=sa.Integer)
+_FAILED = CHUNKS.c.failed + sa.bindparam("more_failed", type_=sa.Integer)
+_IS_FULL = CHUNKS.c.size == _COMPLETED + _FAILED
+_COUNT = (
     sa.update(CHUNKS)
-    .where(*_IS_CHUNK)
+    .where(*_IS_LEASED)
     .values(
-        completed=CHUNKS.c.completed + sa.bindparam("more_completed"),
-        failed=CHUNKS.c.failed + sa.bindparam("more_failed"),
-        tokens_in=CHUNKS.c.tokens_in + sa.bindparam("more_in"),
-        tokens_out=CHUNKS.c.tokens_out + sa.bindparam("more_out"),
-        cache_hits=CHUNKS.c.cache_hits + sa.bindparam("more_hits"),
-        cost_usd=sa.bindparam("spent"),
-        uncertain_usd=sa.bindparam("uncertain"),
-        questions=sa.bindparam("asked"),
+        completed=_COMPLETED,
+        failed=_FAILED,
+        state=sa.case((_IS_FULL, "done"), else_=CHUNKS.c.state),
+        owner=sa.case((_IS_FULL, None), else_=CHUNKS.c.owner),
     )
-    .returning(CHUNKS.c.completed + CHUNKS.c.failed == CHUNKS.c.size)
+    .returning(CHUNKS.c.state)
 )
-"""Adds to the sums of a chunk; returns whether all its items have outcomes."""
+
+_WRITE_USED = (
+    sa.update(BATCH_USAGE)
+    .where(BATCH_USAGE.c.batch == sa.bindparam("of"), BATCH_USAGE.c.owner == sa.bindparam("by"))
+    .values({name: sa.bindparam(f"new_{name}") for name in COLUMNS})
+)
 
 _RESULT_COLUMNS = ("batch", "position", "ok", "line")
 
@@ -82,75 +99,115 @@ _RESUME = (
 
 
 class Chunks:
-    """The chunks in a database. What comes next goes into `queue` in the same transaction."""
+    """The chunks in a database, as one worker sees them. Every method blocks on the database."""
 
-    def __init__(self, database: Database, queue: Queue) -> None:
+    def __init__(self, database: Database, owner: str, *, judges: bool = True) -> None:
+        """`owner`: the name of the worker; `judges`: whether it takes chunks that wait for judges or a sandbox."""
         self.database = database
-        self._queue = queue
+        self.owner = owner
+        self._judges = judges
 
-    def count_attempts(self, chunk: ChunkId) -> int:
-        """Count how often a chunk was leased."""
-        with self.database.read() as connection:
-            return connection.execute(sa.select(CHUNKS.c.attempt).where(*_match_chunk(chunk))).scalar() or 0
+    # Claims.
 
-    def lease(self, chunk: ChunkId, generation: int, *, attempts: int | None = None) -> LeasedChunk | None:
-        """Lease a chunk; None where nothing is left to do: it is done, or its batch is over, which closes the chunk.
+    def claim(self, *, idle: bool = True) -> ClaimedChunk | Literal["alone"] | None:
+        """Claim the next chunk; None if none is due.
 
-        None too if it was deferred or its batch was resumed since: then work of a later generation is in the queue.
-
-        With `attempts`, leases only if nobody has leased the chunk since the caller counted them; else raises `LeasedElsewhere`.
+        Next is the tenant with the fewest running chunks, of its batches the one with the fewest, of these the oldest.
+        `idle`: whether this worker runs no chunk, so that one that must run alone may begin. "alone" if it is not and such a
+        chunk is next: it lets the others end first.
         """
+        with self.database.read() as connection:
+            batch = connection.execute(self._build_pick()).scalar()
+        if batch is None:
+            return None
         with self.database.begin() as connection:
-            batch = connection.execute(sa.select(BATCHES).where(BATCHES.c.id == chunk.batch)).one_or_none()
-            if batch is None or batch.status == "paused_budget":
-                return None
-            waits = (*_match_chunk(chunk), ~CHUNKS.c.done, CHUNKS.c.generation == generation)
-            row = connection.execute(sa.select(CHUNKS).where(*waits).with_for_update()).one_or_none()
-            if row is None:
-                return None
-            if attempts not in (None, row.attempt):
-                raise LeasedElsewhere
-            if batch.status not in RUNNING_STATUSES:
-                self._close(connection, chunk)
-                return None
-            done = _read_done(connection, chunk.batch, row.first, row.size)
-            suspects = _find_suspects(row, done)
-            values = _build_chunk_values(suspects, row) | {"attempt": row.attempt + 1, "under_way": True}
-            connection.execute(sa.update(CHUNKS).where(*_match_chunk(chunk)).values(values))
-            items = _list_items(row.first, _unpack_lines(row.payload, row.size), done)
-            left_usd, left_questions = _find_left_to_spend(connection, batch)
-        lease, spent = (
-            Lease(chunk, row.attempt + 1),
-            ChunkSpending(row.cost_usd, row.uncertain_usd, row.questions),
-        )
-        return LeasedChunk(lease, batch.tenant, items, left_usd, left_questions, spent, suspects)
+            return self._claim(connection, batch, idle=idle)
 
-    def mark_under_way(self, lease: Lease, suspects: Suspects) -> bool:
-        """Record which items are about to begin; False if the lease no longer counts."""
-        with self.database.begin() as connection:
-            marked = sa.update(CHUNKS).where(*_match_lease(lease)).values(suspects=suspects.to_json())
-            return connection.execute(marked).rowcount > 0
+    def _build_pick(self) -> sa.Select[str]:
+        busy = (
+            sa.select(CHUNKS.c.batch, BATCHES.c.tenant, sa.func.count().label("n"))
+            .join_from(CHUNKS, BATCHES, CHUNKS.c.batch == BATCHES.c.id)
+            .where(CHUNKS.c.state == "running")
+            .group_by(CHUNKS.c.batch, BATCHES.c.tenant)
+            .cte("busy")
+        )
+        count = sa.select(sa.func.coalesce(sa.func.sum(busy.c.n), 0))
+        of_tenant = count.where(busy.c.tenant == BATCHES.c.tenant).correlate(BATCHES).scalar_subquery()
+        of_batch = count.where(busy.c.batch == BATCHES.c.id).correlate(BATCHES).scalar_subquery()
+        due = sa.exists().where(CHUNKS.c.batch == BATCHES.c.id, *self._match_due())
+        chosen = sa.select(BATCHES.c.id).where(BATCHES.c.status.in_(RUNNING_STATUSES), due)
+        return chosen.order_by(of_tenant, of_batch, BATCHES.c.id).limit(1)
+
+    def _match_due(self) -> list[sa.ColumnElement[bool]]:
+        due = [CHUNKS.c.state == "ready", CHUNKS.c.due_at <= self.database.now()]
+        return due if self._judges else [*due, ~CHUNKS.c.waits]
+
+    def _claim(self, connection: sa.Connection, name: str, *, idle: bool) -> ClaimedChunk | Literal["alone"] | None:
+        running = sa.select(BATCHES).where(BATCHES.c.id == name, BATCHES.c.status.in_(RUNNING_STATUSES))
+        batch = connection.execute(running.with_for_update(read=True, key_share=True)).one_or_none()
+        due = sa.select(CHUNKS).where(CHUNKS.c.batch == name, *self._match_due()).order_by(CHUNKS.c.first)
+        row = batch and connection.execute(due.limit(1).with_for_update(skip_locked=True)).one_or_none()
+        if batch is None or row is None:  # others were faster
+            return None
+        if row.deaths and not idle:
+            return "alone"
+        done = _read_done(connection, name, row.first, row.size)
+        lines = _unpack_lines(row.payload, row.size)
+        if row.deaths >= SPLIT_DEATHS and row.size > 1:
+            _split(connection, row, lines, done)
+            return self._claim(connection, name, idle=idle)
+        values = {"state": "running", "owner": self.owner, "attempt": row.attempt + 1}
+        connection.execute(sa.update(CHUNKS).where(*_match_row(row)).values(values))
+        insert = sqlite.insert if self.database.is_sqlite else postgresql.insert
+        nothing = {"batch": name, "owner": self.owner} | asdict(UsageAmount())
+        connection.execute(insert(BATCH_USAGE).values(nothing).on_conflict_do_nothing())
+        items = tuple([ChunkItem(n, line) for n, line in enumerate(lines, start=row.first) if n not in done])
+        lease, limits = Lease(name, row.first, row.attempt + 1), (batch.budget_usd, batch.max_questions)
+        return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths, *[limit is not None for limit in limits])
+
+    def list_owned(self) -> frozenset[Lease]:
+        """List the leases of this worker that count: also of rows that are no chunks."""
+        columns = (CHUNKS.c.batch, CHUNKS.c.first, CHUNKS.c.attempt)
+        owned = sa.select(*columns).where(CHUNKS.c.owner == self.owner, CHUNKS.c.state == "running")
+        with self.database.read() as connection:
+            return frozenset([Lease(*row) for row in connection.execute(owned)])
+
+    # Outcomes.
 
     def record(self, groups: Iterable[OutcomeRows]) -> list[bool]:
         """Record outcomes in one transaction; return for each group whether its lease counts. A refused group leaves no trace.
 
-        Outcomes that were recorded before stay as they are.
+        Outcomes that were recorded before stay as they are. What was used was used, whether or not the lease counts.
         """
+        given = list(groups)
         with self.database.begin() as connection:
-            found = [(group, self._select_new(connection, group)) for group in groups]
-            rows = [(group.lease.chunk.batch, row) for group, new in found for row in new or ()]
-            insert_rows(
-                connection, RESULTS, _RESULT_COLUMNS, [(batch, one.position, one.ok, one.line) for batch, one in rows]
-            )
+            found = {
+                group.lease: self._select_new(connection, group) for group in sorted(given, key=lambda one: one.lease)
+            }
+            rows = [(lease.batch, row) for lease, new in found.items() for row in new or ()]
+            lines = [(batch, row.position, row.ok, row.line) for batch, row in rows]
+            insert_rows(connection, RESULTS, _RESULT_COLUMNS, lines)
             self._insert_label_items(connection, rows)
-            listed = [build_item_row(batch, one.position, one.facts) for batch, one in rows if one.facts is not None]
+            listed = [build_item_row(batch, row.position, row.facts) for batch, row in rows if row.facts is not None]
             insert_rows(connection, ITEMS, ITEM_COLUMNS, listed)
-            for batch in sorted({group.lease.chunk.batch for group, new in found if new}):
+            for group in given:
+                self._write_used(connection, group.lease.batch, group.used)
+            full = [lease.batch for lease, new in found.items() if new and _count(connection, lease, new)]
+            for batch in sorted({lease.batch for lease, new in found.items() if new}):
                 connection.execute(_RESUME, {"of": batch})
-            for group, new in found:
-                if new is not None:
-                    self._count(connection, group, new)
-            return [new is not None for _, new in found]
+                if batch in full:
+                    close_chunks(connection, batch, full.count(batch))
+            return [found[group.lease] is not None for group in given]
+
+    def _select_new(self, connection: sa.Connection, group: OutcomeRows) -> list[OutcomeRow] | None:
+        """Return the rows of a group that are not recorded yet; None if its lease no longer counts."""
+        if connection.execute(_LOCK_LEASE, _bind(group.lease)).one_or_none() is None:
+            return None
+        if not group.rows:
+            return []
+        first, last = (which(row.position for row in group.rows) for which in (min, max))
+        done = _read_done(connection, group.lease.batch, first, last + 1 - first)
+        return [row for row in group.rows if row.position not in done]
 
     def _insert_label_items(self, connection: sa.Connection, rows: Iterable[tuple[str, OutcomeRow]]) -> None:
         by_batch: dict[str, list[tuple[ItemPlace, LabelItem]]] = {}
@@ -162,153 +219,147 @@ class Chunks:
             tenant: str = connection.execute(_SELECT_TENANT, {"of": batch}).scalar_one()
             insert_items(self.database, connection, tenant, items)
 
-    def _select_new(self, connection: sa.Connection, group: OutcomeRows) -> list[OutcomeRow] | None:
-        """Return the rows of a group that are not recorded yet; None if its lease no longer counts."""
-        (batch, number), attempt = group.lease
-        leased = connection.execute(_LOCK_LEASE, {"of": batch, "at": number, "opening": attempt}).one_or_none()
-        if leased is None:
+    # What a batch may spend.
+
+    def read_used(self, batch: str) -> UsageAmount:
+        """Return what this worker has used for a batch of which it has claimed a chunk."""
+        chosen = sa.select(*[BATCH_USAGE.c[name] for name in COLUMNS])
+        with self.database.read() as connection:
+            own = (BATCH_USAGE.c.batch == batch, BATCH_USAGE.c.owner == self.owner)
+            row = connection.execute(chosen.where(*own)).one_or_none()
+        return UsageAmount() if row is None else UsageAmount(*row)
+
+    def hold(self, batch: str, used: UsageAmount) -> Literal["budget_usd", "max_questions"] | None:
+        """Write what this worker has used and reserves, unless that passes a limit of the batch: then return which one."""
+        with self.database.begin() as connection:
+            limits = sa.select(BATCHES.c.budget_usd, BATCHES.c.max_questions).where(BATCHES.c.id == batch)
+            row = connection.execute(limits.with_for_update()).one_or_none()
+            if row is None:  # it was deleted
+                return "max_questions"
+            usd, questions = _sum_others(connection, batch, self.owner)
+            if row.max_questions is not None and questions + used.questions + used.held_questions > row.max_questions:
+                return "max_questions"
+            if row.budget_usd is not None and usd + used.cost_usd + used.uncertain_usd + used.held_usd > row.budget_usd:
+                return "budget_usd"
+            self._write_used(connection, batch, used)
             return None
-        if not group.rows:
-            return []
-        first, last = (which(row.position for row in group.rows) for which in (min, max))
-        done = _read_done(connection, batch, first, last + 1 - first)
-        return [row for row in group.rows if row.position not in done]
 
-    def _count(self, connection: sa.Connection, group: OutcomeRows, new: Sequence[OutcomeRow]) -> None:
-        chunk = group.lease.chunk
-        completed = sum(row.ok for row in new)
-        sums = {
-            "more_completed": completed,
-            "more_failed": len(new) - completed,
-            "more_in": sum(row.tokens_in for row in new),
-            "more_out": sum(row.tokens_out for row in new),
-            "more_hits": sum(row.cache_hits for row in new),
-            "spent": group.spent.usd,
-            "uncertain": group.spent.uncertain_usd,
-            "asked": group.spent.questions,
-        }
-        if connection.execute(_ADD_COUNTS, {"of": chunk.batch, "at": chunk.number, **sums}).scalar_one():
-            self._close(connection, chunk)
+    def write_used(self, batch: str, used: UsageAmount) -> None:
+        """Write what this worker has used for a batch."""
+        with self.database.begin() as connection:
+            self._write_used(connection, batch, used)
 
-    def defer(
+    def _write_used(self, connection: sa.Connection, batch: str, used: UsageAmount | None) -> None:
+        if used is not None:
+            values = {f"new_{name}": value for name, value in asdict(used).items()}
+            connection.execute(_WRITE_USED, {"of": batch, "by": self.owner, **values})
+
+    # Later, or never.
+
+    def put_off(
         self,
         lease: Lease,
         *,
-        delay: float,
-        spent: ChunkSpending,
+        delay: float = 0.0,
+        used: UsageAmount | None = None,
         pause: Pause | None = None,
         reason: str | None = None,
-    ) -> int | None:
-        """Leave a chunk for later, in `delay` seconds, and pause its batch where `pause` says so; return its new generation.
+    ) -> bool:
+        """Leave a chunk for later, in `delay` seconds, and pause its batch if `pause` says so; False if it is another's.
 
-        None if the lease no longer counts. In a batch paused for its budget the chunk waits until the batch is resumed; in a
-        batch that is over it is closed. `spent` covers the whole chunk.
+        In a batch that is over it is done instead: its remaining items never run. A budget pauses a batch only if no other
+        worker has reserved something of it, which it may give back.
         """
+        later = {"state": "ready", "owner": None, "due_at": self.database.now() + delay}
         with self.database.begin() as connection:
-            batch = connection.execute(
-                sa.select(BATCHES.c.status).where(BATCHES.c.id == lease.chunk.batch).with_for_update()
-            ).scalar_one_or_none()
-            generation = connection.execute(
-                sa.update(CHUNKS)
-                .where(*_match_lease(lease))
-                .values(generation=CHUNKS.c.generation + 1, under_way=False, **_build_sums(spent))
-                .returning(CHUNKS.c.generation)
-            ).scalar_one_or_none()
-            if generation is None:
-                return None
-            if batch not in RUNNING_STATUSES | {"paused_budget"}:
-                self._close(connection, lease.chunk)
-                return generation
-            if pause is not None and batch in RUNNING_STATUSES:
-                self._pause(connection, lease.chunk.batch, pause, delay, reason)
-            if "paused_budget" not in (pause, batch):
-                self._queue.enqueue_chunk(connection, *lease.chunk, generation=generation, delay=delay)
-            return generation
+            owned = connection.execute(sa.update(CHUNKS).where(*_match_lease(lease)).values(later)).rowcount
+            self._write_used(connection, lease.batch, used)
+            if not owned:
+                return False
+            locked = sa.select(BATCHES.c.status).where(BATCHES.c.id == lease.batch).with_for_update()
+            status = connection.execute(locked).scalar_one()
+            row = sa.update(CHUNKS).where(CHUNKS.c.batch == lease.batch, CHUNKS.c.first == lease.first)
+            if status not in RUNNING_STATUSES | PAUSED_STATUSES:
+                connection.execute(row.values(state="done"))
+                close_chunks(connection, lease.batch)
+            elif pause == "paused_budget" and _is_reserved(connection, lease.batch, self.owner):
+                connection.execute(row.values(due_at=self.database.now() + SHORTLY_S))
+            elif pause is not None and status in RUNNING_STATUSES:
+                resume_at = self.database.now() + delay if pause == "paused_provider" else None
+                values = {"status": pause, "reason": reason, "resume_at": resume_at}
+                connection.execute(sa.update(BATCHES).where(BATCHES.c.id == lease.batch).values(values))
+            return True
 
-    def _pause(self, connection: sa.Connection, batch: str, pause: Pause, delay: float, reason: str | None) -> None:
-        resume_at = self.database.now() + delay if pause == "paused_provider" else None
-        connection.execute(
-            sa.update(BATCHES).where(BATCHES.c.id == batch).values(status=pause, reason=reason, resume_at=resume_at)
-        )
-
-    def close(self, lease: Lease, *, spent: ChunkSpending) -> bool:
-        """Close a chunk of a cancelled or expired batch: its remaining items never run.
-
-        `spent` as in `defer`. False if the lease no longer counts.
-        """
+    def make_due(self, batch: str, first: int) -> None:
+        """Make a chunk that was put off due now, whatever the clock says."""
+        waits = (CHUNKS.c.batch == batch, CHUNKS.c.first == first, CHUNKS.c.state == "ready")
         with self.database.begin() as connection:
-            counts = connection.execute(
-                sa.update(CHUNKS).where(*_match_lease(lease)).values(_build_sums(spent))
-            ).rowcount
-            if counts:
-                self._close(connection, lease.chunk)
-            return bool(counts)
+            connection.execute(sa.update(CHUNKS).where(*waits).values(due_at=0.0))
 
-    def find_over(self, batches: Iterable[str]) -> set[str]:
-        """Return which of these batches must not be worked on any more."""
+    def find_stopped(self, batches: Iterable[str]) -> set[str]:
+        """Return which of these batches must not be worked on now: they are paused, over or gone."""
         candidates = set(batches)
+        running = sa.select(BATCHES.c.id).where(BATCHES.c.id.in_(candidates), BATCHES.c.status.in_(RUNNING_STATUSES))
         with self.database.read() as connection:
-            running = sa.select(BATCHES.c.id).where(
-                BATCHES.c.id.in_(candidates), BATCHES.c.status.in_(RUNNING_STATUSES)
-            )
             return candidates - set(connection.execute(running).scalars())
 
-    def _close(self, connection: sa.Connection, chunk: ChunkId) -> None:
-        """Mark a chunk as done; end its batch after the last one, and in a serial batch enqueue the next one."""
-        closed = sa.update(CHUNKS).where(*_match_chunk(chunk), ~CHUNKS.c.done).values(done=True, under_way=False)
-        if not connection.execute(closed).rowcount:
-            return
-        batch = connection.execute(
-            sa.update(BATCHES)
-            .where(BATCHES.c.id == chunk.batch)
-            .values(open_chunks=BATCHES.c.open_chunks - 1)
-            .returning(BATCHES.c.open_chunks, BATCHES.c.serial, BATCHES.c.status)
-        ).one()
-        if not batch.open_chunks:
-            connection.execute(
-                sa.update(BATCHES)
-                .where(BATCHES.c.id == chunk.batch)
-                .values(status="finalizing", reason=None, resume_at=None)
-            )
-            self._queue.enqueue_finish(connection, chunk.batch)
-        elif batch.serial:
-            self._enqueue_next(connection, chunk.batch)
 
-    def _enqueue_next(self, connection: sa.Connection, batch: str) -> None:
-        following = connection.execute(
-            sa.select(CHUNKS.c.number, CHUNKS.c.generation)
-            .where(CHUNKS.c.batch == batch, ~CHUNKS.c.done)
-            .order_by(CHUNKS.c.number)
-            .limit(1)
-        ).one()
-        self._queue.enqueue_chunk(connection, batch, following.number, generation=following.generation)
+def close_chunks(connection: sa.Connection, batch: str, number: int = 1) -> None:
+    """Count chunks of a batch as done; after the last one the batch is to be ended."""
+    closed = sa.update(BATCHES).where(BATCHES.c.id == batch).values(open_chunks=BATCHES.c.open_chunks - number)
+    if not connection.execute(closed.returning(BATCHES.c.open_chunks)).scalar_one():
+        values = {"status": "finalizing", "reason": None, "resume_at": None}
+        connection.execute(sa.update(BATCHES).where(BATCHES.c.id == batch).values(values))
+        add_duty(connection, batch, "finish")
 
 
-def _find_suspects(row: sa.Row[Any], done: set[int]) -> Suspects:
-    """Return what is known of deaths under a chunk; one that is still under way was left by a worker that died."""
-    known = parse_suspects(row.deaths, row.suspects)
-    return known.add_death(_find_left(row, done)) if row.under_way else known
+def add_duty(connection: sa.Connection, batch: str, kind: Literal["finish", "notice"]) -> None:
+    """Add the row that has a worker end a batch, or tell of its end."""
+    values = build_chunk_values(batch, FINISH if kind == "finish" else NOTICE, size=0, waits=False, payload=None)
+    connection.execute(CHUNKS.insert().values(values | {"kind": kind}))
 
 
-def _build_chunk_values(suspects: Suspects, row: sa.Row[Any]) -> dict[str, object]:
-    given_up = len(suspects.find_quarantined(range(row.first, row.first + row.size)))
-    return {"deaths": suspects.deaths, "suspects": suspects.to_json(), "quarantined": given_up}
+def _count(connection: sa.Connection, lease: Lease, new: Sequence[OutcomeRow]) -> bool:
+    """Count the outcomes of a chunk; True if it is done."""
+    completed = sum(row.ok for row in new)
+    more = {"more_completed": completed, "more_failed": len(new) - completed}
+    return connection.execute(_COUNT, {**_bind(lease), **more}).scalar_one() == "done"
 
 
-def _find_left(row: sa.Row[Any], done: set[int]) -> set[int]:
-    return set(range(row.first, row.first + row.size)) - done
+def _split(connection: sa.Connection, row: sa.Row[Any], lines: Sequence[bytes], done: dict[int, bool]) -> None:
+    """Replace a chunk by one for each item. They inherit the death that was the chunk's own: two more, and one is given up."""
+    connection.execute(sa.delete(CHUNKS).where(*_match_row(row)))
+    found: list[dict[str, object]] = []
+    for position, line in enumerate(lines, start=row.first):
+        payload = zlib.compress(line, DEFLATE_LEVEL)
+        values = build_chunk_values(row.batch, position, size=1, waits=row.waits, payload=payload)
+        if position in done:
+            values |= {"state": "done", "completed": int(done[position]), "failed": int(not done[position])}
+        else:
+            values |= {"deaths": row.deaths - 1}
+        found.append(values | {"attempt": row.attempt})
+    connection.execute(CHUNKS.insert(), found)
+    more = BATCHES.c.open_chunks + len(lines) - len(done) - 1
+    connection.execute(sa.update(BATCHES).where(BATCHES.c.id == row.batch).values(open_chunks=more))
 
 
-def _match_chunk(chunk: ChunkId) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
-    return CHUNKS.c.batch == chunk.batch, CHUNKS.c.number == chunk.number
+def _match_row(row: sa.Row[Any]) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[bool]]:
+    return CHUNKS.c.batch == row.batch, CHUNKS.c.first == row.first
 
 
 def _match_lease(lease: Lease) -> tuple[sa.ColumnElement[bool], ...]:
-    return (*_match_chunk(lease.chunk), CHUNKS.c.attempt == lease.attempt, ~CHUNKS.c.done)
+    row = (CHUNKS.c.batch == lease.batch, CHUNKS.c.first == lease.first)
+    return (*row, CHUNKS.c.attempt == lease.attempt, CHUNKS.c.state == "running")
 
 
-def _read_done(connection: sa.Connection, batch: str, first: int, size: int) -> set[int]:
-    return set(connection.execute(_SELECT_DONE, {"of": batch, "start": first, "end": first + size}).scalars())
+def _bind(lease: Lease) -> dict[str, Any]:
+    return {"of": lease.batch, "at": lease.first, "claim": lease.attempt}
+
+
+def _read_done(connection: sa.Connection, batch: str, first: int, size: int) -> dict[int, bool]:
+    """Return the positions that have an outcome, and whether it is a report."""
+    found = connection.execute(_SELECT_DONE, {"of": batch, "start": first, "end": first + size})
+    return {row.position: row.ok for row in found}
 
 
 def _unpack_lines(payload: bytes | None, size: int) -> list[bytes]:
@@ -320,28 +371,18 @@ def _unpack_lines(payload: bytes | None, size: int) -> list[bytes]:
     return lines if len(lines) == size else [b""] * size
 
 
-def _list_items(first: int, lines: Sequence[bytes], done: set[int]) -> tuple[ChunkItem, ...]:
-    return tuple([ChunkItem(first + n, line) for n, line in enumerate(lines) if first + n not in done])
+def _sum_others(connection: sa.Connection, batch: str, owner: str) -> tuple[float, int]:
+    """Return the dollars and the questions that other workers have used for a batch or have reserved."""
+    usage = BATCH_USAGE.c
+    usd, questions = usage.cost_usd + usage.uncertain_usd + usage.held_usd, usage.questions + usage.held_questions
+    sums = {"usd": usd, "questions": questions}
+    chosen = sa.select(*[sa.func.coalesce(sa.func.sum(one), 0).label(name) for name, one in sums.items()])
+    row = connection.execute(chosen.where(usage.batch == batch, usage.owner != owner)).one()
+    return float(row.usd), int(row.questions)
 
 
-def _build_sums(spent: ChunkSpending) -> dict[str, float]:
-    return {"cost_usd": spent.usd, "uncertain_usd": spent.uncertain_usd, "questions": spent.questions}
-
-
-def _find_left_to_spend(connection: sa.Connection, batch: sa.Row[Any]) -> tuple[float | None, int | None]:
-    """Return the dollars and the questions that a batch has left; None where it has no such limit.
-
-    Counts what it may have cost without a bill, and what it may have asked.
-    """
-    if (batch.budget_usd, batch.max_questions) == (None, None):
-        return None, None
-    usd, questions = connection.execute(
-        sa.select(
-            sa.func.sum(CHUNKS.c.cost_usd + CHUNKS.c.uncertain_usd).label("usd"),
-            sa.func.sum(CHUNKS.c.questions).label("questions"),
-        ).where(CHUNKS.c.batch == batch.id)
-    ).one()
-    return (
-        None if batch.budget_usd is None else max(0.0, batch.budget_usd - usd),
-        None if batch.max_questions is None else max(0, batch.max_questions - int(questions)),
-    )
+def _is_reserved(connection: sa.Connection, batch: str, owner: str) -> bool:
+    """Whether another worker has reserved something of a batch."""
+    usage = BATCH_USAGE.c
+    held = (usage.batch == batch, usage.owner != owner, (usage.held_questions > 0) | (usage.held_usd > 0))
+    return connection.execute(sa.select(usage.owner).where(*held).limit(1)).one_or_none() is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -17,20 +17,14 @@ import sqlalchemy as sa
 from pydantic import JsonValue
 
 from service.core.rubric import STAGES, Stage
-from service.store.bulk import insert_rows
 from service.store.database import Database
-from service.store.labelling.drafts import LabelItem
-from service.store.labelling.items import insert_items, name_batch_item
-from service.store.tables import BATCHES, CHUNKS, ITEMS, RESULTS
+from service.store.tables import CHUNKS, ITEMS, RESULTS
 
 MAX_GROUPS = 200
 """Most groups of failures that are returned, the largest first."""
 
 MAX_TEXT_CHARS = 160
 """Most characters of a text that is counted by: users choose the names of tools and groups, of any length."""
-
-MAX_ADDED_ITEMS = 500
-"""Most missing items that are added while a request waits."""
 
 FAILED_STAGE = "f"
 """The letter of a stage that failed."""
@@ -52,14 +46,6 @@ class ItemFacts(NamedTuple):
     score: float | None = None
     cluster: str = ""
     """Its tag `group`: items of one group are not independent."""
-
-
-class StoredOutcome(NamedTuple):
-    """What is stored of an outcome besides its line."""
-
-    facts: ItemFacts
-    label_items: Sequence[LabelItem] = ()
-    """What people may label of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,29 +154,6 @@ def list_items(
         found = [_build_item(row) for row in connection.execute(chosen)]
     more = len(found) > limit
     return ListedItems(tuple(found[:limit]), more, found[limit - 1].index if more else None)
-
-
-def add_missing_items(
-    database: Database, batch: str, read: Callable[[str], StoredOutcome], *, whole: int, most: int = MAX_ADDED_ITEMS
-) -> int:
-    """Add rows for at most `most` results without one, left by an earlier version; return how many were added.
-
-    `read` reads the facts from a line. `whole`: how many results there are; if all have rows, there is nothing to look for.
-    """
-    if count_items(database, batch) >= whole:
-        return 0
-    own = (ITEMS.c.batch == RESULTS.c.batch) & (ITEMS.c.position == RESULTS.c.position)
-    missing = sa.select(RESULTS.c.position, RESULTS.c.line).where(RESULTS.c.batch == batch, ~sa.exists().where(own))
-    with database.begin() as connection:
-        lines = connection.execute(missing.order_by(RESULTS.c.position).limit(most)).all()
-        found = [(position, read(line)) for position, line in lines]
-        if found:
-            rows = [build_item_row(batch, position, one.facts) for position, one in found]
-            insert_rows(connection, ITEMS, ITEM_COLUMNS, rows, keep=True)
-            tenant: str = connection.execute(sa.select(BATCHES.c.tenant).where(BATCHES.c.id == batch)).scalar_one()
-            labelled = [(name_batch_item(batch, n), item) for n, one in found for item in one.label_items]
-            insert_items(database, connection, tenant, labelled)
-    return len(found)
 
 
 def count_items(database: Database, batch: str, choice: ItemChoice = ALL_ITEMS) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, get_args
 
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 
 from service.problems import Place
-from service.store.tables import CHUNKS
+from service.store.tables import BATCH_USAGE, CHUNKS
 from service.store.times import format_rfc3339
 
 Status = Literal[
@@ -22,6 +23,7 @@ Status = Literal[
     "cancelling",
     "cancelled",
     "expired",
+    "paused",
     "paused_budget",
     "paused_provider",
 ]
@@ -30,7 +32,8 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 ENDED_STATUSES = frozenset({"completed", "failed", "cancelled", "expired"})
 """Final states. `failed`: no item could be scored."""
 
-PAUSED_STATUSES = frozenset({"paused_budget", "paused_provider"})
+PAUSED_STATUSES = frozenset({"paused", "paused_budget", "paused_provider"})
+"""`paused`: by its submitter."""
 STOPPABLE_STATUSES = PAUSED_STATUSES | {"in_progress"}
 """The states of a job that goes on if it is left alone, or once resumed."""
 
@@ -90,8 +93,8 @@ class Job:
     """The most that further calls may have cost, for which no bill came."""
     budget_usd: float | None
     questions: int
-    """Requests to models: every vote, repair and retry is one. In a job with a question limit, this includes requests that a
-    worker may have made before it died."""
+    """Requests to models: every vote, repair and retry is one. In a job with a limit this includes requests that a worker is
+    about to make, or may have made before it died."""
     max_questions: int | None
     tokens_in: int
     tokens_out: int
@@ -136,16 +139,17 @@ SKIPPED_ITEMS: TypeAdapter[SkippedItems] = TypeAdapter(SkippedItems)
 
 _STORED_FIELDS = ("id", "name", "status", "budget_usd", "max_questions", "reason")
 
-SUMMED_COLUMNS = (
-    "completed",
-    "failed",
-    "cost_usd",
-    "uncertain_usd",
-    "questions",
-    "tokens_in",
-    "tokens_out",
-    "cache_hits",
-)
+_COUNTED = ("completed", "failed")
+
+_USED = {
+    "cost_usd": BATCH_USAGE.c.cost_usd,
+    "uncertain_usd": BATCH_USAGE.c.uncertain_usd + BATCH_USAGE.c.held_usd,
+    "questions": BATCH_USAGE.c.questions + BATCH_USAGE.c.held_questions,
+    "tokens_in": BATCH_USAGE.c.tokens_in,
+    "tokens_out": BATCH_USAGE.c.tokens_out,
+    "cache_hits": BATCH_USAGE.c.cached,
+}
+"""What a job has used, over all its workers."""
 
 
 def parse_made_at(job_id: str, kind: Kind) -> float | None:
@@ -155,20 +159,25 @@ def parse_made_at(job_id: str, kind: Kind) -> float | None:
 
 
 def select_jobs(chosen: sa.Select[Any]) -> sa.Select[Any]:
-    """Select the rows of `chosen`, a selection from BATCHES, with the sums of their chunks, in one statement: one moment."""
+    """Select the rows of `chosen`, a selection from BATCHES, with their counts and what they used: as of one moment."""
     page = chosen.subquery()
-    sums = (
-        sa.select(CHUNKS.c.batch, *[sa.func.sum(CHUNKS.c[name]).label(name) for name in SUMMED_COLUMNS])
-        .where(CHUNKS.c.batch.in_(sa.select(page.c.id)))
-        .group_by(CHUNKS.c.batch)
-        .subquery()
-    )
-    columns = [sa.func.coalesce(sums.c[name], 0).label(name) for name in SUMMED_COLUMNS]
+    names = sa.select(page.c.id)
+    counts = _sum_by_batch(CHUNKS.c.batch, {name: CHUNKS.c[name] for name in _COUNTED}, names)
+    used = _sum_by_batch(BATCH_USAGE.c.batch, _USED, names)
+    columns = [sa.func.coalesce(sums.c[name], 0).label(name) for sums in (counts, used) for name in sums.c.keys()[1:]]
     return (
         sa.select(*page.c, *columns)
-        .outerjoin_from(page, sums, sums.c.batch == page.c.id)
+        .outerjoin_from(page, counts, counts.c.batch == page.c.id)
+        .outerjoin(used, used.c.batch == page.c.id)
         .order_by(page.c.created_at.desc(), page.c.id.desc())
     )
+
+
+def _sum_by_batch(
+    batch: sa.Column[Any], summed: Mapping[str, sa.ColumnElement[Any]], names: sa.Select[Any]
+) -> sa.Subquery:
+    sums = [sa.func.sum(column).label(name) for name, column in summed.items()]
+    return sa.select(batch, *sums).where(batch.in_(names)).group_by(batch).subquery()
 
 
 def read_head(row: sa.RowMapping) -> dict[str, Any]:
@@ -178,7 +187,7 @@ def read_head(row: sa.RowMapping) -> dict[str, Any]:
     return head | {
         "request_counts": _build_counts(row),
         "cost_usd": float(row["cost_usd"]),
-        "uncertain_usd": float(row["uncertain_usd"]),
+        "uncertain_usd": max(0.0, float(row["uncertain_usd"])),  # sums of additions and subtractions
         **{name: int(row[name]) for name in ("questions", "tokens_in", "tokens_out", "cache_hits")},
         "tags": json.loads(row["tags"]),
         "webhook": None if row["webhook"] is None else Notified(row["webhook"], row["webhook_status"]),

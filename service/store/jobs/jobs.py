@@ -1,6 +1,6 @@
-"""Jobs in the database: submit, find, cancel, resume, delete, expire. What workers do with them is in `chunks`.
+"""Jobs in the database: submit, find, cancel, pause, resume, retry, delete, expire. What workers do with them is in `chunks`.
 
-Every change is one transaction, which also enqueues the work that follows from it.
+Every change is one transaction, which also makes the work ready that follows from it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from service.errors import (
 from service.store.access.audit import SERVICE, Act, Actor, record
 from service.store.access.keyed import claim, hash_key
 from service.store.database import Database
+from service.store.jobs.chunks import add_duty
 from service.store.jobs.job import (
     ENDED_STATUSES,
     ID_PREFIXES,
@@ -35,7 +36,7 @@ from service.store.jobs.job import (
     parse_made_at,
     select_jobs,
 )
-from service.store.jobs.queue import Queue
+from service.store.jobs.leases import QUARANTINE_DEATHS
 from service.store.jobs.room import Room
 from service.store.jobs.submission import (
     Chunk,
@@ -45,7 +46,7 @@ from service.store.jobs.submission import (
     build_material_values,
 )
 from service.store.labelling.labels import count_labels
-from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, SUBMISSIONS
+from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, ITEMS, RESULTS, SUBMISSIONS
 
 J = TypeVar("J", bound=Job)
 
@@ -63,9 +64,8 @@ class Jobs(ABC, Generic[J]):
     """Serialises a job."""
     list_type: type[JobList[J]]
 
-    def __init__(self, database: Database, queue: Queue, room: Room = Room()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, database: Database, room: Room = Room()) -> None:  # noqa: B008 (frozen)
         self.database = database
-        self._queue = queue
         self._room = room
 
     def select(self, chosen: sa.Select[Any]) -> sa.Select[Any]:
@@ -145,6 +145,50 @@ class Jobs(ABC, Generic[J]):
                 self._stop(connection, row, ending="cancelled", meanwhile="cancelling")
             return self._read_job(connection, tenant, job_id)
 
+    def pause(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
+        """Pause a job until it is resumed: items under way finish. Raises JobStateError if it is not running.
+
+        One that waits for a larger budget stays as it is.
+        """
+        with self.database.begin() as connection:
+            row = self._lock_job(connection, job_id, tenant)
+            if row.status not in STOPPABLE_STATUSES:
+                raise JobStateError(f"the batch is {row.status}; only a running one can be paused")
+            if row.status not in ("paused", "paused_budget"):
+                self._record(connection, by, "pause", row)
+                values = {"status": "paused", "reason": None, "resume_at": None}
+                connection.execute(BATCHES.update().where(BATCHES.c.id == job_id).values(values))
+            return self._read_job(connection, tenant, job_id)
+
+    def retry(self, tenant: str, job_id: str, *, by: Actor | None = None) -> J:
+        """Run the failed items of an ended job again, but none that took its workers down. Its deadline is as far off as before.
+
+        Raises JobStateError if it has not ended by itself, or if no such item failed; QueueFullError if there is no room.
+        """
+        with self.database.begin() as connection:
+            row = self._lock_job(connection, job_id, tenant)
+            if row.status not in ("completed", "failed"):
+                raise JobStateError(f"the batch is {row.status}; only a completed or failed one can be retried")
+            failed = (CHUNKS.c.batch == job_id, CHUNKS.c.failed > 0, CHUNKS.c.deaths < QUARANTINE_DEATHS)
+            runs = connection.execute(sa.select(CHUNKS.c.first, CHUNKS.c.size).where(*failed)).all()
+            if not runs:
+                raise JobStateError("no item failed that can be tried again")
+            for first, size in runs:
+                within = (RESULTS.c.batch == job_id, RESULTS.c.position.between(first, first + size - 1), ~RESULTS.c.ok)
+                again = connection.execute(sa.delete(RESULTS).where(*within).returning(RESULTS.c.position)).scalars()
+                listed = (ITEMS.c.batch == job_id, ITEMS.c.position.in_(list(again)))
+                connection.execute(sa.delete(ITEMS).where(*listed))
+            ready = {"state": "ready", "due_at": 0.0, "failed": 0, "deaths": 0}
+            connection.execute(sa.update(CHUNKS).where(*failed).values(ready))
+            connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.batch == job_id, CHUNKS.c.kind == "notice"))
+            values = {"status": "in_progress", "reason": None, "open_chunks": len(runs), "webhook_status": None}
+            deadline = self.database.now() + (row.deadline_at - row.created_at)
+            values |= {"ended_at": None, "deadline_at": deadline}
+            connection.execute(BATCHES.update().where(BATCHES.c.id == job_id).values(values))
+            self._room.check(connection, tenant)
+            self._record(connection, by, "retry", row)
+            return self._read_job(connection, tenant, job_id)
+
     def resume(
         self,
         tenant: str,
@@ -170,7 +214,8 @@ class Jobs(ABC, Generic[J]):
                 limits["max_questions"] = _check_questions(found, max_questions)
             values = {"status": "in_progress", "reason": None, "resume_at": None, **limits}
             connection.execute(BATCHES.update().where(BATCHES.c.id == job_id).values(values))
-            self._enqueue_open(connection, job_id, serial=row.serial)
+            later = sa.update(CHUNKS).where(CHUNKS.c.batch == job_id, CHUNKS.c.state == "ready", CHUNKS.c.due_at > 0)
+            connection.execute(later.values(due_at=0.0))
             self._record(connection, by, "resume", row, **{"budget_usd": None, **limits})
             return self._read_job(connection, tenant, job_id)
 
@@ -246,19 +291,16 @@ class Jobs(ABC, Generic[J]):
     def _insert(
         self, connection: sa.Connection, submission: JobSubmission, job_id: str, chunks: Iterable[Chunk]
     ) -> None:
-        ahead = _count_running(connection, submission.tenant) - 1  # this one is among them
         count = total = 0
-        for number, chunk in enumerate(chunks):
-            connection.execute(CHUNKS.insert().values(build_chunk_values(job_id, number, chunk)))
-            if number == 0 or not submission.serial:
-                self._queue.enqueue_chunk(connection, job_id, number, ahead=ahead)
+        for chunk in chunks:
+            connection.execute(CHUNKS.insert().values(build_chunk_values(job_id, **chunk._asdict())))
             count, total = count + 1, total + chunk.size
         self._room.check(connection, submission.tenant)
         counted = BATCHES.update().where(BATCHES.c.id == job_id)
         connection.execute(counted.values(total=total, open_chunks=count))
         if not count:
             connection.execute(counted.values(status="finalizing"))
-            self._queue.enqueue_finish(connection, job_id)
+            add_duty(connection, job_id, "finish")
 
     def _record(
         self, connection: sa.Connection, by: Actor | None, verb: str, row: sa.Row[Any], **detail: JsonValue
@@ -270,26 +312,14 @@ class Jobs(ABC, Generic[J]):
             record(connection, self.database.now(), by, act, target=row.id, tenant=row.tenant, detail=detail)
 
     def _stop(self, connection: sa.Connection, row: sa.Row[Any], *, ending: Status, meanwhile: Status) -> None:
-        """Close the chunks that are not under way; workers close the others."""
-        closing = CHUNKS.update().where(CHUNKS.c.batch == row.id, ~CHUNKS.c.done, ~CHUNKS.c.under_way)
-        left = row.open_chunks - connection.execute(closing.values(done=True)).rowcount
+        """Close the chunks that nobody runs; their owners close the others."""
+        closing = CHUNKS.update().where(CHUNKS.c.batch == row.id, CHUNKS.c.state == "ready")
+        left = row.open_chunks - connection.execute(closing.values(state="done")).rowcount
         values = {"status": meanwhile if left else "finalizing", "ending": ending, "open_chunks": left}
         values |= {"reason": None, "resume_at": None}
         connection.execute(BATCHES.update().where(BATCHES.c.id == row.id).values(values))
         if not left:
-            self._queue.enqueue_finish(connection, row.id)
-
-    def _enqueue_open(self, connection: sa.Connection, job_id: str, *, serial: bool) -> None:
-        open_chunks = sa.select(CHUNKS.c.number).where(CHUNKS.c.batch == job_id, ~CHUNKS.c.done, ~CHUNKS.c.under_way)
-        chosen = open_chunks.order_by(CHUNKS.c.number).limit(1 if serial else None)
-        raised = (
-            CHUNKS.update()
-            .where(CHUNKS.c.batch == job_id, CHUNKS.c.number.in_(chosen))
-            .values(generation=CHUNKS.c.generation + 1)
-            .returning(CHUNKS.c.number, CHUNKS.c.generation)
-        )
-        for number, generation in sorted(map(tuple, connection.execute(raised))):
-            self._queue.enqueue_chunk(connection, job_id, number, generation=generation)
+            add_duty(connection, row.id, "finish")
 
     def _read_job(self, connection: sa.Connection, tenant: str, job_id: str) -> J:
         row = connection.execute(self.select(self._select_job(tenant, job_id))).mappings().one_or_none()
@@ -345,9 +375,3 @@ def _check_questions(job: Job, max_questions: int) -> int:
     if max_questions <= job.questions:
         raise InputError.at("/max_questions", f"expected more than the {job.questions} already asked")
     return max_questions
-
-
-def _count_running(connection: sa.Connection, tenant: str) -> int:
-    """Count a tenant's jobs that have not ended."""
-    counted = sa.select(sa.func.count()).where(BATCHES.c.tenant == tenant, BATCHES.c.status.in_(STOPPABLE_STATUSES))
-    return connection.execute(counted).scalar_one()

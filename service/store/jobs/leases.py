@@ -6,27 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from service.store.access.usage import UsageAmount
 from service.store.jobs.items import ItemFacts
-from service.store.jobs.suspects import Suspects
 from service.store.labelling.drafts import LabelItem
 
+QUARANTINE_DEATHS = 3
+"""Deaths after which a chunk of one item is not tried again."""
 
-class ChunkId(NamedTuple):
-    """A chunk: its batch, and its number in it."""
-
-    batch: str
-    number: int
+Pause = Literal["paused_provider", "paused_budget"]
+"""Why a worker puts a whole batch off."""
 
 
 class Lease(NamedTuple):
-    """A lease of a chunk, with the number of the attempt, which every write must name."""
+    """A claimed chunk: its batch, the position of its first item, and the number of the claim, which every write names."""
 
-    chunk: ChunkId
+    batch: str
+    first: int
     attempt: int
-
-
-class LeasedElsewhere(Exception):  # noqa: N818 - an answer, not an error
-    """Another worker leased the chunk in the meantime."""
 
 
 class ChunkItem(NamedTuple):
@@ -37,31 +33,30 @@ class ChunkItem(NamedTuple):
     """A JSON object: `custom_id`, and `request` as POST /v1/score takes it."""
 
 
-class ChunkSpending(NamedTuple):
-    """What a chunk has cost."""
-
-    usd: float = 0.0
-    uncertain_usd: float = 0.0
-    """The most that it may have cost besides."""
-    questions: int = 0
-    """Requests to models, including those that may have been made."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeasedChunk:
-    """A leased chunk, with what is left of it to do."""
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimedChunk:
+    """A claimed chunk, with what is left of it to do."""
 
     lease: Lease
     tenant: str
     items: tuple[ChunkItem, ...]
-    cap_usd: float | None
-    """What it may spend; None: unlimited."""
-    cap_questions: int | None
-    """How many requests to models it may make; None: unlimited."""
-    spent: ChunkSpending
-    """What earlier attempts spent on it."""
-    suspects: Suspects = Suspects()  # noqa: RUF009 (frozen)
-    """Which items may have brought a worker down."""
+    size: int
+    deaths: int
+    """How many workers have died while they ran it."""
+    limits_usd: bool
+    """Whether the batch has a budget."""
+    limits_questions: bool
+    """Whether the batch has a limit of questions."""
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether nothing may run beside it: a further death is then its own."""
+        return self.deaths > 0
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether its item has taken down too many workers."""
+        return self.size == 1 and self.deaths >= QUARANTINE_DEATHS
 
 
 class OutcomeRow(NamedTuple):
@@ -70,9 +65,6 @@ class OutcomeRow(NamedTuple):
     position: int
     ok: bool
     line: str
-    tokens_in: int = 0
-    tokens_out: int = 0
-    cache_hits: int = 0
     label_items: Sequence[LabelItem] = ()
     """What people may label of it."""
     facts: ItemFacts | None = None
@@ -80,11 +72,9 @@ class OutcomeRow(NamedTuple):
 
 
 class OutcomeRows(NamedTuple):
-    """Outcomes to record for one chunk. `spent` covers the whole chunk so far."""
+    """Outcomes to record for one chunk."""
 
     lease: Lease
     rows: Sequence[OutcomeRow]
-    spent: ChunkSpending
-
-
-Pause = Literal["paused_provider", "paused_budget"]
+    used: UsageAmount | None = None
+    """What this process has used for the batch so far; None: nothing new."""

@@ -77,7 +77,7 @@ def _find_front(database: Database, batch_id: str, total: int) -> int:
     """Return the position of the first item without an outcome."""
     unfinished = sa.select(CHUNKS.c.first, CHUNKS.c.size).where(*_is_unfinished(batch_id))
     with database.read() as connection:
-        chunk = connection.execute(unfinished.order_by(CHUNKS.c.number).limit(1)).one_or_none()
+        chunk = connection.execute(unfinished.order_by(CHUNKS.c.first).limit(1)).one_or_none()
         if chunk is None:
             return total
         there = _read_positions(connection, batch_id, chunk.first, chunk.first + chunk.size)
@@ -93,7 +93,7 @@ def _find_unfinished(database: Database, batch_id: str, window: Window) -> list[
     within = (CHUNKS.c.first < window.end, CHUNKS.c.first + CHUNKS.c.size > window.start)
     chosen = sa.select(CHUNKS.c.first, CHUNKS.c.size).where(*_is_unfinished(batch_id), *within)
     with database.read() as connection:
-        return [(row.first, row.size) for row in connection.execute(chosen.order_by(CHUNKS.c.number))]
+        return [(row.first, row.size) for row in connection.execute(chosen.order_by(CHUNKS.c.first))]
 
 
 def _read_positions(connection: sa.Connection, batch_id: str, start: int, end: int) -> set[int]:

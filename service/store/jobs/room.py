@@ -30,7 +30,7 @@ def count_queued(connection: sa.Connection, tenant: str | None = None) -> int:
     waiting = (
         sa.select(sa.func.coalesce(sa.func.sum(CHUNKS.c.size - CHUNKS.c.completed - CHUNKS.c.failed), 0))
         .join_from(BATCHES, CHUNKS, CHUNKS.c.batch == BATCHES.c.id)
-        .where(BATCHES.c.status.not_in(ENDED_STATUSES), ~CHUNKS.c.done)
+        .where(BATCHES.c.status.not_in(ENDED_STATUSES), CHUNKS.c.state != "done")
     )
     if tenant is not None:
         waiting = waiting.where(BATCHES.c.tenant == tenant)

@@ -24,6 +24,8 @@ class Chunk(NamedTuple):
     size: int
     payload: bytes
     """The items, one JSON object per line, deflated."""
+    waits: bool = True
+    """Whether any item asks judges or runs in a sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,6 @@ class JobSubmission:
     material: Material | None = None
     """Only for a calibration."""
 
-    @property
-    def serial(self) -> bool:
-        """Whether its chunks run one after the other, so that limited spending is a single sum, and the limit holds."""
-        return (self.budget_usd, self.max_questions) != (None, None)
-
 
 def build_job_values(submission: JobSubmission, job_id: str, created_at: float) -> dict[str, object]:
     """Build the row of a job before its chunks are counted."""
@@ -82,19 +79,17 @@ def build_job_values(submission: JobSubmission, job_id: str, created_at: float) 
         "tags": json.dumps(dict(submission.tags), separators=(",", ":")),
         "budget_usd": submission.budget_usd,
         "max_questions": submission.max_questions,
-        "serial": submission.serial,
         "webhook": submission.webhook,
         "created_at": created_at,
         "deadline_at": created_at + submission.hours * 3_600,
     }
 
 
-def build_chunk_values(job_id: str, number: int, chunk: Chunk) -> dict[str, object]:
-    """Build the row of a chunk that has not started."""
-    zeros = ("attempt", "generation", "completed", "failed", "tokens_in", "tokens_out", "cache_hits")
-    values: dict[str, object] = dict.fromkeys(zeros, 0)
-    values |= {"cost_usd": 0.0, "uncertain_usd": 0.0, "done": False, "under_way": False}
-    return values | {"batch": job_id, "number": number, **chunk._asdict()}
+def build_chunk_values(job_id: str, first: int, *, size: int, waits: bool, payload: bytes | None) -> dict[str, object]:
+    """Build the row of a chunk that is ready."""
+    zeros = dict.fromkeys(("due_at", "attempt", "deaths", "completed", "failed"), 0)
+    own = {"batch": job_id, "first": first, "size": size, "waits": waits, "payload": payload}
+    return {"kind": "chunk", "state": "ready", "owner": None, **zeros, **own}
 
 
 def build_material_values(material: Material, job_id: str) -> dict[str, object]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from service.calibration.prediction_files import PredictionFile
     from service.core.report import JudgeMode
     from service.engine import Engine
-    from service.jobs.predicting import AskSettings
+    from service.predicting import AskSettings
 
 
 @command(2)
@@ -62,7 +62,7 @@ def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -
     from service.cli.calibrating.judging import build_judging_engine
     from service.cli.labelled import Sources, naming_file, read_labelled
     from service.cli.rendering.plans import Totals
-    from service.jobs.predicting import AskSettings, estimate_predictions
+    from service.predicting import AskSettings, estimate_predictions
 
     engine, model = build_judging_engine()
     items = read_labelled(Sources(labels)).labels.items
@@ -105,7 +105,7 @@ def judge_labels(
     from service.cli.calibrating.judging import build_judging_engine
     from service.cli.interrupts import complete
     from service.cli.labelled import Sources, naming_file, read_labelled
-    from service.jobs.predicting import AskSettings
+    from service.predicting import AskSettings
 
     engine, model = build_judging_engine()
     items, asking = (
@@ -139,7 +139,7 @@ async def _write_predictions(
     engine: Engine, items: Iterable[LabelledItem], asking: AskSettings, file: PredictionFile, count: _Count, model: str
 ) -> None:
     from service.calibration.report_predictions import UnansweredItem
-    from service.jobs.predicting import collect_predictions
+    from service.predicting import collect_predictions
 
     done = frozenset(one.answer_id for one in file.known)
     try:
