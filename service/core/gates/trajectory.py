@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -140,7 +140,7 @@ class TrajectoryMatch:
 
 def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
     failed = [step for step in case.trace.steps if step.result is not None and step.result.is_error]
-    tries = case.alignment.tries if failed else {}
+    tries: Mapping[int, int] = case.alignment.tries if failed else {}
     steps = tuple([step for step in case.trace.steps if step.index not in tries])
     calls = [step.index for step in steps]
     everything = range(len(case.expected_calls))

@@ -9,7 +9,7 @@ from math import fsum
 
 from service.core.report import Report, RubricRef
 from service.core.rubric import STAGES, Stage
-from service.core.scores import Verdict
+from service.core.scores import Range, Verdict
 from service.core.weights import MAX_WEIGHT
 from service.errors import InputError
 from service.reporting.summary.calls import CallRates, summarize_calls
@@ -180,9 +180,8 @@ def check_report(report: Report, place: str) -> Report:
         *stages,
         *[(f"{place}/criteria/{n}", c) for n, c in enumerate(report.criteria)],
     ):
-        found = {
-            name: getattr(part, name, None) for name in ("score", "value", "coverage", "score_range", "full_range")
-        }
+        names = ("score", "value", "coverage", "score_range", "full_range")
+        found: dict[str, float | Range | None] = {name: getattr(part, name, None) for name in names}
         for name, value in found.items():
             for number in value if isinstance(value, tuple) else (value,):
                 if number is not None and not 0 <= number <= 1:
