@@ -17,6 +17,8 @@ CASES: list[tuple[str, list[str], list[str], list[str]]] = [
     ("a part of each", [TEXT], ["$54.00", "at 5  p.m.", "signed (at 9.30", "else"], []),
     ("without their numbers", [TEXT], ["It cost", "on Monday", "Lee signed", "Any"], PARTS),
     ("a letter or two of each", ["Paid it. Sent it."], ["P", "en"], ["Paid it.", "Sent it."]),
+    ("one word of many", ["The pier is open today."], ["The"], ["The pier is open today."]),
+    ("two words of many", ["The pier is open today."], ["pier is"], []),
     ("a digit of a number", ["It cost $54.00."], ["$5"], ["It cost $54.00."]),
     ("a list", ["1. Paid $5\n2. Sent"], ["Paid $5", "Sent"], []),
     ("the whole", [TEXT], [TEXT], []),

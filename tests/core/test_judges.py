@@ -382,7 +382,7 @@ REMARKS: list[tuple[list[Vote], list[tuple[str, str]]]] = [
     (
         [reply(cut=("results", "call")), reply(cut=("call",))],
         [
-            (name, f"{part} was too long for the judge and shown without its middle")
+            (name, f"{part} was too long for the judge and shown in part")
             for name, part in (("shown_in_part", "call"), ("shown_in_part", "results"))
         ],
     ),

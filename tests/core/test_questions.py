@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.core.judging.excerpts import MAX_LEVELS
 from service.core.judging.focus import PartName
 from service.core.judging.judges import Ask, Judge
 from service.core.judging.questions import (
-    MAX_LEVELS,
     PLACEHOLDER,
     Question,
     build_question,
@@ -169,12 +169,22 @@ def nest(depth: int) -> Any:
     return value
 
 
+ENDS = [*range(8), *range(993, 1000)]
 CUT = [
-    ("a text", "x" * 1000, "x" * 50 + "[left out: 900 characters]" + "x" * 50),
-    ("a text in a list", ["a", "x" * 1000], ["a", "x" * 50 + "[left out: 900 characters]" + "x" * 50]),
-    ("a list", list(range(1000)), [0, 1, "[left out: 997 items]", 999]),
-    ("an object", {f"k{n}": n for n in range(1000)}, {"k0": 0, "k1": 1, "k2": 2, "[left out]": "997 keys"}),
-    ("a key", {"k" * 1000: 1}, {"k" * 50 + "[left out: 900 characters]" + "k" * 50: 1}),
+    ("a text", "x" * 1000, "x" * 25 + "[left out: 950 characters]" + "x" * 25),
+    ("a text in a list", ["a", "x" * 1000], ["a", "x" * 32 + "[left out: 968 characters]"]),
+    ("a list", list(range(1000)), [*ENDS, "[left out: 985 items]"]),
+    (
+        "a list within",
+        {"a": list(range(1000))},
+        {"a": {**{str(n): n for n in [*range(6), *range(996, 1000)]}, "[left out]": "[left out: 990 items]"}},
+    ),
+    (
+        "an object",
+        {f"k{n}": n for n in range(1000)},
+        {**{f"k{n}": n for n in [*range(8), *range(994, 1000)]}, "[left out]": "[left out: 986 keys]"},
+    ),
+    ("a key", {"k" * 1000: 1}, "[left out: 1007 characters]"),
     ("a number", 10**300, "[left out: 301 characters]"),
 ]
 
@@ -193,9 +203,38 @@ def test_what_fits_is_not_cut() -> None:
     assert part.cut > 0
 
 
-def test_keys_that_become_one_are_counted_as_left_out() -> None:
-    (part,) = valued({f"{'k' * 300}{n}{'k' * 300}": n for n in range(3)}).parts
-    assert part.value == {"k" * 50 + "[left out: 501 characters]" + "k" * 50: 1, "[left out]": "2 keys"}
+RECORDS = [{"name": f"Customer {n}", "amount_cents": 1_000 + 7 * n, "note": "as usual " * 3} for n in range(900)]
+PAGES = [f"Page {n} is about other things. " for n in range(900)]
+ABOUT = [
+    ("a name", {"rows": RECORDS}, "The invoice of Customer 613 is open.", "/rows/613/amount_cents", 1_000 + 7 * 613),
+    ("an amount", {"rows": RECORDS}, "I have paid $41.08.", "/rows/444/name", "Customer 444"),
+    ("one among many records", {"a": {"b": [RECORDS, RECORDS]}}, "It was 5,151.00.", "/a/b/1/593/name", "Customer 593"),
+]
+
+
+def answered(result: Any, said: str, limit: int = 2_000) -> Question:
+    """A question about a text that follows a result."""
+    steps = (Step(0, 1, ToolCall(None, "look", {}), ToolResult(result), 1),)
+    messages = (Message("user", "Well?", 1), Message("assistant", "", 1), Message("assistant", said, 1))
+    ask = Ask("it", judge_of(shows=["results", "said"], level="turn", max_chars=limit), turn=1)
+    return build_question(ask, Trace(None, "callgrade", None, messages, steps, said, 1))
+
+
+@pytest.mark.parametrize(("result", "text", "pointer", "value"), [case[1:] for case in ABOUT], ids=[c[0] for c in ABOUT])
+def test_what_the_text_speaks_of_is_shown_at_its_pointer(result: Any, text: str, pointer: str, value: Any) -> None:
+    shown, _ = answered(result, text).parts
+    assert shown.cut > 0
+    assert len(shown.text) <= 2_000
+    here: Any = shown.value[0]["content"]  # type: ignore[index, call-overload]
+    for key in pointer.split("/")[1:]:
+        here = here[key] if isinstance(here, dict) else here[int(key)]
+    assert here == value
+
+
+def test_the_passage_of_a_text_that_the_answer_speaks_of_is_shown() -> None:
+    told = "".join([*PAGES[:600], "The ferry to Zadar sails at noon. ", *PAGES[600:]])
+    shown, _ = answered(told, "Zadar has a ferry at noon.").parts
+    assert "The ferry to Zadar sails at noon." in shown.value[0]["content"]  # type: ignore[index, call-overload, operator]
 
 
 JSON = st.recursive(
@@ -241,8 +280,8 @@ def test_a_huge_value_is_cut_to_its_limit() -> None:
     rows = [{"id": n, "text": "é" * 100, "tags": [n] * 20} for n in range(20_000)]
     (part,) = valued(rows, 24_000).parts
     assert 6_000 < len(part.text) <= 24_000
-    assert part.value[0]["id"] == 0  # type: ignore[index, call-overload]
-    assert part.value[-1]["id"] == 19_999  # type: ignore[index, call-overload]
+    shown = [row["id"] for row in part.value if isinstance(row, dict)]  # type: ignore[union-attr]
+    assert (shown[0], shown[-1]) == (0, 19_999)
 
 
 # What a reply is cached under

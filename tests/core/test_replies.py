@@ -116,6 +116,8 @@ UNREAD: list[tuple[str, str, str]] = [
     ("one quote as a text", json.dumps(whole(quotes="54.00")), "invalid_judgement"),
     ("a quote of nothing shown", json.dumps(whole(quotes=["54.01"])), "invalid_judgement"),
     ("one quote of two", json.dumps(whole(quotes=["54.00", "54.01"])), "invalid_judgement"),
+    ("a quote of one word", json.dumps(whole(quotes=["paid"])), "invalid_judgement"),
+    ("quotes of one word each", json.dumps(whole(quotes=["You", '"today"', "the"])), "invalid_judgement"),
     ("a quote of a later turn", json.dumps(whole(quotes=["later"])), "invalid_judgement"),
     ("a quote of the question", json.dumps(whole(quotes=["Labels"])), "invalid_judgement"),
     ("a quote across two parts", json.dumps(whole(quotes=["sent You paid"])), "invalid_judgement"),
@@ -247,6 +249,42 @@ def test_a_claim_points_at_a_value_that_was_shown(path: str | None, good: bool) 
         return
     with pytest.raises(JudgeError, match="points at nothing"):
         read_judgement(reply, asked, TOKEN)
+
+
+def cut_question() -> Question:
+    """A question about a claim on a result of which only some records are shown: the first, the last and number 700."""
+    judge = {"id": "j", "level": "turn", "shows": ["results", "said"], "question": "?", "scale": SCALE, "claims": "worst"}
+    rows = [{"name": "some other person", "cents": n} for n in range(900)]
+    rows[700] = {"name": "Ada Lovelace", "cents": 7, "story": "once upon a time " * 500}  # type: ignore[dict-item]
+    steps = (Step(0, 1, ToolCall(None, "look", {}), ToolResult(rows), 1),)  # type: ignore[arg-type]
+    messages = (Message("user", "?", 1), Message("assistant", "", 1), Message("assistant", SPOKEN, 1))
+    ask = Ask("it", Judge.model_validate({**judge, "max_chars": 3_000}), turn=1)
+    return build_question(ask, Trace(None, "callgrade", None, messages, steps, SPOKEN, 1))
+
+
+SPOKEN = "Ada Lovelace pays 7 cents."
+SEEN: list[tuple[str, str | None, str, str | None]] = [
+    ("borne out by what was shown", "/steps/0/result/content/700/cents", "5", "5"),
+    ("borne out by what was left out", "/steps/0/result/content/400/cents", "5", None),
+    ("borne out by nothing in particular", None, "5", "5"),
+    ("refuted by what was shown", "/steps/0/result/content/700/cents", "0", "0"),
+    ("refuted by what was left out", "/steps/0/result/content/400/cents", "0", None),
+    ("refuted by what was shown in part", "/steps/0/result/content/700", "0", "cannot_tell"),
+    ("refuted by all of it", "/steps/0/result/content", "0", "cannot_tell"),
+    ("not found in what was shown", None, "3", "cannot_tell"),
+]
+
+
+@pytest.mark.parametrize(("path", "label", "want"), [case[1:] for case in SEEN], ids=[case[0] for case in SEEN])
+def test_a_claim_fails_only_by_what_was_shown(path: str | None, label: str, want: str | None) -> None:
+    reply = claims(claim(quote=SPOKEN, path=path, label=label))
+    if want is None:
+        with pytest.raises(JudgeError, match="points at nothing that was shown"):
+            read_judgement(reply, cut_question(), TOKEN)
+        return
+    found = read_judgement(reply, cut_question(), TOKEN)
+    assert [one.label for one in found.claims] == [want]
+    assert (found.best is None) is (want != "cannot_tell")
 
 
 ITEMISED = [

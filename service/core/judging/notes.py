@@ -123,7 +123,7 @@ def _build_vote(reply: JudgeReply) -> JudgeVote:
 def build_remarks(replies: Sequence[JudgeReply], at: Pointer) -> Iterable[Finding]:
     """Yield findings about how the answer came about: shortened parts, and models that stood in for others."""
     for name in sorted({name for reply in replies for name in reply.cut}):
-        yield Finding("shown_in_part", f"{name} was too long for the judge and shown without its middle", at)
+        yield Finding("shown_in_part", f"{name} was too long for the judge and shown in part", at)
     yield from dict.fromkeys([remark for reply in replies if (remark := _remark_on_model(reply, at))])
 
 

@@ -8,23 +8,24 @@ boundary, and the token that the reply must repeat, are filled in when the quest
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
-from itertools import islice
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.judging.examples import render_examples, render_plain
-from service.core.judging.focus import PartName, render_part
+from service.core.judging.excerpts import cut_value
+from service.core.judging.focus import PartName, list_texts, render_part
 from service.core.judging.grades import CANNOT_TELL
 from service.core.judging.judges import MAX_REPLY_TOKENS, Ask, Judge
 from service.core.judging.masking import UNMASKED, Masks
 from service.core.judging.prompts import Prompt, Turn
 from service.core.trace import Trace
 
-ASSEMBLY = 4
+ASSEMBLY = 5
 """Version of prompts and reply reading: increment it whenever the wording of a question or the reading of a reply changes."""
 
 PLACEHOLDER = "0" * 8
@@ -76,14 +77,7 @@ class Question:
         if self.judge.claims == "none":
             return ()
         shown = [part.value for part in self.parts if part.name in JUDGED_PARTS]
-        return tuple(
-            [
-                text
-                for value in shown
-                for text in (value if isinstance(value, list) else [value])
-                if isinstance(text, str)
-            ]
-        )
+        return tuple([text for value in shown for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)])
 
     @property
     def max_tokens(self) -> int:
@@ -138,10 +132,11 @@ class Question:
 
 def build_question(ask: Ask, trace: Trace, masks: Masks = UNMASKED) -> Question:
     """Build the question with the parts of the trace that it shows, masked."""
-    parts = [
-        _show_part(name, _mask_value(render_part(name, trace, ask.focus), masks), ask.judge.max_chars)
-        for name in ask.part_names
-    ]
+    about = partial(_list_texts_in_question, ask, trace, masks)
+    parts: list[ShownPart] = []
+    for name in ask.part_names:
+        shown = cut_value(_mask_value(render_part(name, trace, ask.focus), masks), ask.judge.max_chars, about)
+        parts.append(ShownPart(name, render_plain(shown.value), shown.cut, shown.value))
     return Question(ask, trace, tuple(parts), masks)
 
 
@@ -149,77 +144,15 @@ def _mask_value(value: JsonValue, masks: Masks) -> JsonValue:
     return masks.mask(value) if masks else value
 
 
-def _show_part(name: str, value: JsonValue, limit: int) -> ShownPart:
-    flat = _flatten(value, MAX_LEVELS) if _is_deep(value) else value
-    text = render_plain(flat)
-    kept = flat if len(text) <= limit else _fit_value(flat, limit)
-    short = render_plain(kept)
-    return ShownPart(name, short, max(len(text) - len(short), int(flat is not value)), kept)
-
-
-MAX_LEVELS = 100
-"""Nesting depth that is shown: deeper than any trace that arrives over HTTP, and well within the recursion limit."""
-
-
-def _is_deep(value: JsonValue) -> bool:
-    level: list[JsonValue] = [value]
-    for _ in range(MAX_LEVELS):
-        level = [item for one in level for item in _list_inside(one) if isinstance(item, list | dict)]
-        if not level:
-            return False
-    return True
-
-
-def _list_inside(value: JsonValue) -> Iterable[JsonValue]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
-def _flatten(value: JsonValue, levels: int) -> JsonValue:
-    if not isinstance(value, list | dict):
-        return value
-    if not levels:
-        return "[left out: all that lies deeper]"
-    if isinstance(value, list):
-        return [_flatten(item, levels - 1) for item in value]
-    return {key: _flatten(item, levels - 1) for key, item in value.items()}
-
-
-def _fit_value(value: JsonValue, limit: int) -> JsonValue:
-    """Cut the value until its JSON fits: ever shorter texts and lists, each saying what is missing from its middle."""
-    longest = limit
-    while longest > 8:
-        cut = _cut(value, longest, max(2, longest // 64))
-        if len(render_plain(cut)) <= limit:
-            return cut
-        longest //= 2
-    return f"[left out: {len(render_plain(value))} characters]"
-
-
-def _cut(value: JsonValue, longest: int, most: int) -> JsonValue:
-    if isinstance(value, str):
-        return _shorten(value, longest)
-    if isinstance(value, list):
-        head, tail = value[: (most + 1) // 2], value[len(value) - most // 2 :]
-        if len(value) <= most:
-            return [_cut(item, longest, most) for item in value]
-        gone = len(value) - len(head) - len(tail)
-        return [
-            *[_cut(item, longest, most) for item in head],
-            f"[left out: {gone} items]",
-            *[_cut(item, longest, most) for item in tail],
-        ]
-    if isinstance(value, dict):
-        kept = {_shorten(key, longest): _cut(item, longest, most) for key, item in islice(value.items(), most)}
-        gone = len(value) - len(kept)
-        return kept | ({"[left out]": f"{gone} keys"} if gone else {})
-    return value
-
-
-def _shorten(text: str, longest: int) -> str:
-    if len(text) <= longest:
-        return text
-    half = longest // 2
-    return f"{text[:half]}[left out: {len(text) - 2 * half} characters]{text[len(text) - half :]}"
+def _list_texts_in_question(ask: Ask, trace: Trace, masks: Masks) -> list[str]:
+    """List the texts that the question is about, as shown: what has to do with them is shown first of a long part."""
+    if ask.place:
+        texts = [ask.words, render_plain(ask.value)]
+    elif ask.step is not None:
+        texts = [render_plain(render_part("call", trace, ask.focus))]
+    else:
+        texts = [text for _, text in list_texts(trace, ask.turn)]
+    return [str(_mask_value(text, masks)) for text in texts]
 
 
 def build_reply_schema(judge: Judge) -> dict[str, JsonValue]:

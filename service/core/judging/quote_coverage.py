@@ -27,7 +27,8 @@ _LIST_MARK = re.compile(r"\d{1,3}[.)](?:\s|\Z)")
 def list_left_out(texts: Iterable[str], quotes: Sequence[str]) -> tuple[str, ...]:
     """List the sentences that no quote covers, in order, with whitespace collapsed to single spaces.
 
-    A sentence is left out if any of its numbers is in no quote, or if none of its whole words and numbers is in one. Each
+    A sentence is left out if any of its numbers is in no quote, or, without numbers, if too few of its words are in quotes: two
+    must be, or one if it has fewer than four. Each
     quote covers one place: if its words occur more than once, the first place that no earlier quote covers. A repeated
     sentence counts as quoted if any of its occurrences is.
 
@@ -49,7 +50,8 @@ def _is_quoted(text: str, start: int, end: int, marks: bytearray) -> bool:
     numbers = [all(marks[one.start() : one.end()]) for one in _NUMBER.finditer(text, begin, end)]
     if numbers:
         return all(numbers)
-    return any(all(marks[one.start() : one.end()]) for one in _WORD.finditer(text, begin, end))
+    words = [all(marks[one.start() : one.end()]) for one in _WORD.finditer(text, begin, end)]
+    return sum(words) >= (2 if len(words) > 3 else 1)
 
 
 def _iter_sentences(text: str) -> Iterator[tuple[int, int]]:

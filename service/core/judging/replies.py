@@ -15,6 +15,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
 from service.core.json.pointers import build_pointer, split_pointer
 from service.core.json.values import format_value
+from service.core.judging.excerpts import has_note, is_note
 from service.core.judging.grades import CANNOT_TELL, Worth, grade_claims, shade_value
 from service.core.judging.judges import Judge
 from service.core.judging.prompts import Completion, Token
@@ -175,9 +176,10 @@ def _judge_whole(form: _WholeForm, question: Question) -> Judgement:
     judge = question.judge
     if form.label not in judge.menu:
         raise _build_menu_error(form.label, question)
-    if not form.quotes and form.label != CANNOT_TELL:
-        raise JudgeError("invalid_judgement", "the reply quotes nothing")
     _check_quotes(form.quotes, _list_haystacks(question))
+    if form.label != CANNOT_TELL and not any(_is_evidence(quote, question) for quote in form.quotes):
+        words = "nothing but single words" if form.quotes else "nothing"
+        raise JudgeError("invalid_judgement", f"the reply quotes {words}")
     quotes = tuple([quote[:MAX_QUOTE_CHARS] for quote in form.quotes])
     worst, best = judge.ends
     if form.label == CANNOT_TELL:
@@ -191,22 +193,40 @@ def _judge_claims(form: _ClaimsForm, question: Question, completion: Completion)
     for claim in form.claims:
         if claim.label not in judge.menu:
             raise _build_menu_error(claim.label, question)
-        if claim.path is not None and not _leads_somewhere(claim.path, question):
+        if claim.path is not None and not _list_shown_at(claim.path, question):
             raise JudgeError("invalid_judgement", f"{format_value(claim.path, 120)} points at nothing that was shown")
     left_out = list_left_out(question.judged_texts, [claim.quote for claim in form.claims])
     likely = read_likely_values(completion, judge, [claim.label for claim in form.claims]) if judge.logprobs else None
-    low, high = weigh_labels(judge, [claim.label for claim in form.claims], likely, unquoted=len(left_out))
-    spokesman = _find_spokesman(form.claims, judge)
+    claims = [_open_unseen(claim, question) for claim in form.claims]
+    if likely is not None:
+        each = zip(likely, claims, form.claims, strict=True)
+        likely = [value if claim is given else None for value, claim, given in each]
+    low, high = weigh_labels(judge, [claim.label for claim in claims], likely, unquoted=len(left_out))
+    spokesman = _find_spokesman(claims, judge)
     return Judgement(
         spokesman.label,
         low.value,
         spokesman.reason[:MAX_QUOTE_CHARS],
         (spokesman.quote[:MAX_QUOTE_CHARS],),
-        tuple([_build_claim(one) for one in form.claims]),
+        tuple([_build_claim(one) for one in claims]),
         graded=low.graded,
         best=None if low == high else high,
         left_out=tuple([sentence[:MAX_QUOTE_CHARS] for sentence in left_out]),
     )
+
+
+def _open_unseen(claim: _ClaimForm, question: Question) -> _ClaimForm:
+    """Leave a claim open that fails by what was shown in part: what was left out may bear it out.
+
+    It fails only by a value that it points at and that was shown in full.
+    """
+    is_cut = any(part.cut for part in question.parts if part.name in _WITH_RESULTS)
+    if not is_cut or claim.label == CANNOT_TELL or question.judge.scale[claim.label].value >= question.judge.threshold:
+        return claim
+    if claim.path is not None and not any(has_note(value) for value in _list_shown_at(claim.path, question)):
+        return claim
+    reason = f"{claim.label}, but the results were too long to be shown in full: {claim.reason}"
+    return claim.model_copy(update={"label": CANNOT_TELL, "reason": reason})
 
 
 def _build_claim(form: _ClaimForm) -> JudgedClaim:
@@ -285,38 +305,47 @@ def _squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-def _leads_somewhere(path: str, question: Question) -> bool:
-    """Whether a pointer leads to a value in a tool result that was shown."""
+_PIECE = re.compile("[\u2e80-\U0003ffff]|[^\\W_]+")
+"""A word or number; in scripts without spaces between words, a character."""
+
+
+def _is_evidence(quote: str, question: Question) -> bool:
+    """Whether a quote tells anything: it has a number or two words, or is a whole name, text or value that was shown."""
+    bare = _squeeze(quote).strip('"')
+    if len(_PIECE.findall(bare)) > 1 or any(char.isdigit() for char in bare):
+        return True
+    return any(bare == _squeeze(text) for part in question.parts for text in _iter_texts(part.value))
+
+
+def _list_shown_at(path: str, question: Question) -> list[JsonValue]:
+    """List what was shown of the value at a pointer into a tool's result; without what only says that it is left out."""
     try:
         parts = split_pointer(drop_passage(path))
     except ValueError:
-        return False
-    if build_pointer(*parts[:4]) not in _list_results_shown(question):
-        return False
-    result = question.trace.steps[int(parts[1])].result
-    return result is not None and _has_value_at(result.content, parts[4:])
-
-
-def _list_results_shown(question: Question) -> set[str]:
-    """Return the paths of the results that the judge was shown."""
-    parts = [part.value for part in question.parts if part.name in _WITH_RESULTS]
-    events = [event for value in parts for event in (value if isinstance(value, list) else [value])]
-    return {str(event["path"]) for event in events if isinstance(event, dict) and {"path", "content"} <= event.keys()}
+        return []
+    shown = [part.value for part in question.parts if part.name in _WITH_RESULTS]
+    events = [event for value in shown for event in (value if isinstance(value, list) else [value])]
+    found: list[JsonValue] = []
+    for event in events:
+        if isinstance(event, dict) and event.get("path") == build_pointer(*parts[:4]) and "content" in event:
+            found += _list_values_at(event["content"], parts[4:])
+    return [value for value in found if not is_note(value)]
 
 
 _WITH_RESULTS = frozenset({"conversation", "turn", "result", "results"})
 _INDEX = re.compile(r"0|[1-9][0-9]{0,6}")
 
 
-def _has_value_at(value: JsonValue, parts: Sequence[str]) -> bool:
+def _list_values_at(value: JsonValue, parts: Sequence[str]) -> list[JsonValue]:
+    """List the value at these parts of a pointer; empty if there is none."""
     for part in parts:
         if isinstance(value, dict) and part in value:
             value = value[part]
         elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
             value = value[int(part)]
         else:
-            return False
-    return True
+            return []
+    return [value]
 
 
 def read_likely_values(completion: Completion, judge: Judge, labels: Sequence[str]) -> list[float | None] | None:
