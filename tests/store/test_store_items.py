@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import sqlalchemy as sa
 
-from service.jobs.items import read_outcome
-from service.registry import Registry
 from service.store.access.keys import Keys
 from service.store.access.sessions import Sessions
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.items import (
     ItemChoice,
-    ItemFacts,
-    StoredOutcome,
-    add_missing_items,
     count_items,
     count_outcomes,
     find_item,
     group_failures,
     list_items,
 )
-from service.store.labelling.drafts import LabelItem
-from service.store.tables import ITEMS, LABEL_ITEMS, RESULTS, SESSIONS
+from service.store.tables import SESSIONS
 from tests.web.site import build_request, fill
 
 SIZE = 9

@@ -15,10 +15,8 @@ import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
-from service.registry import Registry
 from service.settings import Settings
 from service.store.database import Database
-from service.store.tables import ITEMS
 from service.web.app import add_pages
 from service.web.rendering import STATIC
 from service.web.wording import format_count, format_score, format_share
