@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
+from service.core.json.members import list_objects, read_type
 from service.core.json.parsing import UnreadableError, parse, read_structure
 from service.core.trace import (
     CUSTOM_TOOL,
@@ -83,8 +84,8 @@ def read_result_content(raw: JsonValue) -> JsonValue:
     return read_structure(text) if isinstance(text, str) else raw
 
 
-def _join_texts(parts: Sequence[JsonValue]) -> str | None:
-    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
+def _join_texts(parts: list[JsonValue]) -> str | None:
+    texts = [part.get("text") for part in list_objects(parts) if read_type(part) in _TEXT_PARTS]
     if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
         return None
     return "\n".join(cast("list[str]", texts))

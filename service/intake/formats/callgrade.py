@@ -20,10 +20,11 @@ from typing import Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject
 from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call
-from service.intake.format import Format, JsonObject
+from service.intake.format import Format
 from service.intake.shapes import CLOSED, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
 

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import build_tool_call
 from service.intake.spans.kinds import classify_span, is_copy, read_tool_name
 from service.intake.spans.messages import HIDDEN, build_call, read_content
-from service.intake.spans.otlp import JsonObject, Span, get_leaf, parse_json
+from service.intake.spans.otlp import Span, get_leaf, parse_json
 
 _MAX_LITERAL_CHARS = 100_000
 

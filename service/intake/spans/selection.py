@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject, find_text
 from service.intake.endings import ENDINGS, list_missing
-from service.intake.message_parts import find_text
 from service.intake.spans.kinds import classify_span, is_copy, read_kind
 from service.intake.spans.messages import UnreadPart, read_output
-from service.intake.spans.otlp import JsonObject, Span
+from service.intake.spans.otlp import Span
 from service.intake.spans.sources import get_event_name, list_input, list_output
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
