@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from pydantic import JsonValue
-
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
 from service.core.conclusion.conclude import conclude, list_next_asks
@@ -34,7 +32,7 @@ from service.core.trace import Trace
 from service.errors import AllowanceSpentError, DaySpentError, InputError, JudgeDownError, SandboxError
 from service.fits.live import LiveFits
 from service.registry import Registry
-from service.request import Sandbox, ScoreRequest, plan_request, read_request, read_request_trace
+from service.request import Sandbox, ScoreRequest, check_request, plan_request, read_request_trace
 
 if TYPE_CHECKING:
     from service.asking.budget.days import Days
@@ -108,12 +106,12 @@ class Engine:
         """Whether a sandbox or a judge must be waited for, so that `answer_async` is needed."""
         return request.sandbox is not None or self.asks_judges(request)
 
-    def score(self, body: JsonValue) -> Report:
-        """Score a request given as parsed JSON. Raises InputError if it cannot be scored, and nothing else.
+    def score(self, body: object) -> Report:
+        """Score a request given as JSON values. Raises InputError if it cannot be scored, and nothing else.
 
         This asks neither sandbox nor judge, and refuses a request that needs one; `score_async` scores those.
         """
-        return self.answer(read_request(body))
+        return self.answer(check_request(body))
 
     def answer(self, request: ScoreRequest) -> Report:
         """Score a request that is already validated, as `score` does."""
@@ -125,9 +123,9 @@ class Engine:
         plan = plan_request(request, self.registry.find(request.rubric))
         return add_executed_score(conclude(plan, tags=request.tags, mode=mode), plan)
 
-    async def score_async(self, body: JsonValue, spending: Spending | None = None, *, tenant: str = "") -> Report:
+    async def score_async(self, body: object, spending: Spending | None = None, *, tenant: str = "") -> Report:
         """Like `score`, and waits for the sandbox and the judges. Raises JudgeDownError if the request asks for it."""
-        return await self.answer_async(await asyncio.to_thread(read_request, body), spending, tenant=tenant)
+        return await self.answer_async(await asyncio.to_thread(check_request, body), spending, tenant=tenant)
 
     async def answer_async(
         self, request: ScoreRequest, spending: Spending | None = None, *, tenant: str = "", repeat: int = 0
@@ -293,12 +291,12 @@ def score(request: dict[str, object]) -> Report:
 
     Raises InputError naming every place that is wrong.
     """
-    return build_default_engine().score(request)  # pyright: ignore[reportArgumentType] (checked on reading)
+    return build_default_engine().score(request)
 
 
 def plan(request: dict[str, object]) -> Plan:
     """Build the plan of a request: what code decides, and what judges would be asked."""
-    return build_default_engine().plan(read_request(request))  # pyright: ignore[reportArgumentType] (checked on reading)
+    return build_default_engine().plan(check_request(request))
 
 
 def _list_evidence(rubrics: Iterable[Rubric]) -> dict[tuple[str, str], set[str]]:
