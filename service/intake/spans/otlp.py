@@ -6,6 +6,7 @@ themselves, so all forms read alike. Whatever a span lacks is None; attribute va
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
@@ -127,7 +128,7 @@ def read_spans(spans: Sequence[JsonObject] | None, resource_spans: JsonValue) ->
     for path, raw in places:
         unordered.append(_read_span(path, raw, unordered[-1].start if unordered else 0))
     unordered.sort(key=lambda span: (span.start, span.end))
-    return [span._replace(order=order) for order, span in enumerate(_drop_copies(unordered))]
+    return [span._replace(order=order) for order, span in enumerate(_cut_circles(list(_drop_copies(unordered))))]
 
 
 def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
@@ -139,6 +140,32 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
             yield span
         if span.id and twin is None:
             kept[span.trace, span.id] = span
+
+
+def _cut_circles(spans: Sequence[Span]) -> list[Span]:
+    """Return the spans without the parents that close a circle: nothing stands within itself.
+
+    Several spans may share an id; no choice of one of them for each id leaves a circle.
+    """
+    by_id: defaultdict[str | None, list[int]] = defaultdict(list)
+    for n, span in enumerate(spans):
+        if span.id and span.parent:
+            by_id[span.id].append(n)
+    cut: set[int] = set()
+    seen: set[str | None] = set()
+    for start in by_id:
+        path: dict[str | None, Iterator[int]] = {} if start in seen else {start: iter(by_id[start])}
+        while path:
+            here, remaining = next(reversed(path.items()))
+            seen.add(here)
+            n = next(remaining, None)
+            if n is None:
+                path.popitem()
+            elif spans[n].parent in path:
+                cut.add(n)
+            elif spans[n].parent in by_id and spans[n].parent not in seen:
+                path[spans[n].parent] = iter(by_id[spans[n].parent])
+    return [span._replace(parent=None) if n in cut else span for n, span in enumerate(spans)]
 
 
 def read_trace_id(raw: JsonObject) -> str | None:
