@@ -7,6 +7,7 @@ a text or as the name of its type; a tuple compares and hashes nothing.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -22,10 +23,24 @@ HASHABLE = ("str", "int", "Hashable")
 
 
 class Known(NamedTuple):
-    """What names mean everywhere: constants that hash what is looked up in them, and functions that return any JSON."""
+    """What names mean everywhere: constants that hash what is looked up in them, functions that return JSON or lists of it."""
 
     hashed: Mapping[str, bool]
     returning: frozenset[str]
+    listing: frozenset[str]
+    aliases: Mapping[str, str]
+    """Names of types, and what they stand for."""
+
+    def spell(self, annotation: str) -> str:
+        """Write an annotation without aliases."""
+        return re.sub(r"\w+", lambda name: self.aliases.get(name[0], name[0]), annotation)
+
+
+def name_call(value: ast.expr) -> str:
+    """Return the name of the function or method that an expression calls; "" if it calls none."""
+    if not isinstance(value, ast.Call):
+        return ""
+    return value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
 
 
 def is_hash_display(value: ast.expr, hashed: Mapping[str, bool]) -> bool:
@@ -33,8 +48,7 @@ def is_hash_display(value: ast.expr, hashed: Mapping[str, bool]) -> bool:
     if isinstance(value, ast.BinOp):
         return is_hash_display(value.left, hashed) or is_hash_display(value.right, hashed)
     if isinstance(value, ast.Call):
-        name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
-        return name in ("frozenset", "set", "dict", "keys", "union", "Counter")
+        return name_call(value) in ("frozenset", "set", "dict", "keys", "union", "Counter")
     if isinstance(value, ast.Name | ast.Attribute):
         name = value.id if isinstance(value, ast.Name) else value.attr
         return hashed.get(name, name.isupper())
@@ -60,16 +74,23 @@ def list_targets(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None, str
 def learn(trees: Mapping[str, ast.Module]) -> Known:
     hashed: dict[str, bool] = {}
     returning: set[str] = set()
+    aliases: dict[str, str] = {}
+    listing: set[str] = set()
     for tree in trees.values():
         for node in tree.body:
             for target, value, annotation in list_targets(node):
-                if isinstance(target, ast.Name) and value is not None:
+                if isinstance(target, ast.Name) and isinstance(value, ast.Subscript) and not target.id.isupper():
+                    aliases[target.id] = ast.unparse(value)
+                elif isinstance(target, ast.Name) and value is not None:
                     made = annotation.startswith(HASHED_TYPES) or is_hash_display(value, hashed)
                     hashed[target.id] = made or hashed.get(target.id, False)
         for node in ast.walk(tree):
-            if isinstance(node, Function) and node.returns is not None and ast.unparse(node.returns) == "JsonValue":
+            returned = ast.unparse(node.returns) if isinstance(node, Function) and node.returns is not None else ""
+            if returned == "JsonValue" and isinstance(node, Function):
                 returning.add(node.name)
-    return Known(hashed, frozenset(returning))
+            elif returned.endswith("[JsonValue]") and isinstance(node, Function):
+                listing.add(node.name)
+    return Known(hashed, frozenset(returning), frozenset(listing), aliases)
 
 
 class Scope:
@@ -86,9 +107,9 @@ class Scope:
             self._bind(node)
 
     def _bind(self, node: ast.AST) -> None:
-        for target, value, annotation in list_targets(node):
+        for target, value, given in list_targets(node):
             if isinstance(target, ast.Name):
-                self.types[target.id] = annotation
+                annotation = self.types[target.id] = self.known.spell(given)
                 self.hashed[target.id] = annotation.startswith(HASHED_TYPES) or (
                     value is not None and is_hash_display(value, self.hashed)
                 )
@@ -97,10 +118,10 @@ class Scope:
         if isinstance(node, ast.For | ast.comprehension):
             targets = node.target.elts[1:] if isinstance(node.target, ast.Tuple) else [node.target]
             names = [one.id for one in targets if isinstance(one, ast.Name)]
-            if isinstance(node.iter, ast.Call) and getattr(node.iter.func, "attr", "") in ("items", "values"):
+            if name_call(node.iter) in {"items", "values", *self.known.listing} or self.is_foreign(node.iter):
                 self.foreign |= set(names)
-            is_numbered = isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "enumerate"
-            over = node.iter.args[0] if is_numbered and isinstance(node.iter, ast.Call) else node.iter
+            over = node.iter
+            over = over.args[0] if isinstance(over, ast.Call) and name_call(over) == "enumerate" else over
             for one in ast.walk(over) if not isinstance(over, ast.Call) else ():
                 if isinstance(one, ast.Name) and self.types.get(one.id):
                     self.types.update(dict.fromkeys(names, self.types[one.id]))
@@ -122,14 +143,14 @@ class Scope:
         if isinstance(value.func, ast.Name) and value.func.id == "next" and value.args:
             inner = value.args[0]
             return isinstance(inner, ast.GeneratorExp) and self.is_foreign(inner.elt)
-        name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
+        name = name_call(value)
         if name == "get" and isinstance(value.func, ast.Attribute):
             return self._holds_json(value.func.value)
         return name in self.known.returning
 
     def _holds_json(self, holder: ast.expr) -> bool:
         """Whether a value is an object of foreign JSON, as far as its annotation tells."""
-        if isinstance(holder, ast.Name) and holder.id.isupper():
+        if isinstance(holder, ast.Dict) or (isinstance(holder, ast.Name) and holder.id.isupper()):
             return False
         kind = self.types.get(holder.id, "") if isinstance(holder, ast.Name) else ""
         return not kind or any(name in kind for name in JSON_TYPES)
@@ -209,6 +230,7 @@ LOOKUPS = [
     ('def f(raw): return [part for part in raw if part.get("type") in KINDS]', True),
     ("def f(raw: JsonObject): return [name for name, value in raw.items() if value in KINDS]", True),
     ("def f(value: JsonValue, seen: set[str]): return value in seen", True),
+    ("def f(raw: JsonObject): return [one for one in list_items(raw) if one in KINDS]", True),
     ('def f(raw: JsonObject): return raw.get("type") in ("a", "b")', False),
     ('def f(raw: JsonObject): return find_text(raw, "type") in KINDS', False),
     ("def f(value: JsonValue): return isinstance(value, str) and value in KINDS", False),
@@ -223,5 +245,5 @@ LOOKUPS = [
 
 @pytest.mark.parametrize(("source", "found"), LOOKUPS)
 def test_what_counts_as_a_lookup(source: str, found: bool) -> None:
-    tree = ast.parse(f"KINDS = frozenset()\n{source}")
+    tree = ast.parse(f"KINDS = frozenset()\ndef list_items(raw) -> list[JsonValue]: ...\n{source}")
     assert bool(list(list_lookups(tree, learn({"": tree})))) == found
