@@ -9,8 +9,6 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-from pydantic import JsonValue
-
 from service.asking.budget.ask_limits import AskLimits
 from service.asking.budget.reservations import Spending
 from service.core.conclusion.conclude import conclude, list_next_asks
@@ -45,7 +43,7 @@ from service.errors import (
 from service.fits.live import LiveFits
 from service.own_checks import add_checks, name_checks
 from service.registry import Registry
-from service.request import Sandbox, ScoreRequest, plan_request, read_request, read_request_trace
+from service.request import Sandbox, ScoreRequest, check_request, plan_request, read_request_trace
 
 if TYPE_CHECKING:
     from service.asking.budget.days import Days
@@ -131,12 +129,12 @@ class Engine:
             return True
         return bool(OWN_CHECKS) and self.registry.find(request.rubric).waits
 
-    def score(self, body: JsonValue) -> Report:
-        """Score a request given as parsed JSON. Raises InputError if it cannot be scored, and nothing else.
+    def score(self, body: object) -> Report:
+        """Score a request given as JSON values. Raises InputError if it cannot be scored, and nothing else.
 
         This asks neither sandbox nor judge, and refuses a request that needs one; `score_async` scores those.
         """
-        return self.answer(read_request(body))
+        return self.answer(check_request(body))
 
     def answer(self, request: ScoreRequest) -> Report:
         """Score a request that is already validated, as `score` does."""
@@ -148,13 +146,13 @@ class Engine:
         plan = plan_request(request, self.registry.find(request.rubric))
         return add_executed_score(conclude(plan, tags=request.tags, mode=mode), plan)
 
-    async def score_async(self, body: JsonValue, *, tenant: str = "") -> Report:
+    async def score_async(self, body: object, *, tenant: str = "") -> Report:
         """Like `score`, and waits for the sandbox and the judges. Raises JudgeDownError if the request asks for it.
 
         May be awaited in any thread and event loop: an engine asks everything in one loop, in a thread it starts for that,
         so that callers with the same question share one request to the model.
         """
-        request = await asyncio.to_thread(read_request, body)
+        request = await asyncio.to_thread(check_request, body)
         if not self.must_wait(request):
             return self.answer(request)
         work = self.answer_async(request, tenant=tenant)
@@ -338,7 +336,7 @@ def score(request: dict[str, object], *, checks: Sequence[Callable[..., object]]
     `checks`: functions under `@callgrade.check`, each a criterion besides those of the rubric. Raises InputError naming every
     place that is wrong.
     """
-    engine, read = build_default_engine(), read_request(request)  # pyright: ignore[reportArgumentType] (checked on reading)
+    engine, read = build_default_engine(), check_request(request)
     if checks:
         rubric = add_checks(engine.registry.find(read.rubric), name_checks(checks))
         read = read.model_copy(update={"rubric": rubric})
@@ -347,7 +345,7 @@ def score(request: dict[str, object], *, checks: Sequence[Callable[..., object]]
 
 def plan(request: dict[str, object]) -> Plan:
     """Build the plan of a request: what code decides, and what judges would be asked."""
-    return build_default_engine().plan(read_request(request))  # pyright: ignore[reportArgumentType] (checked on reading)
+    return build_default_engine().plan(check_request(request))
 
 
 def _list_evidence(rubrics: Iterable[Rubric]) -> dict[tuple[str, str], set[str]]:

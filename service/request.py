@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import Discriminator, Field, JsonValue, Tag, TypeAdapter, ValidationError
 
@@ -22,6 +23,7 @@ from service.errors import InputError, Problem
 from service.intake import TraceInput, guess_format, read_gold, read_trace
 from service.intake.gold import Gold, build_expectation
 from service.intake.reading import explain_wrapping, find_wrapping
+from service.reading.strict_json import Limits, check
 
 
 def _name_rubric_form(value: object) -> str:
@@ -106,6 +108,16 @@ def read_request(body: JsonValue) -> ScoreRequest:
     except ValidationError as error:
         refuse_other_shape(body)
         raise InputError([*list_problems(error, body), *_explain_guess(body)]) from None
+
+
+UNBOUNDED = Limits(max_bytes=sys.maxsize, max_string=sys.maxsize, max_items=sys.maxsize)
+"""What a program may hand over as it is: JSON, of any size, but not of any depth."""
+
+
+def check_request(body: object) -> ScoreRequest:
+    """Validate a body that no parser has checked, as `read_request` does; InputError also for what is no JSON."""
+    check(body, UNBOUNDED)
+    return read_request(cast("JsonValue", body))
 
 
 def refuse_other_shape(body: JsonValue) -> None:

@@ -86,15 +86,15 @@ class Case:
         """Whether the expectation says which calls are right, so that calls can be checked against it."""
         self.subjects = tuple([build_subject(step.index, step.turn) for step in trace.steps])
         """The subject of each step."""
-        self.catalogue: dict[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
-        """The tools on offer, by name; empty if none were, or if the trace does not say."""
+        self.find_tool = trace.index_tools()
+        """Finds the tool that a step calls, if it was ever on offer to its agent."""
         self.has_few_pairs = calls * len(listing.expected_calls) <= FEW_PAIRS
         """Whether there are few enough pairs to compare each one; with more, pairs are only equal or different."""
         self.meter = Meter(calls=calls)
         """The work done so far, against the limits for one item."""
         self.memo: dict[object, object] = {}
         """Results computed so far, by keys that the callers choose."""
-        self._schemas: dict[str, Validator | None] = {}
+        self._schemas: dict[tuple[str | None, str], Validator | None] = {}
 
     @lazy
     def output(self) -> PlacedValue | None:
@@ -144,15 +144,14 @@ class Case:
 
     def find_offered_tool(self, step: Step) -> ToolDef | None:
         """Return the tool that a step calls, if it was on offer by then."""
-        offers = self.trace.offers
-        came = offers.get(step.call.name) if offers else None
-        return self.catalogue.get(step.call.name) if came is None or came.step <= step.index else None
+        came = self.trace.find_catalogue(step.agent).offers.get(step.call.name)
+        return self.find_tool(step) if came is None or came.step <= step.index else None
 
     def find_validator(self, step: Step) -> Validator | None:
         """Return the validator of the tool that a step calls, or None if the tool has no usable schema."""
-        name = step.call.name
+        name = step.agent, step.call.name
         if name not in self._schemas:
-            tool = self.catalogue.get(name)
+            tool = self.find_tool(step)
             try:
                 self._schemas[name] = self.compile_schema(tool) if tool and tool.parameters is not None else None
             except SchemaProblem:
@@ -326,7 +325,7 @@ class Case:
         counted = ("counted", step.turn, step.call.name)
         if not self.expected_calls and self.once(counted, lambda: self._is_counted(step)):
             return None
-        tool = self.catalogue.get(step.call.name)
+        tool = self.find_tool(step)
         if tool is not None and tool.read_only:
             finding = Finding("extra_read", f"{step.call.name} was not expected; it only reads", build_call_path(step))
             return Skipped("not_applicable", "an unexpected call that only reads", (finding,))

@@ -123,6 +123,8 @@ class StepVerdict:
     """The forms its result was read in: `json`, `json_in_text`, `key_values`, `text` and so on; empty without a result."""
     usage: ResourceUsage | None = None
     """The resources it took; null if the trace does not say."""
+    agent: str | None = None
+    """The agent that called; null if the trace has one agent or does not say."""
 
 
 @light

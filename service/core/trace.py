@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -12,7 +12,8 @@ from service.core.json.texts import PlacedText, list_placed_texts
 from service.core.models.lazy import lazy
 from service.core.models.light import light
 
-Role = Literal["system", "user", "assistant"]
+Role = Literal["system", "user", "assistant", "agent"]
+"""Who wrote a text. `agent`: an agent, to another agent; such a text is a model's and never the user's word."""
 UnreadKind = Literal["call", "result", "text", "other"]
 """What a part that was not read is or may be. No outcome depends on `other`, but reports name it."""
 
@@ -138,6 +139,8 @@ class Step:
     result: ToolResult | None = None
     message: int = 0
     usage: ResourceUsage | None = None
+    agent: str | None = None
+    """The agent that called, if the trace has several."""
 
 
 @light
@@ -147,6 +150,10 @@ class Message:
     role: Role
     text: str
     turn: int
+    agent: str | None = None
+    """The agent that wrote it or, of a user or system, that it was sent to, if the trace has several."""
+    to: str | None = None
+    """The agent that another agent wrote it to."""
 
 
 @light
@@ -187,6 +194,13 @@ class UnreadablePart:
     """The step that it is the result of, if it is a result."""
 
 
+class Catalogue(NamedTuple):
+    """The tools on offer to an agent (None: unknown), and when those not there from the start were first offered, by name."""
+
+    tools: tuple[ToolDef, ...] | None
+    offers: Mapping[str, Offer]
+
+
 @light
 class Trace:
     """A conversation with its tools.
@@ -213,3 +227,26 @@ class Trace:
     """When each tool that was not there from the start was first offered, by name. Once offered, a tool stays."""
     output: AgentOutput | None = None
     """What the run returned; None if the source has no output, only the `answer`."""
+    catalogues: Mapping[str | None, Catalogue] = field(default_factory=dict[str | None, Catalogue])
+    """The tools of each agent that has its own; `tools` then has those of all agents."""
+
+    def find_catalogue(self, agent: str | None) -> Catalogue:
+        """Return the tools on offer to an agent: its own, else those of the trace."""
+        return self.catalogues.get(agent) or Catalogue(self.tools, self.offers)
+
+    def has_several_agents(self) -> bool:
+        """Whether the source says which of several agents wrote and called."""
+        return any(one.agent is not None for one in (*self.steps, *self.messages))
+
+    def find_agent(self, path: str) -> str | None:
+        """Return the agent of the step or message that a pointer leads into, if the trace has several."""
+        kind, _, rest = path[1:].partition("/")
+        parts = self.steps if kind == "steps" else self.messages if kind == "messages" else ()
+        number = rest.partition("/")[0]
+        return parts[int(number)].agent if number.isdecimal() and int(number) < len(parts) else None
+
+    def index_tools(self) -> Callable[[Step], ToolDef | None]:
+        """Return a function that finds the tool of a step, if it was ever on offer to its agent."""
+        common = {tool.name: tool for tool in self.tools or ()}
+        own = {agent: {tool.name: tool for tool in one.tools or ()} for agent, one in self.catalogues.items()}
+        return lambda step: own.get(step.agent, common).get(step.call.name)

@@ -6,16 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
+from service.core.json.members import list_objects, read_type
 from service.core.json.parsing import UnreadableError, parse, read_structure
 from service.core.trace import (
     CUSTOM_TOOL,
     AgentOutput,
+    Catalogue,
     Message,
     Offer,
     Role,
@@ -83,8 +86,8 @@ def read_result_content(raw: JsonValue) -> JsonValue:
     return read_structure(text) if isinstance(text, str) else raw
 
 
-def _join_texts(parts: Sequence[JsonValue]) -> str | None:
-    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXT_PARTS]
+def _join_texts(parts: list[JsonValue]) -> str | None:
+    texts = [part.get("text") for part in list_objects(parts) if read_type(part) in _TEXT_PARTS]
     if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
         return None
     return "\n".join(cast("list[str]", texts))
@@ -111,7 +114,6 @@ class Transcript:
         "_answers",
         "_calls",
         "_ids",
-        "_late",
         "_messages",
         "_noted",
         "_offers",
@@ -122,6 +124,7 @@ class Transcript:
         "_tools",
         "_turn",
         "_unread",
+        "agent",
     )
 
     def __init__(self) -> None:
@@ -133,31 +136,35 @@ class Transcript:
         self._others: dict[str, tuple[str, int]] = {}
         self._ids: set[str | None] = set()
         self._tools: set[str] = set()
-        self._offers: dict[str, ToolDef] = {}
-        self._late: dict[str, Offer] = {}
+        self._offers: dict[str | None, dict[str, tuple[ToolDef, Offer | None]]] = {}
+        self.agent: str | None = None
+        """Who speaks and calls next, or is spoken to, if the trace has several agents."""
         self._noted = 0
         self._turn = 0
         self._replied = True
         self._speaking = False
 
-    def say(self, role: Role, text: str) -> None:
-        """Add a message. A user's message opens a turn once something was said or done since the last turn opened."""
+    def say(self, role: Role, text: str, *, to: str | None = None) -> None:
+        """Add a message. A user's message opens a turn once something was said or done since the last turn opened.
+
+        `to`: the agent that an agent writes to.
+        """
         self._speaking = role == "assistant"
         if role == "user" and self._replied:
             self._turn += 1
-        if role != "system":
+        if role in ("user", "assistant"):
             self._replied = role == "assistant"
-        self._messages.append(Message(role, text, self._turn))
+        self._messages.append(Message(role, text, self._turn, self.agent, to))
 
     def call(self, call: ToolCall, *, parallel: bool = False) -> None:
         """Add a call, made by the assistant message just added or, if there is none, by a new message without text.
 
         `parallel`: made by the same message as the call before it.
         """
-        if not self._speaking and not parallel:
+        if not parallel and not (self._speaking and self._messages[-1].agent == self.agent):
             self.say("assistant", "")
         self._speaking = True
-        self._calls.append(Step(len(self._calls), self._turn, call, None, len(self._messages) - 1))
+        self._calls.append(Step(len(self._calls), self._turn, call, None, len(self._messages) - 1, None, self.agent))
 
     def add_result(
         self, call_id: str | None, result: ToolResult | None, *, path: str = "", tool: str | None = None
@@ -193,13 +200,12 @@ class Transcript:
             self._unread.append(UnreadCalls(calls, what, path, self._turn, by_id))
 
     def offer(self, tool: ToolDef, *, late: bool = False) -> None:
-        """Add a tool on offer that the source does not list with the others. The first definition of a name counts.
+        """Add a tool on offer to the agent that the source does not list with the others. A name's first definition counts.
 
         `late`: on offer from here on, not before.
         """
-        if late and tool.name not in self._offers and (self._calls or self._turn > 1):
-            self._late[tool.name] = Offer(len(self._calls), self._turn)
-        self._offers.setdefault(tool.name, tool)
+        came = Offer(len(self._calls), self._turn) if late and (self._calls or self._turn > 1) else None
+        self._offers.setdefault(self.agent, {}).setdefault(tool.name, (tool, came))
 
     def has_call_id(self, call_id: str) -> bool:
         """Whether a call with this id was made."""
@@ -239,13 +245,12 @@ class Transcript:
             answers, unread = pairing.answers, tuple(pairing.unread)
         if self._unread or self._others:
             unread = (*self.list_unread([step.call for step in self._calls]), *unread)
-        listed = {tool.name for tool in tools or ()} if self._offers or self._late else frozenset[str]()
-        if tools is not None and self._offers:
-            tools = (*tools, *[one for name, one in self._offers.items() if name not in listed])
-        return Trace(
+        catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
+        common = catalogues.pop(None, Catalogue(tools, {}))
+        trace = Trace(
             trace_id,
             record["format"],
-            tools,
+            common.tools,
             tuple(self._messages),
             tuple([_answer(step, answers) for step in self._calls] if answers else self._calls),
             self._answer(),
@@ -253,11 +258,10 @@ class Transcript:
             state,
             record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
             unread,
-            offers={name: came for name, came in self._late.items() if tools is not None and name not in listed}
-            if self._late
-            else {},
+            offers=common.offers,
             output=output,
         )
+        return add_catalogues(trace, catalogues) if catalogues else trace
 
     def list_unread(self, calls: Iterable[ToolCall]) -> tuple[UnreadablePart, ...]:
         """List what was reported as unread, given the calls of the trace."""
@@ -301,7 +305,27 @@ class Transcript:
 def _answer(step: Step, answers: Answers) -> Step:
     """Return the step with what its call returned."""
     result = answers.get(step.index)
-    return step if result is None else Step(step.index, step.turn, step.call, result, step.message)
+    return step if result is None else Step(step.index, step.turn, step.call, result, step.message, None, step.agent)
+
+
+def _add_offers(tools: tuple[ToolDef, ...] | None, offered: Mapping[str, tuple[ToolDef, Offer | None]]) -> Catalogue:
+    """Return the tools that are listed, and those offered besides."""
+    if tools is None:
+        return Catalogue(None, {})
+    listed = {tool.name for tool in tools}
+    more = [(tool, came) for name, (tool, came) in offered.items() if name not in listed]
+    return Catalogue((*tools, *[tool for tool, _ in more]), {tool.name: came for tool, came in more if came})
+
+
+def add_catalogues(trace: Trace, catalogues: Mapping[str | None, Catalogue]) -> Trace:
+    """Return the trace with the tools of its agents; an agent that has none of its own has those of the trace."""
+    common = Catalogue(trace.tools, trace.offers)
+    others = {step.agent: common for step in trace.steps if step.agent not in catalogues}
+    known = [one.tools for one in (common, *catalogues.values()) if one.tools is not None]
+    tools = {tool.name: tool for listed in reversed(known) for tool in listed}
+    return replace(
+        trace, tools=tuple(tools.values()) if known else None, offers={}, catalogues={**others, **catalogues}
+    )
 
 
 MAX_NAMED_OTHERS = 50

@@ -12,11 +12,11 @@ from typing import NotRequired, Required, cast
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_text
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
 from service.intake.build import Transcript, build_custom_call, build_tool_call, read_result_content
 from service.intake.endings import note_reply_ending
-from service.intake.message_parts import JsonObject, find_text
 from service.intake.shapes import OPEN, ChatRole, Content, Loose, join_text, note_unread_parts
 from service.intake.unread import define_members, note_unread_members
 

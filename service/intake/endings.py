@@ -5,16 +5,13 @@ A reply that failed, was withheld or broke off may lack calls or text, and a mod
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
+from service.core.json.members import JsonObject
 from service.core.trace import UnreadKind
 from service.intake.build import Transcript
 from service.intake.unread import clip
-
-JsonObject = Mapping[str, JsonValue]
 
 FAILED = frozenset(
     {

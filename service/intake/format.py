@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_type_hints
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic_core import CoreSchema, core_schema
 
+from service.core.json.members import JsonObject
 from service.core.trace import Trace
 from service.intake.build import Record
 from service.intake.wrapping import WrapperContents
 
 R = TypeVar("R", bound=Record)
 
-JsonObject = Mapping[str, JsonValue]
-"""A record that has not been validated."""
 
 LAST_PLACE = 1_000
 """The place of a format that does not set one."""

@@ -8,12 +8,13 @@ that mentions one twice means two calls.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from service.core.json.contents import Contents
+from service.core.json.members import JsonObject
 from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolCall
 from service.intake.spans.otlp import unflatten
@@ -25,8 +26,6 @@ _NAMES = ("name", "toolName", "tool_name", "tool")
 _ARGUMENTS = ("partial_json", "arguments", "args", "input")
 _ENCLOSING = ("function", "custom", "tool_call")
 """Members that may enclose a call's name and arguments; its id stands outside them."""
-
-JsonObject = Mapping[str, JsonValue]
 
 
 class CallMention(NamedTuple):

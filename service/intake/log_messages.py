@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeGuard
 
 from pydantic import JsonValue
 
+from service.core.json.members import find_object
 from service.core.json.pointers import escape_token
 from service.intake.build import Transcript
-from service.intake.message_parts import find_object
 from service.intake.shapes import pick_sample
 from service.intake.unread import Members, define_members, note_unread_members, note_unread_value
 

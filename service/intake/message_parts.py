@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import partial
 
 from pydantic import JsonValue
 
+from service.core.json.members import list_items
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import Transcript
 from service.intake.unread import clip, guess_kind, note_unread_of_kind, note_unread_value
-
-JsonObject = Mapping[str, JsonValue]
-
-
-def list_items(value: JsonValue) -> list[JsonValue]:
-    """Return the items of a list; an empty list for any other value."""
-    return value if isinstance(value, list) else []
-
-
-def list_objects(value: JsonValue) -> Iterator[JsonObject]:
-    """Iterate over the objects in a list."""
-    return (item for item in list_items(value) if isinstance(item, dict))
-
-
-def find_text(raw: JsonObject, *names: str) -> str | None:
-    """Return the first of these members that is a non-empty text."""
-    return next((value for name in names if isinstance(value := raw.get(name), str) and value), None)
-
-
-def find_object(raw: JsonObject, *names: str) -> dict[str, JsonValue]:
-    """Return the first of these members that is an object; {} if none is."""
-    for name in names:
-        value = raw.get(name)
-        if isinstance(value, dict):
-            return value
-    return {}
 
 
 def list_content(transcript: Transcript, content: JsonValue, path: str) -> list[JsonValue]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pydantic import JsonValue
 
@@ -21,8 +21,9 @@ def write_record(trace: Trace) -> Plain:
     record: Plain = {"format": "callgrade"}
     if trace.id is not None:
         record["id"] = trace.id
-    if trace.tools is not None:
-        record["tools"] = [_write_tool(tool) for tool in trace.tools if tool.name not in trace.offers]
+    common = trace.catalogues.get(None) if trace.catalogues else trace.find_catalogue(None)
+    if common is not None and common.tools is not None:
+        record["tools"] = [_write_tool(tool) for tool in common.tools if tool.name not in common.offers]
     record["events"] = [*_write_events(trace)]
     if trace.state is not None:
         values: Plain = {"initial": trace.state.initial, "final": trace.state.final}
@@ -52,23 +53,40 @@ def _write_events(trace: Trace) -> Iterator[Plain]:
     steps: defaultdict[int, list[Step]] = defaultdict(list)
     for step in trace.steps:
         steps[step.message].append(step)
-    late: defaultdict[int, list[JsonValue]] = defaultdict(list)
-    for tool in trace.tools or ():
-        if tool.name in trace.offers:
-            late[trace.offers[tool.name].step].append(_write_tool(tool))
+    offered = _write_offers(trace)
+    yield from offered[-1]
     for index, message in enumerate(trace.messages):
-        yield from _write_message(message, steps[index], late)
-    if late[len(trace.steps)]:
-        yield {"tools": late[len(trace.steps)]}
+        yield from _write_message(message, steps[index], offered)
+    yield from offered[len(trace.steps)]
 
 
-def _write_message(message: Message, steps: list[Step], late: Mapping[int, list[JsonValue]]) -> Iterator[Plain]:
+def _write_offers(trace: Trace) -> defaultdict[int, list[Plain]]:
+    """Write the tools that come during the run, by the step before which they come, and agents' own from the start at -1."""
+    found: defaultdict[int, list[Plain]] = defaultdict(list)
+    for agent, catalogue in (trace.catalogues or {None: trace.find_catalogue(None)}).items():
+        by_step: defaultdict[int, list[JsonValue]] = defaultdict(list)
+        for tool in catalogue.tools or ():
+            came = catalogue.offers.get(tool.name)
+            if came is not None or agent is not None:
+                by_step[-1 if came is None else came.step].append(_write_tool(tool))
+        for step, tools in by_step.items():
+            found[step].append(_name_agent({"tools": tools}, agent))
+    return found
+
+
+def _name_agent(event: Plain, agent: str | None) -> Plain:
+    return event if agent is None else {**event, "agent": agent}
+
+
+def _write_message(message: Message, steps: list[Step], offered: defaultdict[int, list[Plain]]) -> Iterator[Plain]:
     if message.text or not steps:
-        yield {message.role: message.text}
+        said: Plain = (
+            {"assistant": message.text, "to": message.to} if message.role == "agent" else {message.role: message.text}
+        )
+        yield _name_agent(said, message.agent)
     for place, step in enumerate(steps):
-        if late[step.index]:
-            yield {"tools": late[step.index]}
-        yield _write_step(step, parallel=place > 0)
+        yield from offered[step.index]
+        yield _name_agent(_write_step(step, parallel=place > 0), step.agent)
 
 
 def _write_step(step: Step, *, parallel: bool) -> Plain:

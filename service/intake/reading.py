@@ -9,13 +9,14 @@ from typing import Annotated, Any, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from service.core.json.members import JsonObject
 from service.core.models.discovery import get_entry, import_all
 from service.core.models.validation import list_problems
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake import formats
 from service.intake.build import Record
-from service.intake.format import ByFormat, Format, JsonObject
+from service.intake.format import ByFormat, Format
 from service.intake.unread import clip
 from service.intake.wrapping import WrapperContents, read_wrapper
 

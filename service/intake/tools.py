@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from marshal import dumps, loads
 from typing import cast
 
 from pydantic import JsonValue, ValidationError
 
+from service.core.json.members import JsonObject
 from service.core.models.validation import list_problems
 from service.core.results.failures.patterns import ANNOTATION, read_patterns
 from service.core.trace import ToolDef
 from service.errors import InputError
-
-JsonObject = Mapping[str, JsonValue]
 
 MAX_CACHED_BYTES = 16_384
 """Larger definitions are not cached."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject, find_object, find_text, list_objects, read_type
 from service.core.json.pointers import escape_token
 from service.core.trace import Trace, UnreadablePart
 from service.errors import InputError, Problem
@@ -22,7 +23,6 @@ from service.intake.build import Record, Transcript
 from service.intake.endings import Ending, list_endings, note_ending, note_missing_reply
 from service.intake.known_calls import KnownCalls, build_mention, list_mentions, list_packed_mentions
 from service.intake.log_messages import HOLDERS, LocatedMessage, list_input_messages, list_reply_messages, strip_message
-from service.intake.message_parts import JsonObject, find_object, find_text, list_objects
 from service.intake.offers import Request, add_offers
 from service.intake.unread import Members, clip
 
@@ -221,7 +221,7 @@ def _name_messages(messages: Sequence[LocatedMessage]) -> str:
 
 def _is_item(message: JsonObject) -> bool:
     """Whether a message is an item of the Responses API."""
-    kind = str(message.get("type"))
+    kind = read_type(message)
     parts = (part for part in list_objects(message.get("content")) if part.get("type") in ("input_text", "output_text"))
     return kind == "reasoning" or kind.endswith(("_call", "_call_output")) or any(parts)
 

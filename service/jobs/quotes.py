@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from service.asking.judging import Judging
 from service.core.plan import Plan
 from service.engine import Engine
-from service.errors import InputError
 from service.reading.strict_json import Limits, parse
 from service.request import ScoreRequest, read_request
 from service.store.jobs.submission import Chunk
@@ -108,5 +107,5 @@ def _plan(engine: Engine, line: bytes, limits: Limits) -> _PlannedRequest | None
     try:
         request = read_request(item["request"])
         return _PlannedRequest(request, engine.plan(request))
-    except InputError:
+    except Exception:  # noqa: BLE001 (a fault of ours is that item's outcome too)
         return None

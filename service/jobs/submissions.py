@@ -6,12 +6,14 @@ stay in memory.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, BinaryIO, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, TypeAdapter
 from pydantic_core import to_json
 
+from service.core.json.members import find_text
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
 from service.core.report import JudgeMode
@@ -23,6 +25,8 @@ from service.reading.strict_json import Limits, parse
 from service.reading.trace_files import BadRecord, scan_lines
 from service.request import CustomId, RubricChoice, ScoreRequest, read_request_trace, refuse_other_shape
 from service.store.jobs.job import Rejected, SkippedItems
+
+LOG = logging.getLogger("callgrade.batches")
 
 MAX_LISTED_PROBLEMS = 1_000
 """How many problems, or skipped lines, are listed."""
@@ -238,15 +242,25 @@ class ItemIntake:
         value = entry.value
         if isinstance(value, InputError):
             raise value
-        item = _read_item(value)
-        waits = self._defaults.check(item)
-        custom_id = item.custom_id or f"item-{self._taken}"
+        named, waits = self._check(value, entry.line)
+        custom_id = named or f"item-{self._taken}"
         if custom_id in self._seen:
             raise self._build_duplicate_error(custom_id)
         self._seen[custom_id] = entry.line
         self._taken += 1
         if self._skips or not self._bad.count:
             self._cutter.add(self._build_line(custom_id, value), waits=waits)
+
+    def _check(self, value: JsonValue, line: int) -> tuple[str | None, bool]:
+        """Return an item's name and whether it waits. A fault of ours here is its outcome later, and spoils no other."""
+        try:
+            item = _read_item(value)
+            return item.custom_id, self._defaults.check(item)
+        except InputError:
+            raise
+        except Exception:
+            LOG.exception("unhandled error in item %d of a submission", line)
+            return find_text(value, "custom_id") if isinstance(value, dict) else None, True
 
     def _build_line(self, custom_id: str, value: Any) -> bytes:
         own = {name: field for name, field in value.items() if name != "custom_id"}

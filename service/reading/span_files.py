@@ -16,9 +16,10 @@ from contextlib import closing
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 
+from service.core.json.members import JsonObject
 from service.errors import InputError, TooLargeError
 from service.intake import guess_format
-from service.intake.spans.otlp import JsonObject, is_span, list_exported, read_spans, read_trace_id
+from service.intake.spans.otlp import is_span, list_exported, read_spans, read_trace_id
 from service.intake.spans.selection import has_content
 from service.reading.strict_json import Limits
 from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord

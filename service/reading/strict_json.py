@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import cast
 
 import jiter
 from pydantic import JsonValue
+from pydantic_core import to_json
 
-from service.core.json.pointers import build_pointer
-from service.core.json.values import format_value
+from service.core.json.values import format_value, name_type
+from service.core.json.walk import Node, walk
 from service.core.schemas.tree import is_deeper_than
 from service.errors import InputError, MalformedError, TooLargeError
 
@@ -31,10 +33,6 @@ _LARGE_EXPONENT_SHAPE = re.compile(rb"0e[+-]?000")
 _LARGE_EXPONENT = re.compile(rb"(?:^|[\s\[:,])-?[0-9][0-9.]*[eE][+-]?[0-9]{3}")
 _FAILURE = re.compile(r"(.*) at line (\d+) column (\d+)", re.DOTALL)
 _DUPLICATE = re.compile(r'Detected duplicate key "(.*)"', re.DOTALL)
-
-Trail = tuple["Trail", str | int] | None
-"""The path to a value, innermost part first: cheap to build for every value, and turned into a pointer only for a bad one."""
-Node = JsonValue | jiter.LosslessFloat
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def parse(data: bytes, limits: Limits) -> JsonValue:
     value: JsonValue = _read(data, limits)
     # These quick tests miss nothing, and nearly all bodies pass them, so the slow walk, which finds the places, is rare.
     if _is_suspect(data, limits) or (_may_be_deep(data, limits) and is_deeper_than(value, limits.max_depth)):
-        _Walk(limits).check(_read(data, limits, float_mode="lossless-float"))
+        _check_nodes(_read(data, limits, float_mode="lossless-float"), limits)
     return value
 
 
@@ -135,65 +133,74 @@ def _may_be_deep(data: bytes, limits: Limits) -> bool:
     return data.count(b"[") + data.count(b"{") > limits.max_depth
 
 
-class _Walk:
-    """Checks values in document order, without recursion."""
+def check(value: object, limits: Limits) -> None:
+    """Check a value that `parse` did not make. What it would read back as it is costs no walk.
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._items = 0
+    Raises MalformedError or TooLargeError with the pointer of what `parse` would not have accepted either.
 
-    def check(self, value: Node) -> None:
-        waiting: list[tuple[Node, Trail, int]] = [(value, None, 0)]
-        while waiting:
-            here, trail, depth = waiting.pop()
-            if isinstance(here, dict | list):
-                self._check_container(here, trail, depth + 1)
-                waiting += [(inner, (trail, key), depth + 1) for key, inner in reversed([*_iterate_entries(here)])]
-            elif isinstance(here, str):
-                self._check_text(here, trail)
-            else:
-                self._check_number(here, trail)
-
-    def _check_container(self, here: dict[str, JsonValue] | list[JsonValue], trail: Trail, depth: int) -> None:
-        if depth > self._limits.max_depth:
-            raise TooLargeError.at(_build_pointer(trail), f"nested in more than {self._limits.max_depth} levels")
-        self._items += len(here)
-        if self._items > self._limits.max_items:
-            most = f"at most {self._limits.max_items} entries of arrays and objects are taken"
-            raise TooLargeError.at(_build_pointer(trail), f"too many entries up to the end of this: {most}")
-        for key in here if isinstance(here, dict) else ():
-            self._check_text(key, trail)
-
-    def _check_text(self, text: str, trail: Trail) -> None:
-        if len(text) > self._limits.max_string:
-            most = f"at most {self._limits.max_string} are taken"
-            raise TooLargeError.at(_build_pointer(trail), f"a string of {len(text)} characters; {most}")
-        if "\0" in text:
-            raise MalformedError.at(_build_pointer(trail), "a NUL character in a string or a key")
-
-    def _check_number(self, here: Node, trail: Trail) -> None:
-        if isinstance(here, jiter.LosslessFloat):
-            _check_float(bytes(here), trail)
-        elif isinstance(here, int) and abs(here) >= 10**self._limits.max_digits:
-            raise TooLargeError.at(_build_pointer(trail), f"an integer of more than {self._limits.max_digits} digits")
+    >>> check({"a": [float("nan")]}, Limits())
+    Traceback (most recent call last):
+    service.errors.MalformedError: /a/0: not a number: nan
+    """
+    with suppress(InputError, ValueError):
+        if parse(to_json(value), limits) == value:
+            return
+    _check_nodes(value, limits)
 
 
-def _check_float(literal: bytes, trail: Trail) -> None:
+def _check_nodes(value: object, limits: Limits) -> None:
+    items = 0
+    for node in walk(value):
+        here = node.value
+        if isinstance(here, dict | list):
+            items += _count_entries(node, limits)
+            if items > limits.max_items:
+                most = f"at most {limits.max_items} entries of arrays and objects are taken"
+                raise TooLargeError.at(node.pointer, f"too many entries up to the end of this: {most}")
+        elif isinstance(here, str):
+            _check_text(here, node, limits)
+        elif not isinstance(here, bool | None):
+            _check_number(here, node, limits)
+
+
+def _count_entries(node: Node, limits: Limits) -> int:
+    container = cast("dict[object, object] | list[object]", node.value)
+    if node.depth >= limits.max_depth:
+        raise TooLargeError.at(node.pointer, f"nested in more than {limits.max_depth} levels")
+    for key in container if isinstance(container, dict) else ():
+        _check_text(key, node, limits)
+    return len(container)
+
+
+def _check_text(text: object, node: Node, limits: Limits) -> None:
+    if not isinstance(text, str):
+        raise MalformedError.at(node.pointer, f"a key that is {name_type(text)}")
+    if len(text) > limits.max_string:
+        most = f"at most {limits.max_string} are taken"
+        raise TooLargeError.at(node.pointer, f"a string of {len(text)} characters; {most}")
+    if "\0" in text:
+        raise MalformedError.at(node.pointer, "a NUL character in a string or a key")
+    if not text.isascii() and _SURROGATE.search(text):
+        raise MalformedError.at(node.pointer, "a lone surrogate in a string or a key")
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _check_number(here: object, node: Node, limits: Limits) -> None:
+    if isinstance(here, int):
+        if abs(here) >= 10**limits.max_digits:
+            raise TooLargeError.at(node.pointer, f"an integer of more than {limits.max_digits} digits")
+    elif isinstance(here, jiter.LosslessFloat | float):
+        _check_float(str(here), node)
+    else:
+        raise MalformedError.at(node.pointer, name_type(here))
+
+
+def _check_float(literal: str, node: Node) -> None:
     value = float(literal)
-    spelt = literal[:60].decode("ascii", "replace")
-    if math.isinf(value):
-        raise MalformedError.at(_build_pointer(trail), f"a number too large for a float: {spelt}")
-    if value == 0.0 and re.match(rb"[-0.]*[1-9]", literal):
-        raise MalformedError.at(_build_pointer(trail), f"a number too small for a float: {spelt}")
-
-
-def _iterate_entries(container: dict[str, JsonValue] | list[JsonValue]) -> Iterator[tuple[str | int, JsonValue]]:
-    return iter(container.items()) if isinstance(container, dict) else enumerate(container)
-
-
-def _build_pointer(trail: Trail) -> str:
-    parts: list[str | int] = []
-    while trail is not None:
-        trail, part = trail
-        parts.append(part)
-    return build_pointer(*reversed(parts))
+    if not math.isfinite(value):
+        what = "not a number" if math.isnan(value) else "a number too large for a float"
+        raise MalformedError.at(node.pointer, f"{what}: {literal[:60]}")
+    if value == 0.0 and re.match(r"[-0.]*[1-9]", literal):
+        raise MalformedError.at(node.pointer, f"a number too small for a float: {literal[:60]}")

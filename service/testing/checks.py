@@ -17,7 +17,7 @@ from service.errors import InputError
 from service.packaged_files import read_yaml
 from service.reading.bare_traces import wrap_trace
 from service.reporting.regression import may_be_undecided
-from service.request import ScoreRequest, read_request
+from service.request import ScoreRequest, check_request
 from service.testing.failures import TraceFailure, render_failure
 from service.testing.loop_thread import LoopThread
 from service.wiring import build_engine
@@ -73,7 +73,7 @@ class TraceChecker:
         chosen = None if rubric is None else self._find_rubric(rubric)
         expectation = _read_expected(expected)
         overrides = {"expected": expectation, "rubric": chosen, "judges": self._choose_mode(body.get("judges"), judges)}
-        return read_request(cast("JsonValue", {**body, **{k: v for k, v in overrides.items() if v is not None}}))
+        return check_request({**body, **{k: v for k, v in overrides.items() if v is not None}})
 
     def _choose_mode(self, requested: object, judges: Literal["off"] | None) -> JudgeMode | None:
         """`off` if the request or the check says so, else the run's mode: a request cannot turn judges on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -12,25 +11,14 @@ from tests.frozen.asking import Asker
 from tests.frozen.cases import read_cases
 from tests.frozen.golden import canonical, differences, digest, read_golden, write_golden
 from tests.labelled import item
+from tests.mutations import Path, edit, list_places
 
 Json = Any
-Path = tuple[str | int, ...]
 
 FILE = "corpus.json"
 
 EACH = 45
 """Edits of one valid body: those whose names come first in an order by chance, the same each time."""
-
-EXTREME: dict[type, Json] = {
-    str: "x" * 70_000,
-    int: 10**30,
-    float: -1e308,
-    bool: None,
-    list: [1] * 1_200,
-    dict: {"": {}},
-}
-EMPTY: dict[type, Json] = {str: "", int: 0, float: 0.0, bool: False, list: [], dict: {}}
-WRONG: dict[type, Json] = {str: 7, int: "7", float: "0.5", bool: "true", list: {"0": 1}, dict: ["a"]}
 
 
 def seeds() -> dict[str, tuple[str, Json]]:
@@ -63,9 +51,9 @@ SCORED = (
 def edits_of(body: Json) -> Iterator[tuple[str, Json]]:
     """Each place with each edit, by name."""
     yield "as it is", body
-    named = [(f"{edit} {_pointer(path)}", path, edit) for path in _paths(body) for edit in EDITS]
+    named = [(f"{kind} {_pointer(path)}", path, kind) for path in list_places(body) for kind in EDITS]
     named.sort(key=lambda row: crc32(row[0].encode()))
-    made = ((name, edited) for name, path, edit in named if (edited := _edited(body, path, edit)) is not None)
+    made = ((name, edited) for name, path, kind in named if (edited := edit(body, path, kind)) is not None)
     for _, row in zip(range(EACH), made, strict=False):
         yield row
 
@@ -73,37 +61,8 @@ def edits_of(body: Json) -> Iterator[tuple[str, Json]]:
 EDITS = ("drop", "null", "wrong", "empty", "extreme", "unknown")
 
 
-def _paths(value: Json, path: Path = ()) -> Iterator[Path]:
-    yield path
-    if isinstance(value, dict | list):
-        for key, inside in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _paths(inside, (*path, key))
-
-
 def _pointer(path: Path) -> str:
     return "".join(f"/{key}" for key in path) or "the whole"
-
-
-def _edited(body: Json, path: Path, edit: str) -> list[Json] | None:
-    """The body with the edit, in a list; None where the place cannot have it."""
-    holder = [copy.deepcopy(body)]
-    *way, last = (0, *path)
-    inside = holder
-    for key in way:
-        inside = inside[key]
-    kind = type(inside[last])
-    if edit == "drop":
-        if not path:
-            return None
-        del inside[last]
-    elif edit == "unknown":
-        if kind is not dict:
-            return None
-        inside[last]["nobody_knows"] = 1
-    else:
-        chosen = {"null": {}, "wrong": WRONG, "empty": EMPTY, "extreme": EXTREME}[edit]
-        inside[last] = chosen.get(kind)
-    return holder
 
 
 def make_corpus() -> dict[str, dict[str, str]]:

@@ -142,7 +142,7 @@ def _read(row: Mapping[str, Any], shape: Shape, errors: Errors) -> Iterable[Impo
     return ((item, ()) for item in items)
 
 
-def _describe_spans(spans: Sequence[Mapping[str, Any]], failing_types: set[int]) -> str:
+def _describe_spans(spans: Sequence[Mapping[str, Any]], failing_types: Sequence[int]) -> str:
     """Describe the spans, those that fail the text first."""
     ordered = sorted(spans, key=lambda span: span["type"] not in failing_types)
     return "; ".join([f"{span['text']!r}: {span.get('reason') or 'no reason'}" for span in ordered])
@@ -150,7 +150,7 @@ def _describe_spans(spans: Sequence[Mapping[str, Any]], failing_types: set[int])
 
 def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]:
     """Read one text with the spans that each annotator and judge found wrong; more and worse spans lower a judge's value."""
-    failing_types = {at for at, name in enumerate(row["span_types"]) if name in _SPAN_NAMES[errors]}
+    failing_types = [at for at, name in enumerate(row["span_types"]) if name in _SPAN_NAMES[errors]]
     if not failing_types:
         raise ValueError(f"none of the span types is {errors}")
     failing_counts = {one["annotator"]: _count_spans(one["spans"], failing_types) for one in reversed(row["human"])}
@@ -178,7 +178,9 @@ def _read_spans(row: Mapping[str, Any], errors: Errors) -> Iterator[ImportedRow]
     )
 
 
-def _build_prediction(name: str, judge: str, spans: list[Mapping[str, Any]], failing_types: set[int]) -> Prediction:
+def _build_prediction(
+    name: str, judge: str, spans: list[Mapping[str, Any]], failing_types: Sequence[int]
+) -> Prediction:
     """Grade the spans as claims are graded today: a span that fails the text is worth 0, any other `OTHER_SPAN_VALUE`."""
     failing = _count_spans(spans, failing_types)
     grade = grade_claims("worst", [1.0, *[0.0] * failing, *[OTHER_SPAN_VALUE] * (len(spans) - failing)])
@@ -191,7 +193,7 @@ def _build_prediction(name: str, judge: str, spans: list[Mapping[str, Any]], fai
     )
 
 
-def _count_spans(spans: Iterable[Mapping[str, Any]], failing_types: set[int]) -> int:
+def _count_spans(spans: Iterable[Mapping[str, Any]], failing_types: Sequence[int]) -> int:
     return sum(span["type"] in failing_types for span in spans)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from service.core.checks import WHOLE, Subject
@@ -19,7 +20,7 @@ from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
 from service.core.judging.withholding import WithheldJudgement
 from service.core.models.light import light
-from service.core.outcome import PERFECT, Outcome, Scored, Skipped, list_open_parts
+from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped, list_open_parts
 from service.core.plan import CriterionPlan, Plan
 from service.core.report import (
     ENGINE,
@@ -149,11 +150,23 @@ def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers) -> Conclu
         return *_conclude_perfect(criterion, at_steps=planned.at_steps), outcomes
     if planned.open or criterion.judged or criterion.requires_outcome:
         outcomes = resolve_outcomes(planned, answers)
+    if answers.plan.trace.has_several_agents():
+        outcomes = [(subject, _name_agents(outcome, answers.plan.trace)) for subject, outcome in outcomes]
     subject, first = outcomes[0]
     if type(first) is Skipped and not (outcomes[1:] or first.findings or first.bounds) and subject.expected is None:
         return *_conclude_skipped(criterion, subject, first), outcomes
     result = fold_criterion(criterion, [outcome for _, outcome in outcomes])
     return result, _build_criterion_score(result, outcomes, answers.plan.expected_calls), outcomes
+
+
+def _name_agents(outcome: Outcome, trace: Trace) -> Outcome:
+    """Return the outcome with findings that name the agent that they are about."""
+    if isinstance(outcome, Errored) or not outcome.findings:
+        return outcome
+    agents = [trace.find_agent(one.path) for one in outcome.findings]
+    named = zip(outcome.findings, agents, strict=True)
+    findings = tuple([replace(one, message=f"{agent}: {one.message}") if agent else one for one, agent in named])
+    return replace(outcome, findings=findings)
 
 
 # Most criteria of most traces have the same few results: looking those up is cheaper than building them.

@@ -57,6 +57,7 @@ def _build_step_verdict(
         outcomes=_group_by_criterion(outcomes),
         result_forms=() if step.result is None else list_forms(step.result.content),
         usage=step.usage,
+        agent=step.agent,
     )
 
 

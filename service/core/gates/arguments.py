@@ -25,7 +25,7 @@ from service.core.models.kinds import TaggedUnion
 from service.core.models.light import light
 from service.core.outcome import PERFECT, Finding, OpenValue, Outcome, PartialOutcome, Scored, Skipped
 from service.core.schemas import Validator
-from service.core.trace import Step
+from service.core.trace import Step, ToolDef
 from service.core.weights import Weight, read_weight
 
 FREE_ARGUMENTS = Skipped("not_applicable", "the expectation leaves the arguments free")
@@ -254,16 +254,17 @@ class ArgumentsGate(Check):
         """Compare free texts by the critic `texts`; its match counts only where it passes and the strict one did not match."""
         if self.texts is None or strict == MATCHED or not (aligned or case.has_few_pairs):
             return strict
-        name, tool, template = expected.name, step.call.name, (pattern.args or {})[expected.name]
-        softer = case.once((id(self), id(pattern), tool, name), lambda: self._soften(case, tool, name, template))
+        name, template = expected.name, (pattern.args or {})[expected.name]
+        key = id(self), id(pattern), step.call.name, step.agent, name
+        softer = case.once(key, lambda: self._soften(case, case.find_tool(step), name, template))
         if softer is template and expected.critic is None:
             return strict
         match = bind(name, softer, critics={}).match(actual)
         return match if isinstance(match, Match) and match.passed else strict
 
-    def _soften(self, case: Case, tool: str, name: str, template: Template) -> Template:
+    def _soften(self, case: Case, tool: ToolDef | None, name: str, template: Template) -> Template:
         from_gold = case.expectation is not None and case.expectation.gold is not None
-        softener = TextSoftener(cast("Critic", self.texts), case.catalogue.get(tool), from_gold=from_gold)
+        softener = TextSoftener(cast("Critic", self.texts), tool, from_gold=from_gold)
         return softener.soften(template, (name,))
 
     def _get_bound(self, case: Case, pattern: CallPattern) -> dict[str, BoundArgument]:

@@ -55,7 +55,7 @@ def _score_step(case: Case, step: Step) -> Outcome:
     sources = get_sources(case)
     if sources.too_long:
         return Skipped("too_long", f"more than {MAX_CHARACTERS} characters of messages and results")
-    located = tuple(locate_arguments(step, case.catalogue.get(step.call.name), sources))
+    located = tuple(locate_arguments(step, case.find_tool(step), sources))
     ignored = list_ignored(case.expectation, step)
     if ignored:
         places = tuple([f"{build_call_path(step)}/arguments/{escape_token(name)}" for name in ignored])

@@ -176,7 +176,7 @@ def _find_blind_retry(history: _CallHistory, step: Step) -> Iterable[Finding]:
 
 
 def _may_change(case: Case, step: Step) -> bool:
-    tool = case.catalogue.get(step.call.name)
+    tool = case.find_tool(step)
     return _has_succeeded(step) and not (tool is not None and tool.read_only)
 
 
@@ -200,7 +200,7 @@ def _find_repeated_writes(case: Case, history: _CallHistory) -> Iterator[Step]:
 
 
 def _is_write(case: Case, step: Step) -> bool:
-    tool = case.catalogue.get(step.call.name)
+    tool = case.find_tool(step)
     if tool is None or not any(hint in tool.annotations for hint in CHANGE_HINTS):
         return False
     return not tool.read_only and tool.annotations.get("idempotentHint") is not True

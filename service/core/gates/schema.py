@@ -43,7 +43,7 @@ class SchemaGate(Check):
         return [(case.subjects[step.index], self._score_step(case, step)) for step in steps] or [(WHOLE, NO_CALL)]
 
     def _score_step(self, case: Case, step: Step) -> Outcome:
-        if case.trace.tools is None:
+        if case.trace.find_catalogue(step.agent).tools is None:
             unreadable = step.call.arguments is None and not step.call.takes_text
             return score_unread(step) if unreadable else NO_TOOLS
         tool = case.find_offered_tool(step)
@@ -82,12 +82,13 @@ def _build_undeclared(name: str, step: Step, base: str) -> Finding:
 
 def build_unknown_tool(case: Case, step: Step) -> Finding:
     """Build the finding for a call of a tool that was not on offer."""
-    name = step.call.name
-    offer = case.trace.offers.get(name)
+    name, catalogue = step.call.name, case.trace.find_catalogue(step.agent)
+    offer = catalogue.offers.get(name)
     if offer is not None:
         note = f"{name} was not on offer yet: it came later, in turn {offer.turn}"
         return Finding("unknown_tool", note, f"{build_call_path(step)}/name")
-    close = case.once(("near", name), lambda: find_near(name, case.catalogue, meter=case.meter))
+    names = [tool.name for tool in catalogue.tools or ()]
+    close = case.once(("near", name, step.agent), lambda: find_near(name, names, meter=case.meter))
     hint = f"; near: {', '.join(close[:3])}" if close else ""
     return Finding("unknown_tool", f"{step.call.name} was not on offer{hint}", f"{build_call_path(step)}/name")
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from typing import cast
 
 import jiter
 from pydantic import JsonValue
+
+from service.core.json.walk import walk
 
 MAX_DEPTH = 64
 MAX_DIGITS = 64
@@ -76,24 +78,15 @@ def _reason(message: str) -> str:
 
 
 def _check(value: JsonValue) -> None:
-    """Check a value level by level rather than by recursion, so that depth costs no stack."""
-    level, depth = [value], 0
-    while level:
-        for node in level:
-            _check_scalar(node)
-        depth += any(isinstance(node, (dict, list)) for node in level)
-        if depth > MAX_DEPTH:
+    for here, _, depth in walk(value):
+        _check_scalar(here)
+        if isinstance(here, dict | list) and depth == MAX_DEPTH:
             raise UnreadableError(f"nested deeper than {MAX_DEPTH}")
-        level = [child for node in level for child in _children(node)]
+        for key in cast("dict[str, object]", here) if isinstance(here, dict) else ():
+            _check_scalar(key)
 
 
-def _children(node: JsonValue) -> Iterable[JsonValue]:
-    if isinstance(node, dict):
-        return (*node, *node.values())
-    return node if isinstance(node, list) else ()
-
-
-def _check_scalar(value: JsonValue) -> None:
+def _check_scalar(value: object) -> None:
     if isinstance(value, str) and "\0" in value:
         raise UnreadableError("a NUL character in a string")
     if isinstance(value, float) and math.isinf(value):

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from rapidfuzz import fuzz
 
 from service.core.hollow_answers import is_hollow
-from service.core.trace import Message, Step, ToolCall, ToolDef, Trace
+from service.core.trace import Catalogue, Message, Step, ToolCall, ToolDef, Trace
 
 PartName = Literal[
     "conversation", "tools", "tool", "near_misses", "call", "calls", "result", "results", "turn", "said", "answer",
@@ -92,12 +92,17 @@ def _iter_events(trace: Trace, start: int, stop: int, *, before: int | None = No
     for n in range(start, stop):
         message = trace.messages[n]
         if _is_said(message):
-            yield {"role": message.role, "text": message.text}
+            yield _name_agent({"role": message.role, "text": message.text}, message.agent, message.to)
         for step in made.get(n, ()):
             if before is None or (n != last or step.index < before):
-                yield _render_made_call(step.call)
+                yield _name_agent(_render_made_call(step.call), step.agent)
         if n != last:
             yield from [_render_returned(step) for step in made.get(n, ()) if step.result is not None]
+
+
+def _name_agent(event: dict[str, JsonValue], agent: str | None, to: str | None = None) -> JsonValue:
+    """Add the agent that an event is of, where a trace has several, and the one that it was written to."""
+    return event | {name: value for name, value in (("agent", agent), ("to", to)) if value is not None}
 
 
 def _group_by_message(trace: Trace) -> Mapping[int, list[Step]]:
@@ -130,30 +135,33 @@ def _render_returned(step: Step) -> dict[str, JsonValue]:
 
 
 def _render_tools(trace: Trace, focus: Focus) -> JsonValue:
-    return None if trace.tools is None else [_render_definition(tool) for tool in _list_offered(trace, focus)]
+    offered = _list_offered(trace, focus)
+    return None if offered is None else [_render_definition(tool) for tool in offered]
 
 
-def _list_offered(trace: Trace, focus: Focus) -> list[ToolDef]:
-    """List the tools that were on offer at the step, or by the end of the turn."""
+def _list_offered(trace: Trace, focus: Focus) -> list[ToolDef] | None:
+    """List the tools that were on offer to the agent of the step, or by the end of the turn; None if they are unknown."""
+    every = Catalogue(trace.tools, trace.offers)
+    tools, offers = every if focus.step is None else trace.find_catalogue(trace.steps[focus.step].agent)
     late = {
         name
-        for name, offer in trace.offers.items()
+        for name, offer in offers.items()
         if (focus.step is not None and offer.step > focus.step)
         or (focus.step is None and focus.turn is not None and offer.turn > focus.turn)
     }
-    return [tool for tool in trace.tools or () if tool.name not in late]
+    return None if tools is None else [tool for tool in tools if tool.name not in late]
 
 
 def _render_tool(trace: Trace, focus: Focus) -> JsonValue:
-    name = _get_step(trace, focus).call.name
-    return next((_render_definition(tool) for tool in trace.tools or () if tool.name == name), None)
+    tool = trace.index_tools()(_get_step(trace, focus))
+    return None if tool is None else _render_definition(tool)
 
 
 def _render_near_misses(trace: Trace, focus: Focus) -> JsonValue:
     """Render the tools most easily confused with the one called, nearest first: at most five."""
-    name = _get_step(trace, focus).call.name
-    mine = next((tool for tool in trace.tools or () if tool.name == name), ToolDef(name))
-    others = [tool for tool in _list_offered(trace, focus) if tool.name != name]
+    step = _get_step(trace, focus)
+    mine = trace.index_tools()(step) or ToolDef(step.call.name)
+    others = [tool for tool in _list_offered(trace, focus) or () if tool.name != mine.name]
     return [
         _render_definition(tool)
         for tool in sorted(others, key=lambda tool: (-_measure_likeness(mine, tool), tool.name))[:5]

@@ -144,7 +144,8 @@ def _check_call(doc: Doc | None, answer: Answer, call: Call, step: int, *, dotle
 def _check_arguments(doc: Doc, accepted: Mapping[str, JsonValue], arguments: Arguments, step: int) -> Verdict:
     path = ("steps", step, "call", "arguments")
     parameters = get_mapping(doc.get("parameters"))
-    missing = next((name for name in get_list(parameters.get("required")) if name not in arguments), None)
+    required = [one for one in get_list(parameters.get("required")) if isinstance(one, str)]
+    missing = next((name for name in required if name not in arguments), None)
     if missing is not None:
         return Verdict(False, "missing_required", f"{missing} is required", build_pointer(*path))
     properties = get_mapping(parameters.get("properties"))

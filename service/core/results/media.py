@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
+from service.core.json.members import list_items, read_type
+
 MEDIA = frozenset(
     {"image", "image_url", "input_image", "audio", "input_audio", "video", "file", "input_file", "document", "resource"}
 )
@@ -17,4 +19,4 @@ def has_media(content: JsonValue) -> bool:
     (True, False)
     """
     parts = content.get("content") if isinstance(content, dict) else content
-    return isinstance(parts, list) and any(isinstance(part, dict) and part.get("type") in MEDIA for part in parts)
+    return any(read_type(part) in MEDIA for part in list_items(parts))

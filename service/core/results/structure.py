@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.members import read_type
 from service.core.json.parsing import parse_or_none
 from service.core.json.pointers import escape_token
 from service.core.models.discovery import get_entry, import_all
@@ -210,7 +211,7 @@ def _iter_inner(content: JsonValue, pointer: str) -> Iterator[tuple[JsonValue, s
             yield passage.value, build_passage_pointer(pointer, passage)
     elif isinstance(content, list):
         for n, part in enumerate(content):
-            if isinstance(part, dict) and part.get("type") in TEXT_PARTS and isinstance(part.get("text"), str):
+            if isinstance(part, dict) and read_type(part) in TEXT_PARTS and isinstance(part.get("text"), str):
                 yield part["text"], f"{pointer}/{n}/text"
     elif isinstance(content, dict) and _is_wrapper(content):
         for name in BODIES:

@@ -8,18 +8,19 @@ as unread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Literal, NotRequired, Required, cast
 
-from pydantic import JsonValue, with_config
+from pydantic import with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.endings import note_reply_ending
-from service.intake.format import Format, JsonObject
+from service.intake.format import Format
 from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, join_text, read_state
 from service.intake.tools import read_tools
 from service.intake.unread import clip, define_members, note_unread_members, note_unread_typed_part
@@ -191,7 +192,7 @@ def _read_call(block: Block, path: str) -> ToolCall:
 def _read_result(block: Block) -> ToolResult:
     """Read a result. A block without content means that the tool returned nothing."""
     content = block.get("content")
-    failed = isinstance(content, dict) and str(content.get("type")).endswith("_tool_result_error")
+    failed = read_type(content).endswith("_tool_result_error")
     return ToolResult(read_result_content(content), failed or block.get("is_error") is True)
 
 
@@ -210,14 +211,10 @@ def _recognise(record: JsonObject) -> bool:
         return True
     if not isinstance(record.get("messages"), list):
         return False
-    if "system" in record or any("input_schema" in tool for tool in _list_objects(record.get("tools"))):
+    if "system" in record or any("input_schema" in tool for tool in list_objects(record.get("tools"))):
         return True
-    blocks = (block for message in _list_objects(record["messages"]) for block in _list_objects(message.get("content")))
-    return any(block.get("type") in _OWN_TYPES for block in blocks)
-
-
-def _list_objects(value: JsonValue) -> Iterator[JsonObject]:
-    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    blocks = (block for message in list_objects(record["messages"]) for block in list_objects(message.get("content")))
+    return any(read_type(block) in _OWN_TYPES for block in blocks)
 
 
 FORMAT = Format(

@@ -10,21 +10,14 @@ from typing import Literal, NotRequired, cast
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_object, find_text, list_objects
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.endings import note_reply_ending
 from service.intake.format import Format
-from service.intake.message_parts import (
-    JsonObject,
-    ReplyBuilder,
-    find_object,
-    find_text,
-    list_content,
-    list_objects,
-    note_unread_part,
-)
+from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
 from service.intake.tools import read_tools
 from service.intake.unread import (

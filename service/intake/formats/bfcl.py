@@ -15,11 +15,12 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject
 from service.core.trace import ToolCall, ToolDef, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call
 from service.intake.chat import ChatMessage, read_messages
-from service.intake.format import Format, JsonObject
+from service.intake.format import Format
 from service.intake.formats.python_calls import read_reply
 from service.intake.python_text import looks_like_calls
 from service.intake.repeated_calls import PossibleCall

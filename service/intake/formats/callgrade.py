@@ -8,8 +8,9 @@
 
 Results are taken as written; a string stays a string. A call without `result` is one whose result was not captured;
 `null` is a result. `{"tools": [...]}` among the events adds tools that are on offer from there on. Calls follow one
-another unless `parallel` says that the message of the previous call made this one too. A misspelt key in an event is
-an error here; in the providers' formats unknown keys are the provider's and are kept.
+another unless `parallel` says that the message of the previous call made this one too. If several agents act, `agent`
+names the one that an event is of; what an assistant writes `to` another agent is not the user's word. A misspelt key in
+an event is an error here; in the providers' formats unknown keys are the provider's and are kept.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from typing import Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject
 from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call
-from service.intake.format import Format, JsonObject
+from service.intake.format import Format
 from service.intake.shapes import CLOSED, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
 
@@ -43,7 +45,10 @@ class NamedCall(TypedDict):
 
 @with_config(CLOSED)
 class Event(TypedDict, total=False):
-    """One of `user`, `assistant` and `system` (a text), `call` with its `result`, or `tools` that are on offer from here on."""
+    """One of `user`, `assistant` and `system` (a text), `call` with its `result`, or `tools` that are on offer from here on.
+
+    `agent`: who writes or calls, who is told, or whose the tools are. `to`: another agent that an assistant's text is for.
+    """
 
     user: str
     assistant: str
@@ -53,6 +58,8 @@ class Event(TypedDict, total=False):
     is_error: bool
     parallel: bool
     tools: Tools
+    agent: str
+    to: str
 
 
 @with_config(CLOSED)
@@ -83,11 +90,13 @@ def read(record: CallgradeTrace) -> Trace:
         if event.get("parallel") and not called:
             raise InputError.at(f"{path}/parallel", "there is no call right before this one")
         called = "call" in event or (called and "tools" in event)
+        transcript.agent = event.get("agent")
         _read_event(transcript, event, path)
+    added = any("tools" in event and "agent" not in event for event in record["events"])
     return transcript.build_trace(
         record,
         trace_id=record.get("id"),
-        tools=read_tools(record.get("tools", [] if any("tools" in event for event in record["events"]) else None)),
+        tools=read_tools(record.get("tools", [] if added else None)),
         state=read_state(record.get("state")),
         output=_read_output(record),
     )
@@ -109,10 +118,13 @@ def _read_event(transcript: Transcript, event: Event, path: str) -> None:
         parsed = parsed if tool_id is None else replace(parsed, tool_id=tool_id)
         transcript.call(parsed, parallel=event.get("parallel", False))
         transcript.answer(_read_result(event))
-    elif len(event) > 1:
+    elif event.keys() & {"result", "is_error", "parallel"}:
         raise InputError.at(path, "result, is_error and parallel belong to a call")
     elif more is None:
-        transcript.say(*texts[0])
+        role, text = texts[0]
+        transcript.say("agent" if "to" in event else role, text, to=event.get("to"))
+    if "to" in event and "assistant" not in event:
+        raise InputError.at(f"{path}/to", "only an assistant writes to another agent")
     for tool in more or ():
         transcript.offer(tool, late=True)
 

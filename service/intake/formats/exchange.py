@@ -14,11 +14,11 @@ from typing import Literal, NotRequired, cast
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_object
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.formats.litellm import LITELLM_MEMBERS
-from service.intake.message_parts import JsonObject, find_object
 from service.intake.shapes import OPEN, Loose
 from service.intake.unread import define_members, note_unread_members, note_unread_value
 from service.intake.wrapping import Exchange, WrapperContents

@@ -13,22 +13,14 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_object, find_text, list_items, list_objects
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.endings import note_missing_reply, note_reply_ending
 from service.intake.format import Format
-from service.intake.message_parts import (
-    JsonObject,
-    ReplyBuilder,
-    find_object,
-    find_text,
-    list_content,
-    list_items,
-    list_objects,
-    note_unread_part,
-)
+from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
 from service.intake.tools import read_tools
 from service.intake.unread import (
@@ -215,7 +207,7 @@ def _read_input_message(transcript: Transcript, parts: Sequence[JsonObject], pat
 def _list_members(part: JsonObject, path: str) -> Iterator[tuple[str, JsonValue, str]]:
     """Iterate over a part's members, except its text: the Python client's name, the value, the pointer."""
     if looks_like_call(part) or ("type" in part and "text" not in part):  # of another format
-        yield str(part.get("type", "call")), dict(part), path
+        yield find_text(part, "type") or "call", dict(part), path
         return
     for name, value in part.items():
         known = _to_snake(name)

@@ -14,22 +14,14 @@ from typing import Literal, NamedTuple, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict, override
 
+from service.core.json.members import JsonObject, find_object, find_text, list_items, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.endings import note_reply_ending
 from service.intake.format import Format
 from service.intake.hosted_tools import HOSTED_TOOLS, build_hosted
-from service.intake.message_parts import (
-    JsonObject,
-    ReplyBuilder,
-    find_object,
-    find_text,
-    list_content,
-    list_items,
-    list_objects,
-    note_unread_part,
-)
+from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.repeated_calls import PossibleCall, TraceCalls
 from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
@@ -188,7 +180,7 @@ def _read_input_message(transcript: Transcript, raw: JsonObject, path: str, *, r
             texts.append(text)
             _note_block(transcript, part, f"{path}/content/{index}")
         elif isinstance(part, dict) and "text" not in part:
-            note_unread_part(transcript, part, str(part.get("type")), f"{path}/content/{index}", of_user=True)
+            note_unread_part(transcript, part, read_type(part), f"{path}/content/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
     note_unread_members(transcript, raw, MESSAGE, path)
 
@@ -262,7 +254,7 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, pa
     if not isinstance(part, dict):
         speech.say(str(part))
         return
-    kind = str(part.get("type"))
+    kind = read_type(part)
     text = find_text(part, "text", "refusal")
     _note_block(transcript, part, path)
     if kind in TEXTS and text is not None:
@@ -284,7 +276,8 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, pa
 
 def _note_block(transcript: Transcript, part: JsonValue, path: str) -> None:
     """Report what a read block holds besides; a block of an unknown type is reported whole."""
-    if isinstance(part, dict) and (part.get("type") in TEXTS or guess_kind(str(part.get("type"))) != "text"):
+    kind = read_type(part)
+    if isinstance(part, dict) and (kind in TEXTS or guess_kind(kind) != "text"):
         note_unread_members(transcript, part, BLOCK, path)
 
 
@@ -298,7 +291,7 @@ IDLE = THINKING | {"non_standard_annotation", "input_json_delta"}
 
 def _read_call(transcript: Transcript, speech: ReplyBuilder, part: JsonObject, path: str, known: MessageCalls) -> None:
     call = _build_call(part, path)
-    if str(part.get("type")).startswith(("server_", "mcp_")):
+    if read_type(part).startswith(("server_", "mcp_")):
         transcript.offer(ToolDef(call.name))
         speech.call(call, ToolResult(read_result_content(part["output"])) if "output" in part else None)
     elif known.drop_repeated([PossibleCall(call, path)]):
@@ -317,7 +310,7 @@ def is_message(raw: JsonObject) -> bool:
     """Whether an object is a message in a form that only LangChain writes."""
     if raw.get("lc") == 1 and "kwargs" in raw:
         return True
-    if raw.get("type") in _KINDS:
+    if read_type(raw) in _KINDS:
         return "content" in raw or isinstance(raw.get("data"), dict)
     return raw.get("type") in ("tool", "system") and "content" in raw and "role" not in raw
 

@@ -12,10 +12,10 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_text, list_objects, read_type
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.format import Format
-from service.intake.message_parts import JsonObject, find_text, list_objects
 from service.intake.shapes import OPEN, Loose
 from service.intake.texts import parse_text
 from service.intake.unread import define_members, note_unread_members, note_unread_value
@@ -98,7 +98,7 @@ def _find_trace(record: LangfuseTrace) -> str | None:
 
 
 def _read_type(entry: JsonObject) -> str:
-    return str(entry.get("type")).upper()
+    return read_type(entry).upper()
 
 
 def _build_exchange(entry: JsonObject, path: str) -> Exchange:

@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_object, find_text, list_objects, read_type
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.format import Format
-from service.intake.message_parts import JsonObject, find_object, find_text, list_objects
 from service.intake.shapes import OPEN, Loose
 from service.intake.unread import define_members, note_unread_members, note_unread_value
 from service.intake.wrapping import Exchange, ToolRun, WrapperContents, list_other_members
@@ -63,14 +63,14 @@ def read(record: LangSmithTrace) -> WrapperContents:
     listed = record.get("runs")
     root = LangSmithRun(record, "")  # pyright: ignore[reportArgumentType] (a validated record is JSON)
     starts = [root] if listed is None else [LangSmithRun(run, f"/runs/{index}") for index, run in enumerate(listed)]
-    if len({str(run.raw.get("trace_id")) for run in starts}) > 1:
+    if len({read_type(run.raw, "trace_id") for run in starts}) > 1:
         raise InputError.at("/runs", "expected the runs of one trace, not of several")
     runs = sorted((run for start in starts for run in _walk(start)), key=_read_start)
     notes = Transcript()
     note_unread_members(notes, record, RUN, "")
     for run in runs:
         note_unread_members(notes, run.raw, RUN, run.path)
-        if run.raw.get("run_type") not in TYPES:
+        if read_type(run.raw, "run_type") not in TYPES:
             note_unread_value(notes, run.raw, run.path, "a run of an unknown type")
     models = [_build_exchange(run) for run in runs if run.raw.get("run_type") == "llm"]
     tools = [ToolRun(find_text(run.raw, "name") or "", run.path) for run in runs if run.raw.get("run_type") == "tool"]

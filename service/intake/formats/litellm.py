@@ -10,10 +10,10 @@ from typing import Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject
 from service.intake.build import Transcript
 from service.intake.endings import note_missing_reply
 from service.intake.format import Format
-from service.intake.message_parts import JsonObject
 from service.intake.shapes import OPEN, Loose
 from service.intake.texts import parse_text
 from service.intake.unread import define_members, note_unread_alternatives, note_unread_calls, note_unread_members

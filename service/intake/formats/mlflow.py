@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, as_text, find_object, find_text
 from service.core.json.pointers import escape_token
 from service.intake.build import Transcript
 from service.intake.format import Format
-from service.intake.message_parts import JsonObject, find_object, find_text
 from service.intake.shapes import OPEN, Loose
 from service.intake.texts import parse_text
 from service.intake.unread import define_members, looks_like_call, note_unread_members
@@ -112,7 +112,7 @@ def _read_start(span: MlflowSpan) -> float:
 
 
 def _read_type(span: MlflowSpan) -> str:
-    return str(span.find("mlflow.spanType", "span_type", "type")[0]).upper()
+    return (as_text(span.find("mlflow.spanType", "span_type", "type")[0]) or "").upper()
 
 
 def _find_outermost(spans: Sequence[MlflowSpan]) -> Sequence[MlflowSpan]:

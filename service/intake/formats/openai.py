@@ -7,13 +7,13 @@ from typing import Literal, NotRequired, cast
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, list_objects
 from service.core.trace import Trace
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages, read_reply
 from service.intake.endings import note_reply_ending
-from service.intake.format import Format, JsonObject
-from service.intake.message_parts import list_objects
+from service.intake.format import Format
 from service.intake.shapes import OPEN, StateShape, Tools, pick_sample, read_state
 from service.intake.streaming import CHOICE, ChunkShape, join_chunks, note_unread_chunk_members
 from service.intake.tools import read_tools

@@ -12,11 +12,12 @@ from typing import Literal, NotRequired, cast
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_object, find_text
 from service.core.trace import ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_custom_call, build_tool_call, read_result_content
 from service.intake.endings import Ending, note_ending, note_missing_reply, note_reply_ending
-from service.intake.format import Format, JsonObject
+from service.intake.format import Format
 from service.intake.hosted_tools import (
     HOSTED_TOOLS,
     OUTPUTS,
@@ -26,7 +27,6 @@ from service.intake.hosted_tools import (
     read_mcp_tools,
     read_output,
 )
-from service.intake.message_parts import find_object, find_text
 from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, join_text, note_unread_parts, read_state
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, note_unread_members, note_unread_typed_part

@@ -12,20 +12,13 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_object, find_text, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.endings import note_reply_ending
 from service.intake.format import Format
-from service.intake.message_parts import (
-    JsonObject,
-    ReplyBuilder,
-    find_object,
-    find_text,
-    list_content,
-    list_objects,
-    note_unread_part,
-)
+from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, note_unread_calls, note_unread_members, note_unread_value
@@ -97,7 +90,7 @@ def _read_message(transcript: Transcript, message: JsonObject, path: str) -> Non
 
 
 def _read_part(transcript: Transcript, speech: ReplyBuilder | None, part: JsonValue, path: str) -> None:
-    kind = str(part.get("part_kind")) if isinstance(part, dict) else "?"
+    kind = read_type(part, "part_kind")
     if isinstance(part, dict) and speech is not None and kind in RESPONSE_READERS:
         RESPONSE_READERS[kind](transcript, speech, part, path)
         note_unread_members(transcript, part, PART, path)
@@ -162,11 +155,10 @@ def _read_user(transcript: Transcript, part: JsonObject, path: str) -> None:
         text = find_text(item, "content", "text") if isinstance(item, dict) and _is_text(item) else item
         if isinstance(text, str):
             texts.append(text)
-        if isinstance(text, str) or (isinstance(item, dict) and item.get("kind") in IDLE):
+        if isinstance(text, str) or (isinstance(item, dict) and read_type(item, "kind") in IDLE):
             note_unread_calls(transcript, item, f"{path}/content/{index}", "a part")
         else:
-            kind = str(item.get("kind")) if isinstance(item, dict) else "?"
-            note_unread_part(transcript, item, kind, f"{path}/content/{index}", of_user=True)
+            note_unread_part(transcript, item, read_type(item, "kind"), f"{path}/content/{index}", of_user=True)
     transcript.say("user", "\n".join(texts))
 
 

@@ -15,11 +15,11 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_text, list_items, list_objects
 from service.core.trace import ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.format import Format
-from service.intake.message_parts import JsonObject, find_text, list_items, list_objects
 from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.tags import drop_thoughts, find_unclosed_thought

@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, find_object, find_text, list_objects
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.format import Format
-from service.intake.message_parts import JsonObject, find_object, find_text, list_objects
 from service.intake.shapes import OPEN, Loose, StateShape, read_state
 from service.intake.tags import split_tags
 from service.intake.texts import parse_text, unfence
@@ -89,7 +89,7 @@ def read(record: ShareGPTTrace) -> Trace:
 
 
 def _find_role(turn: JsonObject) -> str | None:
-    return ROLES.get(str(turn.get("from") or turn.get("role")).lower())
+    return ROLES.get((find_text(turn, "from", "role") or "").lower())
 
 
 def _read_turn(transcript: Transcript, turn: JsonObject, path: str, role: str | None) -> int:

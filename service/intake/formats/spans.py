@@ -23,10 +23,11 @@ from typing import Literal, NotRequired
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject
 from service.core.trace import Step, ToolCall, Trace
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.format import Format, JsonObject
+from service.intake.format import Format
 from service.intake.known_calls import KnownCalls, build_mention
 from service.intake.offers import Request, add_offers
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state

@@ -13,11 +13,12 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject
 from service.core.trace import State, Trace
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages
-from service.intake.format import Format, JsonObject
+from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, note_unread_alternatives, note_unread_members

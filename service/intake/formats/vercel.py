@@ -13,20 +13,12 @@ from typing import Literal, NotRequired
 from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject, as_text, find_object, find_text, list_items, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.format import Format
-from service.intake.message_parts import (
-    JsonObject,
-    ReplyBuilder,
-    find_object,
-    find_text,
-    list_content,
-    list_items,
-    list_objects,
-    note_unread_part,
-)
+from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.repeated_calls import PossibleCall
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
 from service.intake.tools import read_tools
@@ -109,13 +101,9 @@ def _note_content(
         note_unread_value(transcript, content, f"{path}/content", what, holds=holds)
 
 
-def _read_type(part: JsonValue | JsonObject) -> str:
-    return str(part.get("type")) if isinstance(part, dict) else "?"
-
-
 def _is_idle(part: JsonValue) -> bool:
     """Whether a part carries nothing that is scored. A tool may have the name of an approval part."""
-    kind = _read_type(part)
+    kind = read_type(part)
     if kind in ("tool-approval-request", "tool-approval-response"):
         return isinstance(part, dict) and "approvalId" in part and not part.keys() & {"state", "input", "args"}
     return kind in IDLE or kind.startswith("data-")
@@ -126,13 +114,13 @@ def _read_input_message(
 ) -> None:
     texts: list[str] = []
     for index, part in enumerate(parts):
-        if isinstance(part, dict) and _read_type(part) == "text":
+        if isinstance(part, dict) and read_type(part) == "text":
             texts.append(find_text(part, "text") or "")
             note_unread_members(transcript, part, PART, f"{path}/{index}")
         elif _is_idle(part):
             note_unread_calls(transcript, part, f"{path}/{index}", "a part")
         else:
-            note_unread_part(transcript, part, _read_type(part), f"{path}/{index}", of_user=True)
+            note_unread_part(transcript, part, read_type(part), f"{path}/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
 
 
@@ -144,7 +132,7 @@ def _read_tool_part(transcript: Transcript, part: JsonValue, path: str) -> None:
     elif _is_idle(part):
         note_unread_calls(transcript, part, path, "a part")
     else:
-        note_unread_part(transcript, part, _read_type(part), path)
+        note_unread_part(transcript, part, read_type(part), path)
 
 
 def _read_result(sink: Transcript | ReplyBuilder, part: JsonObject, path: str) -> None:
@@ -158,7 +146,7 @@ def _is_result(part: JsonObject) -> bool:
 
     In the UI, the type of an error could be that of a tool named "error".
     """
-    kind = _read_type(part)
+    kind = read_type(part)
     return kind == "tool-result" or (kind == "tool-error" and "error" in part and "state" not in part)
 
 
@@ -191,7 +179,7 @@ def _read_reply(transcript: Transcript, parts: list[JsonValue], path: str, messa
 
 
 def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, path: str) -> None:
-    kind = _read_type(part)
+    kind = read_type(part)
     if not isinstance(part, dict) or not _is_known(part):
         _note_unread(transcript, part, kind, path)
         return
@@ -211,7 +199,7 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, pa
 
 
 def _is_known(part: JsonValue) -> bool:
-    kind = _read_type(part)
+    kind = read_type(part)
     return kind in ("text", "dynamic-tool") or kind.startswith("tool-") or _is_idle(part)
 
 
@@ -225,7 +213,7 @@ def _note_unread(transcript: Transcript, part: JsonValue, kind: str, path: str) 
 
 def _read_call(transcript: Transcript, part: JsonObject, path: str) -> ToolCall:
     """Read a call of either kind. If a UI part could not be parsed, `rawInput` is what the model wrote."""
-    kind = str(part.get("type"))
+    kind = read_type(part)
     named = kind.removeprefix("tool-") if kind.startswith("tool-") and kind != "tool-call" else None
     name = find_text(part, "toolName") or named
     if not name:
@@ -242,7 +230,7 @@ def _read_ui_result(part: JsonObject) -> ToolResult | None:
     if state in ("output-error", "output-denied"):
         denied = find_object(part, "approval").get("reason")
         return ToolResult(read_result_content(part.get("errorText", denied)), True)
-    key = {"output-available": "output", "result": "result"}.get(str(state))
+    key = {"output-available": "output", "result": "result"}.get(as_text(state) or "")
     return ToolResult(read_result_content(part.get(key))) if key else None
 
 
@@ -262,7 +250,7 @@ def _is_message(message: JsonObject) -> bool:
         return False
     if "toolInvocations" in message or any("type" in part for part in list_objects(message.get("parts"))):
         return True
-    return any(_read_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
+    return any(read_type(part) in _OWN_TYPES for part in list_items(message.get("content")))
 
 
 FORMAT = Format(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from service.core.json.members import as_text
 from service.intake.spans.otlp import Span, look_up
 
 SpanClass = Literal["model", "tool", "wrapper", "foreign", "unknown"]
@@ -83,19 +84,14 @@ def read_tool_name(span: Span) -> str | None:
     A span with nothing but a kind names its tool in the span's name: `execute_tool f`, `f.__call__` or `f`.
     """
     for name in _TOOL_NAMES:
-        value = span.get(name)
-        if isinstance(value, str) and value:
+        if value := as_text(span.get(name)):
             return value
     if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_TOOL_TEMPLATE:
-        return _read_text(span.get("name"))
+        return as_text(span.get("name"))
     if read_kind(span) not in _TOOLS:
         return None
-    named = _read_text(span.get("traceloop.entity.name"))
+    named = as_text(span.get("traceloop.entity.name"))
     return named or span.name.removeprefix("execute_tool ").removesuffix(".__call__") or None
-
-
-def _read_text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def is_copy(span: Span) -> bool:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject, as_text, read_type
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
 from service.intake.build import build_tool_call, read_result_content
-from service.intake.spans.otlp import JsonObject, Span, get_leaf, look_up, parse_json, read_items
+from service.intake.spans.otlp import Span, get_leaf, look_up, parse_json, read_items
 from service.intake.spans.sources import get_definitions, get_event_name, get_instructions
 from service.intake.tools import read_tools
 from service.intake.unread import clip, find_calls, guess_kind
@@ -39,7 +40,7 @@ _ROLES: dict[str, Role] = {
 _TOOL_ROLES = ("tool", "function", "tool-response")
 _REPEATED = "tool-call"
 """Role of a smolagents message that repeats, in words, which calls were made."""
-_TEXTS = frozenset({None, "text", "input_text", "output_text", "refusal"})
+_TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 _CALLS: Mapping[str, str] = {"tool_call": "arguments", "tool_use": "input", "toolUse": "input"}
 """Parts that are calls, and the member with their arguments."""
 _RESULTS = frozenset({"tool_call_response", "tool_result", "toolResult"})
@@ -144,7 +145,7 @@ def _parse_blocks(text: str) -> list[JsonObject]:
         return []
     parts = [_name_block(part) for part in read_items(text)]
     known = _TEXTS | _CALLS.keys() | _RESULTS | _SILENT_PARTS
-    return parts if all(part.get("type") in known and len(part) > 1 for part in parts) else []
+    return parts if all(_read_type(part) in known and len(part) > 1 for part in parts) else []
 
 
 def _name_block(part: JsonObject) -> JsonObject:
@@ -158,21 +159,26 @@ def _name_block(part: JsonObject) -> JsonObject:
     return {**part, "type": "text"} if isinstance(part.get("text"), str) else part
 
 
+def _read_type(part: JsonObject) -> str:
+    """Return the type of a part; one that names none is a text."""
+    return "text" if part.get("type") is None else read_type(part)
+
+
 def _join_texts(parts: Sequence[JsonObject], joint: str) -> str:
-    texts = [part.get("content") or part.get("text") for part in parts if part.get("type") in _TEXTS]
+    texts = [part.get("content") or part.get("text") for part in parts if _read_type(part) in _TEXTS]
     return joint.join([text for text in texts if isinstance(text, str) and text != HIDDEN])
 
 
 def _list_unread_parts(parts: Sequence[JsonObject]) -> Iterator[UnreadPart]:
     """Iterate over unread parts that are not calls, with the kind that each may be; hidden content is one."""
     for part in parts:
-        kind, text = part.get("type"), part.get("content") or part.get("text")
+        kind, text = _read_type(part), part.get("content") or part.get("text")
         if kind in _TEXTS and text == HIDDEN:
             yield "text", "a text that was hidden"
         elif kind in _READ or (kind in _TEXTS and (isinstance(text, str) or part.keys() <= _TEXT_MEMBERS)):
             continue
         elif not any(find_calls(dict(part), "part")):
-            yield guess_kind(str(kind)), f"a part of the type {clip(str(kind))}"
+            yield guess_kind(kind), f"a part of the type {clip(kind)}"
 
 
 def _list_distinct_calls(message: JsonObject, parts: Sequence[JsonObject], path: str) -> Iterator[ToolCall]:
@@ -192,7 +198,7 @@ def spell_call(call: ToolCall) -> str:
 
 def _list_calls(message: JsonObject, parts: Sequence[JsonObject], path: str) -> Iterator[ToolCall]:
     for part in parts:
-        key = _CALLS.get(str(part.get("type")))
+        key = _CALLS.get(_read_type(part))
         if key is not None:
             key = "partial_json" if "partial_json" in part else key  # from a stream: its input is empty
             yield build_call(part.get("id") or part.get("toolUseId"), part.get("name"), part, key, path)
@@ -215,28 +221,23 @@ def build_call(call_id: JsonValue, name: JsonValue, holder: JsonObject, key: str
     """
     if not isinstance(name, str) or not name:
         raise InputError.at(path, "a tool call needs a name")
-    named_id = call_id if isinstance(call_id, str) and call_id else None
     if key not in holder or holder[key] == HIDDEN:
-        return ToolCall(named_id, name, None, captured=False)
-    return build_tool_call(named_id, name, holder[key])
+        return ToolCall(as_text(call_id), name, None, captured=False)
+    return build_tool_call(as_text(call_id), name, holder[key])
 
 
 def _list_results(message: JsonObject, parts: Sequence[JsonObject], *, spoken: bool) -> Iterator[CallResult]:
     """Iterate over tool results. A message with a tool's role returned its content, unless its parts say more."""
-    answers = [part for part in parts if part.get("type") in _RESULTS]
+    answers = [part for part in parts if _read_type(part) in _RESULTS]
     for part in answers:
         call_id = part.get("id") or part.get("tool_use_id") or part.get("toolUseId")
         keys = [key for key in ("response", "result", "content") if key in part]
-        yield _read_id(call_id), _read_result(part[keys[0]], part) if keys else None
+        yield as_text(call_id), _read_result(part[keys[0]], part) if keys else None
     if not (answers or spoken):
         keys = [key for key in ("content", "contents") if message.get(key) is not None]
         content = message.get("content") if keys[:1] == ["content"] else _join_texts(parts, "\n")
         call_id = message.get("tool_call_id") or message.get("id")
-        yield _read_id(call_id), _read_result(content, message) if keys else None
-
-
-def _read_id(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) else None
+        yield as_text(call_id), _read_result(content, message) if keys else None
 
 
 def _read_result(content: JsonValue, holder: JsonObject) -> ToolResult | None:

@@ -6,16 +6,16 @@ themselves, so all forms read alike. Whatever a span lacks is None; attribute va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject, as_text
 from service.core.json.parsing import UnreadableError, parse
 from service.errors import InputError
-
-JsonObject = Mapping[str, JsonValue]
 
 _ID_NAMES = ("spanId", "span_id", "id")
 _PARENT_NAMES = ("parentSpanId", "parent_span_id", "parent_id")
@@ -128,7 +128,7 @@ def read_spans(spans: Sequence[JsonObject] | None, resource_spans: JsonValue) ->
     for path, raw in places:
         unordered.append(_read_span(path, raw, unordered[-1].start if unordered else 0))
     unordered.sort(key=lambda span: (span.start, span.end))
-    return [span._replace(order=order) for order, span in enumerate(_drop_copies(unordered))]
+    return [span._replace(order=order) for order, span in enumerate(_cut_circles(list(_drop_copies(unordered))))]
 
 
 def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
@@ -142,9 +142,35 @@ def _drop_copies(spans: Sequence[Span]) -> Iterator[Span]:
             kept[span.trace, span.id] = span
 
 
+def _cut_circles(spans: Sequence[Span]) -> list[Span]:
+    """Return the spans without the parents that close a circle: nothing stands within itself.
+
+    Several spans may share an id; no choice of one of them for each id leaves a circle.
+    """
+    by_id: defaultdict[str | None, list[int]] = defaultdict(list)
+    for n, span in enumerate(spans):
+        if span.id and span.parent:
+            by_id[span.id].append(n)
+    cut: set[int] = set()
+    seen: set[str | None] = set()
+    for start in by_id:
+        path: dict[str | None, Iterator[int]] = {} if start in seen else {start: iter(by_id[start])}
+        while path:
+            here, remaining = next(reversed(path.items()))
+            seen.add(here)
+            n = next(remaining, None)
+            if n is None:
+                path.popitem()
+            elif spans[n].parent in path:
+                cut.add(n)
+            elif spans[n].parent in by_id and spans[n].parent not in seen:
+                path[spans[n].parent] = iter(by_id[spans[n].parent])
+    return [span._replace(parent=None) if n in cut else span for n, span in enumerate(spans)]
+
+
 def read_trace_id(raw: JsonObject) -> str | None:
     """Return the id of a span's trace, without the 0x that some exporters prefix; None if it has none."""
-    found = _read_text(_pick_first(_with_context(raw), *_TRACE_NAMES))
+    found = as_text(_pick_first(_with_context(raw), *_TRACE_NAMES))
     return found and found.removeprefix("0x")
 
 
@@ -197,14 +223,14 @@ def _read_span(path: str, raw: JsonObject, before: int) -> Span:
     ended = _read_ns(_pick_first(raw, "endTimeUnixNano", "end_time", "endTime", "end_time_unix_nano"))
     return Span(
         path=path,
-        name=_read_text(raw.get("name")) or "",
-        id=_read_text(_pick_first(ids, *_ID_NAMES)),
-        parent=_read_text(_pick_first(ids, *_PARENT_NAMES)),
+        name=as_text(raw.get("name")) or "",
+        id=as_text(_pick_first(ids, *_ID_NAMES)),
+        parent=as_text(_pick_first(ids, *_PARENT_NAMES)),
         trace=read_trace_id(raw),
         start=start,
         end=max(start, ended or start),
         failed=_is_error(code) or bool(look_up(tree, "error.type")) or look_up(tree, "tool.status") == "error",
-        message=_read_text(_pick_first(outcome, "message", "description") or raw.get("status_message")),
+        message=as_text(_pick_first(outcome, "message", "description") or raw.get("status_message")),
         attributes=tree,
         events=tuple(_list_events(raw.get("events"))),
         timed=started is not None and ended is not None,
@@ -214,15 +240,11 @@ def _read_span(path: str, raw: JsonObject, before: int) -> Span:
 def _list_events(raw: JsonValue) -> Iterator[SpanEvent]:
     for event in raw if isinstance(raw, list) else ():
         if isinstance(event, dict):
-            yield SpanEvent(_read_text(event.get("name")) or "", _read_attributes(event.get("attributes")))
+            yield SpanEvent(as_text(event.get("name")) or "", _read_attributes(event.get("attributes")))
 
 
 def _pick_first(raw: JsonObject, *keys: str) -> JsonValue:
     return next((raw[key] for key in keys if raw.get(key) is not None), None)
-
-
-def _read_text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _is_error(code: JsonValue) -> bool:

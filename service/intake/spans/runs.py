@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import build_tool_call
+from service.intake.spans.family import Enclosing
 from service.intake.spans.kinds import classify_span, is_copy, read_tool_name
 from service.intake.spans.messages import HIDDEN, build_call, read_content
-from service.intake.spans.otlp import JsonObject, Span, get_leaf, parse_json
+from service.intake.spans.otlp import Span, get_leaf, parse_json
 
 _MAX_LITERAL_CHARS = 100_000
 
@@ -71,43 +73,28 @@ def _find_exception(span: Span) -> JsonValue:
 def read_runs(spans: Sequence[Span]) -> list[Run]:
     """Return the calls that spans record, in order, each once, without those that an exporter made up."""
     runs = {span.order: _read_run(span) for span in spans if classify_span(span) == "tool" and not is_copy(span)}
-    for inner, outer in _pair_nested(spans, runs):
-        runs[outer] = _merge(runs[outer], runs.pop(inner))
+    enclosing = Enclosing(spans, {run.span.id: order for order, run in runs.items() if run.span.id})
+    outers = {order: outer for order, run in runs.items() if (outer := _find_outer(run, runs, enclosing)) is not None}
+    for inner in sorted(outers, reverse=True):
+        outermost = _climb(outers, inner)
+        runs[outermost] = _merge(runs[outermost], runs.pop(inner))
     return list(runs.values())
 
 
-def _pair_nested(spans: Sequence[Span], runs: dict[int, Run]) -> list[tuple[int, int]]:
-    """Pair each run with the run of the same tool around it, innermost first: both record one call."""
-    by_id: dict[str | None, Span] = {span.id: span for span in spans if span.id}
-    above: dict[int, int | None] = {}
-    pairs: list[tuple[int, int]] = []
-    for order, run in runs.items():
-        outer = _find_above(run.span, by_id, runs, above)
-        if outer is not None and _is_same_call(run.call, runs[outer].call):
-            pairs.append((order, outer))
-    return sorted(pairs, reverse=True)
+def _find_outer(run: Run, runs: Mapping[int, Run], enclosing: Enclosing[int]) -> int | None:
+    """Return the run of the same tool that a run stands within, innermost first: both record one call."""
+    outer = enclosing.find(run.span)
+    return outer if outer is not None and _is_same_call(run.call, runs[outer].call) else None
 
 
-def _find_above(
-    span: Span, by_id: Mapping[str | None, Span], runs: dict[int, Run], above: dict[int, int | None]
-) -> int | None:
-    """Return the nearest run around a span. `above` caches answers, so that all climbs together take linear time."""
+def _climb(outers: dict[int, int], inner: int) -> int:
+    """Return the outermost run around one, and note it for all on the way."""
     path: list[int] = []
-    seen: set[int] = {span.order}
-    found: int | None = None
-    here = by_id.get(span.parent)
-    while here is not None and here.order not in seen:
-        if here.order in runs:
-            found = here.order
-            break
-        if here.order in above:
-            found = above[here.order]
-            break
-        seen.add(here.order)
-        path.append(here.order)
-        here = by_id.get(here.parent)
-    above.update(dict.fromkeys(path, found))
-    return found if found != span.order else None
+    while inner in outers:
+        path.append(inner)
+        inner = outers[inner]
+    outers.update(dict.fromkeys(path, inner))
+    return inner
 
 
 def _is_same_call(inner: ToolCall, outer: ToolCall) -> bool:

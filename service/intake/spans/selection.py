@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject, find_text
 from service.intake.endings import ENDINGS, list_missing
-from service.intake.message_parts import find_text
+from service.intake.spans.family import Enclosing
 from service.intake.spans.kinds import classify_span, is_copy, read_kind
 from service.intake.spans.messages import UnreadPart, read_output
-from service.intake.spans.otlp import JsonObject, Span
+from service.intake.spans.otlp import Span
 from service.intake.spans.sources import get_event_name, list_input, list_output
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
@@ -55,18 +56,16 @@ def select_spans(spans: Sequence[Span], run_starts: Sequence[int]) -> SpanSelect
         if classes.get(span.order, "tool") != "tool"
     ]
     candidates = [carrier for carrier in candidates if carrier.input or carrier.output]
-    parents: dict[str | None, str | None] = {
-        span.id: span.parent for span in spans if span.id and classes.get(span.order) != "tool"
-    }
+    others = [span for span in spans if classes.get(span.order) != "tool"]
+    parents = {span.id: span.parent for span in others if span.id}
     containers = _find_above([carrier.span for carrier in candidates], parents)
     inner = [carrier for carrier in candidates if carrier.span.id not in containers]
-    # If parents form a circle, every candidate contains another: then all are read.
-    carriers = [carrier for carrier in inner if classes[carrier.span.order] == "model"] or inner or candidates
+    carriers = [carrier for carrier in inner if classes[carrier.span.order] == "model"] or inner
     models = [span for span in spans if classes.get(span.order) == "model"]
     outer = _find_above(models, parents)
-    models = [span for span in models if span.id not in outer] or models
+    models = [span for span in models if span.id not in outer]
     unknown = [span for span in spans if classes.get(span.order) == "unknown"]
-    silent = [*_find_silent(models, carriers, containers, parents), *_find_unanswered(carriers, models)]
+    silent = [*_find_silent(models, carriers, containers, others), *_find_unanswered(carriers, models)]
     starts = [span.start for span in models]
     missing = [MissingReply(span, _guess_reply(span, starts, run_starts)) for span in silent]
     last = max(carriers, key=lambda carrier: (carrier.span.end, carrier.span.order), default=None)
@@ -89,7 +88,7 @@ def has_content(spans: Iterable[Span]) -> bool:
     )
 
 
-def _find_above(spans: Iterable[Span], parents: dict[str | None, str | None]) -> set[str]:
+def _find_above(spans: Iterable[Span], parents: Mapping[str, str | None]) -> set[str]:
     """Return the ids of all spans that contain one of these."""
     above: set[str] = set()
     for span in spans:
@@ -104,31 +103,16 @@ def _find_silent(
     models: Sequence[Span],
     carriers: Sequence[MessageCarrier],
     containers: set[str],
-    parents: dict[str | None, str | None],
+    spans: Sequence[Span],
 ) -> Iterator[Span]:
     """Iterate over model spans without messages, if neither a span inside nor one around them has any."""
     read_orders = {carrier.span.order for carrier in carriers}
-    carrying_ids = {carrier.span.id for carrier in carriers if carrier.span.id}
-    known_answers: dict[str | None, bool] = {}
+    enclosing = Enclosing(spans, {carrier.span.id: True for carrier in carriers if carrier.span.id})
     for span in models:
         if span.order in read_orders or span.id in containers or span.failed:
             continue
-        if not _is_within(span.parent, carrying_ids, parents, known_answers):
+        if not enclosing.find(span):
             yield span
-
-
-def _is_within(
-    span_id: str | None, carrying_ids: set[str], parents: dict[str | None, str | None], known: dict[str | None, bool]
-) -> bool:
-    path: list[str | None] = []
-    here = span_id
-    while here is not None and here not in known and here not in carrying_ids:
-        known[here] = False
-        path.append(here)
-        here = parents.get(here)
-    found = here is not None and (here in carrying_ids or known[here])
-    known.update(dict.fromkeys(path, found))
-    return found
 
 
 def _find_unanswered(carriers: Sequence[MessageCarrier], models: Sequence[Span]) -> Iterator[Span]:

@@ -23,7 +23,8 @@ from itertools import takewhile
 
 from pydantic import JsonValue
 
-from service.intake.spans.otlp import JsonObject, Span, look_up, parse_json, read_items, unflatten
+from service.core.json.members import JsonObject, read_type
+from service.intake.spans.otlp import Span, look_up, parse_json, read_items, unflatten
 
 _INPUTS = ("gen_ai.input.messages", "llm.input_messages", "gen_ai.prompt")
 _OUTPUTS = ("gen_ai.output.messages", "llm.output_messages", "gen_ai.completion")
@@ -110,7 +111,7 @@ def is_message(raw: JsonObject) -> bool:
         return True
     if "lc" in raw:
         return isinstance(raw.get("kwargs"), dict)
-    return raw.get("type") in _SPEAKERS and ("content" in raw or isinstance(raw.get("data"), dict))
+    return read_type(raw) in _SPEAKERS and ("content" in raw or isinstance(raw.get("data"), dict))
 
 
 def get_event_name(raw: JsonObject) -> str:

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
+from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
 from service.intake.known_calls import CallMention, KnownCalls, list_packed_mentions
 from service.intake.spans.dialogue import DialogueEntry
 from service.intake.spans.kinds import classify_span, is_copy
 from service.intake.spans.messages import SpanMessage, UnreadPart
-from service.intake.spans.otlp import JsonObject, Span, get_leaf
+from service.intake.spans.otlp import Span, get_leaf
 from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.sources import SOURCES
 from service.intake.unread import clip, looks_like_call

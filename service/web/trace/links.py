@@ -222,5 +222,6 @@ def _describe_source(path: str, trace: Trace) -> str:
         return f"{field}{what} of step {int(number) + 1}"
     if kind == "messages" and number.isdecimal() and int(number[:8]) < len(trace.messages):
         role = trace.messages[int(number[:8])].role
-        return {"user": "what the user said", "system": "the instructions"}.get(role, "what the assistant said")
+        told = {"user": "what the user said", "system": "the instructions", "agent": "what another agent said"}
+        return told.get(role, "what the assistant said")
     return escape_invisible(path)

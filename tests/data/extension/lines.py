@@ -7,9 +7,10 @@ from typing import Literal
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from service.core.json.members import JsonObject
 from service.core.trace import Trace
 from service.intake.build import Transcript, build_tool_call
-from service.intake.format import Format, JsonObject
+from service.intake.format import Format
 from service.intake.shapes import OPEN
 from service.intake.unread import define_members, note_unread_members
 

@@ -76,7 +76,7 @@ def _shows_anything(trace: Trace) -> bool:
     if size is None:
         return True
     for message in trace.messages:
-        if message.role == "user" or (message.role == "assistant" and message.text):
+        if message.role == "user" or (message.role != "system" and message.text):
             size += len(message.text) + 1
             if _find_in_instructions(message.text) if message.role == "user" else _find_in_data(message.text):
                 return True

@@ -78,7 +78,7 @@ def _narrate(trace: Trace) -> Iterator[Narration]:
             actions.add(step)
             step = next(steps)
         if message.role != "assistant":
-            listener.add_text(message.text)
+            listener.add_text(message.text, beside=message.role == "agent")
             continue
         if message.text and (knowledge.size or gaps.any or actions.check(message.text, "")):
             if checked > MAX_IN_ALL:

@@ -46,7 +46,7 @@ def find_reference_date(trace: Trace) -> date | None:
 
 def _iter_said(trace: Trace) -> Iterator[str]:
     for message in trace.messages:
-        if message.role != "assistant":
+        if message.role in ("user", "system"):
             for quantity in find_quantities(message.text):
                 before = message.text[max(0, quantity.start - _REACH) : quantity.start]
                 if quantity.kind == "date" and (

@@ -88,7 +88,8 @@ def _doubt(path: str, value: str, parameter: CallParameter, sources: SourceIndex
         return suspect(path, f"of {text} only the digits, or another form, were given", kin)
     own = sources.find_spelt(sources.own, value, before)
     if own is not None:
-        return suspect(path, f"{text} stands only in what the assistant wrote or in the description of a tool", own)
+        writer = "the assistant" if own.agent is None else f"the agent {own.agent}"
+        return suspect(path, f"{text} stands only in what {writer} wrote or in the description of a tool", own)
     gap = sources.find_gap(before)
     if gap is not None:
         return suspect(path, f"{text} is in nothing that could be read, and {gap} could not")

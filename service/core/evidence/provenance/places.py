@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, cast
 
 from pydantic import JsonValue
 
 from service.core.json.leaves import MAX_LEAVES, Leaf, Scalar, list_leaves
+from service.core.json.parsing import read_structure
 from service.core.json.pointers import escape_token
 from service.core.results.media import has_media
-from service.core.results.structure import build_passage_pointer, read_text
+from service.core.results.structure import build_passage_pointer, iter_bodies, read_text
 from service.core.trace import Trace
 
 Origin = Literal["user", "result", "system", "assistant", "call", "schema"]
@@ -30,15 +33,18 @@ class SourcePlace(NamedTuple):
     text: str
     """The text flattened to its words."""
     turn: int
+    agent: str | None = None
+    """The agent whose words they are, if the trace has several."""
 
 
 def iter_places(trace: Trace) -> Iterator[tuple[SourcePlace, str]]:
     """Yield the texts of user and system and the leaves and keys of results, each with its content."""
     for n, message in enumerate(trace.messages):
-        if message.role != "assistant" and message.text:
+        if message.role in ("user", "system") and message.text:
             yield SourcePlace(message.role, n, f"/messages/{n}/text", (), "", message.turn), message.text
+    told = _list_told(trace)
     for step in trace.steps:
-        if step.result is None:
+        if step.result is None or step.index in told:
             continue
         # What a call returned is known to every message after the one that made it.
         for leaf in list_leaves(step.result.content, f"/steps/{step.index}/result/content"):
@@ -56,17 +62,39 @@ def iter_places(trace: Trace) -> Iterator[tuple[SourcePlace, str]]:
 def iter_own_places(trace: Trace) -> Iterator[SourcePlace]:
     """Yield what supports an argument without being its source: the assistant's texts and calls, and the tools offered."""
     for n, message in enumerate(trace.messages):
-        if message.role == "assistant" and message.text:
-            yield SourcePlace("assistant", n, f"/messages/{n}/text", (), message.text, message.turn)
+        if message.role in ("assistant", "agent") and message.text:
+            yield SourcePlace("assistant", n, f"/messages/{n}/text", (), message.text, message.turn, message.agent)
     for step in trace.steps:
         given = cast("JsonValue", dict(step.call.arguments or {}))
         for leaf in list_leaves(given, f"/steps/{step.index}/call/arguments", _MAX_LEAVES_OF_OWN):
-            yield SourcePlace("call", step.message, leaf.pointer, leaf.keys, _render_text(leaf.value), step.turn)
+            text = _render_text(leaf.value)
+            yield SourcePlace("call", step.message, leaf.pointer, leaf.keys, text, step.turn, step.agent)
     for n, tool in enumerate(trace.tools or ()):
         yield SourcePlace("schema", -1, f"/tools/{n}/description", (), tool.description, 0)
         schema = cast("JsonValue", tool.parameters)
         for leaf in list_leaves(schema, f"/tools/{n}/parameters", _MAX_LEAVES_OF_OWN):
             yield SourcePlace("schema", -1, leaf.pointer, leaf.keys, _render_text(leaf.value), 0)
+
+
+def _list_told(trace: Trace) -> frozenset[int]:
+    """List the steps that returned, word for word, what another agent wrote: a model's output, which is no source."""
+    writers: defaultdict[str, set[str | None]] = defaultdict(set)
+    for message in trace.messages if trace.has_several_agents() else ():
+        if message.role == "assistant" and message.text:
+            writers[_spell(message.text)].add(message.agent)
+    returned = [(step, step.result.content) for step in trace.steps if writers and step.result is not None]
+    told = [
+        step.index
+        for step, content in returned
+        for text in (content, *[body.text for body in iter_bodies(content)])
+        if writers[_spell(text)] - {step.agent}
+    ]
+    return frozenset(told)
+
+
+def _spell(content: JsonValue) -> str:
+    value = read_structure(content) if isinstance(content, str) else content
+    return value.strip() if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
 def list_gaps(trace: Trace) -> list[tuple[int, str]]:

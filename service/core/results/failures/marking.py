@@ -27,8 +27,8 @@ def mark_failures(trace: Trace, patterns: Sequence[ErrorPattern] = ()) -> Trace:
             break
     else:
         return trace
-    tools = {tool.name: tool for tool in trace.tools or ()}
-    marked = [_mark_step(step, tools.get(step.call.name), patterns) for step in trace.steps]
+    find_tool = trace.index_tools()
+    marked = [_mark_step(step, find_tool(step), patterns) for step in trace.steps]
     changed = any(new is not old for new, old in zip(marked, trace.steps, strict=True))
     return replace(trace, steps=tuple(marked)) if changed else trace
 
