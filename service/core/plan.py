@@ -205,7 +205,10 @@ def _ask(
         else NO_SUBJECTS
     )
     if before is not None and case.expected_calls and before.criterion.reads & CALLS:
-        for tries in (case.alignment.tries, case.alignment.possible_tries):  # code decides about them with their retries
+        for tries in (
+            case.alignment.tries,
+            case.alignment.possible_tries,
+        ):  # code decides about them with their retries
             answered |= {case.subjects[j] for j in tries} if tries else NO_SUBJECTS
     judges = rubric.judges_by_id
     asked: Sequence[tuple[Subject, Ask | Outcome]] = collect_outcomes(

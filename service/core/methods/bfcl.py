@@ -30,8 +30,9 @@ Answer = Mapping[str, object]
 """One expected call: `{function: {parameter: [accepted values]}}`; "" among the accepted values marks it as optional."""
 Functions = Mapping[str, object]
 """The parameters of each function on offer: `{"type": "dict", "properties": {...}, "required": [...]}`."""
+NamedAnswer = tuple[str, object]
+"""The function of an answer, and what its parameters accept."""
 Call = tuple[str, Mapping[str, JsonValue]]
-
 ExpectedTurn = tuple[int, str, Sequence[CallPattern]]
 """A turn, the pointer of its scope, and the calls expected in it."""
 
@@ -88,11 +89,8 @@ class BfclAstGate(published.PublishedCheck):
         if "java" in (category or ""):
             raise InputError.at("/expected/category", f"{category}: of BFCL's languages only Python is carried")
         published.spend_on_pairs(case, each=16)
-        made, functions = (
-            [step.call for step in case.trace.steps],
-            {t.name: t.parameters for t in case.trace.tools or ()},
-        )
-        calls = [(call.name, call.arguments) for call in made if call.arguments is not None]
+        made, functions = case.trace.steps, {tool.name: tool.parameters for tool in case.trace.tools or ()}
+        calls = [(step.call.name, step.call.arguments) for step in made if step.call.arguments is not None]
         problem = check(answers, calls if len(calls) == len(made) else None, functions, category=category)
         return [(WHOLE, build_failure(0.0, problem) if problem else PERFECT)]
 
@@ -132,39 +130,36 @@ def check(
         made = "the output does not decode" if calls is None else f"{len(calls)} made"
         code = "wrong_count" if count or calls is None else "over_call"
         return Finding(code, f"{count} calls expected, {made}", "/steps")
+    named = [next(iter(answer.items()), ("", None)) for answer in answers]
     if rule == "parallel" or not answers:
-        return _check_any_order(answers, calls, functions)
-    name = next(iter(functions), "") if rule == "simple" else _get_name(answers[0])
-    return _check_call(name, answers[0], calls[0], 0, functions)
+        return _check_any_order(named, calls, functions)
+    name = next(iter(functions), "") if rule == "simple" else named[0][0]
+    return _check_call(name, named[0], calls[0], 0, functions)
 
 
-def _check_any_order(answers: Sequence[Answer], calls: Sequence[Call], functions: Functions) -> Finding | None:
+def _check_any_order(answers: Sequence[NamedAnswer], calls: Sequence[Call], functions: Functions) -> Finding | None:
     """Give each answer the first free call that fits, for good: an earlier answer may take a later one's only call."""
     free = list(range(len(calls)))
     for n, answer in enumerate(answers):
-        name = _get_name(answer)
-        problems = {i: _check_call(name, answer, calls[i], i, functions) for i in free}
+        problems = {i: _check_call(answer[0], answer, calls[i], i, functions) for i in free}
         fitting = next((i for i, problem in problems.items() if problem is None), None)
         if fitting is None:
             reasons = [f"call {i}: {problem.message}" for i, problem in problems.items() if problem]
-            message = f"no free call fits {name} ({'; '.join(reasons[:MAX_REASONS])})"
+            message = f"no free call fits {answer[0]} ({'; '.join(reasons[:MAX_REASONS])})"
             return Finding("no_match", message, f"/expected/calls/{n}")
         free.remove(fitting)
     return None
 
 
-def _get_name(answer: Answer) -> str:
-    return next(iter(answer), "")
-
-
-def _check_call(name: str, answer: Answer, call: Call, step: int, functions: Functions) -> Finding | None:
+def _check_call(name: str, answer: NamedAnswer, call: Call, step: int, functions: Functions) -> Finding | None:
     """Compare one call with one answer. The expected name is the function's, not the answer key's."""
-    key, given, call_path = _get_name(answer), call[1], f"/steps/{step}/call"
-    if name not in functions or not isinstance(answer.get(key), Mapping):
-        return Finding("wrong_name", f"the answer names {key!r}, which is not on offer", "/expected/calls")
+    given, call_path = call[1], f"/steps/{step}/call"
+    options_by_name = published.get_mapping(answer[1])
+    if name not in functions or not isinstance(answer[1], Mapping):
+        return Finding("wrong_name", f"the answer names {answer[0]!r}, which is not on offer", "/expected/calls")
     if call[0] != name:
         return Finding("wrong_name", f"{name} expected, {call[0]} called", f"{call_path}/name")
-    accepted = {one: published.get_list(options) for one, options in published.get_mapping(answer[key]).items()}
+    accepted = {one: published.get_list(options) for one, options in options_by_name.items()}
     required = published.get_list(published.get_mapping(functions[name]).get("required"))
     missing = next((one for one in required if one not in given), None)
     if missing is not None:

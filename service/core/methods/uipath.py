@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.alignment.chain import find_longest_chain, list_positions
+from service.core.alignment.chain import Fits, Pairs, find_longest_chain, list_positions
 from service.core.case import Case, Pair, build_call_path
 from service.core.checks import WHOLE, Aspect, Part, SubjectOutcome
 from service.core.critics import OpenComparison
@@ -109,27 +109,15 @@ class UipathOrderGate(_ToolCallGate):
         if not case.matching.compat:
             return published.add_idle_outcomes([(WHOLE, self._score_order(case, placed))] if placed else [], case)
         patterns, steps = published.list_patterns(case), case.trace.steps
-        chain = find_longest_chain(
-            [[n] for n in placed],
-            range(len(steps)),
-            lambda n, j: is_same_tool(steps[j], patterns[n][1].tool),
-            meter=case.meter,
-        )
+        chain = _find_chain(case, [[n] for n in placed], lambda n, j: is_same_tool(steps[j], patterns[n][1].tool))
         good = 0 if self.strict and len(chain) < len(steps) else len(chain)
         why = "it strips names of odd characters; here groups, alternatives and turns of the expectation count"
         return self.give_own_number(case, self._share(good, placed, steps), ONE_SIDE_EMPTY + why)
 
     def _score_order(self, case: Case, placed: list[int]) -> Outcome:
         steps, required = case.trace.steps, [n for n in placed if case.expected_calls[n].required]
-        chain, whole = (
-            find_longest_chain(
-                list_positions(case.expected_calls, indices),
-                range(len(steps)),
-                lambda n, j: j in case.find_candidate_steps(n),
-                meter=case.meter,
-            )
-            for indices in (required, placed)
-        )
+        positions = [list_positions(case.expected_calls, indices) for indices in (required, placed)]
+        chain, whole = (_find_chain(case, one, lambda n, j: j in case.find_candidate_steps(n)) for one in positions)
         unmet = [n for n in required if n not in chain]
         if not unmet and (len(whole) == len(steps) or not self.strict):
             names = " then ".join([steps[chain[n]].call.name for n in required][:MAX_NAMES_SHOWN])
@@ -138,15 +126,17 @@ class UipathOrderGate(_ToolCallGate):
         findings: list[Finding] = []
         for n in unmet:
             one, spare = case.expected_calls[n], sorted(case.find_candidate_steps(n) - used)
-            code, why = (
-                ("out_of_order", "came out of order") if spare else ("missing_call", "was expected and not called")
-            )
-            findings.append(
-                Finding(code, f"{one.tools} {why}", build_call_path(steps[spare[0]]) if spare else one.path)
-            )
+            finding = Finding("missing_call", f"{one.tools} was expected and not called", one.path)
+            if spare:
+                finding = Finding("out_of_order", f"{one.tools} came out of order", build_call_path(steps[spare[0]]))
+            findings.append(finding)
         extra = [] if unmet else [step for step in steps if step.index not in used]
         findings += [Finding("extra_call", f"{one.call.name} was not expected", build_call_path(one)) for one in extra]
         return build_failure(0.0 if self.strict else len(chain) / len(required), *findings)
+
+
+def _find_chain(case: Case, positions: list[list[int]], fits: Fits) -> Pairs:
+    return find_longest_chain(positions, range(len(case.trace.steps)), fits, meter=case.meter)
 
 
 class UipathArgsGate(_ToolCallGate, published.FittingCheck):

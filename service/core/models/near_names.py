@@ -11,7 +11,9 @@ from service.core.models.kinds import FrozenModel, list_subclasses
 SYNONYMS = {
     **dict.fromkeys(("name", "function"), "tool"),
     **dict.fromkeys(("arguments", "parameters", "input"), "args"),
-    **dict.fromkeys(("never", "forbid", "forbidden", "forbidden_tools", "ban", "banned", "deny", "denied"), "disallowed"),
+    **dict.fromkeys(
+        ("never", "forbid", "forbidden", "forbidden_tools", "ban", "banned", "deny", "denied"), "disallowed"
+    ),
     **dict.fromkeys(("denylist", "blacklist", "prohibited", "not_allowed", "disallowed_tools"), "disallowed"),
     **dict.fromkeys(("allow", "only", "allowed_tools", "allowlist", "whitelist", "permitted"), "allowed"),
     **dict.fromkeys(("expected_calls", "tool_calls", "required", "must_call"), "calls"),
