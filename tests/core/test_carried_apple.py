@@ -1,4 +1,4 @@
-"""Apple's trajectory metrics: its numbers as far as they are known, and ours; `tests/data/carried/apple.yaml` has the cases."""
+"""Apple's trajectory metrics beside the numbers of `tests/core/test_carried_numbers.py`: what is open, and laws."""
 
 from __future__ import annotations
 
@@ -15,27 +15,7 @@ from service.core.plan import plan
 from service.core.trace import Message, Step, ToolCall, Trace
 from service.registry import Registry, read_rubric
 from tests.bulk import examples
-from tests.core.carried_cases import codes, load, report, values
-
-cases = pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in load("apple")])
-
-
-@cases
-def test_apples_own_numbers(case: dict[str, Any]) -> None:
-    found = report("apple_trajectory", case, compat=True)
-    measured = values(found)
-    assert [measured["all_pass"], measured["percentage"]] == pytest.approx(case["apple"], abs=1e-9)
-    assert ("compat_differs" in codes(found)) == ("ours" in case)
-
-
-@cases
-def test_our_numbers(case: dict[str, Any]) -> None:
-    found = report("apple_trajectory", case, compat=False)
-    measured = values(found)
-    assert [measured["all_pass"], measured["percentage"]] == pytest.approx(case.get("ours", case["apple"]), abs=1e-9)
-    assert found.score == measured["percentage"]
-    assert (found.verdict == "pass") == (measured["all_pass"] == 1.0)
-    assert case.get("finding") is None or case["finding"] in codes(found)
+from tests.core.carried_cases import report, values
 
 
 def percentage(mode: str) -> dict[str, Any]:

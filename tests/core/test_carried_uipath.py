@@ -1,4 +1,4 @@
-"""UiPath's numbers and ours, evaluator by evaluator; `tests/data/carried/uipath.yaml` holds the cases."""
+"""UiPath's evaluators beside the numbers of `tests/core/test_carried_numbers.py`, and the pairing by fit alone."""
 
 from __future__ import annotations
 
@@ -10,43 +10,15 @@ from hypothesis import strategies as st
 
 from service import InputError, score
 from service.core.alignment.chain import find_fullest, find_longest_chain
-from service.core.expectations.count_limits import parse_limit
-from service.core.methods.uipath_number import score_args, score_count, score_order, score_outputs
-from tests.core.carried_cases import codes, load, report, values
+from tests.core.carried_cases import report
 
 STAGES = {"count": "sequence", "order": "sequence", "args": "arguments", "output": "effect"}
-CASES = [
-    pytest.param(part, case, id=f"{part}: {case['name']}") for part, rows in load("uipath").items() for case in rows
-]
-cases = pytest.mark.parametrize(("part", "case"), CASES)
 
 
 def scored(part: str, case: dict[str, Any], *, compat: bool):
     check = {"kind": f"uipath_tool_call_{part}"} | {k: case[k] for k in ("strict", "subset") if k in case}
     criterion = {"id": part, "stage": STAGES[part], "check": check}
     return report(f"uipath_tool_call_{part}", case, compat=compat, criteria=(criterion,))
-
-
-@cases
-def test_uipaths_own_number(part: str, case: dict[str, Any]) -> None:
-    found = scored(part, case, compat=True)
-    assert values(found)[part] == pytest.approx(case["upstream"], abs=1e-9)
-    assert ("compat_differs" in codes(found)) == ("ours" in case)
-
-
-@cases
-def test_our_number(part: str, case: dict[str, Any]) -> None:
-    found = scored(part, case, compat=False)
-    assert found.score == pytest.approx(case.get("ours", case["upstream"]), abs=1e-9)
-    assert "compat_differs" not in codes(found)
-    assert case.get("finding") is None or case["finding"] in codes(found)
-    assert (found.verdict == "pass") == (found.score == 1.0)
-
-
-def test_the_difference_is_said_with_both_numbers() -> None:
-    found = scored("count", {"made": [], "expected": {"counts": {"x": 0}}}, compat=True)
-    [said] = [finding.message for finding in found.findings() if finding.code == "compat_differs"]
-    assert said.startswith("UiPath gives 0, callgrade 1: ")
 
 
 def test_the_justification_shows_the_operator() -> None:
@@ -60,17 +32,6 @@ def test_an_operator_that_there_is_none_of_is_refused(count: str) -> None:
         scored("count", {"made": [], "expected": {"counts": {"x": count}}}, compat=False)
 
 
-@pytest.mark.parametrize(
-    ("part", "pattern"),
-    [("args", {"args": {"x": {"kind": "range", "min": 1}}}), ("output", {"result": {"kind": "present"}})],
-)
-def test_a_matcher_has_no_number_there(part: str, pattern: dict[str, Any]) -> None:
-    case = {"made": [["f", {"x": 1}, "1"]], "expected": {"calls": [{"tool": "f", **pattern}]}}
-    assert scored(part, case, compat=False).score == 1.0
-    with pytest.raises(InputError, match="/expected/calls/0/"):
-        scored(part, case, compat=True)
-
-
 def test_a_result_that_the_trace_lacks_is_not_captured() -> None:
     found = scored("output", {"made": [["f", {}]], "expected": {"calls": [{"tool": "f", "result": "1"}]}}, compat=False)
     assert (found.verdict, found.score) == ("undecided", None)
@@ -80,27 +41,6 @@ def test_a_result_that_the_trace_lacks_is_not_captured() -> None:
 def test_without_its_part_of_the_expectation_it_does_not_apply(part: str) -> None:
     found = scored(part, {"made": [["f"]], "expected": {"answer": "x"}}, compat=False)
     assert found.verdict == "not_applicable"
-
-
-# Seen from uipath 2.14.44: what was made, what was expected, strict, the score.
-SEEN = [
-    (score_order, ["b", "Web Search", "a"], ["Web_Search", "a", "b"], False, 2 / 3),
-    (score_order, ["a", "a", "c", "b"], ["c", "a", "b", "a"], False, 0.5),
-    (score_args, [("f", {"x": True}), ("f", {"x": 1.0})], [("f", {"x": 1}), ("f", {"x": 1}), ("f", {})], False, 2 / 3),
-    (score_args, [("f", {"x": None})], [("f", {"x": None, "y": None})], False, 0.0),
-    (score_outputs, [("f", "1"), ("f", "1")], [("f", "1"), ("f", "2"), ("f", "1")], False, 2 / 3),
-    (score_outputs, [("f", "1"), ("f", "1")], [("f", "1"), ("f", "2"), ("f", "1")], True, 0.0),
-]
-
-
-@pytest.mark.parametrize(("method", "made", "expected", "strict", "wanted"), SEEN)
-def test_what_was_seen_of_their_code(method: Any, made: Any, expected: Any, strict: bool, wanted: float) -> None:
-    assert method(made, expected, strict=strict) == pytest.approx(wanted, abs=1e-12)
-
-
-@pytest.mark.parametrize("count", ["=1", "==1", "!=2", "<2", ">0", "<=1", ">=1", 1])
-def test_every_operator(count: str | int) -> None:
-    assert score_count(["a"], {"a": parse_limit(count)}) == 1.0
 
 
 NAMES = st.lists(st.sampled_from("abc"), max_size=6)
@@ -154,38 +94,6 @@ def test_a_set_is_as_full_as_can_be(rows: list[set[int]]) -> None:
     assert len(held) == matched(list(range(len(rows))), list(range(5)), lambda e, c: c in rows[e])
     assert all(call in rows[expected] for expected, call in held.items())
     assert len(set(held.values())) == len(held)
-
-
-@given(NAMES, NAMES)
-def test_our_order_is_theirs_where_names_are_all_there_is(made: list[str], expected: list[str]) -> None:
-    chain = find_longest_chain(
-        [[n] for n in range(len(expected))], range(len(made)), lambda e, c: expected[e] == made[c]
-    )
-    if made and expected:
-        assert len(chain) / len(expected) == score_order(made, expected)
-
-
-OUTPUT_CASES = [
-    pytest.param(kind, case, id=f"{kind}: {case['name']}")
-    for kind, rows in load("uipath_output").items()
-    for case in rows
-]
-
-
-@pytest.mark.parametrize(("kind", "case"), OUTPUT_CASES)
-@pytest.mark.parametrize("compat", [True, False])
-def test_what_an_agent_gave_back(kind: str, case: dict[str, Any], compat: bool) -> None:
-    check = {"kind": f"uipath_{kind}"} | case.get("check", {})
-    rubric = {"extends": f"uipath_{kind}", "compat": compat} | {
-        "criteria": [{"id": kind, "stage": "integrate", "check": check}]
-    }
-    trace = {"format": "callgrade", "events": [{"user": "Please."}], "output": case["gave"]}
-    found = score({"rubric": rubric, "trace": trace, "expected": {"output": case["expected"]}})
-    ours = case.get("ours", case["upstream"])
-    assert found.score == pytest.approx(case["upstream"] if compat else ours, abs=1e-9)
-    assert ("compat_differs" in codes(found)) == (compat and "ours" in case)
-    assert case.get("finding") is None or case["finding"] in codes(found)
-    assert (found.verdict == "pass") == (found.score >= 0.9)
 
 
 @pytest.mark.parametrize("compat", [True, False])

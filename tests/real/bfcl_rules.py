@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from service import Report, score
-from service.core.methods.bfcl_values import standardise
+from service.core.methods.bfcl import standardise
 
 Row = Mapping[str, Any]
 Rule = Callable[[Row, Report], bool]
@@ -23,7 +23,10 @@ def text_normalised(row: Row, report: Report) -> bool:
     """
     if not row["official"]["valid"] or "wrong_argument" not in codes(report):
         return False
-    plain = {"calls": _mapped(row["calls"], _standard), "possible_answer": _mapped(row["possible_answer"], _standard)}
+    plain = {
+        "calls": _mapped(row["calls"], standardise),
+        "possible_answer": _mapped(row["possible_answer"], standardise),
+    }
     return "wrong_argument" not in codes(score(request({**row, **plain}, "four_step")))
 
 
@@ -91,10 +94,6 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, dict):
         return {key: _mapped(item, change) for key, item in value.items()}
     return [_mapped(item, change) for item in value] if isinstance(value, list) else change(value)
-
-
-def _standard(leaf: Any) -> Any:
-    return standardise(leaf) if isinstance(leaf, str) else leaf
 
 
 def _pointed(leaf: Any) -> Any:

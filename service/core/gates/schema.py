@@ -40,9 +40,10 @@ class SchemaGate(Check):
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for each step."""
         steps = case.trace.steps
-        return [(case.subjects[step.index], self._score_step(case, step)) for step in steps] or [(WHOLE, NO_CALL)]
+        return [(case.subjects[step.index], self.score_step(case, step)) for step in steps] or [(WHOLE, NO_CALL)]
 
-    def _score_step(self, case: Case, step: Step) -> Outcome:
+    def score_step(self, case: Case, step: Step) -> Outcome:
+        """Score one call."""
         if case.trace.find_catalogue(step.agent).tools is None:
             unreadable = step.call.arguments is None and not step.call.takes_text
             return score_unread(step) if unreadable else NO_TOOLS

@@ -45,9 +45,10 @@ class StateGate(Check):
 
     def look(self, case: Case) -> Iterable[SubjectOutcome]:
         """Return one outcome for the trace."""
-        return [(WHOLE, self._compare_states(case))]
+        return [(WHOLE, self.compare_states(case))]
 
-    def _compare_states(self, case: Case) -> Outcome:
+    def compare_states(self, case: Case) -> Outcome:
+        """Compare the states that the trace records with the expected ones."""
         expectation = NO_CHANGES if self.unchanged else (case.expectation.state if case.expectation else None)
         if expectation is None:
             return NO_STATE_EXPECTED

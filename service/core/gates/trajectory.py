@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import ClassVar, Literal
 
-from service.core.alignment.chain import Fits, Pairs, find_fullest, find_longest_chain, list_positions
+from service.core.alignment.chain import Pairs, find_fullest, find_longest_chain, list_positions
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
 from service.core.expectations.expectation import ExpectedCall
 from service.core.expectations.templates import find_cost, has_matcher
-from service.core.gates.compat import fit_pattern
 from service.core.gates.decide import NOTHING_EXPECTED
+from service.core.gates.published import fit_pattern
 from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped
 from service.core.trace import Step
 from service.core.work_limits import COST_OF_A_MATCHER
@@ -26,6 +27,12 @@ EXTRA_MODES = ("strict", "unordered", "subset", "precision", "f1")
 MISSING_MODES = ("strict", "unordered", "superset", "in_order", "any_order", "recall", "f1")
 """Modes in which a missing call matters."""
 
+
+MAX_CONTESTED_CALLS = 6
+"""Up to this many calls that could meet an ordered as well as an unordered expectation, every way to share them is tried."""
+
+MeetingTable = Sequence[frozenset[int]]
+"""For each expected call, the steps that meet it."""
 
 MATCHES = ""
 """The reason where there is none: the call certainly meets the expected one."""
@@ -67,11 +74,11 @@ class TrajectoryGate(Check):
     def _score_trajectory(self, case: Case) -> Outcome:
         fitting = [self._find_fitting(case, i) for i in range(len(case.expected_calls))]
         certain = [self._find_certain(case, i, calls) for i, calls in enumerate(fitting)]
-        match = _match_calls(case, lambda i, j: j in certain[i])
+        match = _match_calls(case, certain)
         value = _compute_value(self.mode, match)
         if value == 1.0:
             return PERFECT.add_findings(*_find_vacuous(self.mode, match))
-        if certain != fitting and value < _compute_value(self.mode, _match_calls(case, lambda i, j: j in fitting[i])):
+        if certain != fitting and value < _compute_value(self.mode, _match_calls(case, fitting)):
             return Skipped("not_asked", self._find_first_open(case))
         return Scored(value, False, tuple(_build_findings(self.mode, case, match)))
 
@@ -105,7 +112,7 @@ class TrajectoryGate(Check):
         ]
         case.meter.spend("comparisons", COST_OF_A_MATCHER * sum([find_cost(pattern.args) for pattern in same_name]))
         fitting = [fit_pattern(case, pattern, step, extra=True) for pattern in same_name if case.agrees(pattern, step)]
-        return min([one.open.reason if one.open else MATCHES for one in fitting])
+        return min([one.reason if isinstance(one, Skipped) else MATCHES for one in fitting])
 
 
 def _has_matchers(expected_call: ExpectedCall) -> bool:
@@ -138,48 +145,55 @@ class TrajectoryMatch:
         return len(self.whole) == len(self.steps)
 
 
-def _match_calls(case: Case, fits: Fits) -> TrajectoryMatch:
+def _match_calls(case: Case, table: MeetingTable) -> TrajectoryMatch:
     failed = [step for step in case.trace.steps if step.result is not None and step.result.is_error]
     tries: Mapping[int, int] = case.alignment.tries if failed else {}
     steps = tuple([step for step in case.trace.steps if step.index not in tries])
-    calls = [step.index for step in steps]
+    calls, table = [step.index for step in steps], [row - tries.keys() for row in table]
     everything = range(len(case.expected_calls))
     required = [n for n in everything if case.expected_calls[n].required]
-    pairs = find_fullest(required, calls, fits, meter=case.meter)
-    ordered = _match_in_order(case, required, calls, fits)
+    pairs = find_fullest(required, calls, lambda n, call: call in table[n], meter=case.meter)
+    ordered = _match_in_order(case, required, table)
     whole, all_ordered = pairs, ordered
     if len(required) < len(everything):
-        whole = find_fullest(everything, calls, fits, meter=case.meter)
-        all_ordered = _match_in_order(case, everything, calls, fits)
+        whole = find_fullest(everything, calls, lambda n, call: call in table[n], meter=case.meter)
+        all_ordered = _match_in_order(case, everything, table)
     in_order = len(all_ordered) == len(calls)
     return TrajectoryMatch(steps, tuple(required), pairs, whole, ordered, in_order)
 
 
-def _match_in_order(case: Case, expected: Sequence[int], calls: Sequence[int], fits: Fits) -> Pairs:
-    """Return the most of these expected calls that can be met in order.
-
-    Calls that may stand anywhere are matched once after the ordered ones and once before; the larger result counts.
-    """
+def _match_in_order(case: Case, expected: Sequence[int], table: MeetingTable) -> Pairs:
+    """Return the most of these expected calls that can be met in order, and others among them that may stand anywhere."""
     mixed = any(one.position is not None for one in case.expected_calls)
     free = [n for n in expected if _is_unordered(case.expected_calls[n], mixed=mixed)]
-    unordered = set(free)
-    positions = list_positions(case.expected_calls, [n for n in expected if n not in unordered])
-    chain = find_longest_chain(positions, calls, fits, meter=case.meter)
-    if not free:
-        return chain
-    chain_first = chain | find_fullest(free, _list_unused(calls, chain), fits, meter=case.meter)
-    free_pairs = find_fullest(free, calls, fits, meter=case.meter)
-    rest = find_longest_chain(positions, _list_unused(calls, free_pairs), fits, meter=case.meter)
-    return max(chain_first, free_pairs | rest, key=len)
+    positions = list_positions(case.expected_calls, sorted({*expected} - {*free}))
+    return match_most(case, positions, free, table)
+
+
+def match_most(case: Case, positions: Sequence[Sequence[int]], free: Sequence[int], table: MeetingTable) -> Pairs:
+    """Return the most expected calls that can be met at once, each by a call of its own: those at positions in order.
+
+    The two compete only for calls that could meet either. If these are few, every way to share them is tried, which is exact;
+    if they are many, all go to the one side, then all to the other.
+    """
+    steps, due = range(len(case.trace.steps)), [n for position in positions for n in position]
+    contested = frozenset[int]().union(*[table[n] for n in due]) & frozenset[int]().union(*[table[n] for n in free])
+    sizes = range(len(contested), -1, -1 if len(contested) <= MAX_CONTESTED_CALLS else -len(contested))
+    best: Pairs = {}
+    for share in (share for size in sizes for share in combinations(sorted(contested), size)):
+        calls = [call for call in steps if call not in contested or call in share]
+        chain = find_longest_chain(positions, calls, lambda n, call: call in table[n], meter=case.meter)
+        used = frozenset(chain.values())
+        rest = [call for call in steps if call not in used]
+        pairs = chain | find_fullest(free, rest, lambda n, call: call in table[n], meter=case.meter)
+        best = max(best, pairs, key=len)
+        if len(best) == len(due) + len(free):
+            break
+    return best
 
 
 def _is_unordered(expected_call: ExpectedCall, *, mixed: bool) -> bool:
     return (mixed and expected_call.position is None) or expected_call.path.split("/")[-2] == "optional"
-
-
-def _list_unused(calls: Sequence[int], pairs: Pairs) -> list[int]:
-    used = set(pairs.values())
-    return [call for call in calls if call not in used]
 
 
 def _compute_value(mode: Mode, match: TrajectoryMatch) -> float:

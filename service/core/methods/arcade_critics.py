@@ -1,145 +1,140 @@
-"""Arcade's critics: each compares one expected with one actual argument.
+"""Arcade's critics: each compares one expected with one actual argument, by the settings of a matcher of ours.
 
-Source: ArcadeAI/arcade-mcp, `libs/arcade-evals/arcade_evals/critic.py`. A score here is a share in (-inf, 1], before it is
-multiplied by the critic's weight. The case swallows what a critic raises: see `service.core.methods.arcade_number`.
+Source: ArcadeAI/arcade-mcp, `libs/arcade-evals/arcade_evals/critic.py`. BinaryCritic is `exact`, NumericCritic `numeric`,
+SimilarityCritic `similar` and DatetimeCritic `datetime`. A score here is a share in (-inf, 1], before it is weighted.
+
+Arcade reads dates with dateutil, which accepts many ways of writing them, prefers the American order where both are possible,
+and fills in what a text leaves out from today. The core has no clock: a rubric may name the day, and without one a text that
+leaves something out cannot be read. Only UTC's zone names are known, as on a machine that is set to UTC.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
-from typing import Literal, cast
+from collections.abc import Callable
+from datetime import UTC, date, datetime, tzinfo
+from typing import cast
 
+from dateutil import parser, tz
 from pydantic import JsonValue
 
-from service.core.critics.similarity import arcade_cosine
-from service.core.methods.arcade_dates import read_moments
-from service.core.weights import Weight, read_weight
+from service.core.critics import Critic, DateTime, Exact, Numeric, Similar, arcade_cosine
+from service.core.models.kinds import find_kind
+from service.errors import InputError
 
-CriticKind = Literal["binary", "numeric", "similarity", "datetime", "none"]
+TOLERANCE_S, MAX_DIFFERENCE_S = 500.0, 7200.0
+"""What DatetimeCritic allows in full, and from where on it gives nothing, unless it says otherwise."""
+MAX_DATE_CHARS = 1_000
+"""The longest text that is read as a date."""
+
+Compared = tuple[bool | None, float]
+"""Whether the two match (None: nothing was compared), and how well, before weighting."""
 
 
-@dataclass(frozen=True, slots=True)
-class CriticSpec:
-    """A critic of one argument.
+def _find_zone(_name: str | None, offset: int | None) -> tzinfo | None:
+    """Return the zone of an offset in seconds; a name without an offset has none."""
+    return None if offset is None else tz.tzoffset(None, offset)
 
-    `threshold` decides the match of numeric and similarity critics; `low` and `high` are the numeric range; `tolerance` and
-    `max_difference` are the datetime critic's, in seconds. Raises ValueError for a negative weight or an empty range.
+
+class UndefinedUpstreamError(Exception):
+    """Arcade's reading of a text depends on the day, or the text is too long to read here."""
+
+
+def require_critic(path: str, critic: Critic) -> Critic:
+    """Return the matcher if Arcade has a critic like it. Raises InputError if not."""
+    if not isinstance(critic, Exact | Numeric | Similar | DateTime):
+        known = "exact, numeric, similar, datetime"
+        raise InputError.at(path, f"Arcade has no critic like {find_kind(type(critic))}; it has {known}")
+    if isinstance(critic, Numeric) and critic.value_range is None:
+        raise InputError.at(path, "Arcade's numeric critic needs a value_range")
+    return critic
+
+
+def compare(
+    critic: Critic | None, expected: JsonValue, actual: JsonValue, today: date | None = None
+) -> Compared | None:
+    """Compare as Arcade's `evaluate` does; None where it raises. Without a critic, nothing is compared.
+
+    Raises UndefinedUpstreamError where the number depends on the day.
     """
-
-    field: str
-    kind: CriticKind
-    weight: Weight = 1.0
-    threshold: float = 0.8
-    low: float = 0.0
-    high: float = 1.0
-    tolerance: float = 500.0
-    max_difference: float = 7200.0
-    today: date | None = None
-    """The day from which a datetime critic fills in what a text leaves out."""
-
-    def __post_init__(self) -> None:
-        if read_weight(self.weight) < 0:
-            raise ValueError(f"a weight is 0 or more, not {self.weight!r}")
-        if self.kind == "numeric" and self.low >= self.high:
-            raise ValueError(f"a numeric range goes upwards, not from {self.low!r} to {self.high!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class CriticResult:
-    """The result of a critic: whether the two match (None: it does not compare), and how well, before weighting."""
-
-    match: bool | None
-    share: float
-
-
-Compare = Callable[[CriticSpec, JsonValue, JsonValue], CriticResult]
-
-
-def compare(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """Compare as Arcade's `evaluate` does.
-
-    Raises what its critics raise, and UndefinedUpstreamError where its number depends on the day.
-    """
-    return _COMPARE[critic.kind](critic, expected, actual)
-
-
-def _compare_nothing(_critic: CriticSpec, _expected: JsonValue, _actual: JsonValue) -> CriticResult:
-    return CriticResult(None, 0.0)
-
-
-def _compare_binary(_critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """Compare by equality after the constructor of the expected value's type has converted the actual one.
-
-    bool("False") is True, as upstream.
-    """
-    match = expected == _cast(expected, actual)
-    return CriticResult(match, float(match))
+    try:
+        if isinstance(critic, Exact):
+            match = expected == _cast(expected, actual)
+            return match, float(match)
+        if isinstance(critic, Numeric):
+            low, high = critic.value_range or (0.0, 1.0)
+            one, other = (float(cast("str | float", value)) for value in (expected, actual))
+            share = 1 - abs((one - low) / (high - low) - (other - low) / (high - low))
+            return share >= critic.threshold, share
+        if isinstance(critic, Similar):
+            share = arcade_cosine(
+                *(" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in (expected, actual))
+            )
+            return share >= critic.threshold, min(share, 1.0)
+        return _compare_dates(critic, expected, actual, today) if isinstance(critic, DateTime) else (None, 0.0)
+    except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError):
+        return None
 
 
 def _cast(expected: JsonValue, actual: JsonValue) -> JsonValue:
-    """Cast the actual value. The text "None" counts as null here, but the comparison afterwards still sees the expected text."""
+    """Convert the actual value by the constructor of the expected one's type: bool("False") is True, as upstream.
+
+    The text "None" counts as null here, but the comparison afterwards still sees the expected text.
+    """
     if actual is None or actual == "None":
         return None
     if expected is None or expected == "None":
         return actual
-    constructor = cast("Callable[[JsonValue], JsonValue]", type(expected))
     try:
-        return constructor(actual)
+        return cast("Callable[[JsonValue], JsonValue]", type(expected))(actual)
     except (ValueError, TypeError):
         return actual
 
 
-def _compare_numeric(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """Return 1 minus the distance as a share of the range; below 0 where the distance is larger than the range."""
-    width = critic.high - critic.low
-    share = 1 - abs((_to_number(expected) - critic.low) / width - (_to_number(actual) - critic.low) / width)
-    return CriticResult(share >= critic.threshold, share)
+def _compare_dates(critic: DateTime, expected: JsonValue, actual: JsonValue, today: date | None) -> Compared:
+    """Return 1 within the tolerance, 0 from the maximum difference on, and in between 1 minus the *whole* difference's share.
 
-
-def _to_number(value: JsonValue) -> float:
-    return float(cast("str | float", value))  # any other type raises, as upstream
-
-
-def _compare_similarity(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    share = arcade_cosine(_to_text(expected), _to_text(actual))
-    return CriticResult(share >= critic.threshold, min(share, 1.0))
-
-
-def _to_text(value: JsonValue) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _compare_datetime(critic: CriticSpec, expected: JsonValue, actual: JsonValue) -> CriticResult:
-    """Return 1 within the tolerance, 0 from the maximum difference on, and in between 1 minus the *whole* difference's share."""
+    If only one of the two has a zone, it is dropped.
+    """
+    if not isinstance(expected, str) or not isinstance(actual, str):
+        return False, 0.0
     try:
-        moments = read_moments(_require_text(expected), _require_text(actual), critic.today)
+        one, other = read_date(expected, today), read_date(actual, today)
     except (ValueError, TypeError):
-        return CriticResult(False, 0.0)
-    seconds = _count_seconds_between(*moments)
-    if seconds <= critic.tolerance:
-        return CriticResult(True, 1.0)
-    return CriticResult(False, 1 - seconds / critic.max_difference if seconds < critic.max_difference else 0.0)
-
-
-def _require_text(value: JsonValue) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a moment is a text, not {value!r}")
-    return value
-
-
-def _count_seconds_between(one: datetime, other: datetime) -> float:
-    """Count the seconds between two moments: in UTC if both have a zone; if only one has, its zone is dropped."""
+        return False, 0.0
     if one.tzinfo is not None and other.tzinfo is not None:
-        return abs((one.astimezone(UTC) - other.astimezone(UTC)).total_seconds())
-    return abs((one.replace(tzinfo=None) - other.replace(tzinfo=None)).total_seconds())
+        one, other = one.astimezone(UTC), other.astimezone(UTC)
+    seconds = abs((one.replace(tzinfo=None) - other.replace(tzinfo=None)).total_seconds())
+    tolerance = critic.tolerance if "tolerance" in critic.model_fields_set else TOLERANCE_S
+    most = MAX_DIFFERENCE_S if critic.cutoff is None else critic.cutoff
+    if seconds <= tolerance:
+        return True, 1.0
+    return False, 1 - seconds / most if seconds < most else 0.0
 
 
-_COMPARE: Mapping[CriticKind, Compare] = {
-    "none": _compare_nothing,
-    "binary": _compare_binary,
-    "numeric": _compare_numeric,
-    "similarity": _compare_similarity,
-    "datetime": _compare_datetime,
-}
+def read_date(text: str, today: date | None) -> datetime:
+    """Read a text as dateutil reads it on a given day.
+
+    Raises what dateutil raises (ValueError and its subclasses), and UndefinedUpstreamError where no day is given and it matters.
+
+    >>> str(read_date("5/6/2024 3pm", None)), str(read_date("10:00", date(2024, 5, 6)))
+    ('2024-05-06 15:00:00', '2024-05-06 10:00:00')
+    >>> read_date("3 PM", None)
+    Traceback (most recent call last):
+    service.core.methods.arcade_critics.UndefinedUpstreamError: '3 PM' leaves out a part of the date, which is filled from today
+    """
+    if len(text) > MAX_DATE_CHARS:
+        raise UndefinedUpstreamError(f"a date of {len(text)} characters")
+    days = [(2000, 1, 1), (2003, 12, 31)]  # they differ in all parts: a text that reads alike on both depends on no day
+    if today is not None:
+        days = [(today.year, today.month, today.day)]
+    first, last = (
+        parser.parse(
+            text,
+            default=datetime(*day),
+            tzinfos=_find_zone,
+        )
+        for day in (days[0], days[-1])
+    )
+    if first.replace(tzinfo=None) != last.replace(tzinfo=None):
+        raise UndefinedUpstreamError(f"{text!r} leaves out a part of the date, which is filled from today")
+    return first

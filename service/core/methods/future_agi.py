@@ -1,54 +1,51 @@
 """Score calls by Future AGI's function-calling metrics.
 
-`service.core.methods.future_agi_number` computes Future AGI's own numbers.
+Source: future-agi/ai-evaluation, `python/fi/evals/metrics/function_calling/metrics.py` (1.1.0). With `compat`, the same metrics
+run by their rules: arguments that are no JSON object count as {}, no call expected and none made scores 0, one call may stand for
+several expected ones, numbers are compared as floats, three of the four metrics know only a single call, and all scores are
+rounded to four places.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from math import fsum
 from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
 from service.core.alignment.binding import BoundArgument
-from service.core.case import Alignment, Case, Pair, build_call_path
-from service.core.checks import WHOLE, Aspect, Check, SubjectOutcome
+from service.core.case import Case, Pair, build_call_path
+from service.core.checks import WHOLE, Aspect, SubjectOutcome
 from service.core.critics import Exact, Match, OpenComparison
 from service.core.expectations.expectation import CallPattern
 from service.core.expectations.templates import has_matcher
-from service.core.gates.compat import (
-    add_idle_outcomes,
-    bind_arguments,
-    build_method_score,
-    fold_all_or_nothing,
-    read_plain_args,
-    spend_on_pairs,
-)
+from service.core.gates import published
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, build_unknown_tool, build_unparsable, score_unread
-from service.core.gates.tool_name import score_missing, score_name, settle_pair
-from service.core.json.pointers import escape_token, split_pointer
-from service.core.methods.future_agi_number import (
-    NAME,
-    PRESENCE,
-    VALUE,
-    Options,
-    compute_accuracy,
-    is_same_value,
-    match_exactly,
-    match_name,
-    read_parameters,
-    validate_parameters,
+from service.core.gates.schema import ARGUMENTS_NOT_CAPTURED, NO_TOOLS, SchemaGate, build_unparsable
+from service.core.gates.tool_name import score_missing, score_name, score_unmatched
+from service.core.json.pointers import split_pointer
+from service.core.json.values import equals
+from service.core.outcome import PERFECT, Finding, Outcome, Scored, Skipped, build_failure
+from service.core.trace import Step
+
+NAME, PRESENCE, VALUE = 0.4, 0.3, 0.3
+"""The weights of the name, and of the presence and the values of the arguments, in a call's accuracy."""
+CLOSING = frozenset({"schema_additionalProperties", "schema_unevaluatedProperties", "undeclared_argument"})
+"""The findings against a parameter that is not declared."""
+
+ONE_CALL = "it validates one call, knows only plain types and enums, and reads broken arguments as {}"
+SEVERAL_CALLS = (
+    "no call is 0 there, several calls are 0 or may share one call, extra arguments and calls are mostly free, "
+    "broken arguments are {}"
 )
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
-from service.core.schemas import SchemaProblem
-from service.core.trace import Step, ToolDef
 
-Metric = Literal["function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match"]
+Call = tuple[str, Mapping[str, JsonValue]]
+"""A function's name and its arguments."""
 
 
-class FutureAgiGate(Check):
+class FutureAgiGate(published.PublishedCheck):
     """Score calls, paired one to one, by one of Future AGI's function-calling metrics.
 
     `function_name_match`: whether the tool is the expected one. `parameter_validation`: the share of a call's parameters,
@@ -62,9 +59,12 @@ class FutureAgiGate(Check):
     """
 
     kind: Literal["future_agi"] = "future_agi"
-    has_own_number: ClassVar[bool] = True
+    system: ClassVar[str] = "Future AGI"
+    places: ClassVar[int | None] = 4
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
-    metric: Metric
+    metric: Literal[
+        "function_name_match", "parameter_validation", "function_call_accuracy", "function_call_exact_match"
+    ]
     strict_type_check: bool = False
     """Whether 1 and 1.0 differ."""
     ignore_extra_params: bool = False
@@ -84,12 +84,13 @@ class FutureAgiGate(Check):
         if not validating and not case.lists_calls:
             return [(WHOLE, NOTHING_EXPECTED)]
         if case.matching.compat:
-            return [(WHOLE, self._score_upstream(case))]
+            why = ONE_CALL if validating else SEVERAL_CALLS
+            return self.give_own_number(case, self._compute_theirs(case), why)
         if validating:
-            validations = ((case.subjects[step.index], self._validate(case, step)) for step in case.trace.steps)
-            return validations if case.trace.steps else [(WHOLE, Skipped("not_applicable", "no call was made"))]
-        outcomes = add_idle_outcomes(self._score_calls(case), case)
-        return fold_all_or_nothing(outcomes) if self.metric == "function_call_exact_match" else outcomes
+            validations = [(case.subjects[step.index], self._validate(case, step)) for step in case.trace.steps]
+            return validations or [(WHOLE, Skipped("not_applicable", "no call was made"))]
+        outcomes = published.add_idle_outcomes(self._score_calls(case), case)
+        return published.fold_all_or_nothing(outcomes) if self.metric == "function_call_exact_match" else outcomes
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
         """Return the accuracy of this pair."""
@@ -101,169 +102,145 @@ class FutureAgiGate(Check):
         return pattern.args is None or not (self.strict_type_check or has_matcher(pattern.args))
 
     def _score_calls(self, case: Case) -> Iterable[SubjectOutcome]:
-        steps = case.trace.steps
-        alignment = _pair_in_sequence(case) if self.order_matters else case.alignment
-        for pair in alignment.pairs:
-            score = self._score_pair(case, pair)
-            yield case.subjects[pair.step], score if self.order_matters else settle_pair(case, pair, score)
-        for i in alignment.missing:
-            yield score_missing(case, i)
-        for j in alignment.extra:
-            outcome = case.score_unexpected(steps[j])
-            if outcome is not None:
-                yield case.subjects[j], outcome
+        if not self.order_matters:
+            return [*published.score_pairs(case, lambda pair: self._score_pair(case, pair)), *score_unmatched(case)]
+        expected, steps = case.expected_calls, case.trace.steps
+        pairs = [Pair(n, n, *one.options[0]) for n, one in enumerate(expected[: len(steps)])]
+        outcomes = [(case.subjects[pair.step], self._score_pair(case, pair)) for pair in pairs]
+        missing = [score_missing(case, n) for n in range(len(steps), len(expected)) if expected[n].required]
+        extra = [(case.subjects[step.index], case.score_unexpected(step)) for step in steps[len(expected) :]]
+        return [*outcomes, *missing, *[(subject, outcome) for subject, outcome in extra if outcome is not None]]
 
     def _score_pair(self, case: Case, pair: Pair) -> Outcome:
-        name = score_name(case, pair)
-        alone = len(case.expected_calls) == len(case.trace.steps) == 1
+        name, alone = score_name(case, pair), len(case.expected_calls) == len(case.trace.steps) == 1
         if self.metric == "function_name_match" or not (name.passed or alone):
-            return (
-                name  # among several calls, one of a wrong tool earns nothing: else any call would be better than none
-            )
+            return name  # among several calls, a wrong tool earns nothing: else any call would be better than none
         return self._score_accuracy(case, pair.pattern, case.trace.steps[pair.step], name)
 
     def _score_accuracy(self, case: Case, pattern: CallPattern, step: Step, name: Scored) -> Outcome:
         """Score a call: 0.4 for the name, 0.3 for the arguments that both sides have, 0.3 for those that are right."""
-        if pattern.args is None:
-            return self._weigh(name, 1.0, 1.0, [])
         actual = step.call.arguments
-        if actual is None and not step.call.captured and name.passed:
-            return ARGUMENTS_NOT_CAPTURED
-        if actual is None:
-            return self._weigh(name, 0.0, 0.0, [build_unparsable(step)])
-        bound = bind_arguments(case, pattern)
-        due = [one for one in bound if not one.optional or one.name in actual]
-        comparisons = {one.name: self._match(one, actual[one.name]) for one in due if one.name in actual}
-        for match in comparisons.values():
+        if pattern.args is None or actual is None:
+            if pattern.args is not None and name.passed and not step.call.captured:
+                return ARGUMENTS_NOT_CAPTURED
+            findings = [] if pattern.args is None else [build_unparsable(step)]
+            return self._weigh(name, float(not findings), float(not findings), findings)
+        found: list[tuple[str, Match]] = []
+        for one, match in published.match_arguments(case, pattern, actual):
             if isinstance(match, OpenComparison):
                 return Skipped(match.cause, match.reason)
-        matches = {key: match for key, match in comparisons.items() if isinstance(match, Match)}
-        extra = [] if self._ignores_extra(pattern) else [key for key in actual if key not in pattern.args]
-        total = len(due) + len(extra)
-        presence = len(matches) / total if total else 1.0
-        right = fsum(match.value for match in matches.values()) / total if total else 1.0
-        absent = [one.name for one in due if one.name not in actual]
-        return self._weigh(name, presence, right, list(_build_argument_findings(step, matches, absent, extra)))
+            right_type = not match.passed or self._has_type(one, actual[one.name])
+            found.append((one.name, match if right_type else Match(0.0, False, "the type differs")))
+        allowed = self.ignore_extra_params if pattern.extra_args is None else pattern.extra_args == "allow"
+        extra = [] if allowed else [name for name in actual if name not in pattern.args]
+        findings = [published.note_argument(step, name, match) for name, match in found if not match.passed]
+        findings.sort(key=lambda finding: finding.code != "missing_argument")
+        findings += [published.note_argument(step, name) for name in extra]
+        total, present = len(found) + len(extra), sum([match is not published.MISSING for _, match in found])
+        right = fsum([match.value for _, match in found])
+        return self._weigh(name, present / total if total else 1.0, right / total if total else 1.0, findings)
 
-    def _ignores_extra(self, pattern: CallPattern) -> bool:
-        return self.ignore_extra_params if pattern.extra_args is None else pattern.extra_args == "allow"
-
-    def _match(self, bound: BoundArgument, value: JsonValue) -> Match | OpenComparison:
-        match = bound.match(value)
-        has_type = self._has_type(bound, value)
-        if isinstance(match, Match) and match.passed and not has_type:
-            return Match(0.0, False, "the type differs")
-        return match
-
-    def _has_type(self, bound: BoundArgument, value: JsonValue) -> bool:
-        """Whether the value has the types of the expected value, where types matter; gold gives its values as `exact`."""
-        if not self.strict_type_check or (bound.critic is not None and not isinstance(bound.critic, Exact)):
+    def _has_type(self, one: BoundArgument, value: JsonValue) -> bool:
+        """Whether the types are right where they matter: of a value expected as it is or, as in gold, as `exact`."""
+        if not self.strict_type_check or not (one.critic is None or isinstance(one.critic, Exact)):
             return True
-        expected = bound.critic.value if isinstance(bound.critic, Exact) else bound.expected
-        return is_same_value(value, expected, strict=True)
+        return is_same_value(value, one.expected if one.critic is None else one.critic.value, strict=True)
 
     def _weigh(self, name: Scored, presence: float, right: float, findings: list[Finding]) -> Outcome:
         if name.passed and not findings:
             return PERFECT
-        parts = (NAME * name.value, PRESENCE * presence, VALUE * right)
-        return build_failure(min(1.0, fsum(parts)), *name.findings, *findings)
+        return build_failure(min(1.0, fsum(weigh(name.value, presence, right))), *name.findings, *findings)
 
     def _validate(self, case: Case, step: Step) -> Outcome:
         """Score the share of parameters to which the tool's schema does not object."""
-        if case.trace.tools is None:
-            return Skipped("not_captured", "the trace does not say which tools were on offer")
         tool, arguments = case.find_offered_tool(step), step.call.arguments
-        if tool is None:
-            return build_failure(0.0, build_unknown_tool(case, step))
-        if arguments is None:
-            return score_unread(step)
-        if tool.parameters is None:
+        if case.trace.tools is None:
+            return NO_TOOLS
+        if tool is not None and tool.parameters is None and arguments is not None:
             return Skipped("not_applicable", f"{tool.name} declares no parameters schema")
-        try:
-            return self._validate_parameters(case, tool, step, arguments)
-        except SchemaProblem as problem:
-            return Errored("invalid_schema", f"the schema of {tool.name} cannot be used: {problem}")
-
-    def _validate_parameters(
-        self, case: Case, tool: ToolDef, step: Step, arguments: Mapping[str, JsonValue]
-    ) -> Outcome:
-        schema = case.compile_schema(tool)
-        path = f"{build_call_path(step)}/arguments"
+        outcome = SchemaGate().score_step(case, step)
+        if tool is None or arguments is None or not isinstance(outcome, Scored):
+            return outcome
         wrong: dict[str, Finding] = {}
-        violations = schema.list_violations(arguments, case.meter)
-        for violation in violations:
-            # A violation of the whole object counts as a parameter of its own, under its message.
-            name = next(iter(split_pointer(violation.path)), violation.message)
-            if self.ignore_extra_params and violation.keyword in CLOSING_KEYWORDS and violation.path.count("/") == 1:
-                continue
-            wrong.setdefault(name, Finding(f"schema_{violation.keyword}", violation.message, path + violation.path))
-        for name in () if self.ignore_extra_params else schema.find_undeclared(arguments):
-            message = f"{name} is no parameter of {tool.name}"
-            wrong.setdefault(name, Finding("extra_argument", message, f"{path}/{escape_token(name)}"))
+        for finding in outcome.findings:
+            below = split_pointer(finding.path.removeprefix(f"{build_call_path(step)}/arguments"))
+            if finding.code not in CLOSING or len(below) != 1 or not self.ignore_extra_params:
+                # A violation of the whole object counts as a parameter of its own, under its message.
+                code = "extra_argument" if finding.code == "undeclared_argument" else finding.code
+                wrong.setdefault(next(iter(below), finding.message), replace(finding, code=code))
         if not wrong:
             return PERFECT
-        declared = _list_declared(tool)
-        counted = declared | set(wrong) if self.ignore_extra_params else declared | set(wrong) | set(arguments)
-        total = len(counted)
-        return build_failure((total - len(wrong)) / total, *wrong.values())
+        declared = published.list_properties(tool.parameters)
+        counted = {*declared, *wrong, *(() if self.ignore_extra_params else arguments)}
+        return build_failure((len(counted) - len(wrong)) / len(counted), *wrong.values())
 
-    def _score_upstream(self, case: Case) -> Outcome:
-        options = Options(self.strict_type_check, self.ignore_extra_params, self.order_matters)
-        calls = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
+    def _compute_theirs(self, case: Case) -> float:
+        made: list[Call] = [(step.call.name, step.call.arguments or {}) for step in case.trace.steps]
         if self.metric == "parameter_validation":
-            declared = {t.name: read_parameters(_get_schema(t)) for t in case.trace.tools or ()}
-            raw = validate_parameters(calls, declared, options)
-            return build_method_score(self, case, raw, system="Future AGI", why=SIMPLE_TYPES, places=4)
-        patterns = [expected_call.options[0] for expected_call in case.expected_calls]
-        expected = [(pattern.tool, read_plain_args(path, pattern, "Future AGI")) for path, pattern in patterns]
+            schemas = {tool.name: tool.parameters for tool in case.trace.tools or ()}
+            known = len(made) == 1 and made[0][0] in schemas
+            return self._validate_theirs(made[0][1], schemas[made[0][0]]) if known else 0.0
+        expected: list[Call] = [*self.list_plain_calls(case)]
+        single = len(made) == len(expected) == 1
         if self.metric == "function_name_match":
-            raw = match_name(calls, expected)
-        elif self.metric == "function_call_accuracy":
-            spend_on_pairs(case, each=12)
-            raw = compute_accuracy(calls, expected, options)
-        else:
-            raw = match_exactly(calls, expected, options)
-        return build_method_score(self, case, raw, system="Future AGI", why=ONE_CALL, places=4)
+            return float(single and made[0][0] == expected[0][0])
+        if self.metric == "function_call_exact_match":
+            closed = single and (self.ignore_extra_params or made[0][1].keys() <= expected[0][1].keys())
+            return float(closed and self._weigh_theirs(made[0], expected[0]) == 1.0)
+        published.spend_on_pairs(case, each=12)
+        if not made or not expected or (self.order_matters and len(made) != len(expected)):
+            return 0.0
+        scores = [[round(self._weigh_theirs(call, one), 4) for call in made] for one in expected]
+        if self.order_matters:
+            return round(sum([scores[n][n] for n in range(len(made))]) / len(made), 4)
+        best = [max(row) for row in scores if max(row) > 0]
+        return round(len(best) / len(expected) * (sum(best) / len(best)), 4) if best else 0.0
+
+    def _weigh_theirs(self, made: Call, expected: Call) -> float:
+        actual, due = made[1], expected[1]
+        present = [name for name in due if name in actual]
+        right = [name for name in present if is_same_value(actual[name], due[name], strict=self.strict_type_check)]
+        presence = len(present) / len(due) if due else float(not actual or self.ignore_extra_params)
+        return sum(weigh(made[0] == expected[0], presence, len(right) / len(due) if due else 1.0))
+
+    def _validate_theirs(self, arguments: Mapping[str, JsonValue], schema: object) -> float:
+        """Return the share of the parameters, declared or given, that are right; an absent optional one is right."""
+        declared = published.list_properties(schema)
+        required = published.get_list(published.get_mapping(schema).get("required"))
+
+        def is_valid(name: str, spec: JsonValue) -> bool:
+            if name not in arguments:
+                return name not in required
+            value, kind = arguments[name], str(published.get_mapping(spec).get("type", "")).lower()
+            enum = published.get_list(published.get_mapping(spec).get("enum"))
+            types = int if self.strict_type_check and kind == "integer" else _TYPES.get(kind, str)
+            typed = kind == "boolean" if isinstance(value, bool) else isinstance(value, types)
+            return typed and (not enum or value in enum)
+
+        total = len(declared) + (0 if self.ignore_extra_params else len(arguments.keys() - declared.keys()))
+        return round(sum([is_valid(*one) for one in declared.items()]) / total, 4) if total else 1.0
 
 
-CLOSING_KEYWORDS = frozenset({"additionalProperties", "unevaluatedProperties"})
-"""The schema keywords that forbid further parameters."""
-
-SIMPLE_TYPES = "it validates one call, knows only plain types and enums, and reads broken arguments as {}"
-ONE_CALL = (
-    "no call is 0 there, several calls are 0 or may share one call, extra arguments and calls are mostly free, "
-    "broken arguments are {}"
-)
-
-
-def _build_argument_findings(
-    step: Step, matches: Mapping[str, Match], absent: Iterable[str], extra: Iterable[str]
-) -> Iterable[Finding]:
-    path = f"{build_call_path(step)}/arguments"
-    for name in absent:
-        yield Finding("missing_argument", f"{name}: missing", f"{path}/{escape_token(name)}")
-    for name, match in matches.items():
-        if not match.passed:
-            yield Finding("wrong_argument", f"{name}: {match.note}", f"{path}/{escape_token(name)}")
-    for name in extra:
-        yield Finding("extra_argument", f"{name}: not expected", f"{path}/{escape_token(name)}")
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "integer": (int, float),
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+    "null": type(None),
+}
+"""What Future AGI takes for a type; any other name means a string."""
 
 
-def _pair_in_sequence(case: Case) -> Alignment:
-    """Pair the first expected call with the first actual call, and so on."""
-    expected_calls, steps = case.expected_calls, case.trace.steps
-    both = range(min(len(expected_calls), len(steps)))
-    return Alignment(
-        pairs=tuple([Pair(n, n, *expected_calls[n].options[0]) for n in both]),
-        missing=tuple([n for n in range(len(steps), len(expected_calls)) if expected_calls[n].required]),
-        extra=tuple(range(len(expected_calls), len(steps))),
-    )
+def weigh(name: float, presence: float, right: float) -> tuple[float, float, float]:
+    """Return the three parts of a call's accuracy: its name, and the shares of arguments that are present and right."""
+    return NAME * name, PRESENCE * presence, VALUE * right
 
 
-def _get_schema(tool: ToolDef) -> Mapping[str, JsonValue]:
-    return tool.parameters if isinstance(tool.parameters, Mapping) else {}
+def is_same_value(made: JsonValue, expected: JsonValue, *, strict: bool = False) -> bool:
+    """Compare as Future AGI does: numbers as floats, a boolean is not a number; if `strict`, 1 is not 1.0.
 
-
-def _list_declared(tool: ToolDef) -> set[str]:
-    properties = _get_schema(tool).get("properties")
-    return set(properties) if isinstance(properties, Mapping) else set()
+    >>> is_same_value(2**53 + 1, 2.0**53), is_same_value(True, 1), is_same_value([1], [1.0], strict=True)
+    (True, False, False)
+    """
+    return equals(published.make_floats(made, tag=strict), published.make_floats(expected, tag=strict))

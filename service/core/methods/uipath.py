@@ -1,55 +1,75 @@
 """Score calls by UiPath's four tool-call evaluators: their number, order, arguments and results.
 
-`service.core.methods.uipath_number` computes UiPath's own numbers.
+Source: UiPath/uipath-python, `packages/uipath/src/uipath/eval/_helpers/evaluators_helpers.py`. With `compat`, the same sums run
+by their rules: a tool is compared by its id or its name without odd characters, values as Python does (true is 1), arguments
+that are no object are {} and unexpected ones free, an expected call takes the first call that fits, results are texts, and if
+only one side names any call the score is 0, even for a tool that must not be called and was not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import JsonValue
 
-from service.core.alignment.chain import Fits, find_longest_chain, list_positions
+from service.core.alignment.chain import Fits, Pairs, find_longest_chain, list_positions
 from service.core.case import Case, Pair, build_call_path
-from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
+from service.core.checks import WHOLE, Aspect, Part, SubjectOutcome
 from service.core.critics import OpenComparison
 from service.core.expectations.count_limits import parse_limit
-from service.core.expectations.expectation import CallPattern, ExpectedCall
+from service.core.expectations.expectation import CallPattern
 from service.core.expectations.templates import match_template
-from service.core.gates.compat import (
-    add_idle_outcomes,
-    bind_arguments,
-    build_method_score,
-    explain_hidden_arguments,
-    fit_pattern,
-    fits,
-    fold_all_or_nothing,
-    read_plain,
-    read_plain_args,
-    spend_on_pairs,
-)
+from service.core.gates import published
 from service.core.gates.count import CountGate
 from service.core.gates.decide import NOTHING_EXPECTED
-from service.core.gates.tool_name import score_missing, score_name, score_unmatched, settle_pair
+from service.core.gates.tool_name import score_missing, score_name, score_unmatched
 from service.core.json.values import format_value
-from service.core.methods.uipath_number import (
-    ToolId,
-    read_output_text,
-    sanitise,
-    score_args,
-    score_count,
-    score_order,
-    score_outputs,
-)
-from service.core.outcome import PERFECT, Errored, Finding, MethodScore, Outcome, Scored, Skipped, build_failure
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped, build_failure
 from service.core.trace import Step
 
 ONE_SIDE_EMPTY = "if only one side names any call, UiPath gives 0; "
+MAX_NAMES_SHOWN = 20
+"""At most this many of the tools called in order are named."""
+NO_RESULT = Skipped("not_applicable", "no result was expected")
 
 
-class UipathCountGate(Check):
+class _ToolCallGate(published.PublishedCheck):
+    system: ClassVar[str] = "UiPath"
+    strict: bool = False
+
+    def look(self, case: Case) -> Iterable[SubjectOutcome]:
+        """Look at the case, in which a call is named by the id of its tool if the expectation names the tool so."""
+        if all(step.call.tool_id is None for step in case.trace.steps):
+            return self._look(case)
+        return self._look(case.once("named by id", lambda: _name_by_id(case)))
+
+    @abstractmethod
+    def _look(self, case: Case) -> Iterable[SubjectOutcome]: ...
+
+    def _share(self, good: int, due: Sized, made: Sized) -> float:
+        """Return the share of what was due that is good; strict: 1.0 only if all is. Nothing due: 1.0 if no call was made."""
+        if not len(due):
+            return float(not len(made))
+        return float(good == len(due)) if self.strict else good / len(due)
+
+    def give_own_number(self, case: Case, raw: float, why: str) -> list[SubjectOutcome]:
+        """Give UiPath's number. A difference is explained first by how UiPath identifies tools, if it does so differently."""
+        expected, actual = _find_expected_names(case), {step.call.name for step in case.trace.steps}
+        plain = {sanitise(name) for name in expected - actual} & {sanitise(name) for name in actual - expected}
+        if plain:
+            why = f"it strips names of odd characters, so that {min(plain)} is the same tool"
+        if any(step.call.tool_id is not None and step.call.name in expected for step in case.trace.steps):
+            why = "it compares the id of a call's tool, and not its name, where there is one"
+        return super().give_own_number(case, raw, why)
+
+
+class UipathCountGate(_ToolCallGate):
     """Check the limits of `counts`: the share of them that holds, or with `strict` 1.0 only if all hold.
 
     Each limit has UiPath's line of justification, as a finding: `count` where it is broken, `count_kept` where it holds. With
@@ -57,23 +77,21 @@ class UipathCountGate(Check):
     """
 
     kind: Literal["uipath_tool_call_count"] = "uipath_tool_call_count"
-    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"counts"})
-    strict: bool = False
 
-    def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """Return one outcome for each scope that names limits; with `compat`, one for the trace."""
-        case = _name_by_id(case)
+    def _look(self, case: Case) -> Iterable[SubjectOutcome]:
         counts = case.expectation.counts if case.expectation else {}
         if not case.matching.compat or not counts:
             return CountGate(mode="strict" if self.strict else "proportional").score_limits(case, report_kept=True)
-        limits = {tool: parse_limit(count) for tool, count in counts.items()}
-        raw = score_count(_list_names(case), limits, strict=self.strict)
+        calls = [step.call for step in case.trace.steps]
+        made = Counter([call.name if call.tool_id is None else call.tool_id for call in calls])
+        found = {tool: made.get(tool, made[sanitise(tool)]) for tool in counts}
+        kept = [tool for tool, count in counts.items() if made and parse_limit(count).holds(found[tool])]
         why = ONE_SIDE_EMPTY + "here a limit of 0 is kept by not calling"
-        return [(WHOLE, _build_method_score(self, case, raw, why))]
+        return self.give_own_number(case, self._share(len(kept), counts, made), why)
 
 
-class UipathOrderGate(Check):
+class UipathOrderGate(_ToolCallGate):
     """Score the order: the longest common subsequence of tool names over the names in `ordered`.
 
     With `strict`, 1.0 only if both sequences are the same; without it, extra calls cost nothing. The calls of an `any_order`
@@ -82,56 +100,46 @@ class UipathOrderGate(Check):
     """
 
     kind: Literal["uipath_tool_call_order"] = "uipath_tool_call_order"
-    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "order"})
-    strict: bool = False
 
-    def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """Return one outcome for the trace."""
-        case = _name_by_id(case)
+    def _look(self, case: Case) -> Iterable[SubjectOutcome]:
         placed = [n for n, one in enumerate(case.expected_calls) if one.position is not None]
-        idle = add_idle_outcomes([], case)
-        if not placed and not isinstance(idle[0][1], Scored):
+        if not placed and not isinstance(published.add_idle_outcomes([], case)[0][1], Scored):
             return [(WHOLE, Skipped("not_applicable", "no order was expected"))]
-        if case.matching.compat:
-            case.meter.spend("comparisons", len(placed) * len(case.trace.steps))
-            expected = [case.expected_calls[n].options[0][1].tool for n in placed]
-            raw = score_order(_list_names(case), expected, strict=self.strict)
-            return [(WHOLE, _build_method_score(self, case, raw, OTHERWISE_NAMED))]
-        return add_idle_outcomes([(WHOLE, self._score_order(case, placed))] if placed else [], case)
+        if not case.matching.compat:
+            return published.add_idle_outcomes([(WHOLE, self._score_order(case, placed))] if placed else [], case)
+        patterns, steps = published.list_patterns(case), case.trace.steps
+        chain = _find_chain(case, [[n] for n in placed], lambda n, j: is_same_tool(steps[j], patterns[n][1].tool))
+        good = 0 if self.strict and len(chain) < len(steps) else len(chain)
+        why = "it strips names of odd characters; here groups, alternatives and turns of the expectation count"
+        return self.give_own_number(case, self._share(good, placed, steps), ONE_SIDE_EMPTY + why)
 
     def _score_order(self, case: Case, placed: list[int]) -> Outcome:
-        required = [n for n in placed if case.expected_calls[n].required]
-        steps, fits = range(len(case.trace.steps)), _build_fits(case)
-        chain = find_longest_chain(list_positions(case.expected_calls, required), steps, fits, meter=case.meter)
-        share = len(chain) / len(required) if required else 1.0
-        whole = find_longest_chain(list_positions(case.expected_calls, placed), steps, fits, meter=case.meter)
-        exact = share == 1.0 and len(whole) == len(case.trace.steps)
-        if exact or (share == 1.0 and not self.strict):
-            names = " then ".join(
-                [case.trace.steps[chain[n]].call.name for n in required if n in chain][:MAX_NAMES_SHOWN]
-            )
-            return _justify(f"in order: {names}", "/steps")
-        findings = [_explain_out_of_place(case, n, chain) for n in required if n not in chain]
-        findings += [] if findings else _build_extra_findings(case, whole)
-        return build_failure(0.0 if self.strict else share, *findings)
+        steps, required = case.trace.steps, [n for n in placed if case.expected_calls[n].required]
+        positions = [list_positions(case.expected_calls, indices) for indices in (required, placed)]
+        chain, whole = (_find_chain(case, one, lambda n, j: j in case.find_candidate_steps(n)) for one in positions)
+        unmet = [n for n in required if n not in chain]
+        if not unmet and (len(whole) == len(steps) or not self.strict):
+            names = " then ".join([steps[chain[n]].call.name for n in required][:MAX_NAMES_SHOWN])
+            return PERFECT.add_findings(Finding("justification", f"in order: {names}", "/steps"))
+        used = set((chain if unmet else whole).values())
+        findings: list[Finding] = []
+        for n in unmet:
+            one, spare = case.expected_calls[n], sorted(case.find_candidate_steps(n) - used)
+            finding = Finding("missing_call", f"{one.tools} was expected and not called", one.path)
+            if spare:
+                finding = Finding("out_of_order", f"{one.tools} came out of order", build_call_path(steps[spare[0]]))
+            findings.append(finding)
+        extra = [] if unmet else [step for step in steps if step.index not in used]
+        findings += [Finding("extra_call", f"{one.call.name} was not expected", build_call_path(one)) for one in extra]
+        return build_failure(0.0 if self.strict else len(chain) / len(required), *findings)
 
 
-MAX_NAMES_SHOWN = 20
-"""At most this many of the tools called in order are named."""
+def _find_chain(case: Case, positions: list[list[int]], fits: Fits) -> Pairs:
+    return find_longest_chain(positions, range(len(case.trace.steps)), fits, meter=case.meter)
 
 
-def _justify(text: str, path: str) -> Outcome:
-    """Build a pass with its justification."""
-    return PERFECT.add_findings(Finding("justification", text, path))
-
-
-OTHERWISE_NAMED = (
-    ONE_SIDE_EMPTY + "it strips names of odd characters; here groups, alternatives and turns of the expectation count"
-)
-
-
-class UipathArgsGate(Check):
+class UipathArgsGate(_ToolCallGate, published.FittingCheck):
     """Score the share of expected calls that were made with their arguments; with `strict`, 1.0 only if all were.
 
     Calls are paired optimally; values are compared by typed equality or matchers. An unexpected argument fails the call,
@@ -141,64 +149,46 @@ class UipathArgsGate(Check):
     """
 
     kind: Literal["uipath_tool_call_args"] = "uipath_tool_call_args"
-    has_own_number: ClassVar[bool] = True
     reads: ClassVar[frozenset[Aspect]] = frozenset({"args", "extra", "tools"})
-    strict: bool = False
     subset: bool = False
     """Whether arguments beyond the expected ones are allowed."""
 
-    def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """Return one outcome for each pair, missing call and extra call; with `strict` or `compat`, one for the trace."""
-        case = _name_by_id(case)
-        if not case.lists_calls:
-            return [(WHOLE, NOTHING_EXPECTED)]
-        if case.matching.compat:
-            return [(WHOLE, self._score_upstream(case))]
-        pairs = [
-            (case.subjects[pair.step], settle_pair(case, pair, self._score_pair(case, pair)))
-            for pair in case.alignment.pairs
-        ]
-        outcomes = add_idle_outcomes([*pairs, *score_unmatched(case)], case)
-        return fold_all_or_nothing(outcomes) if self.strict else outcomes
-
-    def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:
-        """Return 1.0 if the call has the pattern's arguments, else 0.0."""
-        return float(fits(case, pattern, step, extra=self._allows_extra(pattern)))
-
-    def is_plain(self, case: Case, pattern: CallPattern) -> bool:
-        """Whether every argument is compared by equality, with no matcher."""
-        return all(bound.critic is None for bound in bind_arguments(case, pattern))
-
-    def _allows_extra(self, pattern: CallPattern) -> bool:
+    def allows_extra(self, pattern: CallPattern) -> bool:
+        """Whether arguments beyond the pattern's are allowed."""
         return self.subset if pattern.extra_args is None else pattern.extra_args == "allow"
 
-    def _score_pair(self, case: Case, pair: Pair) -> Outcome:
-        right_tool = score_name(case, pair)
-        if not right_tool.passed:
-            return right_tool
-        fit = fit_pattern(case, pair.pattern, case.trace.steps[pair.step], extra=self._allows_extra(pair.pattern))
-        if fit.open:
-            return fit.open
-        if fit.findings:
-            return build_failure(0.0, *fit.findings)
-        step = case.trace.steps[pair.step]
-        text = f"{step.call.name}: the expected arguments were given: {format_value(step.call.arguments)}"
-        return _justify(text, f"{build_call_path(step)}/arguments")
+    def _look(self, case: Case) -> Iterable[SubjectOutcome]:
+        if not case.lists_calls:
+            return [(WHOLE, NOTHING_EXPECTED)]
+        if not case.matching.compat:
+            pairs = published.score_pairs(case, lambda pair: self._score_pair(case, pair))
+            outcomes = published.add_idle_outcomes([*pairs, *score_unmatched(case)], case)
+            return published.fold_all_or_nothing(outcomes) if self.strict else outcomes
+        if hidden := published.explain_hidden_arguments(case):
+            return [(WHOLE, hidden)]
+        published.spend_on_pairs(case, each=8)
+        expected, steps = self.list_plain_calls(case), case.trace.steps
 
-    def _score_upstream(self, case: Case) -> Outcome:
-        if hidden := explain_hidden_arguments(case):
-            return hidden
-        spend_on_pairs(case, each=8)
-        expected = [(pattern.tool, read_plain_args(path, pattern, "UiPath")) for path, pattern in _list_patterns(case)]
-        calls = [(_get_call_name(step), step.call.arguments or {}) for step in case.trace.steps]
-        raw = score_args(calls, expected, strict=self.strict)
+        def fits(n: int, j: int) -> bool:
+            given = steps[j].call.arguments or {}
+            same = all(name in given and given[name] == value for name, value in expected[n][1].items())
+            return same and is_same_tool(steps[j], expected[n][0])
+
+        found = published.pair_greedily(range(len(expected)), range(len(steps)), fits)
         why = (
             "there arguments nobody expects are free, true is 1, calls are paired greedily and broken arguments are {}"
         )
-        return _build_method_score(self, case, raw, why)
+        return self.give_own_number(case, self._share(len(found), expected, steps), why)
+
+    def _score_pair(self, case: Case, pair: Pair) -> Outcome:
+        outcome, step = self.score_fit(case, pair), case.trace.steps[pair.step]
+        if not isinstance(outcome, Scored) or not outcome.passed:
+            return outcome
+        text = f"{step.call.name}: the expected arguments were given: {format_value(step.call.arguments)}"
+        return PERFECT.add_findings(Finding("justification", text, f"{build_call_path(step)}/arguments"))
 
 
-class UipathOutputGate(Check):
+class UipathOutputGate(_ToolCallGate):
     """Score the share of expected calls that returned their `result`; with `strict`, all must, each tool's calls in order.
 
     A result matches by typed equality, or as its matcher says; an expected text is also compared with the `content` of an
@@ -207,160 +197,61 @@ class UipathOutputGate(Check):
     """
 
     kind: Literal["uipath_tool_call_output"] = "uipath_tool_call_output"
-    has_own_number: ClassVar[bool] = True
     looks_at: ClassVar[frozenset[Part]] = frozenset({"call", "result"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"none", "result"})
-    strict: bool = False
 
-    def look(self, case: Case) -> Iterable[SubjectOutcome]:
-        """Return one outcome for each expected result; with `strict` or `compat`, one for the trace."""
-        case = _name_by_id(case)
-        due = [(path, pattern) for path, pattern in _list_patterns(case) if pattern.result is not None]
+    def _look(self, case: Case) -> Iterable[SubjectOutcome]:
+        due = {n: one for n, one in enumerate(published.list_patterns(case)) if one[1].result is not None}
         fault = case.trace.state.fault if case.trace.state else None
         if due and fault is not None and any(step.result is None for step in case.trace.steps):
             return [(WHOLE, Errored("sandbox", fault))]
-        idle = add_idle_outcomes([], case)
-        if not due and not isinstance(idle[0][1], Scored):
-            return [(WHOLE, Skipped("not_applicable", "no result was expected"))]
+        if not due and not isinstance(published.add_idle_outcomes([], case)[0][1], Scored):
+            return [(WHOLE, NO_RESULT)]
         if case.matching.compat:
-            return [(WHOLE, self._score_upstream(case, due))]
-        outcomes = add_idle_outcomes(_score_in_sequence(case) if self.strict else _score_aligned(case), case)
-        return fold_all_or_nothing(outcomes) if self.strict else outcomes
+            return self._compare_texts(case, due)
+        if self.strict:
+            return published.fold_all_or_nothing(published.add_idle_outcomes(self._score_in_sequence(case, due), case))
+        pairs = published.score_pairs(case, lambda pair: _score_aligned(case, pair))
+        missing = [score_missing(case, n) for n in case.alignment.missing if n in due]
+        return published.add_idle_outcomes([*[one for one in pairs if one[1] is not NO_RESULT], *missing], case)
 
     def score_pair(self, case: Case, pattern: CallPattern, step: Step) -> float:  # noqa: ARG002
         """Return the score of the result, so that calls of one tool are paired by what they returned."""
-        if pattern.result is None:
-            return 0.0
-        outcome = _score_result(pattern, step)
+        outcome = NO_RESULT if pattern.result is None else _score_result(pattern, step)
         return outcome.value if isinstance(outcome, Scored) else 0.0
 
-    def _score_upstream(self, case: Case, due: list[tuple[str, CallPattern]]) -> Outcome:
-        spend_on_pairs(case, each=8)
-        expected = [(p.tool, _convert_to_text(read_plain(f"{path}/result", p.result, "UiPath"))) for path, p in due]
-        outputs = [
-            (_get_call_name(step), read_output_text(step.result.content, step.result.text) if step.result else "")
-            for step in case.trace.steps
-        ]
-        raw = score_outputs(outputs, expected, strict=self.strict)
-        why = (
-            ONE_SIDE_EMPTY + "it compares texts, reads an object as its content, and what is empty or false as no text"
-        )
-        return _build_method_score(self, case, raw, why)
+    def _score_in_sequence(self, case: Case, due: Mapping[int, tuple[str, CallPattern]]) -> Iterable[SubjectOutcome]:
+        """Score every expected result by the first call of its tool that is still unused."""
+        published.spend_on_pairs(case, each=4)
+        steps = case.trace.steps
+        pairs = published.pair_greedily(due, range(len(steps)), lambda n, j: j in case.find_candidate_steps(n))
+        for n, (_, pattern) in due.items():
+            if n in pairs:
+                yield case.subjects[pairs[n]], _score_result(pattern, steps[pairs[n]])
+            elif case.expected_calls[n].required:
+                yield score_missing(case, n)
+
+    def _compare_texts(self, case: Case, due: Mapping[int, tuple[str, CallPattern]]) -> list[SubjectOutcome]:
+        published.spend_on_pairs(case, each=8)
+        steps = case.trace.steps
+        plain = {n: self.read_plain(f"{path}/result", one.result) for n, (path, one) in due.items()}
+        wanted = {n: value if isinstance(value, str) else str(value) for n, value in plain.items()}
+        texts = [read_output_text(step.result.content, step.result.text) if step.result else "" for step in steps]
+
+        def fits(n: int, j: int) -> bool:
+            return is_same_tool(steps[j], due[n][1].tool) and (self.strict or texts[j] == wanted[n])
+
+        found = published.pair_greedily(due, range(len(steps)), fits)
+        good = sum([texts[j] == wanted[n] for n, j in found.items()])
+        why = "it compares texts, reads an object as its content, and what is empty or false as no text"
+        return self.give_own_number(case, self._share(good, due, steps), ONE_SIDE_EMPTY + why)
 
 
-def _convert_to_text(value: JsonValue) -> str:
-    return value if isinstance(value, str) else str(value)
-
-
-def _build_method_score(check: Check, case: Case, raw: float, why: str) -> MethodScore:
-    return build_method_score(check, case, raw, system="UiPath", why=_explain_names(case) or why)
-
-
-def _explain_names(case: Case) -> str | None:
-    """Explain how UiPath identifies a tool differently from us; None if it does not."""
-    expected = _find_expected_names(case)
-    actual = {step.call.name for step in case.trace.steps}
-    if any(step.call.tool_id is not None and step.call.name in expected for step in case.trace.steps):
-        return "it compares the id of a call's tool, and not its name, where there is one"
-    plain = {sanitise(name) for name in expected - actual} & {sanitise(name) for name in actual - expected}
-    return f"it strips names of odd characters, so that {min(plain)} is the same tool" if plain else None
-
-
-def _find_expected_names(case: Case) -> set[str]:
-    """Return the names of all tools that the expectation lists or counts."""
-    listed = {pattern.tool for expected_call in case.expected_calls for _, pattern in expected_call.options}
-    return listed | {tool for _, scope, _ in case.scopes for tool in scope.counts}
-
-
-def _list_names(case: Case) -> list[str]:
-    return [_get_call_name(step) for step in case.trace.steps]
-
-
-def _get_call_name(step: Step) -> str:
-    return step.call.name if step.call.tool_id is None else ToolId(step.call.tool_id)
-
-
-def _name_by_id(case: Case) -> Case:
-    """Return the case with calls named by the id of their tool, where the expectation names tools by id."""
-    if all(step.call.tool_id is None for step in case.trace.steps):
-        return case
-    return case.once("named by id", lambda: _rename_calls(case))
-
-
-def _rename_calls(case: Case) -> Case:
-    expected = _find_expected_names(case)
-    steps = [
-        replace(step, call=replace(step.call, name=step.call.tool_id)) if step.call.tool_id in expected else step
-        for step in case.trace.steps
-    ]
-    return Case(replace(case.trace, steps=tuple(steps)), case.expectation, case.matching)
-
-
-def _list_patterns(case: Case) -> list[tuple[str, CallPattern]]:
-    return [expected_call.options[0] for expected_call in case.expected_calls]
-
-
-def is_call_for(case: Case, expected_call: ExpectedCall, step: Step) -> bool:
-    """Whether a step calls a tool of the expected call, in its turn."""
-    in_turn = expected_call.turn is None or expected_call.turn == step.turn
-    return in_turn and any(case.is_same_name(pattern.tool, step.call.name) for _, pattern in expected_call.options)
-
-
-def _build_fits(case: Case) -> Fits:
-    return lambda expected, call: (
-        call in case.once(("is_for", expected), lambda: _find_calls_for(case, case.expected_calls[expected]))
-    )
-
-
-def _find_calls_for(case: Case, expected_call: ExpectedCall) -> frozenset[int]:
-    """Return the steps that call a tool of the expected call, in its turn."""
-    keys = dict.fromkeys([case.make_name_key(pattern.tool) for _, pattern in expected_call.options])
-    steps = [case.trace.steps[j] for key in keys for j in case.worths.find_steps(key)]
-    return frozenset([step.index for step in steps if expected_call.turn in (None, step.turn)])
-
-
-def _explain_out_of_place(case: Case, n: int, chain: Mapping[int, int]) -> Finding:
-    """Explain why an expected call has no place in the chain."""
-    expected_call, used = case.expected_calls[n], set(chain.values())
-    case.meter.spend("comparisons", len(case.trace.steps))
-    steps = [case.trace.steps[j] for j in sorted(_find_calls_for(case, expected_call) - used)]
-    if not steps:
-        return Finding("missing_call", f"{expected_call.tools} was expected and not called", expected_call.path)
-    return Finding("out_of_order", f"{expected_call.tools} came out of order", build_call_path(steps[0]))
-
-
-def _build_extra_findings(case: Case, chain: Mapping[int, int]) -> list[Finding]:
-    used = set(chain.values())
-    extra = [step for step in case.trace.steps if step.index not in used]
-    return [Finding("extra_call", f"{step.call.name} was not expected", build_call_path(step)) for step in extra]
-
-
-def _score_aligned(case: Case) -> Iterable[SubjectOutcome]:
-    """Score every expected result by the call aligned with it."""
-    for pair in case.alignment.pairs:
-        if pair.pattern.result is not None:
-            right_tool, step = score_name(case, pair), case.trace.steps[pair.step]
-            outcome = _score_result(pair.pattern, step) if right_tool.passed else right_tool
-            yield case.subjects[step.index], settle_pair(case, pair, outcome)
-    for i in case.alignment.missing:
-        if case.expected_calls[i].options[0][1].result is not None:
-            yield score_missing(case, i)
-
-
-def _score_in_sequence(case: Case) -> Iterable[SubjectOutcome]:
-    """Score every expected result by the first call of its tool that is still unused."""
-    unused = list(case.trace.steps)
-    for i, expected_call in enumerate(case.expected_calls):
-        pattern = expected_call.options[0][1]
-        case.meter.spend("comparisons", 4 * len(unused))
-        step = next((step for step in unused if is_call_for(case, expected_call, step)), None)
-        if pattern.result is None or (step is None and not expected_call.required):
-            continue
-        if step is None:
-            yield score_missing(case, i)
-            continue
-        unused = [other for other in unused if other is not step]
-        yield case.subjects[step.index], _score_result(pattern, step)
+def _score_aligned(case: Case, pair: Pair) -> Outcome:
+    if pair.pattern.result is None:
+        return NO_RESULT
+    right_tool = score_name(case, pair)
+    return _score_result(pair.pattern, case.trace.steps[pair.step]) if right_tool.passed else right_tool
 
 
 def _score_result(pattern: CallPattern, step: Step) -> Outcome:
@@ -379,3 +270,49 @@ def _score_result(pattern: CallPattern, step: Step) -> Outcome:
     if not match.passed:
         code, message = "wrong_result", match.note
     return Scored(match.value, match.passed, (Finding(code, message, f"/steps/{step.index}/result/content"),))
+
+
+def read_output_text(content: JsonValue, text: str | None = None) -> str:
+    """Return a result as UiPath reads it from a span: an object's `content` ("" if that is empty or false), else the text.
+
+    `text` is the span's own text, if it had one; UiPath reads it as JSON only for an object.
+
+    >>> [read_output_text(content) for content in ({"content": {"a": 1}}, {"content": 0}, {"a": 1}, "ok", 0)]
+    ["{'a': 1}", '', '', 'ok', '0']
+    """
+    if isinstance(content, Mapping):
+        inner = content.get("content")
+        return str(inner) if inner else ""
+    if text is not None:
+        return text
+    return content if isinstance(content, str) else json.dumps(content)
+
+
+def _find_expected_names(case: Case) -> set[str]:
+    """Return the names of all tools that the expectation lists or counts."""
+    listed = {pattern.tool for expected_call in case.expected_calls for _, pattern in expected_call.options}
+    return listed | {tool for _, scope, _ in case.scopes for tool in scope.counts}
+
+
+def _name_by_id(case: Case) -> Case:
+    expected = _find_expected_names(case)
+    steps = [
+        replace(step, call=replace(step.call, name=step.call.tool_id)) if step.call.tool_id in expected else step
+        for step in case.trace.steps
+    ]
+    return Case(replace(case.trace, steps=tuple(steps)), case.expectation, case.matching)
+
+
+def is_same_tool(step: Step, expected: str) -> bool:
+    """Whether to UiPath a call is of the expected tool: by the tool's id where the call has one, else by sanitised names."""
+    made, tool_id = step.call.name, step.call.tool_id
+    return sanitise(made) == sanitise(expected) if tool_id is None else tool_id == expected
+
+
+def sanitise(name: str) -> str:
+    """Return a tool name as UiPath compares it: without odd characters, at most 64 characters, case kept.
+
+    >>> sanitise("Web  Search!"), sanitise("web.search")
+    ('Web_Search', 'websearch')
+    """
+    return re.sub(r"[^a-zA-Z0-9_-]", "", "_".join(name.split()))[:64]

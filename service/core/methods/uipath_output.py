@@ -1,38 +1,32 @@
 """Score a run's output by UiPath's evaluators: exact match, JSON similarity, contains.
 
-`service.core.methods.uipath_output_number` computes UiPath's own numbers.
+Source: UiPath/uipath-python, `packages/uipath/src/uipath/eval/evaluators`. With `compat`, the same comparisons run by its rules:
+every whole number is first made a float, so that 42 reads "42.0" and long ones lose digits; a text on one side makes texts of
+both; values are compared as Python does, where true is 1; and what raises there counts 0.0.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from math import fsum
+from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import Field, JsonValue
+from rapidfuzz.distance import Levenshtein
 
 from service.core.case import Case
-from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
+from service.core.checks import WHOLE, Aspect, Part, SubjectOutcome
 from service.core.critics import Contains, Critic
 from service.core.expectations.templates import Template, has_matcher
+from service.core.gates import published
 from service.core.gates.answer import compare_with, score_silence
-from service.core.gates.compat import build_method_score, read_plain
+from service.core.json.pointers import escape_token
 from service.core.json.values import equals, format_value
-from service.core.methods.uipath_output_number import (
-    ALL,
-    ATTACHMENT,
-    OutputPathError,
-    fold_leaves,
-    list_leaves,
-    read_actual,
-    read_expected,
-    score_contains,
-    score_exact_match,
-    score_json_similarity,
-)
 from service.core.models.kinds import Several
-from service.core.outcome import PERFECT, Errored, Finding, Outcome, PartialOutcome, Scored, Skipped, build_failure
+from service.core.outcome import PERFECT, Errored, Finding, Outcome, PartialOutcome, Skipped, build_failure
 from service.core.work_limits import count_text_chars
 from service.errors import InputError
 
@@ -40,15 +34,22 @@ OutputPath = Annotated[str, Field(max_length=1_000)]
 
 MAX_LEAVES_NAMED = 20
 """At most this many wrong leaves are named."""
+NEXT_TO_ZERO = 1e-12
+ALL, PATH = "*", "/expected/output"
+ATTACHMENT = re.compile(r"urn:uipath:cas:file:orchestrator:[a-f0-9-]+\n?", re.IGNORECASE)
+"""A text that UiPath replaces by the content of the file it names."""
 
-AS_TEXT = (
-    "there whole numbers read with .0 and lose digits beyond 15, true is 1, a text makes texts of both sides, "
-    "and what raises counts 0"
-)
+
+Leaf = tuple[str, float, int]
+"""An expected leaf: its pointer, its similarity, and how many leaves it stands for."""
 
 
-class _OutputGate(Check):
-    has_own_number: ClassVar[bool] = True
+class OutputPathError(ValueError):
+    """The output has nothing at this path."""
+
+
+class _OutputGate(published.PublishedCheck):
+    system: ClassVar[str] = "UiPath"
     looks_at: ClassVar[frozenset[Part]] = frozenset({"text"})
     reads: ClassVar[frozenset[Aspect]] = frozenset({"output"})
     target_output_key: OutputPath | Several[OutputPath] = ALL
@@ -60,43 +61,60 @@ class _OutputGate(Check):
             return [(WHOLE, Skipped("not_applicable", "no output was expected"))]
         if case.output is None:
             return [(WHOLE, score_silence(case, None))]
-        template = case.expectation.output
-        case.meter.spend("characters", 10 * count_text_chars([case.output.value, _dump(template)]))
-        score = self._score_upstream if case.matching.compat else self._score
-        return [(WHOLE, score(case, case.output.value, template))]
-
-    def _score_upstream(self, case: Case, output: JsonValue, template: Template) -> Outcome:
-        expected = self._read_plain(template)
+        output, template = case.output, case.expectation.output
+        plain = template.model_dump(mode="json") if isinstance(template, Critic) else template
+        case.meter.spend("characters", 10 * count_text_chars([output.value, plain]))
+        if case.matching.compat:
+            return self._compute_theirs(case, output.value, self.read_plain(PATH, template))
         try:
-            actual = read_actual(output, self.target_output_key)
-            if any(isinstance(one, str) and ATTACHMENT.fullmatch(one) for one in _list_parts(actual)):
-                return Errored("undefined_upstream", "UiPath compares with the file that this attachment names")
-            raw = self._compute_upstream(actual, expected)
-        except OutputPathError:
+            actual = read_part(output.value, self.target_output_key)
+        except OutputPathError as error:
+            return [(WHOLE, build_failure(0.0, Finding("missing_output", str(error), output.path)))]
+        return [(WHOLE, self._score(case, actual, template, output.path))]
+
+    def _compute_theirs(self, case: Case, output: JsonValue, expected: JsonValue) -> Iterable[SubjectOutcome]:
+        try:
+            actual = read_part(output, self.target_output_key)
+            parts = [actual, *(actual.values() if isinstance(actual, dict) else ())]
+            if any(isinstance(one, str) and ATTACHMENT.fullmatch(one) for one in parts):
+                reason = "UiPath compares with the file that this attachment names"
+                return [(WHOLE, Errored("undefined_upstream", reason))]
+            sides = [published.make_floats(one) for one in (actual, self._find_expected(expected))]
+            raw = self._compute(*sides, theirs=True)
+        except (OutputPathError, InputError):
             raw = 0.0
-        return build_method_score(self, case, raw, system="UiPath", why=AS_TEXT)
+        why = (
+            "there whole numbers read with .0 and lose digits beyond 15, true is 1, a text makes texts of both sides, "
+            "and what raises counts 0"
+        )
+        return self.give_own_number(case, raw, why)
 
-    def _read_plain(self, template: Template) -> JsonValue:
-        return read_plain("/expected/output", template, "UiPath")
-
-    def _read_expected(self, output: JsonValue) -> JsonValue:
+    def _find_expected(self, expected: JsonValue) -> JsonValue:
+        """Return the compared part of the expected output, which may be the JSON text of an object."""
         try:
-            return read_expected(output, self.target_output_key)
+            if self.target_output_key != ALL and isinstance(expected, str):
+                expected = json.loads(expected)
+            return read_part(expected, self.target_output_key)
         except OutputPathError as error:
-            raise InputError.at("/expected/output", str(error)) from None
+            raise InputError.at(PATH, str(error)) from None
+        except (ValueError, RecursionError):
+            raise InputError.at(PATH, "the expected output is text, and no JSON with such a key") from None
 
-    def _score(self, case: Case, output: JsonValue, template: Template) -> Outcome | PartialOutcome:
-        try:
-            actual = read_actual(output, self.target_output_key)
-        except OutputPathError as error:
-            return build_failure(0.0, Finding("missing_output", str(error), _get_path(case)))
-        return self._compare(case, actual, template)
+    def _score(self, case: Case, actual: JsonValue, template: Template, path: str) -> Outcome | PartialOutcome:  # noqa: ARG002
+        expected = self._find_expected(self.read_plain(PATH, template))
+        passed = self._compute(actual, expected, theirs=False) == 1.0
+        return PERFECT if passed else _fail(self._explain(format_value(actual), format_value(expected)), path)
+
+    def _explain(self, actual: str, expected: str) -> str:
+        return f"expected {expected}, got {actual}"
 
     @abstractmethod
-    def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float: ...
+    def _compute(self, actual: JsonValue, expected: JsonValue, *, theirs: bool) -> float:
+        """Compute the number, by UiPath's rules (then all numbers are floats) or by ours."""
 
-    @abstractmethod
-    def _compare(self, case: Case, actual: JsonValue, template: Template) -> Outcome | PartialOutcome: ...
+
+def _fail(message: str, path: str) -> Outcome:
+    return build_failure(0.0, Finding("wrong_output", message, path))
 
 
 class UipathExactMatchGate(_OutputGate):
@@ -113,19 +131,22 @@ class UipathExactMatchGate(_OutputGate):
     negated: bool = False
     """Whether the output must differ from the expected one."""
 
-    def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
-        expected = read_expected(expected, self.target_output_key)
-        return _negate(score_exact_match(actual, expected, case_sensitive=self.case_sensitive), self.negated)
-
-    def _compare(self, case: Case, actual: JsonValue, template: Template) -> Outcome | PartialOutcome:
-        if isinstance(template, Critic) or has_matcher(template):
-            return _invert(case, compare_with(case, template, actual, _get_path(case)), negated=self.negated)
-        expected = self._read_expected(template)  # pyright: ignore[reportArgumentType] (no matcher is inside)
+    def _compute(self, actual: JsonValue, expected: JsonValue, *, theirs: bool) -> float:
+        if theirs and (isinstance(actual, str) or isinstance(expected, str)):
+            actual, expected = str(actual), str(expected)
         if isinstance(actual, str) and isinstance(expected, str) and not self.case_sensitive:
-            same = actual.lower() == expected.lower()
-        else:
-            same = equals(actual, expected)
-        return _decide(case, same != self.negated, f"expected {format_value(expected)}, got {format_value(actual)}")
+            actual, expected = actual.lower(), expected.lower()
+        return float((actual == expected if theirs else equals(actual, expected)) != self.negated)
+
+    def _score(self, case: Case, actual: JsonValue, template: Template, path: str) -> Outcome | PartialOutcome:
+        if not has_matcher(template):
+            return super()._score(case, actual, template, path)
+        outcome = compare_with(case, template, actual, path)
+        if not self.negated or isinstance(outcome, Skipped | Errored):
+            return outcome
+        if isinstance(outcome, PartialOutcome):
+            return Skipped("not_asked", "no judge is asked whether an output is not what words describe")
+        return _fail("it matches what it must not match", path) if outcome.passed else PERFECT
 
 
 class UipathJsonSimilarityGate(_OutputGate):
@@ -140,26 +161,20 @@ class UipathJsonSimilarityGate(_OutputGate):
 
     kind: Literal["uipath_json_similarity"] = "uipath_json_similarity"
 
-    def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
-        return score_json_similarity(actual, read_expected(expected, self.target_output_key))
+    def _compute(self, actual: JsonValue, expected: JsonValue, *, theirs: bool) -> float:  # noqa: ARG002
+        return _average([*_compare_leaves(actual, expected)])
 
-    def _compare(self, case: Case, actual: JsonValue, template: Template) -> Outcome | PartialOutcome:
-        leaves = list_leaves(actual, self._read_expected(self._read_plain(template)))
+    def _score(self, case: Case, actual: JsonValue, template: Template, path: str) -> Outcome:  # noqa: ARG002
+        leaves = [*_compare_leaves(actual, self._find_expected(self.read_plain(PATH, template)))]
         if not leaves:
             return PERFECT.add_findings(Finding("vacuous", "the expected output has no leaf to compare", "/expected"))
-        wrong = [leaf for leaf in leaves if leaf.value < 1.0]
+        known = self.target_output_key == ALL and path == "/output"  # else the pointer of a leaf is not
         findings = [
-            Finding(
-                "wrong_output", f"{leaf.path or 'value'}: similarity {leaf.value:.3f}", self._locate(case, leaf.path)
-            )
-            for leaf in wrong[:MAX_LEAVES_NAMED]
+            Finding("wrong_output", f"{at or 'value'}: similarity {value:.3f}", path + at if known else path)
+            for at, value, _ in leaves
+            if value < 1.0
         ]
-        return build_failure(fold_leaves(leaves), *findings) if wrong else PERFECT
-
-    def _locate(self, case: Case, path: str) -> str:
-        """Return the pointer of a leaf, as far as it is known."""
-        base = _get_path(case)
-        return base + path if self.target_output_key == ALL and base == "/output" else base
+        return build_failure(_average(leaves), *findings[:MAX_LEAVES_NAMED]) if findings else PERFECT
 
 
 class UipathContainsGate(_OutputGate):
@@ -175,48 +190,82 @@ class UipathContainsGate(_OutputGate):
     negated: bool = False
     """Whether the text must not be there."""
 
-    def _read_plain(self, template: Template) -> JsonValue:
-        search = template.value if isinstance(template, Contains) else super()._read_plain(template)
+    def read_plain(self, path: str, value: Template) -> JsonValue:
+        """Return the text to look for."""
+        search = value.value if isinstance(value, Contains) else super().read_plain(path, value)
         if not isinstance(search, str):
-            raise InputError.at("/expected/output", "what should be in the output is a text, or contains one")
+            raise InputError.at(path, "what should be in the output is a text, or contains one")
         return search
 
-    def _compute_upstream(self, actual: JsonValue, expected: JsonValue) -> float:
-        value = score_contains(actual, str(expected), case_sensitive=self.case_sensitive)
-        return _negate(value, self.negated)
+    def _find_expected(self, expected: JsonValue) -> JsonValue:
+        return expected  # the key is for the run's output alone
 
-    def _compare(self, case: Case, actual: JsonValue, template: Template) -> Outcome | PartialOutcome:
-        search = str(self._read_plain(template))
-        text = actual if isinstance(actual, str) else json.dumps(actual, ensure_ascii=False)
+    def _compute(self, actual: JsonValue, expected: JsonValue, *, theirs: bool) -> float:
+        text = str(actual) if theirs or isinstance(actual, str) else json.dumps(actual, ensure_ascii=False)
+        search = str(expected)
         found = search in text if self.case_sensitive else search.lower() in text.lower()
-        verb = "is not" if not found else "is"
-        return _decide(case, found != self.negated, f"{format_value(search)} {verb} in {format_value(actual)}")
+        return float(found != self.negated)
+
+    def _explain(self, actual: str, expected: str) -> str:
+        return f"{expected} {'is' if self.negated else 'is not'} in {actual}"
 
 
-def _decide(case: Case, passed: bool, message: str) -> Outcome:  # noqa: FBT001
-    return PERFECT if passed else build_failure(0.0, Finding("wrong_output", message, _get_path(case)))
+_MISSING = object()
 
 
-def _get_path(case: Case) -> str:
-    return case.output.path if case.output else "/output"
+def _compare_leaves(actual: object, expected: JsonValue, path: str = "") -> Iterator[Leaf]:
+    """Compare every expected leaf with the actual value in its place."""
+    if {type(actual), type(expected)} <= {int, float}:
+        yield path, _compare_numbers(cast("float", actual), cast("float", expected)), 1
+    elif type(actual) is not type(expected):
+        yield path, 0.0, len([*_compare_leaves(expected, expected)])
+    elif isinstance(expected, dict | list):
+        given = {str(key): value for key, value in _list_members(actual)}
+        for key, value in _list_members(expected):
+            yield from _compare_leaves(given.get(str(key), _MISSING), value, f"{path}/{escape_token(key)}")
+    elif isinstance(expected, str):
+        yield path, Levenshtein.normalized_similarity(expected, str(actual)), 1
+    else:
+        yield path, float(actual == expected), 1
 
 
-def _negate(value: float, negated: bool) -> float:  # noqa: FBT001
-    return 1.0 - value if negated else value
+def _list_members(value: JsonValue) -> Iterable[tuple[str | int, JsonValue]]:
+    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
 
 
-def _invert(case: Case, outcome: Outcome | PartialOutcome, *, negated: bool) -> Outcome | PartialOutcome:
-    """Invert the outcome of a matcher if `negated`: what matches is wrong."""
-    if not negated or isinstance(outcome, Skipped | Errored):
-        return outcome
-    if isinstance(outcome, Scored):
-        return _decide(case, not outcome.passed, "it matches what it must not match")
-    return Skipped("not_asked", "no judge is asked whether an output is not what words describe")
+def _compare_numbers(actual: float, expected: float) -> float:
+    if actual == expected:
+        return 1.0
+    if abs(expected) <= NEXT_TO_ZERO:
+        return float(abs(actual) <= NEXT_TO_ZERO)
+    return max(0.0, min(1.0, 1.0 - abs(float(expected) - float(actual)) / abs(float(expected))))
 
 
-def _list_parts(actual: JsonValue) -> Sequence[JsonValue]:
-    return [actual, *actual.values()] if isinstance(actual, dict) else [actual]
+def _average(leaves: Sequence[Leaf]) -> float:
+    count = sum([standing for _, _, standing in leaves])
+    return min(1.0, max(0.0, fsum([value for _, value, _ in leaves]) / count)) if count else 1.0
 
 
-def _dump(template: Template) -> object:
-    return template.model_dump(mode="json") if isinstance(template, Critic) else template
+def read_part(output: JsonValue, key: str | tuple[str, ...]) -> JsonValue:
+    """Return the part at a path of names and `[n]`, of which other characters are ignored; for several paths, an object of parts.
+
+    Raises OutputPathError where the output has none.
+
+    >>> read_part({"items": [{"a.b": 1, "n": 2}]}, "items[0].n")
+    2
+    """
+    if not isinstance(key, str):
+        if not isinstance(output, dict):
+            raise OutputPathError("several keys are named, and the output is no object")
+        return {one: read_part(output, one) for one in key}
+    tokens: list[tuple[str, str]] = [] if key == ALL else re.findall(r"([^.\[\]]+)|\[(\d+)\]", key)
+    if not tokens and key != ALL:
+        raise OutputPathError(f"{key!r} names nothing")
+    for name, index in tokens:
+        if isinstance(output, list) and index and int(index) < len(output):
+            output = output[int(index)]
+        elif isinstance(output, dict) and not index and name in output:
+            output = output[name]
+        else:
+            raise OutputPathError(f"the output has nothing at {int(index) if index else name!r}")
+    return output
