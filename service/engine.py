@@ -208,8 +208,8 @@ class Engine:
             self._admit_models(request, plan.rubric)
             self.ask_limits.admit_budget(request.budget_usd)
             budget = spending or self.build_spending(request, tenant)
-            answer = partial(self.judging.answer, spending=budget, tenant=tenant, repeat=repeat)
-            report = await self._judge(request, plan, self.judging, partial(answer, mode=mode), mode)
+            answer = partial(self.judging.answer, mode=mode, spending=budget, tenant=tenant, repeat=repeat)
+            report = await self._judge(request, plan, self.judging, answer, mode, budget)
             _raise_spent(budget)
         return add_executed_score(report, plan)
 
@@ -229,6 +229,7 @@ class Engine:
         judging: Judging,
         answer: Callable[..., Awaitable[Mapping[str, tuple[Vote, ...]]]],
         mode: JudgeMode,
+        budget: Spending,
     ) -> Report:
         model, trace = request.judge_model, plan.trace
         if isinstance(self.fits, LiveFits):
@@ -242,7 +243,8 @@ class Engine:
             _raise_fault(votes)
         blocked = [one.ask for one in plan.blocked_asks] if mode != "cached" else []
         estimates = await judging.estimate(blocked, trace, model=model)
-        return conclude(plan, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits)
+        spent = budget.sum_spent() if budget.calls else None
+        return conclude(plan, votes, tags=request.tags, mode=mode, estimates=estimates, fits=fits, spent=spent)
 
     def asks_judges(self, request: ScoreRequest) -> bool:
         """Whether judges are asked; raises InputError as `choose_mode` does."""

@@ -24,6 +24,7 @@ USED_TODAY: Mapping[str, str] = {
     "tokens_in": "Tokens of prompts",
     "tokens_out": "Tokens of replies",
     "cost_usd": "Paid for judges, as far as replies said",
+    "unpriced_calls": "Requests to models without a known price",
     "uncertain_usd": "The most that calls may have cost besides",
 }
 """What each gauge of today's use counts, by its field of `DayUsage`."""
@@ -75,7 +76,7 @@ class BacklogCollector(Collector):
         help_text = "Items that crashed their workers and are not retried"
         yield _build_gauge("callgrade_quarantined_items", help_text, {"": backlog.quarantined})
         for name, meaning in USED_TODAY.items():
-            used = {one.tenant: float(getattr(one, name)) for one in backlog.usage}
+            used = {one.tenant: getattr(one, name) for one in backlog.usage if getattr(one, name) is not None}
             yield _build_gauge(f"callgrade_today_{name}", f"{meaning}, today (UTC)", used, label="tenant")
 
 

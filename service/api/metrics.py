@@ -10,6 +10,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
 
 from service.api.backlog import BacklogCollector
+from service.core.judging.prompts import Usage
+from service.core.money import Cost
 from service.reporting.counts import ReportCounts
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -51,7 +53,10 @@ class ServiceMetrics:
             "callgrade_judge_replies", "Replies of judges that went into reports", ["cache"], registry=registry
         )
         self._cost = prometheus.Counter(
-            "callgrade_judge_cost_usd", "Paid for judges, as far as known", registry=registry
+            "callgrade_judge_cost_usd", "Paid for judges, as far as prices are known", registry=registry
+        )
+        self._unpriced = prometheus.Counter(
+            "callgrade_judge_unpriced_calls", "Requests to models that callgrade_judge_cost_usd lacks", registry=registry
         )
         judge_seconds = prometheus.Histogram(
             "callgrade_judge_request_seconds",
@@ -76,8 +81,12 @@ class ServiceMetrics:
         self._requests(route, method if method in METHODS else OTHER, status).inc()
         self._seconds(route).observe(seconds)
 
-    def count_ask(self, model: str, seconds: float) -> None:
-        """Count one request to a model."""
+    def count_ask(self, model: str, seconds: float, usage: Usage | None) -> None:
+        """Count one request to a model, whatever became of its reply."""
+        if usage is not None:
+            cost = Cost.of(usage.cost_usd)
+            self._cost.inc(cost.usd)
+            self._unpriced.inc(cost.unpriced)
         self._judge_seconds(model if model in self._models else OTHER).observe(seconds)
 
     def count(self, tally: ReportCounts) -> None:
@@ -85,7 +94,6 @@ class ServiceMetrics:
         self._reports(self._rubrics.get(tally.rubric, OTHER), tally.verdict).inc()
         self._hits.inc(tally.cache_hits)
         self._misses.inc(tally.asked)
-        self._cost.inc(tally.cost_usd)
         for (kind, cause), count in tally.unscored.items():
             self._unscored(kind, cause).inc(count)
 

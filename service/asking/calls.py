@@ -18,8 +18,8 @@ from service.asking.model import Model
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.errors import JudgeError
 
-Observer = Callable[[str, float], None]
-"""Receives each request's model, and the seconds until its reply was complete or it failed."""
+Observer = Callable[[str, float, Usage | None], None]
+"""Receives each request's model, the seconds until its reply was complete or it failed, and what it took (None: nothing)."""
 
 Pricing = Callable[[Prompt], Awaitable[float | None]]
 """Returns the most that a call can cost, in US dollars; None if no price is known."""
@@ -110,14 +110,21 @@ class ModelCaller:
 
     async def _complete_in_time(self, prompt: Prompt) -> Completion:
         seconds, start = self._policy.attempt_s, self._gates.clock.now()
+        usage: Usage | None = Usage()  # a bill of unknown size may come
         try:
             async with asyncio.timeout(seconds):
-                return await self._model.complete(prompt)
+                reply = await self._model.complete(prompt)
         except TimeoutError:
             pass
+        except JudgeError as error:
+            usage = error.usage if isinstance(error, CallError) else None
+            raise
+        else:
+            usage = reply.usage
+            return reply
         finally:
             for observe in self._observers:
-                observe(prompt.model, self._gates.clock.now() - start)
+                observe(prompt.model, self._gates.clock.now() - start, usage)
         raise CallError("timeout", f"no whole reply in {seconds:g} s", usage=Usage(), retryable=True)
 
     def _compute_wait(self, state: RetryCallState) -> float:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Literal
+from operator import not_
+from typing import Annotated, Literal
 
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny
 
 from service.core.call_decisions import Decision
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
@@ -203,7 +204,7 @@ class AskEstimate:
 
 @light
 class Provenance:
-    """What produced the report. Tokens are those the replies took when made, including cached replies; None: unknown."""
+    """What produced the report. Tokens: what all replies took when made, also cached ones and those of no use; None: unknown."""
 
     engine: str
     judges: AppliedJudgeMode
@@ -219,7 +220,10 @@ class Provenance:
     tokens_in: int | None
     tokens_out: int | None
     cost_usd: float | None
-    """The cost of this report in US dollars; None if a price is unknown or no judge was asked."""
+    """The cost of this report in US dollars, as far as prices are known; None if none is, or no judge was asked."""
+    unpriced_calls: Annotated[int, Field(exclude_if=not_)] = 0
+    """Calls without a known price, which `cost_usd` lacks. Absent: none."""
+    _: KW_ONLY
     calibrators: tuple[str, ...] | Literal["uncalibrated"]
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from service.asking.judging import Judging
+from service.core.money import Cost
 from service.core.plan import Plan
 from service.engine import Engine
 from service.reading.strict_json import Limits, parse
@@ -36,9 +37,11 @@ class Quote:
     cache_hits: int
     """How many of them the cache answers."""
     cost_usd: float | None
-    """The most that the others may cost; null where a model's price is unknown."""
+    """The most that the others may cost, as far as prices are known; null where none is."""
     sampled: int
     """How many items were inspected."""
+    unpriced_calls: int = 0
+    """How many of the others have no known price, and are not in `cost_usd`."""
 
 
 QUOTE: TypeAdapter[Quote] = TypeAdapter(Quote)
@@ -56,7 +59,7 @@ async def build_quote(
     total = await asyncio.to_thread(lambda: sum(chunk.size for chunk in chunks))
     chosen = _draw_sample(total, most)
     questions = hits = 0
-    cost: float | None = 0.0
+    cost = Cost()
     lines = _read_lines(chunks, chosen)
     while plans := await asyncio.to_thread(_plan_next, engine, lines, limits):
         for one in plans:
@@ -64,23 +67,23 @@ async def build_quote(
                 continue
             count, cached, price = await _count_questions(engine.judging, one, engine.choose_mode(one.request), tenant)
             questions, hits = questions + count, hits + cached
-            cost = None if cost is None or price is None else cost + price
+            cost += price
     factor = total / len(chosen)
+    cost = Cost(cost.usd * factor, round(cost.unpriced * factor))
     return Quote(
-        total, round(questions * factor), round(hits * factor), None if cost is None else cost * factor, len(chosen)
+        total, round(questions * factor), round(hits * factor), cost.known_usd, len(chosen), cost.unpriced
     )
 
 
 async def _count_questions(
     judging: Judging, one: _PlannedRequest, mode: str, tenant: str
-) -> tuple[int, int, float | None]:
+) -> tuple[int, int, Cost]:
     """Return the number of questions and of cache hits, and the price of the rest."""
     asks, trace, model = one.plan.asks, one.plan.trace, one.request.judge_model
     cached = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)
     rest = [] if mode == "cached" else [ask for ask in asks if ask.key not in cached]
-    prices = [one.cost_usd for one in (await judging.estimate(rest, trace, model=model)).values()]
-    known = [price for price in prices if price is not None]
-    return len(asks), len(cached), sum(known) if len(known) == len(prices) else None
+    estimates = await judging.estimate(rest, trace, model=model)
+    return len(asks), len(cached), sum([Cost.of(one.cost_usd) for one in estimates.values()], Cost())
 
 
 def _draw_sample(total: int, most: int) -> frozenset[int]:

@@ -21,7 +21,6 @@ class ReportCounts:
     cache_hits: int = 0
     asked: int = 0
     """Replies that were not in the cache."""
-    cost_usd: float = 0.0
 
 
 def count_report(report: Report) -> ReportCounts:
@@ -40,5 +39,4 @@ def count_report(report: Report) -> ReportCounts:
         Counter(unscored),
         source.cache_hits,
         source.replies - source.cache_hits,
-        source.cost_usd or 0.0,
     )

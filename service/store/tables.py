@@ -14,7 +14,7 @@ def _build_partial_index(name: str, *columns: str, where: str) -> sa.Index:
 
 
 def _build_usage_columns() -> list[sa.Column[Any]]:
-    counts = ("questions", "held_questions", "cached", "tokens_in", "tokens_out")
+    counts = ("questions", "held_questions", "cached", "tokens_in", "tokens_out", "unpriced")
     sums = ("cost_usd", "uncertain_usd", "held_usd")  # held amounts are reserved by a process, and not yet counted
     return [
         *[sa.Column(name, sa.BigInteger, nullable=False) for name in counts],

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 
+from service.core.money import Cost, format_usd
+
 _OURS = re.compile(r"(batch|score)_[0-9a-f]{24}([0-9a-f]{8})(?:/(\d+))?")
 
 STATUS_WORDS = {
@@ -39,17 +41,6 @@ def format_score(value: float | None) -> str:
     ('0.94', '-')
     """
     return "-" if value is None else f"{value:.2f}"
-
-
-def format_usd(value: float | None) -> str:
-    """Format US dollars, with as many digits as are significant.
-
-    >>> format_usd(12.345), format_usd(0.00042), format_usd(0.0), format_usd(None)
-    ('$12.35', '$0.00042', '$0.00', '-')
-    """
-    if value is None:
-        return "-"
-    return f"${value:.2f}" if value == 0 or value >= 0.01 else f"${value:.2g}"
 
 
 def format_count(value: int | None) -> str:
@@ -111,11 +102,12 @@ def describe_no_failure(verdicts: Mapping[str, int]) -> str:
     return "Nothing broke."
 
 
-FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
+FILTERS: Mapping[str, Callable[..., object]] = MappingProxyType(
     {
         "share": format_share,
         "score": format_score,
         "usd": format_usd,
+        "cost": Cost.read,
         "count": format_count,
         "time": format_time,
         "item": shorten_item,

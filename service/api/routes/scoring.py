@@ -340,6 +340,7 @@ def build_judging_headers(report: Report) -> dict[str, str]:
     provenance = report.provenance
     counts = {"replies": provenance.replies, "cache-hits": provenance.cache_hits, "tokens-in": provenance.tokens_in}
     counts |= {"tokens-out": provenance.tokens_out, "cost-usd": provenance.cost_usd}
+    counts["unpriced-calls"] = provenance.unpriced_calls or None
     return {f"x-callgrade-judge-{name}": str(count) for name, count in counts.items() if count is not None}
 
 

@@ -186,4 +186,5 @@ class _Day:
             cost_usd=own.spent_usd,
             uncertain_usd=own.uncertain_usd,
             held_usd=usd - own.spent_usd - own.uncertain_usd,
+            unpriced=own.unpriced,
         )

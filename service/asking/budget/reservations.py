@@ -10,6 +10,7 @@ from typing import Protocol
 
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
+from service.core.money import Cost, Spent
 from service.errors import JudgeError
 
 MAX_CALL_TOKENS = 10**9
@@ -35,8 +36,7 @@ class Spending:
     """US dollars that may be spent, and were spent. Without a cap there is no limit.
 
     A call reserves the most it can cost before it is made, and settles afterwards; a retry is a call of its own. So spending
-    exceeds the cap only if a provider bills more than that. Calls to a model of unknown price cost nothing here; `unpriced`
-    counts them.
+    exceeds the cap only if a provider bills more than that. Calls to a model of unknown price are only counted.
     """
 
     def __init__(self, cap_usd: float | None = None, *, within: Sequence[Spending] = ()) -> None:
@@ -61,7 +61,7 @@ class Spending:
         """Answers that needed no request."""
         self.tokens_in = self.tokens_out = 0
         self.unpriced = 0
-        """Calls whose price is unknown."""
+        """Calls without a known price for which a bill may come."""
         self._open: set[Reservation] = set()
         self._waiting: list[asyncio.Future[None]] = []
         self._settled = 0  # number of calls so far
@@ -86,6 +86,10 @@ class Spending:
     def is_idle(self) -> bool:
         """Whether no call is under way."""
         return not self._open
+
+    def sum_spent(self) -> Spent:
+        """Sum what calls took, whatever became of their replies."""
+        return Spent(Cost(self.spent_usd, self.unpriced), self.tokens_in, self.tokens_out)
 
     def count_cached(self) -> None:
         """Count an answer that needed no call."""
@@ -163,7 +167,6 @@ class Spending:
         """Start a call."""
         self._open.add(reservation)
         self.calls += 1
-        self.unpriced += not reservation.priced
 
     def close(self, reservation: Reservation, usage: Usage | None) -> None:
         """End a call with its usage; None: nothing is billed. A usage without a cost means a bill of unknown size."""
@@ -172,6 +175,7 @@ class Spending:
         if usage is not None:
             self.spent_usd += usage.cost_usd or 0.0
             self.uncertain_usd += reservation.worst_usd if usage.cost_usd is None else 0.0
+            self.unpriced += usage.cost_usd is None and not reservation.priced
             self.tokens_in += min(usage.tokens_in or 0, MAX_CALL_TOKENS)
             self.tokens_out += min(usage.tokens_out or 0, MAX_CALL_TOKENS)
         waiting, self._waiting = self._waiting, []

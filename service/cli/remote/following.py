@@ -10,6 +10,7 @@ from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.remote.tables import count_done, render_end, render_time
 from service.cli.rendering.console import build_error_console, pluralize, say
 from service.client.jobs import AnyJob, J, JobClient
+from service.core.money import Cost
 from service.errors import JudgeDownError
 from service.jobs.pauses import read_pause
 from service.reporting.escaping import escape_unprintable
@@ -143,7 +144,7 @@ def require_judge(job: AnyJob) -> None:
 def _render_details(job: AnyJob) -> str:
     """Render what follows the count: failures, cost and state."""
     failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
-    cost = f", ${job.cost_usd:.2f}" if job.cost_usd else ""
+    cost = f", {Cost.read(job)}" if job.questions else ""
     state = f", {job.status.partition('_')[0]}" if job.status not in ("in_progress", "completed") else ""
     return failed + cost + state
 

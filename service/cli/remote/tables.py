@@ -8,6 +8,7 @@ from rich.text import Text
 
 from service.cli.rendering.console import build_console, pluralize, print_table
 from service.client.jobs import AnyJob
+from service.core.money import Cost, format_usd
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
 from service.store.jobs.batches import Batch
@@ -38,7 +39,7 @@ def count_done(job: AnyJob) -> int:
 def render_quote(quote: Quote) -> str:
     """Render the questions and the price of a batch."""
     questions = f"{pluralize(quote.questions, 'question')} for judges, {quote.cache_hits} of them in the cache"
-    cost = "at an unknown price" if quote.cost_usd is None else f"for at most {_render_dollars(quote.cost_usd)}"
+    cost = "price unknown" if quote.cost_usd is None else f"at most {Cost.read(quote)}"
     sampled = f" (estimated from {quote.sampled} of them)" if quote.sampled < quote.items else ""
     return f"{pluralize(quote.items, 'item')}: {questions}, {cost}{sampled}"
 
@@ -51,7 +52,7 @@ def render_end(job: AnyJob) -> str:
     parts += [f"{counts.failed} failed"] if counts.failed else []
     parts += [f"{never_run} never run"] if never_run else []
     what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
-    cost = f", {_render_dollars(job.cost_usd)}" if job.cost_usd else ""
+    cost = f", {Cost.read(job)}" if job.questions else ""
     return f"{job.status}; {': '.join([what, ', '.join(parts)] if parts else [what])}{cost}"
 
 
@@ -79,10 +80,10 @@ def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
     if job.resume_at:
         yield "resumes at", render_time(job.resume_at)
     yield from _list_batch_rows(job) if isinstance(job, Batch) else _list_calibration_rows(job)
-    if job.questions or job.cost_usd or job.cache_hits:
-        cap = f" of {_render_dollars(job.budget_usd)}" if job.budget_usd is not None else ""
+    if job.questions or job.cache_hits:
+        cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
         asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
-        yield "judges", f"{_render_dollars(job.cost_usd)}{cap}{asked}; {job.cache_hits} answers from the cache"
+        yield "judges", f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
     if job.tags:
         yield "tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())
     yield "created", render_time(job.created_at)
@@ -109,7 +110,3 @@ def _list_calibration_rows(job: Calibration) -> Iterator[tuple[str, str]]:
         yield "unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}"
     if job.status == "completed":
         yield "fits", f"{job.fits} ({job.method})"
-
-
-def _render_dollars(amount: float | None) -> str:
-    return "-" if amount is None else f"${amount:.4f}"

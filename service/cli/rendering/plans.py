@@ -15,6 +15,7 @@ from rich.text import Text
 from service.asking.judging import AskEstimate
 from service.cli.rendering.console import build_console, pluralize
 from service.core.judging.judges import Ask, Judge
+from service.core.money import NOTHING, Cost, format_usd
 from service.core.plan import Plan
 from service.reading.trace_files import RecordPlace
 from service.reporting.escaping import escape_unprintable
@@ -46,8 +47,8 @@ class Totals:
     """The judge model whose price is shown; None if no price was requested."""
     tokens: int = 0
     """Tokens of prompts and replies, at most."""
-    cost_usd: float | None = 0.0
-    """The cost at most, if nothing were cached; None if a model's price is unknown."""
+    cost: Cost = NOTHING
+    """The cost at most, if nothing were cached."""
 
     def add(self, planned: PlannedRecord) -> None:
         """Count a record."""
@@ -59,7 +60,7 @@ class Totals:
         """Count the tokens and the cost that answers would take."""
         for one in estimates:
             self.tokens += one.tokens
-            self.cost_usd = None if self.cost_usd is None or one.cost_usd is None else self.cost_usd + one.cost_usd
+            self.cost += Cost.of(one.cost_usd)
 
     def render(self) -> str:
         """Render the totals in words."""
@@ -71,10 +72,10 @@ class Totals:
 
     def describe_price(self, things: str) -> str:
         """Render the cost at most, in words."""
-        tokens = f"at most {self.tokens:,} tokens of {self.priced_model}"
-        if self.cost_usd is None:
-            return f"{tokens}; its price is unknown"
-        return f"{tokens}, ${self.cost_usd:.4f}: ${1_000 * self.cost_usd / max(1, self.traces):.2f} for 1,000 such {things}"
+        tokens = f"at most {self.tokens:,} tokens of {self.priced_model}, {self.cost}"
+        if self.cost.unpriced:
+            return tokens
+        return f"{tokens}: {format_usd(1_000 * self.cost.usd / max(1, self.traces))} for 1,000 such {things}"
 
 
 def show_table(plans: Iterator[PlannedRecord], totals: Totals) -> None:
@@ -124,7 +125,7 @@ def show_json(plans: Iterator[PlannedRecord], totals: Totals) -> None:
         head = ",\n"
     counts: dict[str, JsonValue] = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
     if totals.priced_model is not None:
-        counts |= {"tokens": totals.tokens, "cost_usd": totals.cost_usd}
+        counts |= {"tokens": totals.tokens, "cost_usd": totals.cost.known_usd, "unpriced_calls": totals.cost.unpriced}
     start = '{"traces":[' if head.startswith("{") else ""
     write(f'{start}],\n"totals":{_render_json({**counts, "refused": totals.refused})}}}\n')
 

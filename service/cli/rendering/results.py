@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import fsum
 from typing import NamedTuple, get_args
@@ -12,7 +12,7 @@ from service.cli.inputs import Refusal
 from service.cli.rendering.console import pluralize, render_number
 from service.cli.scoring import Result
 from service.core.conclusion.judge_answers import NO_JUDGE
-from service.core.judging.notes import sum_costs
+from service.core.money import NOTHING, Cost
 from service.core.outcome import Errored, Finding, Outcome
 from service.core.report import Report
 from service.core.rubric import Stage
@@ -71,7 +71,7 @@ class Tally:
     """In how many traces a criterion is open, by reason and criterion."""
     replies: int = 0
     cache_hits: int = 0
-    costs: list[float | None] = field(default_factory=list["float | None"])
+    cost: Cost = NOTHING
     faults: Counter[str] = field(default_factory=Counter[str])
     """Questions that ended in a judge's fault, by cause."""
     judged: Counter[str] = field(default_factory=Counter[str])
@@ -96,8 +96,7 @@ class Tally:
         self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
         self.replies += report.provenance.replies
         self.cache_hits += report.provenance.cache_hits
-        if report.provenance.replies:
-            self.costs.append(report.provenance.cost_usd)
+        self.cost += Cost.read(report.provenance)
         notes = report.calibration
         self.judged.update(calibrated=notes.calibrated, uncalibrated=notes.uncalibrated, withheld=notes.withheld)
 
@@ -119,9 +118,9 @@ class Tally:
             yield f"judges are off: {pluralize(self.code_only, 'trace')} looked at by code alone; coverage says how much that is"
         yield from self._list_flaky_lines()
         yield from self._list_open_lines()
-        if self.replies:
+        if self.replies or self.cost != NOTHING:
             replies = pluralize(self.replies, "reply", "replies")
-            yield f"judged: {replies}, {self.cache_hits} from the cache, {_render_cost(self.costs)}"
+            yield f"judged: {replies}, {self.cache_hits} from the cache, {self.cost}"
         if self.judged.total():
             kinds = ", ".join(f"{count} {name}" for name, count in self.judged.items() if count)
             yield f"judged outcomes: {kinds}"
@@ -162,11 +161,6 @@ MAX_FLAKY_CASES = 20
 """How many flaky cases are listed."""
 
 FAULTS: frozenset[str] = frozenset(get_args(FaultCause))
-
-
-def _render_cost(costs: Iterable[float | None]) -> str:
-    cost = sum_costs(costs)
-    return "at an unknown price" if cost is None else f"for ${cost:.4f}"
 
 
 class CriterionOutcome(NamedTuple):

@@ -17,9 +17,11 @@ from service.core.expectations.expectation import ExpectedCall
 from service.core.judging.fits import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.judging.judges import Ask
-from service.core.judging.notes import JudgeReply, Vote, sum_costs, sum_counts
+from service.core.judging.notes import JudgeReply, Vote, sum_counts
+from service.core.judging.prompts import Usage
 from service.core.judging.withholding import WithheldJudgement
 from service.core.models.light import light
+from service.core.money import NOTHING, Cost, Spent
 from service.core.outcome import PERFECT, Errored, Outcome, Scored, Skipped, list_open_parts
 from service.core.plan import CriterionPlan, Plan
 from service.core.report import (
@@ -51,7 +53,7 @@ STRATUM = "stratum"
 """The tag that names a trace's stratum, as labelled sets have it: who wrote it, for example."""
 
 
-def conclude(
+def conclude(  # noqa: PLR0913 (each by name)
     plan: Plan,
     replies: Replies | None = None,
     *,
@@ -59,12 +61,14 @@ def conclude(
     mode: AppliedJudgeMode | None = None,
     estimates: Mapping[str, AskEstimate] | None = None,
     fits: Collection[Fit] = (),
+    spent: Spent | None = None,
 ) -> Report:
     """Build the report of a plan. Pure.
 
     `mode` is how judges were asked: `off` leaves judged criteria out of the score, `none` (the default without `replies`) leaves
     them open. `estimates`, by `Ask.key`, say what the questions that were not asked would have taken. `fits` are the available
-    calibrations; the tag `stratum` selects those made on such traces.
+    calibrations; the tag `stratum` selects those made on such traces. `spent`: what the calls of this report took, those included
+    whose replies were of no use; None: what the replies say.
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
@@ -98,7 +102,7 @@ def conclude(
         unread=_list_unread(trace, others) if others or trace.unread else (),
         calibration=_count_calibrated(others) if others else NOT_JUDGED,
         tags=dict(sorted(tags.items())) if tags else {},
-        provenance=_build_provenance(answers, plan.questions_saved, others),
+        provenance=_build_provenance(answers, plan.questions_saved, others, spent),
         usage=trace.usage,
         notes=(
             *find_oversights(trace, plan.rubric, plan.expectation, plan.listing),
@@ -223,12 +227,20 @@ def _find_scope(plan: Plan, results: Iterable[CriterionResult], asking: AppliedJ
     return "full"
 
 
-def _build_provenance(answers: JudgeAnswers, saved: int, others: Iterable[OtherOutcome]) -> Provenance:
+def _build_provenance(
+    answers: JudgeAnswers, saved: int, others: Iterable[OtherOutcome], spent: Spent | None
+) -> Provenance:
     if not answers.replies:
         return _build_unjudged_provenance(answers.asking, saved)
     votes = [vote for _, answer in sorted(answers.replies.items()) for vote in _list_votes(answer)]
     made = [vote for vote in votes if isinstance(vote, JudgeReply)]
     models = sorted({reply.model or reply.requested for reply in made})
+    usages = [reply.usage for reply in made]
+    cost = sum([Cost.of(one.cost_usd) for one in usages], NOTHING) if spent is None else spent.cost
+    if spent is not None:  # what no reply accounts for went to those that were of no use
+        new = [reply.usage for reply in made if reply.cache == "miss"]
+        tokens_in = spent.tokens_in - sum(one.tokens_in or 0 for one in new)
+        usages.append(Usage(tokens_in, spent.tokens_out - sum(one.tokens_out or 0 for one in new)))
     return Provenance(
         engine=ENGINE,
         judges=answers.asking,
@@ -237,16 +249,17 @@ def _build_provenance(answers: JudgeAnswers, saved: int, others: Iterable[OtherO
         replies=len(made),
         cache_hits=sum(reply.cache == "hit" for reply in made),
         questions_saved=saved,
-        tokens_in=sum_counts([reply.usage.tokens_in for reply in made]) if made else None,
-        tokens_out=sum_counts([reply.usage.tokens_out for reply in made]) if made else None,
-        cost_usd=sum_costs([reply.usage.cost_usd for reply in made]) if made else None,
+        tokens_in=sum_counts([one.tokens_in for one in usages]) if usages else None,
+        tokens_out=sum_counts([one.tokens_out for one in usages]) if usages else None,
+        cost_usd=cost.known_usd if usages else None,
+        unpriced_calls=cost.unpriced,
         calibrators=_list_fits(others) or "uncalibrated",
     )
 
 
 @lru_cache(maxsize=256)
 def _build_unjudged_provenance(asking: AppliedJudgeMode, saved: int) -> Provenance:
-    return Provenance(ENGINE, asking, None, False, 0, 0, saved, None, None, None, "uncalibrated")
+    return Provenance(ENGINE, asking, None, False, 0, 0, saved, None, None, None, calibrators="uncalibrated")
 
 
 def _list_votes(answer: Answer) -> tuple[Vote, ...]:

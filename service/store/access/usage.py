@@ -9,6 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from service.core.money import Cost
 from service.store.database import Database
 from service.store.tables import USAGE
 
@@ -29,6 +30,7 @@ class UsageAmount:
     cost_usd: float = 0.0
     uncertain_usd: float = 0.0
     held_usd: float = 0.0
+    unpriced: int = 0
 
     def __sub__(self, other: UsageAmount) -> UsageAmount:
         """The difference, field by field."""
@@ -48,8 +50,10 @@ class DayUsage:
     """Answers that needed no request: from the cache, or shared with another question of the same moment."""
     tokens_in: int
     tokens_out: int
-    cost_usd: float
-    """Paid, as far as replies say."""
+    cost_usd: float | None
+    """Paid, as far as replies say; null where no price is known."""
+    unpriced_calls: int
+    """Requests without a known price, which `cost_usd` lacks."""
     uncertain_usd: float
     """The most that further calls may have cost: those without a bill, and those under way."""
 
@@ -136,6 +140,7 @@ def _build_day_usage(row: sa.Row[tuple[object, ...]]) -> DayUsage:
         cached=int(found["cached"]),
         tokens_in=int(found["tokens_in"]),
         tokens_out=int(found["tokens_out"]),
-        cost_usd=found["cost_usd"],
+        cost_usd=Cost(found["cost_usd"], found["unpriced"]).known_usd,
+        unpriced_calls=int(found["unpriced"]),
         uncertain_usd=max(0.0, found["uncertain_usd"] + found["held_usd"]),
     )

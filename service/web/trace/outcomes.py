@@ -15,6 +15,7 @@ from service.core.judging.judged_outcomes import (
 )
 from service.core.judging.notes import JudgeNote
 from service.core.judging.withholding import WithheldJudgement
+from service.core.money import Cost
 from service.core.outcome import Errored, MethodScore, PartlyOpenScore, Scored, Skipped
 from service.core.report import ReportOutcome
 from service.reporting.findings import render_finding
@@ -151,7 +152,7 @@ def _build_judge(note: JudgeNote, calibration: str, *, earlier: bool = False) ->
 
 def _list_prices(note: JudgeNote) -> Iterator[str]:
     yield {"hit": "from the cache", "miss": "asked now", "coalesced": "asked once, with another question"}[note.cache]
-    yield "price unknown" if note.cost_usd is None else f"${note.cost_usd:.4f}"
+    yield str(Cost.of(note.cost_usd))
     if note.tokens_in is not None and note.tokens_out is not None:
         yield f"{note.tokens_in} tokens in, {note.tokens_out} out"
     if note.latency_ms is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from service.core.money import Cost, format_usd
 from service.core.report import Report
 from service.core.trace import ResourceUsage, Trace
 from service.web.trace.marks import escape_invisible
@@ -19,7 +20,7 @@ def describe_usage(usage: ResourceUsage | None) -> str:
         "" if usage.duration_s is None else f"{usage.duration_s:.2f} s",
         "" if usage.input_tokens is None else f"{usage.input_tokens} tokens in",
         "" if usage.output_tokens is None else f"{usage.output_tokens} out",
-        "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}",
+        "" if usage.cost_usd is None else format_usd(usage.cost_usd),
     ]
     return ", ".join(filter(None, parts))
 
@@ -62,9 +63,8 @@ def list_provenance(report: Report) -> Iterator[tuple[str, str]]:
     yield "judges", provenance.judges + (f", {provenance.judge_model}" if provenance.judge_model else "")
     if provenance.stand_in:
         yield "stand-in", "rules stood in for a model: what was judged means nothing"
-    if provenance.replies:
-        cost = "price unknown" if provenance.cost_usd is None else f"${provenance.cost_usd:.4f}"
-        yield "replies", f"{provenance.replies}, {provenance.cache_hits} from the cache, {cost}"
+    if provenance.tokens_in is not None or provenance.replies:
+        yield "replies", f"{provenance.replies}, {provenance.cache_hits} from the cache, {Cost.read(provenance)}"
     if provenance.calibrators != "uncalibrated":
         yield "fits", ", ".join(provenance.calibrators)
     if used := describe_usage(report.usage):

@@ -1,0 +1,78 @@
+"""Money with unknown parts: what calls to models cost, and the one way to write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+class Priced(Protocol):
+    """What carries a cost: `cost_usd` is None if no price is known, and `unpriced_calls` counts the calls that it lacks."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars."""
+        ...
+
+    @property
+    def unpriced_calls(self) -> int:
+        """A number of calls."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars of the calls with a known price, and the number of the other calls.
+
+    >>> str(Cost(1.2) + Cost(unpriced=3)), str(Cost(unpriced=1)), str(Cost())
+    ('at least $1.20; 3 calls without a known price', 'price unknown', '$0.00')
+    """
+
+    usd: float = 0.0
+    unpriced: int = 0
+
+    @classmethod
+    def of(cls, usd: float | None) -> Cost:
+        """Return the cost of one call; None: its price is unknown."""
+        return cls(unpriced=1) if usd is None else cls(usd)
+
+    @classmethod
+    def read(cls, one: Priced) -> Cost:
+        """Read the cost that something carries."""
+        return cls(one.cost_usd or 0.0, one.unpriced_calls)
+
+    @property
+    def known_usd(self) -> float | None:
+        """The dollars as a `cost_usd`: None if no price is known."""
+        return None if self.unpriced and not self.usd else self.usd
+
+    def __add__(self, other: Cost) -> Cost:
+        """Return both together."""
+        return Cost(self.usd + other.usd, self.unpriced + other.unpriced)
+
+    def __str__(self) -> str:
+        if self.known_usd is None:
+            return "price unknown"
+        if not self.unpriced:
+            return format_usd(self.usd)
+        return f"at least {format_usd(self.usd)}; {self.unpriced} call{'s'[: self.unpriced > 1]} without a known price"
+
+
+NOTHING = Cost()
+
+
+class Spent(NamedTuple):
+    """What calls took, whatever became of their replies."""
+
+    cost: Cost
+    tokens_in: int
+    tokens_out: int
+
+
+def format_usd(value: float) -> str:
+    """Format US dollars, with as many digits as are significant.
+
+    >>> format_usd(12.345), format_usd(0.00042), format_usd(0.0)
+    ('$12.35', '$0.00042', '$0.00')
+    """
+    return f"${value:,.2f}" if value == 0 or value >= 0.01 else f"${value:.2g}"
