@@ -19,6 +19,7 @@ FIELDS: dict[str, Any] = {
     "enough": True,
     "domain": (0.0, 1.0),
     "threshold": 0.5,
+    "statistics": {"auroc": {"value": 0.8, "low": 0.7, "high": 0.9}},
     "data": "b" * 64,
 }
 

@@ -13,7 +13,7 @@ from service.core.judging.fits import Fit
 from service.core.judging.judges import Judge
 from service.core.judging.questions import ASSEMBLY
 from service.core.models.validation import find_problems
-from service.errors import Problem, SettingsError
+from service.errors import InputError, Problem, SettingsError
 
 IN_USE = "in use"
 """The state of a fit that decides."""
@@ -43,6 +43,14 @@ def _read_fit(file: Path) -> Fit:
     except ValidationError as error:
         first = find_problems(error, text)[0]
         raise SettingsError([Problem(f"{file.name}: {first.path}".removesuffix(": "), first.message)]) from None
+
+
+def refuse_useless(fits: Sequence[Fit]) -> tuple[list[Fit], list[str]]:
+    """Return the fits that may be installed, and why each of the others is not; InputError where none may be."""
+    refused = [Problem(fit.id, f"not installed, because its judge is useless: {why}") for fit in fits if (why := fit.useless)]
+    if refused and len(refused) == len(fits):
+        raise InputError(refused)
+    return [fit for fit in fits if not fit.useless], [f"{one.path}: {one.message}" for one in refused]
 
 
 def build_file_name(fit: Fit) -> str:

@@ -12,7 +12,7 @@ from service.core.judging.fits import Fit
 from service.engine import Engine
 from service.errors import JobStateError
 from service.fits.checks import FitCheck, read_checks
-from service.fits.files import describe_state
+from service.fits.files import describe_state, refuse_useless
 from service.fits.live import LiveFits
 from service.store.access.audit import Actor
 from service.store.database import Database
@@ -57,7 +57,7 @@ class FitStates:
 
 @dataclass(frozen=True, slots=True)
 class FitInstallation:
-    """The fits just installed, and warnings about verdicts that stay open nevertheless."""
+    """The fits just installed, and warnings: fits that were refused, and verdicts that stay open nevertheless."""
 
     data: tuple[FitState, ...]
     warnings: tuple[str, ...]
@@ -93,11 +93,15 @@ class FitManager:
         return describe_state(fit, judges, models=judging.judges.models, route=judging.judges.route)
 
     def install(self, fits: Sequence[Fit], *, calibration: str, by: Actor) -> FitInstallation:
-        """Install fits, each replacing an earlier one for the same judge and criterion, in every process within a second."""
-        self._installed.install(fits, calibration=calibration, by=by)
-        names = {fit.id for fit in fits}
+        """Install fits, each replacing an earlier one for the same judge and criterion, in every process within a second.
+
+        The fit of a useless judge is refused: with a warning, or InputError where no other is left.
+        """
+        useful, refused = refuse_useless(fits)
+        self._installed.install(useful, calibration=calibration, by=by)
+        names = {fit.id for fit in useful}
         states = tuple([one for one in self.list_states().data if one.id in names])
-        return FitInstallation(states, tuple(self._engine.list_warnings()))
+        return FitInstallation(states, (*refused, *self._engine.list_warnings()))
 
     def roll_back(self, name: str, *, by: Actor) -> None:
         """Put the previous fit back in place, if there was one.

@@ -78,6 +78,16 @@ def test_a_fit_in_place_says_whether_it_applies(processes: Any, changes: dict[st
     assert [one["state"] for one in made.json["data"]] == [state]
 
 
+def test_the_fit_of_a_useless_judge_is_refused(processes: Any) -> None:
+    useless = fit(criterion="other", statistics={"auroc": {"value": 0.29, "low": 0.2, "high": 0.38}})
+    refused = processes[0]("POST", "/v1/fits", sent(useless)).problem
+    assert refused["status"] == 422
+    assert "does not lie above 0.5" in str(refused)
+    made = processes[0]("POST", "/v1/fits", sent(useless, fit())).json
+    assert [one["id"] for one in made["data"]] == [fit().id]
+    assert made["warnings"][0].startswith(f"{useless.id}: not installed, because its judge is useless")
+
+
 def verdict(client: PlayedClient) -> tuple[bool, str]:
     """Whether a wrong answer passes, and how that is calibrated."""
     report = client("POST", "/v1/score", dumped(body(1, right=False))).json

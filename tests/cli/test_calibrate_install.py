@@ -30,12 +30,12 @@ OPEN = "result_groundedness on c: what openai/gpt-fine says stays open, for its 
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Labels, what two judges said, and the run of them: the judges are models by the packaged judge file."""
     folder = tmp_path_factory.mktemp("made")
-    labels, predictions = drawn(200, judges=(0.85, 0.7))
+    labels, predictions = drawn(200, judges=(0.9, 0.85))
     said = [one.model_copy(update={"judge": JUDGE.id, "judge_digest": JUDGE.digest}) for one in predictions]
     (folder / "labels.jsonl").write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
     (folder / "said.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in said), "utf-8")
     sources = Sources(folder / "labels.jsonl", [folder / "said.jsonl"])
-    run_calibration(sources, folder / "out", ReportOptions(resampling=Resampling(draws=0)))
+    run_calibration(sources, folder / "out", ReportOptions(resampling=Resampling(draws=40)))
     return folder
 
 

@@ -35,11 +35,12 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def type_readme(checkout: Path, *, left_out: str = "", **more: str) -> list[Typed]:
+def type_readme(checkout: Path, *, left_out: str | None = None, **more: str) -> list[Typed]:
     """Types it with an empty home. Only the address of the model's provider is not the reader's."""
     assert shutil.which("callgrade", path=PATH) is None
     (checkout.parent / "home").mkdir()
     home = {"PATH": PATH, "HOME": str(checkout.parent / "home"), "LANG": "C.UTF-8", "COLUMNS": "100", **more}
+    home["PIP_REQUIRE_VIRTUALENV"] = "1"  # nothing is ever installed into the Python of this machine
     with serving(Provider()) as provider:
         typed = type_page(README, checkout, home | {"CALLGRADE_JUDGE_API_BASE": provider.base()}, left_out=left_out)
         assert provider.requests

@@ -29,7 +29,7 @@ class Typed(NamedTuple):
     printed: str
 
 
-def type_page(page: Page, folder: Path, environment: Mapping[str, str], *, left_out: str = "") -> list[Typed]:
+def type_page(page: Page, folder: Path, environment: Mapping[str, str], *, left_out: str | None = None) -> list[Typed]:
     """Types the page in a folder, each command on a line of its own. `left_out`: a kind of blocks not to type."""
     port = str(find_port())
     commands = list(_list_commands(page, left_out))
@@ -52,7 +52,7 @@ def type_page(page: Page, folder: Path, environment: Mapping[str, str], *, left_
     return [Typed(command, int(code), text) for (command, _), (text, code) in zip(typed, parts, strict=True)]
 
 
-def _list_commands(page: Page, left_out: str) -> Iterator[tuple[str, Block]]:
+def _list_commands(page: Page, left_out: str | None) -> Iterator[tuple[str, Block]]:
     for block in page.blocks:
         if block.note == "file":
             yield block.name, block

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from service.calibration.report.wording import show_number, show_usd
 from service.calibration.results import CalibrationReport, CascadeReport, JudgeReport, Promise
+from service.core.judging.fits import explain_useless
 from service.reporting.document import Section, Table
 
 MIN_TO_DECIDE = 0.5
-"""A judge that decides at least this share of items alone is one "to decide", otherwise one for the surest part only."""
+"""The share of items from which a judge that decides them alone may do so under its highest promise."""
 MIN_COVERAGE = 0.05
 SHOWN_SHARES = (0.85, 0.9)
 PRICED_ITEMS = 1000
@@ -57,13 +58,20 @@ def show_coverage(promise: Promise | None) -> str:
 
 
 def name_use(judge: JudgeReport) -> str:
-    """Name the use in a word or two."""
+    """Name in a word or two what the judge may be used for."""
     best = _find_best(judge)
+    if _is_useless(judge):
+        return "useless"
     if not judge.calibrated:
         return "not yet"
-    if best is None:
-        return "for rates"
-    return "to decide" if (best.coverage.value or 0.0) >= MIN_TO_DECIDE else "in part"
+    return "for rates" if best is None else f"for {best.coverage.value or 0:.0%}"
+
+
+def _is_useless(judge: JudgeReport) -> bool:
+    """Whether its AUROC does not lie above 0.5; of an uncalibrated judge, whether the whole interval does not."""
+    auroc = judge.after.of("auroc")
+    end = auroc.low if judge.calibrated else auroc.high
+    return bool(explain_useless(auroc.value, auroc.value if end is None else end))
 
 
 def _find_best(judge: JudgeReport) -> Promise | None:
@@ -76,18 +84,22 @@ def _find_best(judge: JudgeReport) -> Promise | None:
 
 
 def describe_use(judge: JudgeReport) -> str:
-    """Describe the use in a sentence or two."""
+    """Describe in a sentence or two what the judge may be used for, and on which condition."""
+    auroc = judge.after.of("auroc")
+    refused = explain_useless(auroc.value, auroc.low)
+    if _is_useless(judge):
+        return f"useless: {refused}. `callgrade calibrate install` refuses its fit."
     if not judge.calibrated:
         return f"not yet, {judge.why or 'it is uncalibrated'}."
     best = _find_best(judge)
-    fit = " ".join(_describe_fit(judge))
+    fit = " ".join(_describe_fit(judge)) + (f" `callgrade calibrate install` refuses it: {refused}." if refused else "")
     if best is None:
         low = min((one.guarantee.share for one in judge.promises), default=0.8)
-        return f"for rates corrected by labels, and to rank; no threshold at which {low:.0%} of its verdicts would agree. {fit}"
+        return f"use it for rates corrected by labels, not for single verdicts: at no threshold would {low:.0%} of them agree. {fit}"
     left = 1 - (best.coverage.value or 0.0)
     return (
-        f"at a promise of {best.guarantee.share:.0%} it decides {best.coverage.value or 0:.0%} of items "
-        f"({_describe_sides(best)}), of which {show_number(best.agreement.value)} agreed; {left:.0%} are left. {fit}"
+        f"use its verdict on {best.coverage.value or 0:.0%} of items ({_describe_sides(best)}) if {best.guarantee.share:.0%} must "
+        f"agree with the labels ({show_number(best.agreement.value)} did), and leave {left:.0%} to people. {fit}"
     )
 
 

@@ -25,7 +25,8 @@ def calibrate_install(
 ) -> int:
     """Install the fits of a run in CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts.
 
-    Warns about each judge and model whose verdicts stay open because no fit is theirs.
+    Refuses the fit of a useless judge: one whose AUROC has no 95 % interval above 0.5. Warns about each judge and model whose
+    verdicts stay open because no fit is theirs.
     """
     return install_fits(run)
 
@@ -33,12 +34,13 @@ def calibrate_install(
 def install_fits(run: Path) -> ExitCode:
     """Copy the fits of a run into CALLGRADE_HOME/fits; each replaces an earlier one for the same judge and criterion.
 
-    SettingsError for a file that is not a fit; a usage error if there is no fit or the folder cannot be written.
+    SettingsError for a file that is not a fit, InputError where every fit is refused; a usage error if there is no fit or the
+    folder cannot be written.
     """
-    from service.fits.files import describe_state
+    from service.fits.files import describe_state, refuse_useless
     from service.wiring import build_engine
 
-    fits = _find_fits(run)
+    fits, refused = refuse_useless(_find_fits(run))
     settings = read_settings()
     folder = settings.home / "fits"
     _write(fits, folder)
@@ -47,7 +49,7 @@ def install_fits(run: Path) -> ExitCode:
     for fit in fits:
         say(_describe(fit, describe_state(fit, engine.registry.judges)))
     say(f"{pluralize(len(fits), 'fit')} in {folder}; restart a running service to use them")
-    for sentence in engine.list_warnings():
+    for sentence in (*refused, *engine.list_warnings()):
         warn(sentence)
     return ExitCode.PASSED
 

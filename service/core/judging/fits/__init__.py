@@ -15,6 +15,7 @@ from service.core.judging.fits.fit import (
     apply_fit,
     build_route,
     calibrate_value,
+    explain_useless,
     join_models,
 )
 from service.core.judging.fits.guarantee import Guarantee, GuaranteedShare

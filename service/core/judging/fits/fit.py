@@ -86,6 +86,8 @@ def build_route(*, api_base: str | None = None, mask: Iterable[str] = (), reply:
     return _hash_value([api_base, masked, reply]) if api_base or masked or reply != "auto" else ""
 
 
+CHANCE = 0.5
+"""The AUROC of a judge that tells nothing."""
 MAX_WEIGHT_ERROR = 1e-6
 """The largest allowed difference between 1 and the sum of a jury's weights."""
 
@@ -210,6 +212,26 @@ class Fit(FrozenModel):
     def usable(self) -> bool:
         """Whether the fit may call a value calibrated."""
         return self.enough and self.origin != "constructed"
+
+    @property
+    def useless(self) -> str:
+        """Why its judge cannot be said to tell passes from failures; empty where the 95 % interval of its AUROC lies above 0.5."""
+        auroc = self.statistics.get("auroc", Metric(value=None))
+        return explain_useless(auroc.value, auroc.low)
+
+
+def explain_useless(auroc: float | None, low: float | None) -> str:
+    """Explain why this AUROC, with the low end of its 95 % interval, does not lie above 0.5; empty where it does.
+
+    >>> explain_useless(0.8, 0.7), explain_useless(0.29, 0.21)
+    ('', 'its AUROC is 0.290, and the 95 % interval, from 0.210, does not lie above 0.5')
+    """
+    if low is not None and low > CHANCE:
+        return ""
+    if auroc is None:
+        return "it has no AUROC, which takes labels of both kinds"
+    found = f"its AUROC is {auroc:.3f}, and "
+    return found + ("has no 95 % interval" if low is None else f"the 95 % interval, from {low:.3f}, does not lie above {CHANCE}")
 
 
 @dataclass(frozen=True, slots=True)
