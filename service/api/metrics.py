@@ -56,7 +56,9 @@ class ServiceMetrics:
             "callgrade_judge_cost_usd", "Paid for judges, as far as prices are known", registry=registry
         )
         self._unpriced = prometheus.Counter(
-            "callgrade_judge_unpriced_calls", "Requests to models that callgrade_judge_cost_usd lacks", registry=registry
+            "callgrade_judge_unpriced_calls",
+            "Requests to models that callgrade_judge_cost_usd lacks",
+            registry=registry,
         )
         judge_seconds = prometheus.Histogram(
             "callgrade_judge_request_seconds",

@@ -139,7 +139,7 @@ class Rubric(FrozenModel):
     extra_calls: Literal["count", "allow"] = "count"
     """What an unexpected call does if the expectation does not say: `count` as 0, or `allow` it."""
     failed_tries: Literal["fold", "count"] = "fold"
-    """What a failed call is that a later call repeats with success: `fold` takes both as one expected call, `count` counts each."""
+    """A failed call that a later one repeats with success: `fold` takes both as one expected call, `count` counts each."""
     compat: bool = False
     """Whether checks that implement a published method give that system's own number, bugs included."""
     require_calibration: bool = False

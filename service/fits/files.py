@@ -47,7 +47,9 @@ def _read_fit(file: Path) -> Fit:
 
 def refuse_useless(fits: Sequence[Fit]) -> tuple[list[Fit], list[str]]:
     """Return the fits that may be installed, and why each of the others is not; InputError where none may be."""
-    refused = [Problem(fit.id, f"not installed, because its judge is useless: {why}") for fit in fits if (why := fit.useless)]
+    refused = [
+        Problem(fit.id, f"not installed, because its judge is useless: {why}") for fit in fits if (why := fit.useless)
+    ]
     if refused and len(refused) == len(fits):
         raise InputError(refused)
     return [fit for fit in fits if not fit.useless], [f"{one.path}: {one.message}" for one in refused]

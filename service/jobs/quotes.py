@@ -70,14 +70,10 @@ async def build_quote(
             cost += price
     factor = total / len(chosen)
     cost = Cost(cost.usd * factor, round(cost.unpriced * factor))
-    return Quote(
-        total, round(questions * factor), round(hits * factor), cost.known_usd, len(chosen), cost.unpriced
-    )
+    return Quote(total, round(questions * factor), round(hits * factor), cost.known_usd, len(chosen), cost.unpriced)
 
 
-async def _count_questions(
-    judging: Judging, one: _PlannedRequest, mode: str, tenant: str
-) -> tuple[int, int, Cost]:
+async def _count_questions(judging: Judging, one: _PlannedRequest, mode: str, tenant: str) -> tuple[int, int, Cost]:
     """Return the number of questions and of cache hits, and the price of the rest."""
     asks, trace, model = one.plan.asks, one.plan.trace, one.request.judge_model
     cached = frozenset[str]() if mode == "fresh" else await judging.find_cached(asks, trace, model=model, tenant=tenant)

@@ -36,7 +36,12 @@ def promise(share: float, coverage: float) -> Promise:
 @pytest.mark.parametrize(
     ("coverages", "fields", "use", "told"),
     [
-        ((0.9, 0.8, 0.6, 0.0), {}, "for 60%", "use its verdict on 60% of items (passes from raw 0.90, no failure) if 90%"),
+        (
+            (0.9, 0.8, 0.6, 0.0),
+            {},
+            "for 60%",
+            "use its verdict on 60% of items (passes from raw 0.90, no failure) if 90%",
+        ),
         ((0.4, 0.2, 0.1, 0.0), {}, "for 40%", "use its verdict on 40% of items"),
         ((0.0, 0.0, 0.0, 0.0), {}, "for rates", "at no threshold would 80% of them agree"),
         (

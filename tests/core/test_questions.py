@@ -220,7 +220,9 @@ def answered(result: Any, said: str, limit: int = 2_000) -> Question:
     return build_question(ask, Trace(None, "callgrade", None, messages, steps, said, 1))
 
 
-@pytest.mark.parametrize(("result", "text", "pointer", "value"), [case[1:] for case in ABOUT], ids=[c[0] for c in ABOUT])
+@pytest.mark.parametrize(
+    ("result", "text", "pointer", "value"), [case[1:] for case in ABOUT], ids=[c[0] for c in ABOUT]
+)
 def test_what_the_text_speaks_of_is_shown_at_its_pointer(result: Any, text: str, pointer: str, value: Any) -> None:
     shown, _ = answered(result, text).parts
     assert shown.cut > 0

@@ -253,7 +253,14 @@ def test_a_claim_points_at_a_value_that_was_shown(path: str | None, good: bool) 
 
 def cut_question() -> Question:
     """A question about a claim on a result of which only some records are shown: the first, the last and number 700."""
-    judge = {"id": "j", "level": "turn", "shows": ["results", "said"], "question": "?", "scale": SCALE, "claims": "worst"}
+    judge = {
+        "id": "j",
+        "level": "turn",
+        "shows": ["results", "said"],
+        "question": "?",
+        "scale": SCALE,
+        "claims": "worst",
+    }
     rows = [{"name": "some other person", "cents": n} for n in range(900)]
     rows[700] = {"name": "Ada Lovelace", "cents": 7, "story": "once upon a time " * 500}  # type: ignore[dict-item]
     steps = (Step(0, 1, ToolCall(None, "look", {}), ToolResult(rows), 1),)  # type: ignore[arg-type]

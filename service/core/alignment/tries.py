@@ -32,7 +32,7 @@ def fold_tries(case: Case, alignment: Alignment) -> Alignment:
     known = [step for step in steps if step.result is not None]
     if case.matching.failed_tries == "count" or not (known or case.trace.unread):
         return alignment
-    if len(known) == len(steps) and not case.trace.unread and all([_has_worked(step) for step in steps]):
+    if len(known) == len(steps) and not case.trace.unread and all(_has_worked(step) for step in steps):
         return alignment
     named = {pair.step: pair for pair in alignment.pairs if _is_named(case, pair)}
     return alignment if len(named) == len(steps) else _Tries(case, alignment, named).build()

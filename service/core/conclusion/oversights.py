@@ -23,8 +23,9 @@ def find_oversights(
 
     `unread_expectation`: no criterion of the rubric reads what is expected; one finding for each kind, at its first place.
     `unknown_tool_expected`: an expected or counted tool that the trace does not offer, a disallowed or allowed one if it offers
-    a similar name, and any pattern that matches no tool on offer. `unknown_argument_expected`: an argument that the tool's schema does not declare. Both suggest similar
-    names, and need a trace that lists its tools. `unused_judge`: a judge in the rubric that no criterion asks.
+    a similar name, and any pattern that matches no tool on offer. `unknown_argument_expected`: an argument that the tool's
+    schema does not declare. Both suggest similar names, and need a trace that lists its tools. `unused_judge`: a judge in the
+    rubric that no criterion asks.
     """
     unused = rubric.unused_judges
     if expectation is None:

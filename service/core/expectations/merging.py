@@ -24,8 +24,9 @@ WHOLE_FIELDS = ("allow_extra", "answer", "state", "output", "gold")
 def merge_expectations(own: Expectation | None, standing: Expectation | None) -> Expectation | None:
     """Merge a trace's own expectation with the standing one, which a rubric has for every trace. Pure.
 
-    Bans (`allowed` is one), texts that must be said and ignored arguments add up, the trace's own first. Counts are merged tool by tool, turns by
-    turn; the calls, the answer, the state, the output and the rest are each taken whole. The trace's own takes precedence.
+    Bans (`allowed` is one), texts that must be said and ignored arguments add up, the trace's own first.
+    Counts are merged tool by tool, turns by turn; the calls, the answer, the state, the output and the rest are each taken
+    whole. The trace's own takes precedence.
     """
     if own is None or standing is None:
         return own or standing

@@ -18,7 +18,8 @@ NO_NUMBER_EXPECTED = Skipped("not_applicable", "no number of calls was expected"
 class CountGate(Check):
     """Check the limits of `counts`: the share of them that holds, or with `mode: strict` 1.0 only if all hold.
 
-    A pattern counts all calls of the tools that it matches. Each limit that does not hold is a finding `count`. Its message is UiPath's justification line with the operator added:
+    A pattern counts all calls of the tools that it matches. Each limit that does not hold is a finding `count`. Its
+    message is UiPath's justification line with the operator added:
     `Actual: 3, Expected: <= 2, Score: 0.0`. Source: UiPath's tool call count evaluator; unlike there, a limit of 0 that holds
     counts.
     """

@@ -17,9 +17,9 @@ class OrderGate(Check):
     """Score the share of the expected calls of `ordered` that were made in that order.
 
     Value: the length of the longest chain of actual calls that meet expected ones in their order, over the number of required
-    calls in `ordered`; the calls of one `any_order` group share a position. A failed try has no place. Finding: `out_of_order` for each aligned call
-    outside the chain. `mode: strict` allows nothing in between: 1.0 only if the actual calls are exactly the ordered ones, in
-    order.
+    calls in `ordered`; the calls of one `any_order` group share a position. A failed try has no place.
+    Finding: `out_of_order` for each aligned call outside the chain. `mode: strict` allows nothing in between: 1.0 only if the
+    actual calls are exactly the ordered ones, in order.
     """
 
     kind: Literal["order"] = "order"

@@ -77,7 +77,8 @@ class Question:
         if self.judge.claims == "none":
             return ()
         shown = [part.value for part in self.parts if part.name in JUDGED_PARTS]
-        return tuple([text for value in shown for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)])
+        texts = [text for value in shown for text in (value if isinstance(value, list) else [value])]
+        return tuple([text for text in texts if isinstance(text, str)])
 
     @property
     def max_tokens(self) -> int:

@@ -231,7 +231,9 @@ def explain_useless(auroc: float | None, low: float | None) -> str:
     if auroc is None:
         return "it has no AUROC, which takes labels of both kinds"
     found = f"its AUROC is {auroc:.3f}, and "
-    return found + ("has no 95 % interval" if low is None else f"the 95 % interval, from {low:.3f}, does not lie above {CHANCE}")
+    return found + (
+        "has no 95 % interval" if low is None else f"the 95 % interval, from {low:.3f}, does not lie above {CHANCE}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
