@@ -72,7 +72,7 @@ def conclude(  # noqa: PLR0913 (each by name)
     """
     asking = mode or ("none" if replies is None else "cached")
     answers = JudgeAnswers(replies or {}, asking, plan, fits, (tags or {}).get(STRATUM))
-    found = _conclude_criteria(plan, answers)
+    found = _conclude_criteria(plan, answers, several_agents=plan.trace.has_several_agents())
     results, others = found.results, found.others
     folded = fold_results(results, plan.rubric)
     whole, trace = folded.whole, plan.trace
@@ -136,9 +136,11 @@ class _Conclusions:
     others: list[OtherOutcome]
 
 
-def _conclude_criteria(plan: Plan, answers: JudgeAnswers) -> _Conclusions:
+def _conclude_criteria(plan: Plan, answers: JudgeAnswers, *, several_agents: bool) -> _Conclusions:
     concluded = [
-        _conclude_criterion(one, answers) if one.idle is None else _conclude_idle(one.criterion, one.idle.reason)
+        _conclude_criterion(one, answers, several_agents=several_agents)
+        if one.idle is None
+        else _conclude_idle(one.criterion, one.idle.reason)
         for one in plan.criteria
     ]
     results, scores, _ = zip(*concluded, strict=True)
@@ -147,14 +149,14 @@ def _conclude_criteria(plan: Plan, answers: JudgeAnswers) -> _Conclusions:
     return _Conclusions(results, scores, rows, others)
 
 
-def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers) -> ConcludedCriterion:
+def _conclude_criterion(planned: CriterionPlan, answers: JudgeAnswers, *, several_agents: bool) -> ConcludedCriterion:
     criterion = planned.criterion
     outcomes: Sequence[SubjectResult] = planned.outcomes  # pyright: ignore[reportAssignmentType] (or they are resolved)
     if planned.perfect and (planned.at_steps or (outcomes[0][0] is WHOLE and not outcomes[1:])):
         return *_conclude_perfect(criterion, at_steps=planned.at_steps), outcomes
     if planned.open or criterion.judged or criterion.requires_outcome:
         outcomes = resolve_outcomes(planned, answers)
-    if answers.plan.trace.has_several_agents():
+    if several_agents:
         outcomes = [(subject, _name_agents(outcome, answers.plan.trace)) for subject, outcome in outcomes]
     subject, first = outcomes[0]
     if type(first) is Skipped and not (outcomes[1:] or first.findings or first.bounds) and subject.expected is None:

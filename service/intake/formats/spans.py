@@ -9,7 +9,8 @@ inner one is read; agent spans are read only if no model span has messages.
 A call in a model's message and in a tool's span is one call, matched by id and name or, if the span has no id, by
 name, as long as the arguments do not contradict. The message then says what the model wrote, the span what the tool
 returned. Anything else in the spans that looks like a call, wherever it stands, is one of these or unread. All spans
-are read as one conversation, by their start; messages between agents are turns like any other.
+are read as one conversation, by their start. If several agents speak, each has the tools that its requests list; what
+one writes to another, within whose run it runs or word for word what that one wrote before, is no turn of the user's.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from service.core.json.members import JsonObject
-from service.core.trace import Step, ToolCall, Trace
+from service.core.trace import Catalogue, Step, ToolCall, Trace
 from service.errors import InputError
-from service.intake.build import Transcript
+from service.intake.build import Transcript, add_catalogues
 from service.intake.format import Format
 from service.intake.known_calls import KnownCalls, build_mention
 from service.intake.offers import Request, add_offers
 from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
+from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
 from service.intake.spans.kinds import is_genai_span, read_kind
 from service.intake.spans.messages import read_tools_on_offer
@@ -65,7 +67,8 @@ def read(record: SpansTrace) -> Trace:
         raise InputError.at("", "no span in spans or resourceSpans has attributes of a model or a tool")
     runs = read_runs(spans)
     selection = select_spans(spans, [run.span.start for run in runs])
-    merged = read_dialogue(selection.carriers, selection.missing)
+    agents = Agents(spans, [one.span for one in selection.carriers] or [run.span for run in runs])
+    merged = read_dialogue(selection.carriers, selection.missing, agents)
     calls = [call for entry in merged.entries for call in entry.message.calls]
     matches, unmatched = match_runs(calls, runs)
     known = _collect_calls(calls, matches, unmatched, merged.aliases)
@@ -73,7 +76,7 @@ def read(record: SpansTrace) -> Trace:
     leftovers = list_unread_calls(spans, known, read_orders)
     dialogue = sorted([*merged.entries, *leftovers], key=lambda entry: entry.moment)
     tools = read_tools(record.get("tools"))
-    writer = _Writer(unmatched)
+    writer = _Writer(unmatched, agents)
     writer.write(dialogue, matches)
     if not selection.missing:
         writer.add_answer(_find_agent_output(spans))
@@ -84,10 +87,24 @@ def read(record: SpansTrace) -> Trace:
         state=read_state(record.get("state")),
     )
     if tools is None:
-        trace = add_offers(
-            trace, writer.list_requests(selection.models, trace.steps), writer.list_unrecorded_tools(trace.steps)
-        )
+        trace = _add_offers(trace, selection.models, writer, agents)
     return replace(trace, steps=tuple(map(writer.complete_step, trace.steps)), usage=sum_usage(spans, selection.models))
+
+
+def _add_offers(trace: Trace, models: Sequence[Span], writer: _Writer, agents: Agents) -> Trace:
+    """Return the trace with the tools that requests list, for each agent those of its own, and when they came on offer."""
+    if not agents.several:
+        return add_offers(trace, writer.list_requests(models, trace.steps), writer.list_unrecorded_tools(trace.steps))
+    by_agent: defaultdict[str | None, list[Span]] = defaultdict(list)
+    for span in models:
+        by_agent[agents.find(span)].append(span)
+    catalogues: dict[str | None, Catalogue] = {}
+    for agent, own in by_agent.items():
+        steps = [step for step in trace.steps if step.agent == agent]
+        alone = replace(trace, tools=read_tools_on_offer(own))
+        alone = add_offers(alone, writer.list_requests(own, trace.steps), writer.list_unrecorded_tools(steps))
+        catalogues[agent] = Catalogue(alone.tools, alone.offers)
+    return add_catalogues(trace, catalogues)
 
 
 def _collect_calls(
@@ -125,8 +142,9 @@ def _find_agent_output(spans: Sequence[Span]) -> str | None:
 class _Writer:
     """Writes a trace in order of time, and keeps the run and the model span of each step."""
 
-    def __init__(self, unmatched: Sequence[Run]) -> None:
+    def __init__(self, unmatched: Sequence[Run], agents: Agents) -> None:
         self.transcript = Transcript()
+        self._agents = agents
         self._unmatched = deque(unmatched)
         self._runs: dict[int, Run] = {}
         self._replies: dict[int, Span] = {}
@@ -177,10 +195,11 @@ class _Writer:
 
     def _write_message(self, entry: DialogueEntry) -> None:
         message = entry.message
+        self.transcript.agent = entry.agent
         for call_id, result in message.results:
             self.transcript.add_result(call_id, result)
         if message.role is not None:
-            self.transcript.say(message.role, message.text)
+            self.transcript.say(message.role, message.text, to=entry.to)
             self._calling = False
         for kind, what in message.unread:
             self.transcript.note_unread(kind, entry.path, what)
@@ -202,6 +221,7 @@ class _Writer:
         ):
             run = self._unmatched.popleft()
             self._moments.append((run.span.start, run.span.order))
+            self.transcript.agent = self._agents.find(run.span)
             self._write_call(run.call, run, None, parallel=run.span.start < end)
             self.transcript.answer(run.read_result())
             end = max(end, run.span.end)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from service.core.trace import ToolCall
+from service.intake.spans.agents import Agents
 from service.intake.spans.messages import CallResult, SpanMessage, read_input, read_output, spell_call
 from service.intake.spans.otlp import Span
 from service.intake.spans.selection import MessageCarrier, MissingReply
@@ -24,15 +25,20 @@ class Dialogue(NamedTuple):
 
 
 class DialogueEntry(NamedTuple):
-    """A message, or the new part of one, and when it was said. `reply_of`: the span whose reply it was."""
+    """A message, or the new part of one, and when it was said. `reply_of`: the span whose reply it was.
+
+    `agent`: who wrote it or, of a user's or a system's, was sent it; `to`: whom an agent wrote to.
+    """
 
     moment: Moment
     path: str
     message: SpanMessage
     reply_of: Span | None = None
+    agent: str | None = None
+    to: str | None = None
 
 
-def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingReply]) -> Dialogue:
+def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingReply], agents: Agents) -> Dialogue:
     """Collect the input of each model span at its start and its output at its end, each once, in order of time.
 
     Raises InputError: a call without a name.
@@ -42,7 +48,7 @@ def read_dialogue(carriers: Iterable[MessageCarrier], missing: Iterable[MissingR
     entries = [
         entry
         for moment, _, closing, carrier in moments
-        for entry in _read_part(memory, moment, carrier, closing=closing)
+        for entry in _read_part(memory, moment, carrier, agents, closing=closing)
     ]
     entries += [
         DialogueEntry((one.span.end, one.span.order), one.span.path, SpanMessage(None, "", unread=one.unread))
@@ -57,10 +63,20 @@ def _list_moments(carriers: Iterable[MessageCarrier]) -> Iterator[tuple[Moment, 
         yield (carrier.span.end, carrier.span.order), number, True, carrier
 
 
-def _read_part(memory: _Memory, moment: Moment, carrier: MessageCarrier, *, closing: bool) -> Iterator[DialogueEntry]:
-    messages = read_output(carrier.span, carrier.output) if closing else read_input(carrier.span, carrier.input)
-    for part in memory.take_new(_join_calls(messages), closing=closing):
-        yield DialogueEntry(moment, carrier.span.path, part, carrier.span if closing else None)
+def _read_part(
+    memory: _Memory, moment: Moment, carrier: MessageCarrier, agents: Agents, *, closing: bool
+) -> Iterator[DialogueEntry]:
+    span, agent = carrier.span, agents.find(carrier.span)
+    messages = _join_calls(read_output(span, carrier.output) if closing else read_input(span, carrier.input))
+    caller = None if closing else agents.begin(span)
+    if closing:
+        agents.note(span, messages)
+    for part in memory.take_new(messages, closing=closing):
+        writer = (caller or agents.find_writer(span, part.text)) if part.role == "user" else None
+        if writer is None:
+            yield DialogueEntry(moment, span.path, part, span if closing else None, agent)
+        else:
+            yield DialogueEntry(moment, span.path, part._replace(role="agent"), None, writer or None, agent)
 
 
 def _join_calls(messages: Sequence[SpanMessage]) -> list[SpanMessage]:

@@ -94,6 +94,28 @@ def read_tool_name(span: Span) -> str | None:
     return named or span.name.removeprefix("execute_tool ").removesuffix(".__call__") or None
 
 
+_AGENTS = ("gen_ai.agent.name", "agent.name", "agent_name")
+_LOGFIRE_AGENT_TEMPLATE = "Agent run: {name!r}"
+
+
+def read_agent(span: Span) -> str | None:
+    """Return the name of the agent that a span is of, if the span itself states it.
+
+    A span with nothing but a kind names its agent in the span's name: `invoke_agent a`, `a.agent` or `a`.
+    """
+    kind = read_kind(span)
+    if kind == "CREATE_AGENT":
+        return None
+    if named := next((name for key in _AGENTS if (name := as_text(span.get(key)))), None):
+        return named
+    if look_up(span.attributes, "logfire.msg_template") == _LOGFIRE_AGENT_TEMPLATE:
+        return as_text(span.get("name"))
+    if kind not in ("AGENT", "INVOKE_AGENT"):
+        return None
+    named = as_text(span.get("traceloop.entity.name"))
+    return named or span.name.removeprefix("invoke_agent ").removesuffix(".agent") or None
+
+
 def is_copy(span: Span) -> bool:
     """Whether a span was made up by its exporter, or announces a span that follows."""
     made_up = str(span.get("tool.synthesized") or "false").lower() not in ("false", "0")
