@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
 
+from service.reporting.numbers import render_number
+
 _OURS = re.compile(r"(batch|score)_[0-9a-f]{24}([0-9a-f]{8})(?:/(\d+))?")
 
 STATUS_WORDS = {
@@ -30,15 +32,6 @@ def format_share(value: float | None) -> str:
     if value in (0, 1):
         return f"{value * 100:.0f}\xa0%"
     return f"{min(max(value * 100, 0.1), 99.9):.1f}\xa0%"
-
-
-def format_score(value: float | None) -> str:
-    """Format a score from 0 to 1 with two digits.
-
-    >>> format_score(0.937), format_score(None)
-    ('0.94', '-')
-    """
-    return "-" if value is None else f"{value:.2f}"
 
 
 def format_usd(value: float | None) -> str:
@@ -114,7 +107,7 @@ def describe_no_failure(verdicts: Mapping[str, int]) -> str:
 FILTERS: Mapping[str, Callable[..., str]] = MappingProxyType(
     {
         "share": format_share,
-        "score": format_score,
+        "score": render_number,
         "usd": format_usd,
         "count": format_count,
         "time": format_time,

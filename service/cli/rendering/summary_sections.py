@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from service.cli.rendering.console import pluralize, render_number, render_share
+from service.cli.rendering.console import pluralize
 from service.reporting.document import Section, Table
+from service.reporting.numbers import render_number, render_share
 from service.reporting.summary import Group, Rates, Summary
 from service.reporting.summary.calls import CallRates
 from service.reporting.summary.classes import ClassScore
