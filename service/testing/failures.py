@@ -8,7 +8,7 @@ from service.cli.rendering.console import build_console
 from service.cli.rendering.steps import build_stage_table, list_lines_below
 from service.core.report import Report
 from service.reporting.escaping import escape_unprintable
-from service.reporting.statements import describe_score, describe_verdict
+from service.reporting.statements import describe_result
 
 WIDTH = 100
 """The width of the table of stages, in columns."""
@@ -27,13 +27,10 @@ class TraceFailure(AssertionError):  # noqa: N818 (a failed assertion, not an er
 def render_failure(report: Report, hint: str = "") -> str:
     """Render the message: verdict, stages with findings and their places and, at the end, what to do about open questions."""
     name, rubric = escape_unprintable(report.trace_id or "the trace"), f"{report.rubric.id}@{report.rubric.version}"
-    verdict = (
-        f"{name} {describe_verdict(report)}" if report.verdict == "fail" else f"{name}: {describe_verdict(report)}"
-    )
     buffer = io.StringIO()
     console = build_console(buffer, width=WIDTH, plain=True)
     for part in (build_stage_table(report, places=True), *list_lines_below(report)):
         console.print(part)
     lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
-    lines = [f"{verdict}, which does not pass: {rubric}, {describe_score(report)}", "", *lines]
+    lines = [f"{name} does not pass: {describe_result(report)} ({rubric})", "", *lines]
     return "\n".join([*lines, hint] if hint else lines)

@@ -17,13 +17,14 @@ from service.api.app import create_app
 from service.api.page_route import PageRoute
 from service.jobs.items import read_outcome
 from service.registry import Registry
+from service.reporting.numbers import render_number
 from service.settings import Settings
 from service.store.database import Database
 from service.store.jobs.items import StoredOutcome, add_missing_items
 from service.store.tables import ITEMS
 from service.web.app import add_pages
 from service.web.rendering import STATIC
-from service.web.wording import format_count, format_score, format_share
+from service.web.wording import format_count, format_share
 from tests.api.asgi_caller import Answer
 from tests.store.played import Recording
 from tests.stores import open_new_store
@@ -140,7 +141,7 @@ def test_a_list_has_what_its_twin_has(visitor: Visitor, batch: str) -> None:
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
     assert told["data"]
     for one in told["data"]:
-        assert f"{one['index']} {one['custom_id']} fail {format_score(one['score'])} arguments {one['finding']}" in text
+        assert f"{one['index']} {one['custom_id']} fail {render_number(one['score'])} arguments {one['finding']}" in text
 
 
 def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str) -> None:
@@ -148,7 +149,7 @@ def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
     assert [one["status"] for one in told["gate"]["results"]] == ["failed", "passed"]
     for one in told["gate"]["results"]:
-        assert f"{one['status']} {format_score(one['actual'])}" in text
+        assert f"{one['status']} {render_number(one['actual'])}" in text
     refused = visitor.open(f"/runs/{batch}/summary?assert=nonsense")
     assert refused.status == 422
     assert "nonsense" in strip_tags(refused.body.decode())

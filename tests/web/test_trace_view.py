@@ -316,6 +316,6 @@ def list_open(view: TraceView) -> Iterator[tuple[str, bool]]:
 
 def test_what_is_open_says_whether_it_decides() -> None:
     view = build(CASES["undecided"])
-    assert view.verdict_sentence == "It is undecided: the verdict waits for what is open."
+    assert (view.verdict_words, view.score_words) == ("undecided (8% checked)", "score between 0.08 and 1.00")
     assert ("result_groundedness", True) in list_open(view)
-    assert {one.reason for one in view.open} == {"no judge is set up"}
+    assert {one.reason for one in view.open} == {"needs a judge"}

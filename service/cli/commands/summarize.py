@@ -74,7 +74,7 @@ def summarize(
     """Sum up reports: rates with intervals, figures per tool, pass^k and the composition of the set. Optionally gate on them.
 
     Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
-    step that broke is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
+    stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
     choices = SummaryChoices(assertions or (), gate, targets, by, pass_k or (), rubric, labels)
     return run_summarize(files, choices, output_format=output_format)
@@ -203,5 +203,5 @@ def _print_gate(gate: Gate) -> None:
     """Print the assertions that did not pass on standard error, whatever goes to standard output."""
     for one in gate.results:
         if one.status in ("failed", "undecided", "error", "warned"):
-            broke = f"; the step that broke: {one.broke_at}" if one.broke_at else ""
+            broke = f"; failed at {one.broke_at}" if one.broke_at else ""
             say(f"{one.status}: {one.assertion}: {one.message}{broke}")

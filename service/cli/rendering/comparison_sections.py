@@ -29,7 +29,7 @@ def build_comparison_sections(comparison: Comparison) -> Iterator[Section]:
     yield Section("Differences", (Table(head, rows),))
     if comparison.changes:
         rows = tuple(_build_change_row(one) for one in comparison.changes[:MAX_ROWS])
-        table = Table(("case", "kind", "a", "b", "broke at", "criteria"), rows)
+        table = Table(("case", "kind", "a", "b", "failed at", "criteria"), rows)
         yield Section("Changed cases", (table,), render_more(comparison.changes))
 
 

@@ -24,9 +24,9 @@ from service.errors import (
 from service.reading.trace_files import RecordPlace
 from service.reporting.statements import (
     Statement,
-    describe_score,
+    describe_result,
     describe_verdict,
-    list_reasons,
+    explain_low_score,
     list_statements,
     list_waits,
 )
@@ -127,14 +127,14 @@ def _render_refusal(result: Refusal) -> tuple[str, list[str]]:
 
 def _list_failures(report: Report) -> Iterator[str]:
     """Yield a failure for each criterion that did not pass, the one that failed first before the others."""
+    statements = list_statements(report)
+    yield from [_render_failure("score", words, "") for words in explain_low_score(report, statements)]
     failed: dict[str, list[str]] = {}
-    for one in list_statements(report):
-        if one.state in ("failed", "blocked"):
+    for one in statements:
+        if one.state in ("failed", "blocked") and one.criterion in report.failing:
             failed.setdefault(one.criterion, []).extend(_explain_failure(one))
     for criterion, lines in failed.items():
         yield _render_failure(criterion, lines[0], "\n".join(lines))
-    if not failed:
-        yield _render_failure("score", list_reasons(report)[0].words, "")
 
 
 def _render_failure(kind: str, message: str, text: str) -> str:
@@ -148,4 +148,4 @@ def _explain_failure(one: Statement) -> Iterator[str]:
 
 
 def _render_summary(result: ScoredRecord) -> str:
-    return f"{result.place}: {describe_verdict(result.report)}, {describe_score(result.report)}"
+    return f"{result.place}: {describe_result(result.report)}"

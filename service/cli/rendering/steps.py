@@ -17,8 +17,7 @@ from service.reporting.statements import (
     Statement,
     describe_calibration,
     describe_open,
-    describe_score,
-    describe_verdict,
+    describe_result,
     fold_states,
     is_measured,
     list_gaps,
@@ -36,9 +35,7 @@ OPTIONAL_STAGES = ("sequence", "effect")
 def show_steps(console: Console, report: Report) -> None:
     """Print a report as a table, with its verdict and remarks below."""
     console.print(build_stage_table(report))
-    console.print(
-        Text("=> ").append(describe_verdict(report), STYLES[report.verdict]).append(f", {describe_score(report)}")
-    )
+    console.print(Text("=> ").append(describe_result(report), STYLES[report.verdict]))
     for line in list_lines_below(report):
         console.print(line)
 
