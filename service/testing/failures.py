@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 
 from service.cli.rendering.console import build_console
-from service.cli.rendering.steps import build_stage_table, list_lines_below
+from service.cli.rendering.steps import show_steps
 from service.core.report import Report
 from service.reporting.escaping import escape_unprintable
-from service.reporting.statements import describe_result
 
 WIDTH = 100
 """The width of the table of stages, in columns."""
@@ -29,8 +28,6 @@ def render_failure(report: Report, hint: str = "") -> str:
     name, rubric = escape_unprintable(report.trace_id or "the trace"), f"{report.rubric.id}@{report.rubric.version}"
     buffer = io.StringIO()
     console = build_console(buffer, width=WIDTH, plain=True)
-    for part in (build_stage_table(report, places=True), *list_lines_below(report)):
-        console.print(part)
+    show_steps(console, report, head=f"{name} does not pass {rubric}: ", places=True)
     lines = [line.rstrip() for line in buffer.getvalue().splitlines()]
-    lines = [f"{name} does not pass: {describe_result(report)} ({rubric})", "", *lines]
     return "\n".join([*lines, hint] if hint else lines)

@@ -79,7 +79,7 @@ def test_a_failure_shows_the_steps_and_the_findings(project: pytest.Pytester):
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(
         [
-            "E *order does not pass: failed at arguments, score * (four_step@*",
+            "E *order does not pass four_step@*: failed at arguments, score *",
             'E * arguments  fail *order_id: expected "9104", got "9140"',
             "E * (/steps/0/call/arguments/order_id)",
             "2 traces checked: 1 pass, 1 fail",
@@ -91,11 +91,11 @@ def test_a_failure_shows_the_steps_and_the_findings(project: pytest.Pytester):
 UNDECIDED = {
     "nobody looked at the text": (
         "trace(text='It has shipped.'), expected=EXPECTED",
-        "*order does not pass: undecided, score *",
+        "*order does not pass four_step@*: undecided, score *",
     ),
     "nothing applies": (
         "{'messages': []}, rubric='bfcl_ast'",
-        "*the trace does not pass: not applicable: *",
+        "*the trace does not pass bfcl_ast@*: not applicable: *",
     ),
 }
 

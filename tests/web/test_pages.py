@@ -159,7 +159,7 @@ def test_a_run_that_goes_on_says_how_far_it_is_without_a_script(visitor: Visitor
     running = fill(database, [build_request(n) for n in range(4)], over=False)
     text = visitor.open(f"/runs/{running}").body.decode()
     assert 'data-live="/runs/' in text
-    assert f'<a href="/runs/{running}">Look again</a>' in text
+    assert f'<a href="/runs/{running}">Refresh</a>' in text
     assert "4 of 5 items done" in strip_tags(text)
 
 
@@ -199,7 +199,7 @@ LOGS = [
 def test_a_log_is_pasted_and_scored(visitor: Visitor, text: str) -> None:
     answer = visitor.fill_in("/", "/score", text=text)
     assert answer.status == 200
-    assert "scored just now" in answer.body.decode()
+    assert "not saved" in answer.body.decode()
     assert "refund" in strip_tags(answer.body.decode())
 
 
@@ -215,7 +215,7 @@ def test_the_example_on_an_empty_start_page_can_be_scored(visit: Callable[[], Vi
 
     visitor = visit()
     visitor.enter()
-    assert "scored just now" in visitor.fill_in("/", "/score", text=_build_example()).body.decode()
+    assert "not saved" in visitor.fill_in("/", "/score", text=_build_example()).body.decode()
 
 
 def build_hostile(texts: list[str]) -> list[dict[str, Any]]:
@@ -333,7 +333,7 @@ def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(
     requests = [{"trace": {"format": "openai", "messages": messages}, "judges": "off"} for _ in range(3)]
     text = strip_tags(visitor.open(f"/runs/{fill(database, requests)}").body.decode())
     assert "undecided 3" in text
-    assert "Nothing was decided" in text
+    assert "No trace was decided" in text
     assert "Nothing broke" not in text
     assert "Nothing has been scored yet" not in text
 
@@ -351,12 +351,12 @@ def test_what_is_pasted_is_kept_only_where_that_is_ticked(
 
     before = list_kept()
     for text in (json.dumps(build_request(3, store=True)), json.dumps(build_request(3)["trace"])):
-        assert "and not kept" in visitor.fill_in("/", "/score", text=text).body.decode()
+        assert "not saved" in visitor.fill_in("/", "/score", text=text).body.decode()
     assert list_kept() == before
     text = json.dumps(build_request(3, store=False))
     scored = visitor.fill_in("/", "/score", text=text, keep="yes").body.decode()
     (new,) = set(list_kept()) - {*before}
-    assert f'kept as <a href="/scores/{new}">' in scored
+    assert f'saved as <a href="/scores/{new}">' in scored
     kept = visitor.open(f"/scores/{new}")
     assert kept.status == 200
     assert "cents: expected 5403, got 54030" in strip_tags(kept.body.decode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -21,66 +21,69 @@ from service.reporting.statements import (
     fold_states,
     is_measured,
     list_gaps,
+    list_reasons,
     list_remarks,
     list_statements,
-    list_waits,
 )
 
 MAX_NOTES = 6
 """How many notes of one stage are shown."""
 
+MAX_PLACES = 20
+"""How many, if each is shown with its pointer."""
+
 OPTIONAL_STAGES = ("sequence", "effect")
 
 
-def show_steps(console: Console, report: Report) -> None:
-    """Print a report as a table, with its verdict and remarks below."""
-    console.print(build_stage_table(report))
-    console.print(Text("=> ").append(describe_result(report), STYLES[report.verdict]))
-    for line in list_lines_below(report):
-        console.print(line)
+def show_steps(console: Console, report: Report, *, head: str = "=> ", places: bool = False) -> None:
+    """Print a report: after `head` verdict and score, why it failed if it did, its stages, and what is open.
 
-
-def build_stage_table(report: Report, *, places: bool = False) -> Table:
-    """Build the table of stages. `places`: show every finding, with its pointer."""
+    `places`: show findings with their pointers.
+    """
+    console.print(Text(escape_unprintable(head)).append(describe_result(report), STYLES[report.verdict]))
+    statements = list_statements(report)
+    rows = [(stage, _list_notes(stage, statements, places=places)) for stage in report.stages]
+    reason = escape_unprintable(list_reasons(report)[0].words) if report.verdict == "fail" else ""
+    if not next((notes[0].plain for _, notes in rows if notes), "").startswith(reason):
+        console.print(Text(reason))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("stage", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
     table.add_column("what was found", overflow="fold")
-    statements = list_statements(report)
-    for stage in report.stages:
+    for stage, notes in rows:
         if stage.verdict != "not_applicable" or stage.stage not in OPTIONAL_STAGES:
             score = stage.score if is_measured(stage, report.min_coverage) else None
-            notes = _list_notes(stage, [one for one in statements if one.stage == stage.stage], places=places)
             table.add_row(stage.stage, render_verdict(stage.verdict), render_number(score), Text("\n").join(notes))
-    return table
+    console.print()
+    console.print(table)
+    for line in _list_lines_below(report):
+        console.print(line)
 
 
-def _list_notes(stage: StageScore, statements: list[Statement], *, places: bool) -> list[Text]:
+def _list_notes(stage: StageScore, statements: Sequence[Statement], *, places: bool) -> list[Text]:
     """List what was found and what has no score; what passed only beside that; if nothing applies, why."""
+    own = [one for one in statements if one.stage == stage.stage]
     if stage.verdict == "not_applicable":
-        reasons = dict.fromkeys(one.outcome.reason for one in statements if isinstance(one.outcome, Skipped))
+        reasons = dict.fromkeys(one.outcome.reason for one in own if isinstance(one.outcome, Skipped))
         return [Text(escape_unprintable("; ".join(reasons)), style="dim")]
-    found = list_remarks(one for one in statements if one.state != "absent")
-    shown = found if places else found[:MAX_NOTES]
+    found = list_remarks(one for one in own if one.state != "absent")
+    shown = found[: MAX_PLACES if places else MAX_NOTES]
     notes = [f"{words} ({path})" if places and path else words for words, path in shown]
     notes += [f"and {len(found) - len(shown)} more"] if len(found) > len(shown) else []
-    gaps = list_gaps(
-        (one.criterion, one.explain_gap()) for one in statements if one.state in ("blocked", "open", "unchecked")
-    )
-    passed = [name for name, state in fold_states(statements).items() if state == "passed"]
+    gaps = list_gaps((one.criterion, one.explain_gap()) for one in own if one.state in ("blocked", "open", "unchecked"))
+    passed = [name for name, state in fold_states(own).items() if state == "passed"]
     if gaps and passed and stage.verdict != "fail":
         gaps.append(f"{', '.join(passed)}: passed")
     texts = [Text(escape_unprintable(note)) for note in notes]
     return texts + [Text(escape_unprintable(note), style="dim") for note in gaps]
 
 
-def list_lines_below(report: Report) -> Iterator[Text]:
+def _list_lines_below(report: Report) -> Iterator[Text]:
     """Yield what the verdict waits for, what else is open, what could not be read, and notes on the request."""
-    for wait in list_waits(report):
-        yield Text(escape_unprintable(wait), style="magenta")
-    if others := describe_open(report):
-        yield Text(escape_unprintable(others), style="dim")
+    yield from [
+        Text(line, style="magenta" if report.verdict == "undecided" else "dim") for line in describe_open(report)
+    ]
     for part in report.unread:
         yield Text(escape_unprintable(f"could not be read: {part.path}: {part.reason}"), style="yellow")
     if calibration := describe_calibration(report):

@@ -59,11 +59,10 @@ class ResultTable:
     def close(self) -> None:
         """Print the remaining results, the steps if there is a single trace, and the totals."""
         single = self._pending[0] if len(self._pending) == 1 else None
-        if self._pending:
+        if isinstance(single, ScoredRecord):
+            show_steps(self._console, single.report, head=f"{_describe_record(single)}: ")
+        elif self._pending:
             self._start()
-        if isinstance(single, ScoredRecord) and not self._verbose:
-            self._console.print()
-            show_steps(self._console, single.report)
         if self._tally.verdicts:
             self._console.print()
         for line in self._tally.list_lines(told=isinstance(single, ScoredRecord)):
