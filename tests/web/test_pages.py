@@ -141,7 +141,9 @@ def test_a_list_has_what_its_twin_has(visitor: Visitor, batch: str) -> None:
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
     assert told["data"]
     for one in told["data"]:
-        assert f"{one['index']} {one['custom_id']} fail {render_number(one['score'])} arguments {one['finding']}" in text
+        assert (
+            f"{one['index']} {one['custom_id']} fail {render_number(one['score'])} arguments {one['finding']}" in text
+        )
 
 
 def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str) -> None:

@@ -20,7 +20,7 @@ from service.reporting.breakdown import OutcomeKind, build_breakdown
 from service.reporting.breaks import describe_stages
 from service.reporting.numbers import render_number
 from service.reporting.regression import is_unforgiven
-from service.reporting.statements import NEEDS_JUDGE, explain_open, list_gaps, read_score
+from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps, read_score
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_applicable")
 
@@ -96,7 +96,7 @@ class Tally:
         self.scores.add(report)
         self.code_only += report.scope == "code"
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
-        self.open.update({(one.criterion, explain_open(one)) for one in report.open})
+        self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
         self.kinds[OutcomeKind(report.verdict, describe_stages(report.stages), report.tags.get("group", ""))] += 1
         self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
         self.replies += report.provenance.replies

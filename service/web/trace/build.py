@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.expectations.expectation import Expectation
+from service.core.expectations.ignored_arguments import leave_out_arguments
 from service.core.json.values import format_value
 from service.core.outcome import Errored
 from service.core.report import Report, StepVerdict
@@ -117,7 +118,8 @@ class _Builder(NamedTuple):
         parts = self._list_parts()
         problems = list_problems(report, self.statements, parts)
         first = find_first_failing(report, problems, parts)
-        comparer = CallComparer(list_patterns(self.scored.expectation), self.links, self.choices)
+        expectation = None if trace is None else leave_out_arguments(self.scored.expectation, trace)
+        comparer = CallComparer(list_patterns(expectation), self.links, self.choices)
         steps = self._build_steps(comparer, first)
         state, loose, strip = tuple(self._list_state()), self._group_loose(parts), self._build_strip()
         return TraceView(

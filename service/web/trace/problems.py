@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from service.core.report import OpenOutcome, Report, StepVerdict
-from service.reporting.statements import Statement, explain_low_score, explain_open
+from service.reporting.statements import Statement, explain_gap, explain_low_score
 from service.web.trace.marks import escape_invisible
 from service.web.trace.places import PageParts
 from service.web.trace.view import OpenView, ProblemView
@@ -62,7 +62,7 @@ def list_open_views(report: Report, parts: PageParts) -> tuple[OpenView, ...]:
     """List what is open, by criterion and reason; what the verdict waits for comes first."""
     groups: dict[tuple[str, str, bool], list[OpenOutcome]] = {}
     for one in report.open:
-        groups.setdefault((one.criterion, explain_open(one), one.decides), []).append(one)
+        groups.setdefault((one.criterion, explain_gap(one), one.decides), []).append(one)
     views = [
         OpenView(
             criterion=criterion,
