@@ -7,11 +7,10 @@ import io
 import re
 from collections.abc import Iterator
 from html import unescape
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from service import Report, conclude, plan, score
@@ -28,7 +27,7 @@ from service.packaged_files import find_resource, read_yaml
 from service.reading.trace_files import RecordPlace
 from service.reporting.breaks import describe_break
 from service.reporting.numbers import render_number, render_share
-from service.reporting.statements import find_state, fold_states, list_reasons, list_statements
+from service.reporting.statements import find_state, list_reasons, list_statements
 from service.request import read_request
 from service.testing.failures import render_failure
 from service.web.run_file import render_run_file
@@ -56,25 +55,27 @@ class Case(NamedTuple):
 
 
 @st.composite
-def rubrics(draw: st.DrawFn) -> Json:
+def rubrics(draw: st.DrawFn, least: float | None) -> Json:
     """The four steps under other thresholds and weights, so that a stage may pass of which a criterion failed."""
     criteria = copy.deepcopy(FOUR_STEP["criteria"])
     for one in criteria:
-        one |= {"weight": draw(st.sampled_from([0, 1, 3])), "must_pass": draw(st.booleans())}
+        one |= {"weight": draw(st.sampled_from([1, 3, 0])), "must_pass": draw(st.booleans())}
         one["blocking"] = one.get("blocking", False) and draw(st.booleans())
-    least = draw(st.sampled_from([0, 0.3, 0.8]))
+    criteria[0]["weight"] = 1
+    least = draw(st.sampled_from([0, 0.3, 0.8])) if least is None else least
     thresholds = {"fail": draw(st.sampled_from([0, 0.5, 0.8])), "warn": 0.9, "min_coverage": least}
     verdict = draw(st.sampled_from(["score", "worst_stage"]))
     return {**FOUR_STEP, "id": "own", "criteria": criteria, "thresholds": thresholds, "verdict": verdict}
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn, *, least: float | None = None, errors: bool = False) -> Case:
     """A random request, some results of it errors, and judges that answered at random, not at all or were off."""
-    request = draw(requests())
-    request["rubric"] = draw(st.one_of(st.just(request["rubric"]), rubrics()))
+    request = draw(requests(least=int(errors)))
+    if least is not None or draw(st.booleans()):
+        request["rubric"] = draw(rubrics(least))
     for event in request["trace"]["events"]:
-        if "call" in event and draw(st.integers(0, 3)) == 0:
+        if "call" in event and (errors or draw(st.integers(0, 3)) == 0):
             event["result"] = draw(st.sampled_from([{"error": "no such order"}, {"status": 500, "message": "down"}]))
     mode = draw(st.sampled_from(["off", "none", "live"]))
     if mode == "off":
@@ -82,6 +83,39 @@ def cases(draw: st.DrawFn) -> Case:
     made = plan(request)
     replies = {ask.key: draw(JUDGED) for ask in made.asks if draw(st.integers(0, 4))} if mode == "live" else None
     return Case(request, conclude(made, replies))
+
+
+def score_calls(*names: str, **request: Any) -> Case:
+    """A case of calls without arguments, the result of each an error."""
+    events = [{"call": {"name": name, "arguments": {}}, "result": {"error": "no"}} for name in names]
+    trace = {
+        "format": "callgrade",
+        "id": "t",
+        "events": [{"user": "Go."}, *events],
+        "tools": [{"name": "look"}, {"name": "pay"}],
+    }
+    request = {"trace": trace, "judges": "off", **request}
+    return Case(request, score(request))
+
+
+SOFT = score_calls(
+    "look",
+    rubric={
+        "id": "soft",
+        "criteria": [
+            {"id": "ban", "stage": "select", "weight": 0, "check": {"kind": "disallowed"}},
+            {"id": "name", "stage": "select", "check": {"kind": "tool_name"}},
+            {"id": "args", "stage": "arguments", "must_pass": True, "check": {"kind": "arguments"}},
+        ],
+    },
+    expected={"calls": [{"tool": "look", "args": {"a": 1}}], "disallowed": [{"tool": "look"}]},
+)
+"""A ban is broken at a stage that passes all the same, and the trace fails at a later one."""
+NAMES = {"id": "names", "criteria": [{"id": "name", "stage": "select", "check": {"kind": "tool_name"}}]}
+RIGHT = score_calls("look", "look", rubric=NAMES, expected={"calls": [{"tool": "look"}, {"tool": "look"}]})
+"""The right calls, with errors as results."""
+HALF = score_calls("look", expected={"ordered": [{"tool": "look"}, {"tool": "pay"}]})
+"""One of two calls in an order is missing: the order scores 0.50 without a finding."""
 
 
 def build_record(case: Case) -> ScoredRecord:
@@ -153,15 +187,15 @@ def show_github(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @LAW
 @given(case=cases())
+@example(case=HALF)
 def test_passed_is_said_only_of_what_passed_in_every_outcome(case: Case) -> None:
-    states = fold_states(list_statements(case.report))
-    bad = [name for name, state in states.items() if state not in ("passed", "absent")]
+    bad = {one.criterion for one in list_statements(case.report) if one.state not in ("passed", "absent")}
     page = show_page(case)
     lines = [line for line in list_lines(page) if not line.startswith(("passed here:", "✓"))]
     for line in [*show_terminal(case).splitlines(), *show_rows(case).splitlines(), *lines]:
         praised = line.partition(": passed")[0] if ": passed" in line else line if "✓" in line else ""
         said = re.findall(r"\w+", praised.rpartition("  ")[2])
-        assert not set(bad) & set(said), line
+        assert not bad & set(said), line
     steps = {step.index: step for step in case.report.steps}
     for index, part in re.findall(r'(?s)id="t1-step-(\d+)"(.*?)</details>\s*(?=<|$)', page):
         here = steps[int(index)].outcomes
@@ -201,6 +235,8 @@ def list_views(case: Case, show_github: Any) -> dict[str, str]:
 
 @LAW
 @given(case=cases())
+@example(case=SOFT)
+@example(case=HALF)
 def test_what_failed_first_is_said_first(show_github: Any, case: Case) -> None:
     report = case.report
     if report.verdict != "fail":
@@ -219,7 +255,7 @@ def test_what_failed_first_is_said_first(show_github: Any, case: Case) -> None:
 
 
 @LAW
-@given(case=cases())
+@given(case=cases(least=0.95))
 def test_a_score_of_too_little_is_no_figure(show_github: Any, case: Case) -> None:
     report = case.report
     if report.coverage is None or report.coverage >= report.min_coverage:
@@ -235,7 +271,8 @@ def test_a_score_of_too_little_is_no_figure(show_github: Any, case: Case) -> Non
 
 
 @LAW
-@given(case=cases())
+@given(case=cases(errors=True))
+@example(case=RIGHT)
 def test_no_tick_stands_on_a_call_whose_result_is_an_error(case: Case) -> None:
     page = show_page(case)
     trace = read_sent(case.request).trace
@@ -260,12 +297,3 @@ def test_the_examples_reach_what_the_laws_are_about() -> None:
 
     look()
     assert seen >= {"pass", "warn", "fail", "undecided", "little", "failed", "blocked", "open", "unchecked", "absent"}
-
-
-def test_a_missing_call_does_not_pass_the_order(tmp_path: Path) -> None:
-    """The order of two expected calls, one of which is missing: it scores 0.50 without a finding."""
-    ordered = [{"tool": "look"}, {"tool": "pay"}]
-    trace = {"events": [{"user": "Pay."}, {"call": {"name": "look", "arguments": {}}}], "tools": [{"name": "look"}]}
-    request = {"trace": {"format": "callgrade", **trace}, "expected": {"ordered": ordered}, "judges": "off"}
-    text = show_terminal(Case(request, score(request)))
-    assert re.search(r"sequence +fail +0.50 +order did not pass \(0.50\)", text)
