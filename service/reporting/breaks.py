@@ -42,7 +42,7 @@ def describe_break(report: Report) -> ReportBreak:
         findings[0].code if findings else broken.criterion if broken else "",
         broken.tool if broken else "",
         describe_stages(report.stages),
-        read_score(report).value,
+        read_score(report),
     )
 
 

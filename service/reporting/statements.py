@@ -14,7 +14,7 @@ from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.outcome import Errored, Finding, OpenPart, Outcome, PartlyOpenScore, Scored, Skipped
 from service.core.report import OpenOutcome, Report, ReportOutcome, StageScore
 from service.core.rubric import STAGES, Stage
-from service.core.scores import TOLERANCE, Range
+from service.core.scores import TOLERANCE
 from service.reporting.numbers import render_number, render_share
 
 OutcomeState = Literal["failed", "blocked", "open", "unchecked", "passed", "absent"]
@@ -160,7 +160,7 @@ def list_waits(report: Report) -> list[str]:
     if report.verdict != "undecided":
         return []
     waits = list_gaps((one.criterion, explain_gap(one)) for one in report.open if one.decides)
-    return waits or [f"too little was checked: the rubric asks for at least {render_share(report.min_coverage)}"]
+    return waits or [f"too little was checked: the rubric asks for at least {render_share(report.rubric.min_coverage)}"]
 
 
 def list_reasons(report: Report) -> list[Remark]:
@@ -177,40 +177,25 @@ def explain_low_score(report: Report, statements: Iterable[Statement]) -> list[s
     return [f"the score of {stage or 'the trace'} is too low"] if report.verdict == "fail" and not explained else []
 
 
-def is_measured(one: Report | StageScore, least: float) -> bool:
-    """Whether enough was checked for the score to mean something."""
-    return one.coverage is not None and one.coverage >= least - TOLERANCE
+def is_measured(report: Report, stage: StageScore) -> bool:
+    """Whether enough of a stage was checked for its score to mean something."""
+    return stage.coverage is not None and stage.coverage >= report.rubric.min_coverage - TOLERANCE
 
 
-class ShownScore(NamedTuple):
-    """The score as views show it: no figure where less was checked than the rubric asks for, but always its range."""
-
-    value: float | None
-    ends: Range | None
-    """Its ends where open questions, or what was not checked, could change it; None if nothing could."""
-
-
-def read_score(report: Report) -> ShownScore:
-    """Read the score to show. If too little was checked, all that was not checked counts as 0 and as 1 in its range."""
-    score, ends = report.score, report.score_range
-    if report.coverage is None or is_measured(report, report.min_coverage):
-        return ShownScore(score, None if ends is None or ends[0] == ends[1] else ends)
-    low, high = ends or (0.0, 1.0)
-    if score is not None:
-        known = score * report.coverage
-        low, high = min(low, known), max(high, known + 1 - report.coverage)
-    return ShownScore(None, (low, high))
+def read_score(report: Report) -> float | None:
+    """Read the score to show: None where less was checked than the rubric asks for."""
+    return report.score if report.is_measured else None
 
 
 def describe_score(report: Report) -> str:
     """Describe the score with its range and how much was checked; empty if nothing applied."""
     if report.coverage is None:
         return ""
-    value, ends = read_score(report)
-    between = "" if ends is None else f"between {render_number(ends[0])} and {render_number(ends[1])}"
-    if value is None and between:
+    low, high = report.gate_range or (0.0, 1.0)
+    between = f"between {render_number(low)} and {render_number(high)}"
+    if not report.is_measured:
         return f"score {between}"
-    figure = f"score {render_number(value)}" + (f" ({between})" if between else "")
+    figure = f"score {render_number(report.score)}" + (f" ({between})" if low != high else "")
     return f"{figure}, coverage {render_share(report.coverage)}"
 
 
@@ -222,7 +207,7 @@ def describe_verdict(report: Report) -> str:
     failed = f"failed at {stage}" if stage else "failed: the score is too low"
     words = {"fail": failed, "undecided": "undecided", **passing}[report.verdict]
     words += " by code alone" if report.verdict in passing and report.scope == "code" else ""
-    return words if is_measured(report, report.min_coverage) else f"{words} ({render_share(report.coverage)} checked)"
+    return words if report.is_measured else f"{words} ({render_share(report.coverage)} checked)"
 
 
 def describe_result(report: Report) -> str:

@@ -129,7 +129,7 @@ def test_a_line_of_a_batch_is_scored_as_it_is_and_its_name_is_no_part_of_the_rep
     line = {"trace": {"format": "openai", "messages": [], "id": "its own"}}
     for plain in (line, PASS):
         named = plain | {"custom_id": "first"}
-        assert "first" in run("score", "-", "-f", "table", stdin=lines(named)).lines[1]
+        assert "first" in run("score", "-", "-f", "table", stdin=lines(named)).lines[0]
         assert (
             run("score", "-", "-f", "json", stdin=lines(named)).raw
             == run("score", "-", "-f", "json", stdin=lines(plain)).raw

@@ -120,5 +120,5 @@ def _build_row(result: Result) -> tuple[str, ...]:
 def _build_scored_row(result: ScoredRecord) -> tuple[str, ...]:
     report = result.report
     first = next((escape_unprintable(words) for words, _ in list_reasons(report)), "")
-    score, failed_at = render_number(read_score(report).value), report.first_failing_stage or "-"
+    score, failed_at = render_number(read_score(report)), report.first_failing_stage or "-"
     return result.name, report.verdict, score, render_share(report.coverage), failed_at, first

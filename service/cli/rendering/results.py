@@ -20,7 +20,7 @@ from service.reporting.breakdown import OutcomeKind, build_breakdown
 from service.reporting.breaks import describe_stages
 from service.reporting.numbers import render_number
 from service.reporting.regression import is_unforgiven
-from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps, read_score
+from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_applicable")
 

@@ -53,7 +53,7 @@ def show_steps(console: Console, report: Report, *, head: str = "=> ", places: b
     table.add_column("what was found", overflow="fold")
     for stage, notes in rows:
         if stage.verdict != "not_applicable" or stage.stage not in OPTIONAL_STAGES:
-            score = stage.score if is_measured(stage, report.min_coverage) else None
+            score = stage.score if is_measured(report, stage) else None
             table.add_row(stage.stage, render_verdict(stage.verdict), render_number(score), Text("\n").join(notes))
     console.print()
     console.print(table)

@@ -94,7 +94,7 @@ class ResultTable:
         report = result.report
         reasons = list_reasons(report)
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        score = render_number(read_score(report).value)
+        score = render_number(read_score(report))
         cells = [score, render_share(report.coverage), report.first_failing_stage or "-"]
         finding = escape_unprintable(reasons[0].words) + more if reasons else ""
         self._print_line([name, render_verdict(report.verdict), *map(Text, cells), Text(finding)])

@@ -77,12 +77,14 @@ def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadC
 
 
 def _list_errors(scored: ScoredTrace) -> dict[int, str]:
-    """Say of each step whose result is an error, or may be one, why; without the trace, as far as the report knows."""
-    if scored.trace is not None:
-        return {step.index: words for step in scored.trace.steps if (words := _describe_error(step))}
-    found = [(find_step(note.path, MAX_STEPS), note) for note in scored.report.notes]
+    """Say of each step whose result is an error, or may be one, why: by its source, or as the report noted."""
+    steps = () if scored.trace is None else scored.trace.steps
+    errors = {
+        one.index: "the tool reported an error" for one in steps if one.result is not None and one.result.is_error
+    }
     kinds = {"error_in_result": "an error", "likely_error": "perhaps an error"}
-    return {step - 1: f"{kinds[note.code]}: {note.message}" for step, note in found if step and note.code in kinds}
+    noted = [(find_step(note.path, MAX_STEPS), note) for note in scored.report.notes if note.code in kinds]
+    return errors | {step - 1: f"{kinds[note.code]}: {note.message}" for step, note in noted if step}
 
 
 def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str, visible: VisibleParts) -> Links:
@@ -370,7 +372,7 @@ def _find_sign(verdict: StepVerdict, error: str) -> Verdict:
 
 def _list_stages(report: Report) -> Iterator[StageView]:
     for one in report.stages:
-        score = one.score if is_measured(one, report.min_coverage) else None
+        score = one.score if is_measured(report, one) else None
         yield StageView(one.stage, one.verdict, score, one.stage == report.first_failing_stage)
 
 
@@ -385,13 +387,6 @@ def _describe_arguments(step: Step) -> str:
     if not step.call.captured:
         return "the trace does not contain the arguments"
     return escape_invisible(step.call.problem or "") if step.call.arguments is None else ""
-
-
-def _describe_error(step: Step) -> str:
-    result = step.result
-    if result is not None and result.failure is not None:
-        return f"{'an error' if result.failure.certain else 'perhaps an error'}: {result.failure.reason}"
-    return "the tool reported an error" if result is not None and result.is_error else ""
 
 
 def _describe_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:

@@ -93,7 +93,7 @@ def _build_entry(number: int, scored: ScoredTrace, full: bool) -> RunEntry:  # n
         anchor,
         escape_invisible(name[:MAX_NAME_CHARS]),
         report.verdict,
-        read_score(report).value,
+        read_score(report),
         report.first_failing_stage or "",
         next((clip(words) for words, _ in list_reasons(report)), "") if full else "",
         view,
