@@ -9,10 +9,12 @@ from service.core.report import Report, StageScore
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.reporting.statements import list_statements, read_score
-from service.reporting.summary.samples import PASSING
 
 PASSED, FAILED, OPEN, ABSENT = "p", "f", "a", "-"
-"""How a stage did, as summaries count it: a warning passes, an undecided verdict is open."""
+"""How a trace or a stage did, as summaries count it: a warning passes, an undecided verdict is open."""
+
+LETTERS = {"pass": PASSED, "warn": PASSED, "fail": FAILED, "undecided": OPEN, "error": OPEN}
+"""The letter of each verdict; `error` stands for what could not be scored. A verdict without one does not count."""
 
 
 class ReportBreak(NamedTuple):
@@ -41,20 +43,17 @@ def describe_break(report: Report) -> ReportBreak:
         stage,
         findings[0].code if findings else broken.criterion if broken else "",
         broken.tool if broken else "",
-        describe_stages(report.stages),
+        describe_stages(report),
         read_score(report),
     )
 
 
-def describe_stages(stages: tuple[StageScore, ...]) -> str:
+def describe_stages(report: Report) -> str:
     """Write a letter for each of STAGES; a stage that does not apply, or about which nothing is known, is absent."""
-    found = {one.stage: _describe_stage(one) for one in stages}
+    found = {one.stage: _describe_stage(report, one) for one in report.stages}
     return "".join([found.get(stage, ABSENT) for stage in STAGES])
 
 
-def _describe_stage(stage: StageScore) -> str:
-    if stage.coverage is None or (stage.score is None and stage.score_range is None):
-        return ABSENT
-    if stage.verdict == "undecided":
-        return OPEN
-    return PASSED if stage.verdict in PASSING else FAILED
+def _describe_stage(report: Report, stage: StageScore) -> str:
+    known = stage.score_range if report.is_measured else stage.full_range
+    return ABSENT if stage.coverage is None or known is None else LETTERS[stage.verdict]

@@ -29,6 +29,8 @@ _RANKS: dict[OutcomeState, int] = {
     "passed": 4,
     "absent": 5,
 }
+PASSING = ("pass", "warn")
+"""Verdicts that pass. `undecided` does not: silence is never a pass."""
 NEEDS_JUDGE = "needs a judge"
 NOTHING_WRONG = "null_agent"
 """The code of a finding that compares, and reports nothing wrong."""

@@ -107,7 +107,8 @@ def test_markdown(run: Run, reports: Path) -> None:
     assert (ran.code, ran.lines[0]) == (2, "### Gate: failed at decide")
     tables = [line for line in ran.lines if line.startswith("|")]
     assert (
-        "| pass\\_rate \\>= 0.95 | failed | 0.43 | 7 | pass\\_rate is 0.4286 over 7 cases (failed at decide) |" in tables
+        "| pass\\_rate \\>= 0.95 | failed | 0.43 | 7 | pass\\_rate is 0.4286 over 7 cases (failed at decide) |"
+        in tables
     )
     assert all(line.count(" | ") >= 2 and line.endswith(" |") for line in tables)
 

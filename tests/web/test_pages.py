@@ -18,6 +18,7 @@ from service.api.page_route import PageRoute
 from service.jobs.items import read_outcome
 from service.registry import Registry
 from service.reporting.numbers import render_number
+from service.reporting.summaries import read_reports, render_json, summarize_reports
 from service.settings import Settings
 from service.store.database import Database
 from service.store.jobs.items import StoredOutcome, add_missing_items
@@ -29,7 +30,7 @@ from tests.api.asgi_caller import Answer
 from tests.store.played import Recording
 from tests.stores import open_new_store
 from tests.web.hostile import list_hostile
-from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, strip_tags
+from tests.web.site import NOBODY, TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
 PAGES = [
     "/",
@@ -108,6 +109,35 @@ def test_the_breakdown_has_the_numbers_of_the_summary(visitor: Visitor, batch: s
     }
     for one in whole["stages"]:
         assert one["rate"] == pytest.approx(summed[one["stage"]])
+
+
+def test_the_reports_of_a_batch_give_its_summary(visitor: Visitor, batch: str) -> None:
+    lines = visitor.open(f"/v1/batches/{batch}/results").body.splitlines()
+    reports = read_reports([json.loads(line)["report"] for line in lines])
+    assertions = ["pass_rate >= 0.1", "score >= 0.1"]
+    query = urlencode({"assertions": json.dumps(assertions)})
+    there = visitor.open(f"/v1/batches/{batch}/summary?{query}").json
+    assert json.loads(render_json(summarize_reports(reports, None, assertions, unscored=1))) == there
+
+
+def test_what_is_not_finished_is_counted_as_such_wherever_a_run_is_summed_up(
+    visitor: Visitor, database: Database
+) -> None:
+    requests = [build_request(n) for n in (0, 1, 2, NOBODY, 4, 5, 6, 7)]
+    running = fill(database, requests, over=False, waiting=1)
+    page = visitor.open(f"/runs/{running}")
+    whole = twin_of(visitor, page)["whole"]
+    worst, best = whole["passed"]["worst"], whole["passed"]["best"]
+    gates = [f"pass_rate >= {worst}", f"pass_rate >= {(worst + best) / 2}", f"pass_rate > {best}"]
+    query = urlencode({"assertions": json.dumps(gates)})
+    summary = visitor.open(f"/v1/batches/{running}/summary?{query}").json
+    assert (whole["unfinished"], whole["items"], whole["verdicts"]["error"]) == (2, 7, 1)
+    assert (summary["unfinished"], summary["rates"]["cases"], summary["unscored"]) == (2, 6, 1)
+    assert whole["passed"] == pytest.approx(summary["rates"]["passed"])
+    assert whole["verdicts"] == summary["rates"]["verdicts"] | {"error": 1}
+    assert whole["passed"]["open"] >= 3
+    assert [one["status"] for one in summary["gate"]["results"]] == ["passed", "undecided", "failed"]
+    assert "not finished 2" in strip_tags(page.body.decode())
 
 
 def test_where_cases_are_of_groups_the_intervals_are_those_of_the_summary(visitor: Visitor, database: Database) -> None:

@@ -105,13 +105,13 @@ class BatchItemReading:
         """
         batch, database = await self._store.find(request), self._store.jobs.database
         await self._store.run_insisting(request, lambda: add_older_items(database, batch, self._registry))
-        return await self._store.run_insisting(
-            request,
-            lambda: BatchBreakdown(
-                build_breakdown({OutcomeKind(*kind): n for kind, n in count_outcomes(database, batch.id).items()}),
-                group_failures(database, batch.id),
-            ),
-        )
+        return await self._store.run_insisting(request, lambda: _break_down(database, batch))
+
+
+def _break_down(database: Database, batch: Batch) -> BatchBreakdown:
+    counts = {OutcomeKind(*kind): n for kind, n in count_outcomes(database, batch.id).items()}
+    unfinished = max(0, batch.request_counts.total - sum(counts.values()))
+    return BatchBreakdown(build_breakdown(counts, unfinished=unfinished), group_failures(database, batch.id))
 
 
 def add_older_items(database: Database, batch: Batch, registry: Registry) -> int:

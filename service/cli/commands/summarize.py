@@ -108,7 +108,10 @@ def run_summarize(
     reports = ReportFiles(files).load()
     options = replace(options, families=_read_families(choices.rubric, reports.reports))
     labels = _read_labels(choices.labels)
-    summary = _call_with_settings_error(lambda: summarize_reports(reports.reports, options, assertions, labels))
+    unscored = len(reports.refused)
+    summary = _call_with_settings_error(
+        lambda: summarize_reports(reports.reports, options, assertions, labels, unscored=unscored)
+    )
     _write(summary, output_format)
     if summary.gate is not None:
         _print_gate(summary.gate)

@@ -87,6 +87,7 @@ class Tally:
         """Count a result."""
         if isinstance(result, Refusal):
             self.refused += 1
+            self.kinds[OutcomeKind("error", "", "")] += 1
             return
         report = result.report
         self.verdicts[report.verdict] += 1
@@ -97,7 +98,7 @@ class Tally:
         self.code_only += report.scope == "code"
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
         self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
-        self.kinds[OutcomeKind(report.verdict, describe_stages(report.stages), report.tags.get("group", ""))] += 1
+        self.kinds[OutcomeKind(report.verdict, describe_stages(report), report.tags.get("group", ""))] += 1
         self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
         self.replies += report.provenance.replies
         self.cache_hits += report.provenance.cache_hits

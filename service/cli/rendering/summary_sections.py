@@ -93,8 +93,10 @@ def _build_overview(summary: Summary) -> Section:
     rates = summary.rates
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in rates.verdicts.items())
     rubrics = ", ".join(f"{ref.id}@{ref.version}" for ref in summary.rubrics)
+    rest = {"not finished": summary.unfinished, "could not be scored": summary.unscored}
+    more = "".join([f"; {count} {words}" for words, count in rest.items() if count])
     lines = (
-        f"{pluralize(rates.cases, 'case')} under {rubrics}: {verdicts}",
+        f"{pluralize(rates.cases, 'case')} under {rubrics}: {verdicts}{more}",
         f"pass rate {render_rate(rates.passed)}; mean score {render_rate(rates.score)}; coverage {render_share(rates.coverage)}",
     )
     return Section("Summary", lines=lines)
