@@ -18,5 +18,5 @@ def draft_score(rubric: Rubric, request: ScoreRequest, report: Report, text: byt
     breaks["cluster"] = report.tags.get("group", "")
     items = list_label_items(report, rubric)
     return ScoreDraft(
-        f"{rubric_used.id}@{rubric_used.version}", report.verdict, report.score, request.tags, b"", text, items, breaks
+        f"{rubric_used.id}@{rubric_used.version}", report.verdict, break_.score, request.tags, b"", text, items, breaks
     )

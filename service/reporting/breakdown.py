@@ -1,4 +1,4 @@
-"""A run in short, from counts alone: its pass rate and each stage. The figures equal those in the summary of its reports."""
+"""A run in short, from counts alone: its pass rate and each stage. The summary of its reports takes these figures from here."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from service.core.rubric import STAGES, Stage
-from service.reporting.breaks import ABSENT, FAILED, OPEN, PASSED
+from service.reporting.breaks import ABSENT, FAILED, LETTERS, OPEN, PASSED
 from service.stats import choose_interval, wilson
 from service.stats.rates import NO_ESTIMATE, CaseBounds, Estimate, estimate_with_bounds
-
-LETTERS = {"pass": PASSED, "warn": PASSED, "fail": FAILED, "undecided": OPEN}
-"""The letter by which a verdict counts in a pass rate; a verdict without one does not count."""
 
 
 class OutcomeKind(NamedTuple):
@@ -42,43 +39,48 @@ class Breakdown:
 
     items: int
     """How many items have an outcome."""
+    unfinished: int
+    """How many have none: they are not finished, or the run ended before them. In the pass rate they are open."""
     verdicts: dict[str, int]
-    """How many items have each verdict; `error` counts those that could not be scored."""
+    """How many items have each verdict; `error` counts those that could not be scored, which are open in the pass rate."""
     passed: Estimate
     stages: tuple[StageTally, ...]
     """The stages that apply to any report, in order."""
 
 
-def build_breakdown(counts: Mapping[OutcomeKind, int]) -> Breakdown:
+def build_breakdown(counts: Mapping[OutcomeKind, int], *, unfinished: int = 0) -> Breakdown:
     """Build the breakdown from counts by kind. Pure; its time does not grow with the number of items unless they name groups."""
     verdicts: Counter[str] = Counter()
     for kind, count in counts.items():
         verdicts[kind.verdict] += count
     tallies = [_tally_stage(n, counts) for n in range(len(STAGES))]
+    whole = [(kind.cluster, LETTERS.get(kind.verdict, ABSENT), n) for kind, n in counts.items()]
     return Breakdown(
         items=verdicts.total(),
+        unfinished=unfinished,
         verdicts=dict(sorted(verdicts.items())),
-        passed=_estimate([(kind.cluster, LETTERS.get(kind.verdict, ABSENT), n) for kind, n in counts.items()]),
+        passed=estimate_passed([*whole, ("", OPEN, unfinished)]),
         stages=tuple([one for one in tallies if one.passed or one.failed or one.open]),
     )
 
 
-_Part = tuple[str, str, int]
+PassedPart = tuple[str, str, int]
 """A group, a letter, and how many reports of that group have it."""
 
 
 def _tally_stage(place: int, counts: Mapping[OutcomeKind, int]) -> StageTally:
     parts = [(kind.cluster, kind.stages[place], n) for kind, n in counts.items() if kind.stages]
     passed, failed, undecided = (_count(parts, letter) for letter in (PASSED, FAILED, OPEN))
-    return StageTally(STAGES[place], passed, failed, undecided, _estimate(parts))
+    return StageTally(STAGES[place], passed, failed, undecided, estimate_passed(parts))
 
 
-def _count(parts: Iterable[_Part], letter: str) -> int:
+def _count(parts: Iterable[PassedPart], letter: str) -> int:
     return sum(count for _, one, count in parts if one == letter)
 
 
-def _estimate(parts: list[_Part]) -> Estimate:
-    kept = [part for part in parts if part[1] != ABSENT]
+def estimate_passed(parts: Iterable[PassedPart]) -> Estimate:
+    """Estimate the share that passed among the decided reports, and its bounds with the open ones included."""
+    kept = [part for part in parts if part[1] != ABSENT and part[2]]
     if any(group for group, _, _ in kept):
         return estimate_with_bounds([one for part in kept for one in [_build_ends(part)] * part[2]], choose_interval)
     passed, failed, undecided = (_count(kept, letter) for letter in (PASSED, FAILED, OPEN))
@@ -92,7 +94,7 @@ def _estimate(parts: list[_Part]) -> Estimate:
     return Estimate(value, min(low, value), max(high, value), decided, worst, best, undecided)
 
 
-def _build_ends(part: _Part) -> CaseBounds:
+def _build_ends(part: PassedPart) -> CaseBounds:
     group, letter, _ = part
     measured = {PASSED: 1.0, FAILED: 0.0}.get(letter)
     return CaseBounds(group or None, float(letter == PASSED), float(letter != FAILED), measured)

@@ -11,6 +11,7 @@ from service.core.report import RubricRef
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.errors import InputError
+from service.reporting.statements import read_score
 from service.reporting.summary.samples import CRITERION, STAGE, Sample
 from service.stats.rates import DifferenceMethod, Estimate, IntervalMethod, PairedCase, RatePart, estimate
 
@@ -261,4 +262,4 @@ def _classify_change(a: Sample, b: Sample) -> ChangeKind:
 
 def _build_side(sample: Sample) -> CaseSide:
     report = sample.report
-    return CaseSide(report.verdict, report.score, report.first_failing_stage)
+    return CaseSide(report.verdict, read_score(report), report.first_failing_stage)

@@ -9,7 +9,7 @@ from typing import Literal
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore
 from service.core.outcome import Outcome, Scored
 from service.reporting.comparison import TRIAL
-from service.reporting.findings import render_finding
+from service.reporting.statements import render_finding
 from service.reporting.summary.samples import CRITERION, Sample, list_outcomes
 
 WHOLE_TRACE = frozenset({"passed", "score"})

@@ -20,6 +20,7 @@ from service.reporting.regression import DEFAULT_NUMBER, RegressionGate, judge_r
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
 from service.reporting.summary.composition import Targets
 from service.reporting.summary.labelled import CorrectedRate, LabelPairing, RateEstimate, ReportLabel, pair_labels
+from service.reporting.summary.samples import NO_REPORT
 from service.reporting.summary.tools import Families
 from service.stats import choose_difference, choose_interval, mcnemar
 from service.stats.corrected import has_enough_groups, infer_from_labels, ppi
@@ -99,16 +100,22 @@ def summarize_reports(
     options: SummaryOptions | None = None,
     assertions: Sequence[str | Conditions] | None = None,
     labels: Iterable[ReportLabel] = (),
+    *,
+    unfinished: int = 0,
+    unscored: int = 0,
 ) -> Summary:
     """Summarize reports, with a gate if something is asserted, and with rates corrected by `labels`.
+
+    `unfinished` and `unscored` count the cases that have no report; rates and gates count them as open.
 
     InputError for no reports, for assertions that cannot be read or that name unknown metrics, for a k of pass^k above a
     task's number of trials, and for a label that could mean two reports.
     """
     samples = read_samples(reports)
-    summary = summarize(samples, options, interval=choose_interval)
+    summary = summarize(samples, options, interval=choose_interval, unfinished=unfinished, unscored=unscored)
     summary = replace(summary, corrected=tuple([_correct_rates(one) for one in pair_labels(samples, labels)]))
-    return summary if assertions is None else replace(summary, gate=judge_assertions(assertions, samples))
+    cases = [*samples, *[NO_REPORT] * (unfinished + unscored)]
+    return summary if assertions is None else replace(summary, gate=judge_assertions(assertions, cases))
 
 
 def _correct_rates(pairing: LabelPairing) -> CorrectedRate:

@@ -8,6 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from service.core.money import Cost, format_usd
+from service.reporting.numbers import render_number
 
 _OURS = re.compile(r"(batch|score)_[0-9a-f]{24}([0-9a-f]{8})(?:/(\d+))?")
 
@@ -32,15 +33,6 @@ def format_share(value: float | None) -> str:
     if value in (0, 1):
         return f"{value * 100:.0f}\xa0%"
     return f"{min(max(value * 100, 0.1), 99.9):.1f}\xa0%"
-
-
-def format_score(value: float | None) -> str:
-    """Format a score from 0 to 1 with two digits.
-
-    >>> format_score(0.937), format_score(None)
-    ('0.94', '-')
-    """
-    return "-" if value is None else f"{value:.2f}"
 
 
 def format_count(value: int | None) -> str:
@@ -84,28 +76,27 @@ def describe_status(value: str) -> str:
 
 
 def describe_no_failure(verdicts: Mapping[str, int]) -> str:
-    """Describe a run in which no trace failed, by the number of items with each verdict.
+    """Describe a run in which no stage failed, by the number of items with each verdict.
 
     >>> describe_no_failure({"pass": 2}), describe_no_failure({"undecided": 3}), describe_no_failure({})
-    ('Nothing broke.', 'Nothing was decided, so nobody can say whether anything broke.', 'Nothing has been scored yet.')
-    >>> describe_no_failure({"pass": 2, "undecided": 1, "error": 1})
-    'Nothing broke in what was decided; 2 items are undecided.'
+    ('No trace failed.', 'No trace was decided.', 'Nothing has been scored yet.')
+    >>> describe_no_failure({"pass": 2, "undecided": 1, "error": 1}), describe_no_failure({"fail": 1})
+    ('No trace failed; 1 undecided, 1 not scored.', 'No stage failed; 1 failed by its score.')
     """
     if not verdicts:
         return "Nothing has been scored yet."
-    unknown = verdicts.get("undecided", 0) + verdicts.get("error", 0)
-    if unknown == sum(verdicts.values()):
-        return "Nothing was decided, so nobody can say whether anything broke."
-    if unknown:
-        items = "1 item is" if unknown == 1 else f"{format_count(unknown)} items are"
-        return f"Nothing broke in what was decided; {items} undecided."
-    return "Nothing broke."
+    kinds = {"fail": "failed by its score", "undecided": "undecided", "error": "not scored"}
+    counts = [f"{format_count(verdicts[one])} {words}" for one, words in kinds.items() if verdicts.get(one)]
+    if not verdicts.keys() & {"pass", "warn", "fail"}:
+        return "No trace was decided."
+    nothing = "No stage failed" if "fail" in verdicts else "No trace failed"
+    return "; ".join([nothing, ", ".join(counts)]) + "." if counts else f"{nothing}."
 
 
 FILTERS: Mapping[str, Callable[..., object]] = MappingProxyType(
     {
         "share": format_share,
-        "score": format_score,
+        "score": render_number,
         "usd": format_usd,
         "cost": Cost.read,
         "count": format_count,

@@ -101,7 +101,11 @@ def test_a_run_is_followed_as_it_goes_on(site: Site) -> None:
     visit.open(f"/runs/{running}")
     expect(visit.page.get_by_text("3 of 4 items done")).to_be_visible()
     lines = [json.dumps({"custom_id": f"item-{n}", "request": build_request(n)}) for n in range(3)]
-    record(site.database, running, [*lines, json.dumps({"custom_id": "later", "request": build_request(4)})])
+    record(
+        site.database,
+        running,
+        dict(enumerate([*lines, json.dumps({"custom_id": "later", "request": build_request(4)})])),
+    )
     expect(visit.page.get_by_text("4 of 4 items done")).to_be_visible()
     visit.open("/")
     visit.close()

@@ -25,7 +25,7 @@ def test_every_case_is_told_with_the_step_that_broke(run: Run, monkeypatch: pyte
     for case, part in zip(CASES, parts, strict=True):
         report = service.score(case.request)  # type: ignore[arg-type]
         assert part.startswith(case.title)
-        broke = re.findall(r"the step that broke: (\w+)", part)
+        broke = re.findall(r"=> failed at (\w+)", part)
         assert broke == ([report.first_failing_stage] if report.first_failing_stage else [])
         for stage in report.stages:
             verdict = "n/a" if stage.verdict == "not_applicable" else stage.verdict

@@ -34,7 +34,7 @@ def test_a_page_from_reports_alone(run: Run, scored: Path) -> None:
     assert "<title>Last &lt;night&gt; · callgrade</title>" in page
     assert "8 ✗ fail" in text
     assert "wrong_argument schedule_transfer 1 wrong-argument" in text
-    assert "Of 11 only the report was available" in text
+    assert "11 show only the report" in text
     assert "11 cases" in text
     assert "Today is Monday" not in text
 
@@ -43,7 +43,7 @@ def test_traces_add_the_conversations(run: Run, scored: Path) -> None:
     run("report", "reports.ndjson", "--html", "out.html", "--traces", "cases.jsonl")
     text = strip_tags(read_page(scored))
     assert "Today is Monday 2 March 2026. Send $120 to Ana next Friday." in text
-    assert "only the report was available" not in text
+    assert "show only the report" not in text
 
 
 def test_the_page_holds_all_that_it_needs_and_allows_nothing_else(run: Run, scored: Path) -> None:

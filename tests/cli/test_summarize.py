@@ -56,7 +56,7 @@ def test_standard_input(run: Run) -> None:
         (
             "pass_rate >= 0.95",
             2,
-            "failed: pass_rate >= 0.95: pass_rate is 0.4286 over 7 cases; the step that broke: decide",
+            "failed: pass_rate >= 0.95: pass_rate is 0.4286 over 7 cases; failed at decide",
         ),
         ("result_groundedness.score >= 0.9 for_at_least 85% of cases", 2, "could be measured"),
         ("pas_rate >= 0.9", 4, "no metric pas_rate; near it: pass_rate"),
@@ -104,10 +104,11 @@ def test_junit(run: Run, reports: Path) -> None:
 
 def test_markdown(run: Run, reports: Path) -> None:
     ran = run("summarize", reports, "-f", "markdown", "-a", "pass_rate >= 0.95")
-    assert (ran.code, ran.lines[0]) == (2, "### Gate: failed; the step that broke: decide")
+    assert (ran.code, ran.lines[0]) == (2, "### Gate: failed at decide")
     tables = [line for line in ran.lines if line.startswith("|")]
     assert (
-        "| pass\\_rate \\>= 0.95 | failed | 0.43 | 7 | pass\\_rate is 0.4286 over 7 cases (broke at decide) |" in tables
+        "| pass\\_rate \\>= 0.95 | failed | 0.43 | 7 | pass\\_rate is 0.4286 over 7 cases (failed at decide) |"
+        in tables
     )
     assert all(line.count(" | ") >= 2 and line.endswith(" |") for line in tables)
 
@@ -117,7 +118,7 @@ def test_the_table_shows_every_part(run: Run, reports: Path, monkeypatch: pytest
     out = run("summarize", reports, "-a", "pass_rate > 0").out
     for title in (
         "Gate: passed",
-        "Steps of the contract",
+        "Stages",
         "Layers",
         "Call or no call",
         "Tools",

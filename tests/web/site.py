@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any
@@ -107,9 +107,18 @@ def strip_tags(text: str) -> str:
 
 
 def fill(
-    database: Database, requests: Sequence[dict[str, Any]], *, tenant: str = "", over: bool = True, name: str = "run"
+    database: Database,
+    requests: Sequence[dict[str, Any]],
+    *,
+    tenant: str = "",
+    over: bool = True,
+    name: str = "run",
+    waiting: int | None = None,
 ) -> str:
-    """A batch of requests that were scored by code, as a worker would; its id. One that is not `over` goes on."""
+    """A batch of requests that were scored by code, as a worker would; its id. One that is not `over` goes on.
+
+    `waiting`: the position of one that is not scored yet.
+    """
     batches = Batches(database)
     lines = [
         json.dumps({"custom_id": one.pop("custom_id", f"item-{n}"), "request": one}) for n, one in enumerate(requests)
@@ -117,18 +126,18 @@ def fill(
     whole = [*lines, *([] if over else ['{"custom_id": "later", "request": {}}'])]
     chunk = Chunk(0, len(whole), zlib.compress("\n".join(whole).encode()))
     batch = batches.submit(JobSubmission(tenant=tenant, fingerprint="", hours=24, name=name), [chunk]).id
-    record(database, batch, lines)
+    record(database, batch, {n: line for n, line in enumerate(lines) if n != waiting})
     if over:
         ended(database, batch)
     return batch
 
 
-def record(database: Database, batch: str, lines: Iterable[str]) -> None:
+def record(database: Database, batch: str, lines: Mapping[int, str]) -> None:
     """Scores items of the only chunk of a batch, and records what came of them."""
     assert opened(database, batch, 0)
     [row] = rows_of(database, batch)
     scorer = ItemScorer(build_engine(Settings()), Limits())
-    rows = scorer.begin([ChunkItem(n, line.encode()) for n, line in enumerate(lines)])
+    rows = scorer.begin([ChunkItem(n, line.encode()) for n, line in lines.items()])
     assert not [row for row in rows if isinstance(row, WaitingItem)]
     assert Chunks(database, PLAYER).record([OutcomeRows(hold(row), rows)]) == [True]  # pyright: ignore[reportArgumentType]
 

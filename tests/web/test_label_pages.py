@@ -16,13 +16,14 @@ import sqlalchemy as sa
 from service.engine import Engine
 from service.fits.live import LiveFits
 from service.registry import Registry
+from service.reporting.numbers import render_number
 from service.store.access.callers import Scope
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.store.tables import ITEMS, LABEL_ITEMS
 from service.web.app import add_pages
-from service.web.wording import format_score, format_share
+from service.web.wording import format_share
 from service.wiring import build_demo_judging
 from tests.api.asgi_caller import build_ask
 from tests.api.played_client import PlayedClient
@@ -236,7 +237,7 @@ def test_a_judge_beside_people_is_as_its_twin_says(site: Site) -> None:
     text = site.text("/judges/result_groundedness")
     shares = [format_share(told[name]) for name in ("share", "low", "high")]
     said = "people here say the same in {} of {} items [{} to {}] , kappa {}"
-    kappa = format_score(told["kappa"])
+    kappa = render_number(told["kappa"])
     assert said.format(shares[0], told["items"], *shares[1:], kappa) in strip_tags(text).replace("],", "] ,")
     assert told["trust"] == "better"
     assert "Yes, so far:" in text

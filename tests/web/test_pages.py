@@ -15,15 +15,17 @@ import pytest
 
 from service.api.app import create_app
 from service.api.page_route import PageRoute
+from service.reporting.numbers import render_number
+from service.reporting.summaries import read_reports, render_json, summarize_reports
 from service.settings import Settings
 from service.store.database import Database
 from service.web.app import add_pages
 from service.web.rendering import STATIC
-from service.web.wording import format_count, format_score, format_share
+from service.web.wording import format_count, format_share
 from tests.api.asgi_caller import Answer
 from tests.stores import open_new_store
 from tests.web.hostile import list_hostile
-from tests.web.site import TOKEN, Visitor, build_request, fill, list_links, strip_tags
+from tests.web.site import NOBODY, TOKEN, Visitor, build_request, fill, list_links, strip_tags
 
 PAGES = [
     "/",
@@ -104,6 +106,35 @@ def test_the_breakdown_has_the_numbers_of_the_summary(visitor: Visitor, batch: s
         assert one["rate"] == pytest.approx(summed[one["stage"]])
 
 
+def test_the_reports_of_a_batch_give_its_summary(visitor: Visitor, batch: str) -> None:
+    lines = visitor.open(f"/v1/batches/{batch}/results").body.splitlines()
+    reports = read_reports([json.loads(line)["report"] for line in lines])
+    assertions = ["pass_rate >= 0.1", "score >= 0.1"]
+    query = urlencode({"assertions": json.dumps(assertions)})
+    there = visitor.open(f"/v1/batches/{batch}/summary?{query}").json
+    assert json.loads(render_json(summarize_reports(reports, None, assertions, unscored=1))) == there
+
+
+def test_what_is_not_finished_is_counted_as_such_wherever_a_run_is_summed_up(
+    visitor: Visitor, database: Database
+) -> None:
+    requests = [build_request(n) for n in (0, 1, 2, NOBODY, 4, 5, 6, 7)]
+    running = fill(database, requests, over=False, waiting=1)
+    page = visitor.open(f"/runs/{running}")
+    whole = twin_of(visitor, page)["whole"]
+    worst, best = whole["passed"]["worst"], whole["passed"]["best"]
+    gates = [f"pass_rate >= {worst}", f"pass_rate >= {(worst + best) / 2}", f"pass_rate > {best}"]
+    query = urlencode({"assertions": json.dumps(gates)})
+    summary = visitor.open(f"/v1/batches/{running}/summary?{query}").json
+    assert (whole["unfinished"], whole["items"], whole["verdicts"]["error"]) == (2, 7, 1)
+    assert (summary["unfinished"], summary["rates"]["cases"], summary["unscored"]) == (2, 6, 1)
+    assert whole["passed"] == pytest.approx(summary["rates"]["passed"])
+    assert whole["verdicts"] == summary["rates"]["verdicts"] | {"error": 1}
+    assert whole["passed"]["open"] >= 3
+    assert [one["status"] for one in summary["gate"]["results"]] == ["passed", "undecided", "failed"]
+    assert "not finished 2" in strip_tags(page.body.decode())
+
+
 def test_where_cases_are_of_groups_the_intervals_are_those_of_the_summary(visitor: Visitor, database: Database) -> None:
     requests = [build_request(n, tags={"group": f"g{n // 6}"} if n % 4 else {}) for n in range(40)]
     batch = fill(database, requests)
@@ -135,7 +166,9 @@ def test_a_list_has_what_its_twin_has(visitor: Visitor, batch: str) -> None:
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
     assert told["data"]
     for one in told["data"]:
-        assert f"{one['index']} {one['custom_id']} fail {format_score(one['score'])} arguments {one['finding']}" in text
+        assert (
+            f"{one['index']} {one['custom_id']} fail {render_number(one['score'])} arguments {one['finding']}" in text
+        )
 
 
 def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str) -> None:
@@ -143,7 +176,7 @@ def test_a_summary_holds_the_gate_that_is_asked_for(visitor: Visitor, batch: str
     text, told = strip_tags(page.body.decode()), twin_of(visitor, page)
     assert [one["status"] for one in told["gate"]["results"]] == ["failed", "passed"]
     for one in told["gate"]["results"]:
-        assert f"{one['status']} {format_score(one['actual'])}" in text
+        assert f"{one['status']} {render_number(one['actual'])}" in text
     refused = visitor.open(f"/runs/{batch}/summary?assert=nonsense")
     assert refused.status == 422
     assert "nonsense" in strip_tags(refused.body.decode())
@@ -153,7 +186,7 @@ def test_a_run_that_goes_on_says_how_far_it_is_without_a_script(visitor: Visitor
     running = fill(database, [build_request(n) for n in range(4)], over=False)
     text = visitor.open(f"/runs/{running}").body.decode()
     assert 'data-live="/runs/' in text
-    assert f'<a href="/runs/{running}">Look again</a>' in text
+    assert f'<a href="/runs/{running}">Refresh</a>' in text
     assert "4 of 5 items done" in strip_tags(text)
 
 
@@ -193,7 +226,7 @@ LOGS = [
 def test_a_log_is_pasted_and_scored(visitor: Visitor, text: str) -> None:
     answer = visitor.fill_in("/", "/score", text=text)
     assert answer.status == 200
-    assert "scored just now" in answer.body.decode()
+    assert "not saved" in answer.body.decode()
     assert "refund" in strip_tags(answer.body.decode())
 
 
@@ -209,7 +242,7 @@ def test_the_example_on_an_empty_start_page_can_be_scored(visit: Callable[[], Vi
 
     visitor = visit()
     visitor.enter()
-    assert "scored just now" in visitor.fill_in("/", "/score", text=_build_example()).body.decode()
+    assert "not saved" in visitor.fill_in("/", "/score", text=_build_example()).body.decode()
 
 
 def build_hostile(texts: list[str]) -> list[dict[str, Any]]:
@@ -327,7 +360,7 @@ def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(
     requests = [{"trace": {"format": "openai", "messages": messages}, "judges": "off"} for _ in range(3)]
     text = strip_tags(visitor.open(f"/runs/{fill(database, requests)}").body.decode())
     assert "undecided 3" in text
-    assert "Nothing was decided" in text
+    assert "No trace was decided" in text
     assert "Nothing broke" not in text
     assert "Nothing has been scored yet" not in text
 
@@ -345,12 +378,12 @@ def test_what_is_pasted_is_kept_only_where_that_is_ticked(
 
     before = list_kept()
     for text in (json.dumps(build_request(3, store=True)), json.dumps(build_request(3)["trace"])):
-        assert "and not kept" in visitor.fill_in("/", "/score", text=text).body.decode()
+        assert "not saved" in visitor.fill_in("/", "/score", text=text).body.decode()
     assert list_kept() == before
     text = json.dumps(build_request(3, store=False))
     scored = visitor.fill_in("/", "/score", text=text, keep="yes").body.decode()
     (new,) = set(list_kept()) - {*before}
-    assert f'kept as <a href="/scores/{new}">' in scored
+    assert f'saved as <a href="/scores/{new}">' in scored
     kept = visitor.open(f"/scores/{new}")
     assert kept.status == 200
     assert "cents: expected 5403, got 54030" in strip_tags(kept.body.decode())

@@ -41,7 +41,7 @@ def test_the_page_shows_what_the_twin_has(visitor: Visitor, batch: str) -> None:
     text = strip_tags(visitor.open(f"/runs/{batch}/traces/3").body.decode())
     report = item["report"]
     assert report["verdict"] == "fail"
-    assert f"✗ fail It failed, first at {report['first_failing_stage']}." in text
+    assert f"✗ fail Failed at {report['first_failing_stage']}." in text
     assert f"Score {report['score']:.2f}" in text
     assert "cents: expected 5403, got 54030" in text
     for message in item["request"]["trace"]["messages"]:

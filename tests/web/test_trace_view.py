@@ -171,6 +171,46 @@ def test_expected_and_actual_arguments_stand_side_by_side() -> None:
     assert rows["order"].expected is None
 
 
+def build_one_call(called: dict[str, Any], expected: dict[str, Any], **more: Any) -> TraceView:
+    """A call of `pay` whose expectation is given, on offer beside `look`."""
+    events = [{"user": "Pay."}, {"call": {"name": "pay", "arguments": called}, "result": {"ok": True}}]
+    trace = {"format": "callgrade", "events": events, "tools": [{"name": "pay"}, {"name": "look"}]}
+    return build({"trace": trace, "expected": {"calls": [expected], **more}})
+
+
+WORDS = {"kind": "natural_language", "criterion": "polite"}
+
+
+@pytest.mark.parametrize(
+    ("called", "expected", "more", "words"),
+    [
+        ({"a": 1}, {"args": {"a": {"kind": "numeric", "value": 1.5, "tolerance": 1}}}, {}, {"a": "as expected"}),
+        ({"a": 1}, {"args": {"a": 2}, "weights": {"a": 0}}, {}, {"a": "no finding"}),
+        (
+            {"a": 1},
+            {"args": {"a": 1, "b": {"kind": "present", "optional": True}}},
+            {},
+            {"a": "as expected", "b": "not expected"},
+        ),
+        ({}, {"args": {"a": {"kind": "exact", "value": 1, "optional": True}}}, {}, {"a": "optional"}),
+        (
+            {"a": 1, "t": 7},
+            {"args": {"a": 1, "t": 9}},
+            {"ignore_args": ["t"]},
+            {"a": "as expected", "t": "not expected"},
+        ),
+        ({"a": "hi", "b": 3}, {"args": {"a": WORDS, "b": 3}}, {}, {"a": "undecided", "b": "as expected"}),
+        ({"a": 1}, {"tool": "look", "args": {"a": 2}}, {}, {"a": "no finding"}),
+    ],
+)
+def test_an_argument_is_as_expected_only_where_a_check_compared_it(
+    called: dict[str, Any], expected: dict[str, Any], more: dict[str, Any], words: dict[str, str]
+) -> None:
+    (step,) = steps_of(build_one_call(called, {"tool": "pay", **expected}, **more))
+    assert step.expected is not None
+    assert {row.name: row.words for row in step.expected.rows} == words
+
+
 def test_a_matcher_is_named_and_its_value_shown() -> None:
     step = steps_of(build(CASES["wrong-argument"]))[0]
     assert step.expected is not None
@@ -316,6 +356,6 @@ def list_open(view: TraceView) -> Iterator[tuple[str, bool]]:
 
 def test_what_is_open_says_whether_it_decides() -> None:
     view = build(CASES["undecided"])
-    assert view.verdict_sentence == "It is undecided: the verdict waits for what is open."
+    assert (view.verdict_words, view.score_words) == ("undecided (8% checked)", "score between 0.08 and 1.00")
     assert ("result_groundedness", True) in list_open(view)
-    assert {one.reason for one in view.open} == {"no judge is set up"}
+    assert {one.reason for one in view.open} == {"needs a judge"}

@@ -15,6 +15,7 @@ from service.api.routes.job_store import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.rubric import Stage
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
+from service.store.database import Database
 from service.store.jobs.batches import Batch
 from service.store.jobs.items import (
     ALL_ITEMS,
@@ -96,13 +97,13 @@ class BatchItemReading:
     async def break_down_batch(self, request: Request) -> BatchBreakdown:
         """Count the outcomes of a batch so far: verdicts, stages, and where items broke first."""
         batch, database = await self._store.find(request), self._store.jobs.database
-        return await self._store.run_insisting(
-            request,
-            lambda: BatchBreakdown(
-                build_breakdown({OutcomeKind(*kind): n for kind, n in count_outcomes(database, batch.id).items()}),
-                group_failures(database, batch.id),
-            ),
-        )
+        return await self._store.run_insisting(request, lambda: _break_down(database, batch))
+
+
+def _break_down(database: Database, batch: Batch) -> BatchBreakdown:
+    counts = {OutcomeKind(*kind): n for kind, n in count_outcomes(database, batch.id).items()}
+    unfinished = max(0, batch.request_counts.total - sum(counts.values()))
+    return BatchBreakdown(build_breakdown(counts, unfinished=unfinished), group_failures(database, batch.id))
 
 
 def build_choice(query: ItemChoiceQuery) -> ItemChoice:

@@ -31,7 +31,7 @@ from service.reporting.summaries import (
 )
 from service.reporting.summary import Summary, SummaryOptions
 from service.store.jobs.batches import BATCH, Batch
-from service.store.jobs.results import find_window, read_error_pages, read_result_pages
+from service.store.jobs.results import Window, find_window, read_error_pages, read_result_pages
 
 NDJSON = "application/x-ndjson"
 EVENTS = "text/event-stream"
@@ -132,11 +132,19 @@ class BatchReading:
         if not reports:
             raise JobStateError("no item of the batch has a report yet")
         options = SummaryOptions(families=find_families(reports, self._declared), by=summary_request.by)
-        return summarize_reports(reports, options, summary_request.assertions, summary_request.labels)
+        counts = batch.request_counts
+        return summarize_reports(
+            reports,
+            options,
+            summary_request.assertions,
+            summary_request.labels,
+            unfinished=max(0, counts.total - counts.failed - len(reports)),
+            unscored=counts.failed,
+        )
 
     def _read_reports(self, batch: Batch) -> Iterator[Report]:
-        database = self._store.jobs.database
-        for page in read_result_pages(database, batch, find_window(database, batch)):
+        everything = Window(0, batch.request_counts.total, complete=batch.ended)
+        for page in read_result_pages(self._store.jobs.database, batch, everything):
             for line in page.splitlines():
                 yield read_report(json.loads(line)["report"])
 

@@ -39,7 +39,7 @@ def report(
         str | None, typer.Option(metavar="TEXT", help="Title of the page. [default: the file name]")
     ] = None,
 ) -> int:
-    """Write reports as one HTML page that needs no server: failures in groups, and each trace with the step that broke.
+    """Write reports as one HTML page that needs no server: failures in groups, and each trace with the place where it failed.
 
     Takes what `callgrade score --format ndjson` or `callgrade jobs results` writes. Reports contain no conversations; --traces
     adds them from the scored files, matched by trace id, else by place in the file.

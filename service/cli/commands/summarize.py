@@ -74,7 +74,7 @@ def summarize(
     """Sum up reports: rates with intervals, figures per tool, pass^k and the composition of the set. Optionally gate on them.
 
     Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
-    step that broke is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
+    stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
     choices = SummaryChoices(assertions or (), gate, targets, by, pass_k or (), rubric, labels)
     return run_summarize(files, choices, output_format=output_format)
@@ -108,7 +108,10 @@ def run_summarize(
     reports = ReportFiles(files).load()
     options = replace(options, families=_read_families(choices.rubric, reports.reports))
     labels = _read_labels(choices.labels)
-    summary = _call_with_settings_error(lambda: summarize_reports(reports.reports, options, assertions, labels))
+    unscored = len(reports.refused)
+    summary = _call_with_settings_error(
+        lambda: summarize_reports(reports.reports, options, assertions, labels, unscored=unscored)
+    )
     _write(summary, output_format)
     if summary.gate is not None:
         _print_gate(summary.gate)
@@ -203,5 +206,5 @@ def _print_gate(gate: Gate) -> None:
     """Print the assertions that did not pass on standard error, whatever goes to standard output."""
     for one in gate.results:
         if one.status in ("failed", "undecided", "error", "warned"):
-            broke = f"; the step that broke: {one.broke_at}" if one.broke_at else ""
+            broke = f"; failed at {one.broke_at}" if one.broke_at else ""
             say(f"{one.status}: {one.assertion}: {one.message}{broke}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.cli.rendering.console import pluralize, render_number
+from service.cli.rendering.console import pluralize
 from service.cli.rendering.summary_sections import MAX_ROWS, render_more
 from service.reporting.comparison import CaseChange, Comparison, Difference
 from service.reporting.document import Section, Table
+from service.reporting.numbers import render_number
 
 
 def build_comparison_sections(comparison: Comparison) -> Iterator[Section]:
@@ -28,7 +29,7 @@ def build_comparison_sections(comparison: Comparison) -> Iterator[Section]:
     yield Section("Differences", (Table(head, rows),))
     if comparison.changes:
         rows = tuple(_build_change_row(one) for one in comparison.changes[:MAX_ROWS])
-        table = Table(("case", "kind", "a", "b", "broke at", "criteria"), rows)
+        table = Table(("case", "kind", "a", "b", "failed at", "criteria"), rows)
         yield Section("Changed cases", (table,), render_more(comparison.changes))
 
 

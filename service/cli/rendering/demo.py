@@ -28,12 +28,12 @@ from service.request import read_request
 MAX_TEXT_CHARS = 400
 """How many characters of each text of a conversation are shown."""
 
-INTRO = "A model that uses tools can go wrong at every step of the contract. Each step is scored on its own:"
+INTRO = "A model that uses tools can go wrong at every stage. Each stage is scored on its own:"
 VERDICT_RULE = (
     "A verdict is given only if no answer to an open question could change it; otherwise it is `undecided`. Most of these cases "
     "state what is expected and set `judges: off`, so that code alone decides; the last one does neither."
 )
-STEPS = (
+STAGES = (
     ("decide", "was a call needed at all?"),
     ("select", "was it the right tool?"),
     ("arguments", "do they match the tool's schema and the task?"),
@@ -57,9 +57,9 @@ def list_demo_cases() -> list[DemoCase]:
 
 
 def show_intro(console: Console) -> None:
-    """Print the steps of the tool-use contract and when a verdict is given."""
+    """Print the stages and when a verdict is given."""
     console.print(Text(INTRO))
-    console.print(_build_pairs(STEPS))
+    console.print(_build_pairs(STAGES))
     console.print(Text(VERDICT_RULE))
 
 
@@ -148,11 +148,11 @@ def show_judging(console: Console, reports: list[Report]) -> None:
 def show_ending(console: Console, reports: list[Report]) -> None:
     """Print the totals, and what to do next."""
     verdicts = Counter(report.verdict for report in reports)
-    broke = Counter(report.first_failing_stage for report in reports if report.first_failing_stage)
+    failed = Counter(report.first_failing_stage for report in reports if report.first_failing_stage)
     console.print(
         Text(
             f"{pluralize(len(reports), 'case')}: {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}."
-            f" Steps that broke: {', '.join(f'{stage} {count}' for stage, count in broke.items()) or 'none'}."
+            f" Failed at: {', '.join(f'{stage} {count}' for stage, count in failed.items()) or 'none'}."
         )
     )
     console.print(Text("\nNext", style="bold"))

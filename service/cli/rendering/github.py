@@ -5,21 +5,19 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Literal
 
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import render_number, render_share
-from service.cli.rendering.results import Tally, list_findings
+from service.cli.rendering.results import Tally
 from service.cli.rendering.streams import JsonLines
 from service.cli.scoring import Result, ScoredRecord
-from service.core.report import Report
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
-from service.reporting.findings import render_finding
 from service.reporting.markdown import render_markdown
+from service.reporting.numbers import render_number, render_share
+from service.reporting.statements import describe_verdict, list_reasons, read_score
 
 Level = Literal["error", "warning", "notice"]
 
@@ -83,7 +81,7 @@ class GitHub:
         for level, count in self._counts.items():
             if count > MAX_ANNOTATIONS:
                 _write(render_annotation(level, f"and {count - MAX_ANNOTATIONS} more, see the step summary"))
-        head = ("trace", "verdict", "score", "coverage", "broke at", "finding")
+        head = ("trace", "verdict", "score", "coverage", "failed at", "finding")
         more = sum(self._counts.values()) - len(self._rows)
         lines = (*self._tally.list_lines(), *([f"and {more} more that do not pass"] if more else []))
         write_step_summary(render_markdown([Section("callgrade", (Table(head, tuple(self._rows)),), lines)]))
@@ -107,24 +105,10 @@ def _annotate(result: Result, level: Level) -> str:
     if isinstance(result, Refusal):
         message = describe_error(result.error)
         return render_annotation(level, message, title="not scored", file=place.source, line=place.line)
-    title = f"{result.name}: {_explain(result.report)}"
-    message = "\n".join(_list_messages(result.report)) or _explain(result.report)
-    return render_annotation(level, message, title=escape_unprintable(title), file=place.source, line=place.line)
-
-
-def _explain(report: Report) -> str:
-    broke = f" at {report.first_failing_stage}" if report.first_failing_stage else ""
-    return {"fail": f"fails{broke}", "undecided": "undecided", "warn": "warns"}.get(report.verdict, report.verdict)
-
-
-def _list_messages(report: Report) -> Iterator[str]:
-    yield from (escape_unprintable(render_finding(one)) for one in list_findings(report))
-    if report.verdict == "undecided":
-        yield from _list_reasons(report)
-
-
-def _list_reasons(report: Report) -> Iterable[str]:
-    return dict.fromkeys(escape_unprintable(f"{one.criterion}: {one.reason}") for one in report.open if one.decides)
+    title = describe_verdict(result.report)
+    message = "\n".join([escape_unprintable(words) for words, _ in list_reasons(result.report)]) or title
+    name = escape_unprintable(f"{result.name}: {title}")
+    return render_annotation(level, message, title=name, file=place.source, line=place.line)
 
 
 def _build_row(result: Result) -> tuple[str, ...]:
@@ -135,6 +119,6 @@ def _build_row(result: Result) -> tuple[str, ...]:
 
 def _build_scored_row(result: ScoredRecord) -> tuple[str, ...]:
     report = result.report
-    first = next(_list_messages(report), "")
-    broke = report.first_failing_stage or "-"
-    return result.name, report.verdict, render_number(report.score), render_share(report.coverage), broke, first
+    first = next((escape_unprintable(words) for words, _ in list_reasons(report)), "")
+    score, failed_at = render_number(read_score(report)), report.first_failing_stage or "-"
+    return result.name, report.verdict, score, render_share(report.coverage), failed_at, first

@@ -5,16 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
-from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO
 
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import render_number, render_share
-from service.cli.rendering.results import MAX_REASONS, list_outcomes
 from service.cli.scoring import Result, ScoredRecord
-from service.core.outcome import Scored, Skipped
 from service.core.report import Report
 from service.errors import (
     BadLinesError,
@@ -26,7 +22,14 @@ from service.errors import (
     UnknownRubricError,
 )
 from service.reading.trace_files import RecordPlace
-from service.reporting.findings import render_finding
+from service.reporting.statements import (
+    Statement,
+    describe_result,
+    describe_verdict,
+    explain_low_score,
+    list_statements,
+    list_waits,
+)
 
 MAX_MEMORY_BYTES = 2**20
 """Bytes of test cases kept in memory before they go to a temporary file. They wait because the counts come first in XML."""
@@ -84,11 +87,12 @@ class JUnit:
     def _render_verdict(self, report: Report) -> tuple[str, list[str]]:
         if report.verdict == "fail":
             return "failures", list(_list_failures(report))
+        if report.verdict not in ("undecided", "not_applicable"):
+            return "", []
+        message = "; ".join([describe_verdict(report), *list_waits(report)])
         if report.verdict == "undecided" and self._strict:
-            return "failures", [_render_failure("undecided", _explain_undecided(report), "")]
-        if report.verdict in ("undecided", "not_applicable"):
-            return "skipped", [f'  <skipped message="{escape_xml(_explain_undecided(report))}"/>']
-        return "", []
+            return "failures", [_render_failure("undecided", message, "")]
+        return "skipped", [f'  <skipped message="{escape_xml(message)}"/>']
 
 
 def _render_start_tag(name: str, place: RecordPlace, seconds: float = 0.0) -> str:
@@ -122,41 +126,26 @@ def _render_refusal(result: Refusal) -> tuple[str, list[str]]:
 
 
 def _list_failures(report: Report) -> Iterator[str]:
-    for criterion in report.criteria:
-        if criterion.id in report.failing:
-            findings = list(_explain_failure(criterion.id, report)) or ["failed"]
-            yield _render_failure(criterion.id, findings[0], "\n".join(findings))
-    if not report.failing:
-        yield _render_failure(
-            "score", f"score {render_number(report.score)}", "every check passed, and the score is too low"
-        )
+    """Yield a failure for each criterion that did not pass, the one that failed first before the others."""
+    statements = list_statements(report)
+    yield from [_render_failure("score", words, "") for words in explain_low_score(report, statements)]
+    failed: dict[str, list[str]] = {}
+    for one in statements:
+        if one.state in ("failed", "blocked") and one.criterion in report.failing:
+            failed.setdefault(one.criterion, []).extend(_explain_failure(one))
+    for criterion, lines in failed.items():
+        yield _render_failure(criterion, lines[0], "\n".join(lines))
 
 
 def _render_failure(kind: str, message: str, text: str) -> str:
     return f'  <failure type="{escape_xml(kind)}" message="{escape_xml(message)}">{escape_xml(text)}</failure>'
 
 
-def _explain_failure(criterion: str, report: Report) -> Iterator[str]:
-    """Yield what did not pass for a criterion: its findings, or what blocked it."""
-    for one in list_outcomes(report):
-        outcome = one.outcome
-        if one.criterion != criterion:
-            continue
-        if isinstance(outcome, Scored) and not outcome.passed:
-            yield from (f"{render_finding(f)} ({f.path})" for f in outcome.findings)
-        elif isinstance(outcome, Skipped) and outcome.cause == "blocked":
-            yield outcome.reason if one.step is None else f"step {one.step}: {outcome.reason}"
-
-
-def _explain_undecided(report: Report) -> str:
-    """Explain which criteria an undecided verdict waits for and why, or else how much was measured."""
-    waits = dict.fromkeys([one.reason for one in report.open if one.decides])
-    if report.verdict != "undecided" or not waits:
-        return f"{report.verdict}: {render_share(report.coverage)} of what applies was measured"
-    names = sorted({one.criterion for one in report.open if one.decides})
-    return f"undecided: the verdict waits for {', '.join(names)}: {'; '.join(islice(waits, MAX_REASONS))}"
+def _explain_failure(one: Statement) -> Iterator[str]:
+    yield from (f"{words} ({path})" if path else words for words, path in one.list_remarks())
+    if one.state == "blocked":
+        yield one.explain_gap() if one.step is None else f"step {one.step + 1}: {one.explain_gap()}"
 
 
 def _render_summary(result: ScoredRecord) -> str:
-    report = result.report
-    return f"{result.place}: {report.verdict}, score {render_number(report.score)}, coverage {render_share(report.coverage)}"
+    return f"{result.place}: {describe_result(result.report)}"

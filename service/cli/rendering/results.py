@@ -1,4 +1,4 @@
-"""Count the results of a run, and list the outcomes and findings of each report."""
+"""Count the results of a run."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import fsum
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import pluralize, render_number
+from service.cli.rendering.console import pluralize
+from service.cli.rendering.summary_sections import render_rate
 from service.cli.scoring import Result
-from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.money import NOTHING, Cost
-from service.core.outcome import Errored, Finding, Outcome
 from service.core.report import Report
-from service.core.rubric import Stage
 from service.core.scores import Range, Verdict
 from service.errors import SETUP_CAUSES, FaultCause
+from service.reporting.breakdown import OutcomeKind, build_breakdown
+from service.reporting.breaks import describe_stages
+from service.reporting.numbers import render_number
 from service.reporting.regression import is_unforgiven
+from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_applicable")
 
@@ -68,7 +70,9 @@ class Tally:
     unforgiven: int = 0
     """Undecided verdicts caused by something that broke or could not be read."""
     open: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    """In how many traces a criterion is open, by reason and criterion."""
+    """In how many traces a criterion is open, by criterion and reason."""
+    kinds: Counter[OutcomeKind] = field(default_factory=Counter[OutcomeKind])
+    """How many traces have each combination of verdict, stages and group."""
     replies: int = 0
     cache_hits: int = 0
     cost: Cost = NOTHING
@@ -83,6 +87,7 @@ class Tally:
         """Count a result."""
         if isinstance(result, Refusal):
             self.refused += 1
+            self.kinds[OutcomeKind("error", "", "")] += 1
             return
         report = result.report
         self.verdicts[report.verdict] += 1
@@ -92,7 +97,8 @@ class Tally:
         self.scores.add(report)
         self.code_only += report.scope == "code"
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
-        self.open.update({(one.reason, one.criterion) for one in report.open})
+        self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
+        self.kinds[OutcomeKind(report.verdict, describe_stages(report), report.tags.get("group", ""))] += 1
         self.faults.update(one.cause for one in report.open if one.cause in FAULTS)
         self.replies += report.provenance.replies
         self.cache_hits += report.provenance.cache_hits
@@ -107,21 +113,24 @@ class Tally:
             return None
         return self.faults.most_common(1)[0][0]
 
-    def list_lines(self) -> Iterator[str]:
-        """List the counts in words."""
+    def list_lines(self, *, told: bool = False) -> Iterator[str]:
+        """List the counts in words. `told`: the verdict of the only trace and what is open have been shown."""
         scored = self.verdicts.total()
         counts = ", ".join(f"{self.verdicts[v]} {v}" for v in VERDICTS if self.verdicts[v])
         if scored:
             yield f"{pluralize(scored, 'trace')} scored with {', '.join(sorted(self.rubrics))}: {counts}"
-            yield str(self.scores)
-        if self.code_only:
-            yield f"judges are off: {pluralize(self.code_only, 'trace')} looked at by code alone; coverage says how much that is"
+        if scored > 1:
+            yield f"pass rate {render_rate(build_breakdown(self.kinds).passed)}; {self.scores}"
+        if self.code_only and not told:
+            yield f"checked by code alone, without judges: {pluralize(self.code_only, 'trace')}"
         yield from self._list_flaky_lines()
-        yield from self._list_open_lines()
+        yield from () if told else self._list_open_lines()
+        if any(gap == NEEDS_JUDGE for _, gap in self.open):
+            yield "to answer open questions, set CALLGRADE_JUDGE_MODEL; to decide by code alone, pass --judges off"
         if self.replies or self.cost != NOTHING:
             replies = pluralize(self.replies, "reply", "replies")
             yield f"judged: {replies}, {self.cache_hits} from the cache, {self.cost}"
-        if self.judged.total():
+        if self.judged.total() and not told:
             kinds = ", ".join(f"{count} {name}" for name, count in self.judged.items() if count)
             yield f"judged outcomes: {kinds}"
         if self.refused:
@@ -139,19 +148,11 @@ class Tally:
             yield f"and {len(flaky) - MAX_FLAKY_CASES} more flaky cases"
 
     def _list_open_lines(self) -> Iterator[str]:
-        """List what is open, by reason, and what can be done about it."""
-        by_reason: dict[str, list[str]] = {}
-        for (reason, criterion), count in sorted(self.open.items()):
-            by_reason.setdefault(reason, []).append(f"{criterion} {count}")
-        for reason, criteria in list(by_reason.items())[:MAX_REASONS]:
-            yield f"open, {reason}: {', '.join(criteria)}"
-        if len(by_reason) > MAX_REASONS:
-            yield f"open for {len(by_reason) - MAX_REASONS} more reasons; see the reports"
-        if NO_JUDGE in by_reason:
-            yield (
-                "to decide it: set CALLGRADE_JUDGE_MODEL; or state what is expected (--expected) and use only what code "
-                "decides (--judges off)"
-            )
+        """List what is open and in how many traces, in a line for each reason."""
+        lines = list_gaps((f"{criterion} {self.open[criterion, gap]}", gap) for criterion, gap in sorted(self.open))
+        yield from [f"open: {line}" for line in lines[:MAX_REASONS]]
+        if len(lines) > MAX_REASONS:
+            yield f"open for {len(lines) - MAX_REASONS} more reasons; see the reports"
 
 
 MAX_REASONS = 6
@@ -161,27 +162,3 @@ MAX_FLAKY_CASES = 20
 """How many flaky cases are listed."""
 
 FAULTS: frozenset[str] = frozenset(get_args(FaultCause))
-
-
-class CriterionOutcome(NamedTuple):
-    """An outcome of a report with its criterion and stage; `step` is None if it belongs to no step."""
-
-    criterion: str
-    stage: Stage
-    step: int | None
-    outcome: Outcome
-
-
-def list_outcomes(report: Report) -> Iterator[CriterionOutcome]:
-    """Yield every outcome, ordered by criterion, in the order of the contract."""
-    for scored in report.criteria:
-        yield from (CriterionOutcome(scored.id, scored.stage, None, one.outcome) for one in scored.outcomes)
-        for step in report.steps:
-            if scored.id in step.outcomes:
-                yield CriterionOutcome(scored.id, scored.stage, step.index, step.outcomes[scored.id])
-
-
-def list_findings(report: Report) -> list[Finding]:
-    """List every finding once, in the order of the contract."""
-    outcomes = (one.outcome for one in list_outcomes(report))
-    return list(dict.fromkeys(f for o in outcomes if not isinstance(o, Errored) for f in o.findings))

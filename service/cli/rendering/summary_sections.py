@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from service.cli.rendering.console import pluralize, render_number, render_share
+from service.cli.rendering.console import pluralize
 from service.reporting.document import Section, Table
+from service.reporting.numbers import render_number, render_share
 from service.reporting.summary import Group, Rates, Summary
 from service.reporting.summary.calls import CallRates
 from service.reporting.summary.classes import ClassScore
@@ -71,7 +72,7 @@ def _render_item(item: ToLabel) -> str:
 
 def _build_gate(gate: Gate) -> Section:
     verdict = "passed" if gate.passed else "undecided" if gate.undecided else "failed"
-    broke = f"; the step that broke: {gate.broke_at}" if gate.broke_at else ""
+    broke = f" at {gate.broke_at}" if gate.broke_at else ""
     rows = tuple(
         (one.assertion, one.status, _render_value(one), str(one.cases), _render_assertion(one)) for one in gate.results
     )
@@ -84,7 +85,7 @@ def _render_value(one: AssertionResult) -> str:
 
 
 def _render_assertion(one: AssertionResult) -> str:
-    broke = f" (broke at {one.broke_at})" if one.broke_at else ""
+    broke = f" (failed at {one.broke_at})" if one.broke_at else ""
     return f"{one.message}{broke}" or "-"
 
 
@@ -92,9 +93,11 @@ def _build_overview(summary: Summary) -> Section:
     rates = summary.rates
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in rates.verdicts.items())
     rubrics = ", ".join(f"{ref.id}@{ref.version}" for ref in summary.rubrics)
+    rest = {"not finished": summary.unfinished, "could not be scored": summary.unscored}
+    more = "".join([f"; {count} {words}" for words, count in rest.items() if count])
     lines = (
-        f"{pluralize(rates.cases, 'case')} under {rubrics}: {verdicts}",
-        f"passed {render_rate(rates.passed)}; mean score {render_rate(rates.score)}; coverage {render_share(rates.coverage)}",
+        f"{pluralize(rates.cases, 'case')} under {rubrics}: {verdicts}{more}",
+        f"pass rate {render_rate(rates.passed)}; mean score {render_rate(rates.score)}; coverage {render_share(rates.coverage)}",
     )
     return Section("Summary", lines=lines)
 
@@ -102,12 +105,12 @@ def _build_overview(summary: Summary) -> Section:
 def _build_rate_tables(rates: Group) -> Iterator[Section]:
     broke: Mapping[str, int] = {**rates.broke_at}
     stages = [(*_build_rate_row(one), str(broke.get(one.name, 0))) for one in rates.stages if one.cases]
-    head = ("step", "passed", "score", "coverage", "cases")
-    yield Section("Steps of the contract", (Table((*head, "broke first"), tuple(stages)),))
+    head = ("stage", "passed", "score", "coverage", "cases")
+    yield Section("Stages", (Table((*head, "failed first"), tuple(stages)),))
     criteria = tuple(_build_rate_row(one) for one in rates.criteria if one.cases)
     yield Section("Criteria", (Table(("criterion", *head[1:]), criteria),))
     layers = tuple((one.name, render_rate(one.passed), str(one.passed.n), str(one.unmeasured)) for one in rates.layers)
-    yield Section("Layers", (Table(("layer", "passed", "cases", "not looked at"), layers),))
+    yield Section("Layers", (Table(("layer", "passed", "cases", "not measured"), layers),))
 
 
 def _build_rate_row(one: Rates) -> tuple[str, ...]:
@@ -233,7 +236,7 @@ def _build_slices(summary: Summary) -> Iterator[Section]:
         )
         yield Section(
             "Slices",
-            (Table(("slice", "passed", "score", "broke most at", "cases"), rows),),
+            (Table(("slice", "passed", "score", "failed most at", "cases"), rows),),
             render_more(summary.slices),
         )
 

@@ -11,13 +11,14 @@ from rich.console import Console
 from rich.text import Text
 
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import MAX_WIDTH, build_console, render_number, render_share, render_verdict
+from service.cli.rendering.console import MAX_WIDTH, build_console, render_verdict
 from service.cli.rendering.refusals import MAX_LISTED_REFUSALS
-from service.cli.rendering.results import Tally, list_findings
+from service.cli.rendering.results import Tally
 from service.cli.rendering.steps import show_steps
 from service.cli.scoring import Result, ScoredRecord
 from service.reporting.escaping import escape_unprintable
-from service.reporting.findings import render_finding
+from service.reporting.numbers import render_number, render_share
+from service.reporting.statements import list_reasons, read_score
 
 LOOKAHEAD = 100
 """How many results are collected before the width of the first column is fixed."""
@@ -27,7 +28,7 @@ MAX_NAME_WIDTH = 28
 NOT_SCORED = "not scored; see standard error"
 MIN_REST_WIDTH = 36
 """How many columns the cells between the name and the finding take."""
-HEAD = ("verdict", "score", "cover", "broke at", "finding")
+HEAD = ("verdict", "score", "cover", "failed at", "finding")
 WIDTHS = (9, 5, 5, 9)
 
 
@@ -58,14 +59,13 @@ class ResultTable:
     def close(self) -> None:
         """Print the remaining results, the steps if there is a single trace, and the totals."""
         single = self._pending[0] if len(self._pending) == 1 else None
-        if self._pending:
+        if isinstance(single, ScoredRecord):
+            show_steps(self._console, single.report, head=f"{_describe_record(single)}: ")
+        elif self._pending:
             self._start()
-        if isinstance(single, ScoredRecord) and not self._verbose:
-            self._console.print()
-            show_steps(self._console, single.report)
         if self._tally.verdicts:
             self._console.print()
-        for line in self._tally.list_lines():
+        for line in self._tally.list_lines(told=isinstance(single, ScoredRecord)):
             self._console.print(Text(line), soft_wrap=not self._console.is_terminal)
 
     def _start(self) -> None:
@@ -92,10 +92,11 @@ class ResultTable:
             self._print_line([name, Text("error", style="bold red"), Text("-"), Text("-"), Text("-"), Text(reason)])
             return
         report = result.report
-        findings = list_findings(report)
-        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-        cells = [render_number(report.score), render_share(report.coverage), report.first_failing_stage or "-"]
-        finding = escape_unprintable(render_finding(findings[0])) + more if findings else ""
+        reasons = list_reasons(report)
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        score = render_number(read_score(report))
+        cells = [score, render_share(report.coverage), report.first_failing_stage or "-"]
+        finding = escape_unprintable(reasons[0].words) + more if reasons else ""
         self._print_line([name, render_verdict(report.verdict), *map(Text, cells), Text(finding)])
         if self._verbose:
             self._console.print()

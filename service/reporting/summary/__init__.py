@@ -12,6 +12,8 @@ from service.core.rubric import STAGES, Stage
 from service.core.scores import Range, Verdict
 from service.core.weights import MAX_WEIGHT
 from service.errors import InputError
+from service.reporting.breakdown import estimate_passed
+from service.reporting.breaks import ABSENT, FAILED, LETTERS, OPEN, PASSED
 from service.reporting.summary.calls import CallRates, summarize_calls
 from service.reporting.summary.classes import Decisions, summarize_decisions
 from service.reporting.summary.composition import (
@@ -30,7 +32,7 @@ from service.reporting.summary.gate import Gate
 from service.reporting.summary.labelled import CorrectedRate
 from service.reporting.summary.layers import Layer, summarize_layers
 from service.reporting.summary.repeats import Repeats, summarize_repeats
-from service.reporting.summary.samples import CRITERION, STAGE, Sample, read_sample
+from service.reporting.summary.samples import CRITERION, NO_REPORT, STAGE, Sample, read_sample
 from service.reporting.summary.tools import Families, Tools, summarize_tools
 from service.reporting.summary.usage import ToolUsage, summarize_usage
 from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds
@@ -58,7 +60,8 @@ class Rates:
 class Group:
     """The figures of the whole set, or of a slice.
 
-    `passed` is the share of the verdicts pass and warn among those and fail; a case whose verdict is undecided is open.
+    `passed` is the share of the verdicts pass and warn among those and fail; a case whose verdict is undecided, or that has no
+    report, is open.
     """
 
     cases: int
@@ -89,6 +92,10 @@ class Summary:
     """A summary of many reports."""
 
     rubrics: tuple[RubricRef, ...]
+    unfinished: int
+    """Items of a batch that have no outcome: they are not finished, or the batch ended before them."""
+    unscored: int
+    """Records and items that could not be scored."""
     rates: Group
     tools: Tools
     repeats: Repeats | None
@@ -124,7 +131,14 @@ def read_samples(reports: Iterable[Report]) -> tuple[Sample, ...]:
     return samples
 
 
-def summarize(samples: Sequence[Sample], options: SummaryOptions | None = None, *, interval: IntervalMethod) -> Summary:
+def summarize(
+    samples: Sequence[Sample],
+    options: SummaryOptions | None = None,
+    *,
+    interval: IntervalMethod,
+    unfinished: int = 0,
+    unscored: int = 0,
+) -> Summary:
     """Summarize one or more samples, without a gate. Pure; the order of samples does not matter.
 
     InputError for a k of pass^k above a task's number of trials.
@@ -135,7 +149,9 @@ def summarize(samples: Sequence[Sample], options: SummaryOptions | None = None, 
     rubric_warnings = warn_mixed_rubrics(f"{ref.id}@{ref.version} {ref.hash[:8]}" for ref in refs)
     return Summary(
         rubrics=tuple(sorted(refs, key=lambda ref: (ref.id, ref.version, ref.hash))),
-        rates=build_group(samples, interval),
+        unfinished=unfinished,
+        unscored=unscored,
+        rates=build_group(samples, interval, without_report=unfinished + unscored),
         tools=summarize_tools(samples, options.families, interval),
         repeats=summarize_repeats(samples, options.pass_k, interval),
         slices=tuple(one for tag in _choose_tags(samples, options.by) for one in _build_slices(samples, tag, interval)),
@@ -153,16 +169,17 @@ def summarize(samples: Sequence[Sample], options: SummaryOptions | None = None, 
     )
 
 
-def build_group(samples: Sequence[Sample], interval: IntervalMethod) -> Group:
-    """Build the figures of some samples."""
+def build_group(samples: Sequence[Sample], interval: IntervalMethod, *, without_report: int = 0) -> Group:
+    """Build the figures of some samples and of cases without a report."""
+    parts = [(sample.group or "", LETTERS.get(sample.report.verdict, ABSENT), 1) for sample in samples]
     verdicts: Counter[Verdict] = Counter(sample.report.verdict for sample in samples)
     broke = Counter(stage for sample in samples if (stage := sample.report.first_failing_stage))
     covered = [sample.values["coverage"] for sample in samples if "coverage" in sample.values]
     return Group(
         cases=len(samples),
         verdicts=dict(sorted(verdicts.items())),
-        passed=estimate_with_bounds([_read_passing(s, "score") for s in samples if s.is_applicable], interval),
-        score=_compute_mean(samples, "score", interval),
+        passed=estimate_passed([*parts, ("", OPEN, without_report)]),
+        score=_compute_mean([*samples, *[NO_REPORT] * without_report], "score", interval),
         coverage=fsum(covered) / len(covered) if covered else None,
         broke_at={stage: broke[stage] for stage in STAGES if broke[stage]},
         stages=tuple(_compute_rates(samples, STAGE, stage, interval) for stage in STAGES),
@@ -205,22 +222,15 @@ def _compute_rates(samples: Sequence[Sample], prefix: str, name: str, interval: 
     metric = prefix + name
     applying = [sample for sample in samples if sample.applies(metric)]
     measured = sum(metric in sample.values for sample in applying)
+    letters: dict[bool | None, str] = {True: PASSED, False: FAILED, None: OPEN}
+    passes = [(one.group or "", letters[one.passes(metric)], 1) for one in applying if not one.is_left_out(metric)]
     return Rates(
         name=name,
-        passed=estimate_with_bounds(
-            [_read_passing(one, metric) for one in applying if not one.is_left_out(metric)], interval
-        ),
+        passed=estimate_passed(passes),
         score=_compute_mean(applying, metric, interval),
         cases=len(applying),
         coverage=measured / len(applying) if applying else None,
     )
-
-
-def _read_passing(sample: Sample, metric: str) -> CaseBounds:
-    passes = sample.passes(metric)
-    if passes is None:
-        return CaseBounds(sample.group, 0.0, 1.0, None)
-    return CaseBounds(sample.group, passes, passes, passes)
 
 
 def _compute_mean(samples: Iterable[Sample], metric: str, interval: IntervalMethod) -> Estimate:

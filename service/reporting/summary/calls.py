@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from service.core.outcome import Scored, is_open
 from service.core.report import StepVerdict
+from service.reporting.statements import PASSING
 from service.reporting.summary.layers import LAYERS
-from service.reporting.summary.samples import PASSING, Sample
+from service.reporting.summary.samples import Sample
 from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds
 
 SCHEMA_CRITERIA = dict(LAYERS)["schema"]

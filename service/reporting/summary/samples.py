@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from types import MappingProxyType
 from typing import NamedTuple
 
 from service.core.outcome import Outcome, Skipped
-from service.core.report import CriterionScore, Report, StageScore
+from service.core.report import ENGINE, CriterionScore, OpenOutcome, Provenance, Report, RubricRef, StageScore
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Range
-
-PASSING = ("pass", "warn")
-"""Verdicts that pass. `undecided` does not: silence is never a pass."""
+from service.reporting.statements import PASSING
 
 PASS_THRESHOLD = 0.5
 """The value from which a metric without a verdict of its own passes, as in Future AGI's `fi run`."""
@@ -64,7 +62,7 @@ class Sample:
 
     report: Report
     values: Mapping[str, float]
-    unmeasured: frozenset[str]
+    unmeasured: Container[str]
     bounds: Mapping[str, Range]
     tool_pairs: tuple[ToolPair, ...] | None
     """None where the expectation names no tools."""
@@ -132,6 +130,40 @@ class Sample:
         if metric.startswith(CRITERION):
             return next((c.stage for c in self.report.criteria if c.id == name), None)
         return DERIVED[metric][0]
+
+
+class _AnyRange(dict[str, Range]):
+    """Has every metric, and knows nothing of any."""
+
+    def __missing__(self, _: str) -> Range:
+        return 0.0, 1.0
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+_NO_REPORT = Report(
+    trace_id="(no report)",
+    rubric=RubricRef("", 0, "", 0.0),
+    verdict="undecided",
+    score=None,
+    coverage=0.0,
+    all_passed=False,
+    first_failing_stage=None,
+    failing=(),
+    open=(OpenOutcome("", "decide", None, None, None, "skipped", "unread", "", decides=True),),
+    stages=tuple([StageScore(one, "undecided", None, 0.0) for one in STAGES]),
+    criteria=(),
+    steps=(),
+    missing=(),
+    decisions=(),
+    offered=None,
+    not_asked=(),
+    tags={},
+    provenance=Provenance(ENGINE, "none", None, False, 0, 0, 0, None, None, None, "uncalibrated"),
+)
+NO_REPORT = Sample(_NO_REPORT, {}, _AnyRange(), _AnyRange(), None)
+"""Stands for a case without a report in gates: one that is not finished or could not be scored may pass and may fail."""
 
 
 def read_sample(report: Report) -> Sample:

@@ -9,25 +9,35 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.expectations.expectation import Expectation
+from service.core.expectations.ignored_arguments import leave_out_arguments
 from service.core.json.values import format_value
 from service.core.outcome import Errored
-from service.core.report import CriterionScore, LooseOutcome, Report, StepVerdict
+from service.core.report import Report, StepVerdict
+from service.core.scores import Verdict
 from service.core.trace import State, Step, Trace
+from service.reporting.statements import (
+    Statement,
+    describe_calibration,
+    describe_score,
+    describe_verdict,
+    is_measured,
+    list_statements,
+)
 from service.web.trace.comparison import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
 from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
 from service.web.trace.links import LinkBuilder, Links
 from service.web.trace.marks import Mark, escape_invisible
-from service.web.trace.outcomes import OutcomeView, build_outcome, find_sign, sort_outcomes, split_outcomes
+from service.web.trace.outcomes import OutcomeView, build_outcome, split_outcomes
 from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
 from service.web.trace.places import PageParts, find_step, has_final_state
 from service.web.trace.problems import (
     describe_problem,
-    describe_verdict,
+    describe_where,
     find_first_failing,
     list_open_views,
     list_problems,
 )
-from service.web.trace.provenance import describe_calibration, describe_usage, list_provenance, list_tools
+from service.web.trace.provenance import describe_usage, list_provenance, list_tools
 from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
 from service.web.trace.visible import MAX_SHOWN, QUIET, VisibleParts, choose_visible
 
@@ -59,9 +69,22 @@ def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadC
     """
     items = () if scored.trace is None else tuple(list_evidence(scored.report))
     refuting = frozenset(_list_steps([item.source for item in items if item.sign in WRONG]))
-    visible = choose_visible(scored.report, scored.trace, refuting)
+    errors = _list_errors(scored)
+    visible = choose_visible(scored.report, scored.trace, refuting | errors.keys())
     links = _build_links(scored.trace, items, prefix, visible)
-    return _Builder(scored, prefix, choices, links, refuting, visible).build()
+    statements = list_statements(scored.report)
+    return _Builder(scored, prefix, choices, links, refuting, errors, visible, statements).build()
+
+
+def _list_errors(scored: ScoredTrace) -> dict[int, str]:
+    """Say of each step whose result is an error, or may be one, why: by its source, or as the report noted."""
+    steps = () if scored.trace is None else scored.trace.steps
+    errors = {
+        one.index: "the tool reported an error" for one in steps if one.result is not None and one.result.is_error
+    }
+    kinds = {"error_in_result": "an error", "likely_error": "perhaps an error"}
+    noted = [(find_step(note.path, MAX_STEPS), note) for note in scored.report.notes if note.code in kinds]
+    return errors | {step - 1: f"{kinds[note.code]}: {note.message}" for step, note in noted if step}
 
 
 def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str, visible: VisibleParts) -> Links:
@@ -87,27 +110,27 @@ class _Builder(NamedTuple):
     links: Links
     refuting: frozenset[int]
     """The steps with results or arguments that contradict what was said."""
+    errors: Mapping[int, str]
+    """The steps whose results are errors, and why."""
     visible: VisibleParts
+    statements: Sequence[Statement]
 
     def build(self) -> TraceView:
         report, trace = self.scored.report, self.scored.trace
         parts = self._list_parts()
-        problems = list_problems(report, parts)
+        problems = list_problems(report, self.statements, parts)
         first = find_first_failing(report, problems, parts)
-        low, high = report.score_range or (report.score, report.score)
-        comparer = CallComparer(list_patterns(self.scored.expectation), self.links, self.choices)
+        expectation = None if trace is None else leave_out_arguments(self.scored.expectation, trace)
+        comparer = CallComparer(list_patterns(expectation), self.links, self.choices)
         steps = self._build_steps(comparer, first)
         state, loose, strip = tuple(self._list_state()), self._group_loose(parts), self._build_strip()
         return TraceView(
             name=escape_invisible(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
             verdict=report.verdict,
-            verdict_sentence=describe_verdict(report),
-            score=report.score,
-            score_range=None if low is None or high is None or low == high else (low, high),
-            coverage=report.coverage,
+            verdict_words=describe_verdict(report),
+            score_words=describe_score(report),
             rubric=f"{report.rubric.id}@{report.rubric.version}",
-            scope=report.scope,
             format=report.format,
             problems=problems[:MAX_PROBLEMS],
             more_problems=max(0, len(problems) - MAX_PROBLEMS),
@@ -122,7 +145,7 @@ class _Builder(NamedTuple):
             turns=self._build_turns(steps, loose),
             missing=tuple([comparer.build_missing(one.expected, one.tool) for one in report.missing[:MAX_SHOWN]]),
             missing_left_out=max(0, len(report.missing) - MAX_SHOWN),
-            loose_outcomes=tuple(sort_outcomes(_list_loud(loose.get(None, ())))),
+            loose_outcomes=tuple(_list_loud(loose.get(None, ()))),
             state=state,
             state_note=_describe_state(trace, state),
             expectation=None if self.scored.expected is None else self._show(self.scored.expected, "/expected"),
@@ -159,10 +182,19 @@ class _Builder(NamedTuple):
 
     def _build_steps(self, comparer: CallComparer, first: str) -> Mapping[int, StepView]:
         """Build the visible steps, by their position in the report."""
-        stages = {criterion.id: criterion.stage for criterion in self.scored.report.criteria}
         trace_steps = () if self.scored.trace is None else self.scored.trace.steps
+        of_steps: dict[int, list[Statement]] = {}
+        for one in self.statements:
+            if one.step in self.visible.steps:
+                of_steps.setdefault(one.step, []).append(one)
         return {
-            n: self._build_step(verdict, trace_steps[n] if n < len(trace_steps) else None, comparer, stages, first)
+            n: self._build_step(
+                verdict,
+                trace_steps[n] if n < len(trace_steps) else None,
+                comparer,
+                of_steps.get(verdict.index, []),
+                first,
+            )
             for n, verdict in enumerate(self.scored.report.steps)
             if verdict.index in self.visible.steps
         }
@@ -172,19 +204,15 @@ class _Builder(NamedTuple):
         verdict: StepVerdict,
         step: Step | None,
         comparer: CallComparer,
-        stages: Mapping[str, str],
+        statements: Sequence[Statement],
         first: str,
     ) -> StepView:
         anchor = f"{self.prefix}step-{verdict.index}"
         root = f"/steps/{verdict.index}"
         expected = None if step is None else comparer.compare(step, verdict)
         already_said = BY_CODE if expected is not None and expected.rows else ()
-        loud, passed, silent = split_outcomes(
-            [
-                build_outcome(name, stages.get(name, ""), one, already_said=already_said)
-                for name, one in verdict.outcomes.items()
-            ]
-        )
+        loud, others = split_outcomes(statements, already_said)
+        error = escape_invisible(self.errors.get(verdict.index, ""))
         result = None if step is None else step.result
         return StepView(
             kind="step",
@@ -192,9 +220,9 @@ class _Builder(NamedTuple):
             number=verdict.index + 1,
             tool=escape_invisible(verdict.tool),
             brief="" if step is None else _describe_briefly(step),
+            sign=_find_sign(verdict, error),
             verdict=verdict.verdict,
-            score=verdict.score,
-            problem=describe_problem(verdict),
+            problem=describe_problem(verdict, statements, error),
             open=anchor == first or verdict.index in self.refuting,
             unexpected=verdict.unexpected,
             retry=None if verdict.retry is None else verdict.retry + 1,
@@ -204,11 +232,10 @@ class _Builder(NamedTuple):
             expected=expected,
             origins=self.links.list_claims(f"{root}/call/arguments"),
             result=None if result is None else self._show(result.content, f"{root}/result/content"),
-            result_problem="" if step is None else _describe_result(step),
+            result_problem="the trace has no result of this call" if step is not None and result is None else error,
             forms=verdict.result_forms,
             outcomes=loud,
-            passed=passed,
-            silent=silent,
+            others=others,
             usage=describe_usage(verdict.usage),
         )
 
@@ -262,17 +289,18 @@ class _Builder(NamedTuple):
             field=payload.whole,
             claims=checked,
             unchecked=len(claims) - len(checked),
-            problems=tuple(sort_outcomes(_list_loud(outcomes))),
+            problems=tuple(_list_loud(outcomes)),
         )
 
     def _group_loose(self, parts: PageParts) -> Mapping[int | None, list[OutcomeView]]:
         """Group the outcomes that belong to no step: by the message that shows them, None for those without one."""
         grouped: dict[int | None, list[OutcomeView]] = {}
         last = self._find_last_texts()
-        for criterion, loose in self._iter_loose():
-            place = self._find_message(criterion, loose, parts, last)
-            where = _describe_where(loose) if place is None else ""
-            grouped.setdefault(place, []).append(build_outcome(criterion.id, criterion.stage, loose.outcome, where))
+        for one in self.statements:
+            if one.step is None:
+                place = self._find_message(one, parts, last)
+                where = (describe_where(one) or "the whole trace") if place is None else ""
+                grouped.setdefault(place, []).append(build_outcome(one, where))
         return grouped
 
     def _find_last_texts(self) -> Mapping[int, int]:
@@ -280,31 +308,27 @@ class _Builder(NamedTuple):
         messages = () if self.scored.trace is None else self.scored.trace.messages
         return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and n in self.visible.texts}
 
-    def _find_message(
-        self, criterion: CriterionScore, loose: LooseOutcome, parts: PageParts, last: Mapping[int, int]
-    ) -> int | None:
+    def _find_message(self, one: Statement, parts: PageParts, last: Mapping[int, int]) -> int | None:
         """Find the message that an outcome is about: that of its first finding, else the assistant's last in its turn."""
-        outcome = loose.outcome
-        if find_sign(outcome) == "skip":
+        outcome = one.outcome
+        if one.state in ("unchecked", "absent"):
             return None
         path = "" if isinstance(outcome, Errored) or not outcome.findings else outcome.findings[0].path
         number = parts.find_message(path) if path else None
         if number is not None:
             return number
-        return last.get(loose.turn) if loose.turn is not None and criterion.stage == "integrate" else None
-
-    def _iter_loose(self) -> Iterator[tuple[CriterionScore, LooseOutcome]]:
-        for criterion in self.scored.report.criteria:
-            for loose in criterion.outcomes:
-                yield criterion, loose
+        return last.get(one.turn) if one.turn is not None and one.stage == "integrate" else None
 
     def _build_strip(self) -> tuple[StripView, ...]:
         steps = self.scored.report.steps
         if len(steps) > MAX_STRIP:
-            steps = [one for one in steps if one.verdict not in QUIET and one.index in self.visible.steps][:MAX_STRIP]
+            loud = [one for one in steps if one.verdict not in QUIET or one.index in self.errors]
+            steps = [one for one in loud if one.index in self.visible.steps][:MAX_STRIP]
         return tuple(
             [
-                StripView(f"{self.prefix}step-{one.index}", one.index + 1, escape_invisible(one.tool), one.verdict)
+                StripView(
+                    f"{self.prefix}step-{one.index}", one.index + 1, _find_sign(one, self.errors.get(one.index, ""))
+                )
                 for one in steps
             ]
         )
@@ -341,15 +365,15 @@ def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
     return [one for one in outcomes if one.sign in ("fail", "open") or one.judges]
 
 
-def _describe_where(loose: LooseOutcome) -> str:
-    if loose.expected is not None:
-        return "an expected call"
-    return "the whole trace" if loose.turn is None else f"turn {loose.turn}"
+def _find_sign(verdict: StepVerdict, error: str) -> Verdict:
+    """Find the sign of a step: a call whose result is an error gets no tick, even if it was the right call."""
+    return "warn" if error and verdict.verdict == "pass" else verdict.verdict
 
 
 def _list_stages(report: Report) -> Iterator[StageView]:
     for one in report.stages:
-        yield StageView(one.stage, one.verdict, one.score, one.coverage, one.stage == report.first_failing_stage)
+        score = one.score if is_measured(report, one) else None
+        yield StageView(one.stage, one.verdict, score, one.stage == report.first_failing_stage)
 
 
 def _describe_briefly(step: Step) -> str:
@@ -363,17 +387,6 @@ def _describe_arguments(step: Step) -> str:
     if not step.call.captured:
         return "the trace does not contain the arguments"
     return escape_invisible(step.call.problem or "") if step.call.arguments is None else ""
-
-
-def _describe_result(step: Step) -> str:
-    result = step.result
-    if result is None:
-        return "the trace has no result of this call"
-    if result.failure is not None:
-        return (
-            f"{'an error' if result.failure.certain else 'perhaps an error'}: {escape_invisible(result.failure.reason)}"
-        )
-    return "the tool reported an error" if result.is_error else ""
 
 
 def _describe_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:

@@ -9,20 +9,23 @@ from typing import Literal, NamedTuple, cast
 from pydantic import BaseModel, JsonValue
 
 from service.core.expectations.expectation import CallPattern, Expectation, StateExpectation
+from service.core.expectations.ignored_arguments import IGNORED
 from service.core.expectations.state_changes import patch_state
-from service.core.expectations.templates import BoundMatcher
+from service.core.expectations.templates import BoundMatcher, is_optional
 from service.core.json.differences import DiffOptions, JsonChange, StateProgress, compare, diff
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
-from service.core.outcome import Errored, Finding
+from service.core.outcome import Errored, Finding, MethodScore
 from service.core.report import StepVerdict
 from service.core.trace import State, Step
+from service.core.weights import read_weight
 from service.errors import InputError
+from service.reporting.statements import OutcomeState, find_state
 from service.web.trace.links import Links, RootMarks
 from service.web.trace.marks import escape_invisible
 from service.web.trace.payloads import Payload, PayloadChoices, build_cell
 
-RowStatus = Literal["same", "close", "differs", "missing", "extra", "extra_ok", "open", "free"]
+RowStatus = Literal["same", "close", "differs", "missing", "extra", "open", "optional", "ignored", "quiet"]
 
 ROW_WORDS: Mapping[RowStatus, str] = {
     "same": "as expected",
@@ -30,9 +33,10 @@ ROW_WORDS: Mapping[RowStatus, str] = {
     "differs": "differs",
     "missing": "missing",
     "extra": "not expected",
-    "extra_ok": "not looked at",
-    "open": "for a judge",
-    "free": "left out, which is fine",
+    "open": "undecided",
+    "optional": "optional",
+    "ignored": "not expected",
+    "quiet": "no finding",
 }
 BY_CODE: Mapping[str, RowStatus] = {
     "wrong_argument": "differs",
@@ -125,9 +129,9 @@ class CallComparer(NamedTuple):
         if pattern.args is None or step.call.arguments is None:
             return self._build(verdict.expected or "", pattern, ())
         notes = _list_argument_findings(verdict)
-        open_ = _is_open(verdict)
+        compared = _find_comparison(verdict)
         names = [*pattern.args, *[name for name in step.call.arguments if name not in pattern.args]]
-        rows = [self._compare_argument(name, pattern, step, notes.get(name), open_=open_) for name in names]
+        rows = [self._compare_argument(name, pattern, step, notes.get(name), compared) for name in names]
         return self._build(verdict.expected or "", pattern, tuple(rows))
 
     def build_missing(self, path: str, tool: str) -> ExpectedCallView:
@@ -148,10 +152,10 @@ class CallComparer(NamedTuple):
         )
 
     def _compare_argument(
-        self, name: str, pattern: CallPattern, step: Step, finding: Finding | None, *, open_: bool
+        self, name: str, pattern: CallPattern, step: Step, finding: Finding | None, compared: OutcomeState | None
     ) -> ArgumentRow:
         expected_args, actual_args = pattern.args or {}, step.call.arguments or {}
-        status = _find_status(name, expected_args, actual_args, finding, open_=open_)
+        status = _find_status(name, pattern, actual_args, finding, compared)
         token = escape_token(name)
         root = f"/steps/{step.index}/call/arguments"
         marks = _narrow(self.links.find_marks(root), f"/{token}")
@@ -194,22 +198,28 @@ def _shorten_note(finding: Finding, name: str) -> str:
 
 def _find_status(
     name: str,
-    expected: Mapping[str, object],
+    pattern: CallPattern,
     actual: Mapping[str, JsonValue],
     finding: Finding | None,
-    *,
-    open_: bool,
+    compared: OutcomeState | None,
 ) -> RowStatus:
+    """Find what the report says of an argument: that a value fits its matcher only if a check that compared them passed it."""
     if finding is not None:
         return BY_CODE[finding.code]
-    if name not in expected:
-        return "extra_ok"
+    args = pattern.args or {}
+    if name not in args:
+        return "quiet"
+    template = spell_template(args[name])
+    if template == spell_template(IGNORED):
+        return "ignored"
     if name not in actual:
-        return "free"
-    template = spell_template(expected[name])
+        return "optional" if is_optional(args[name]) else "quiet"
     if equals(template, actual[name]):
         return "same"
-    return "open" if open_ and "natural_language" in str(template) else "same"
+    if compared == "open":
+        return "open"
+    counts = compared in ("passed", "failed") and read_weight(pattern.weights.get(name, 1.0)) > 0
+    return "same" if counts else "quiet"
 
 
 def _list_argument_findings(verdict: StepVerdict) -> dict[str, Finding]:
@@ -225,10 +235,10 @@ def _list_argument_findings(verdict: StepVerdict) -> dict[str, Finding]:
     return findings
 
 
-def _is_open(verdict: StepVerdict) -> bool:
-    """Whether the arguments wait for a judge, or were judged."""
-    outcome = verdict.outcomes.get("arguments")
-    return outcome is not None and outcome.kind != "scored"
+def _find_comparison(verdict: StepVerdict) -> OutcomeState | None:
+    """Find what became of the comparison of arguments; None if the report does not say which check compares them."""
+    named = [one for name, one in verdict.outcomes.items() if name == "arguments" or isinstance(one, MethodScore)]
+    return find_state(named[0]) if named else None
 
 
 def _narrow(marks: RootMarks | None, below: str) -> RootMarks | None:

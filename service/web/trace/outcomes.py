@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from service.core.judging.judged_outcomes import (
     EarlierJudgement,
@@ -16,9 +16,9 @@ from service.core.judging.judged_outcomes import (
 from service.core.judging.notes import JudgeNote
 from service.core.judging.withholding import WithheldJudgement
 from service.core.money import Cost
-from service.core.outcome import Errored, MethodScore, PartlyOpenScore, Scored, Skipped
+from service.core.outcome import MethodScore, Scored
 from service.core.report import ReportOutcome
-from service.reporting.findings import render_finding
+from service.reporting.statements import OutcomeState, Statement, list_gaps
 from service.web.trace.marks import escape_invisible
 
 OutcomeSign = Literal["pass", "fail", "open", "skip"]
@@ -70,16 +70,14 @@ _CALIBRATION_WORDS = {
 }
 
 
-def build_outcome(
-    criterion: str, stage: str, outcome: ReportOutcome, where: str = "", *, already_said: Container[str] = ()
-) -> OutcomeView:
+def build_outcome(one: Statement, where: str = "", *, already_said: Container[str] = ()) -> OutcomeView:
     """Describe an outcome in words. `already_said`: codes of findings that the page shows elsewhere."""
-    words = tuple(dict.fromkeys(map(escape_invisible, _list_words(outcome, already_said))))
-    passed = isinstance(outcome, Scored) and outcome.passed
+    words = tuple(dict.fromkeys(map(escape_invisible, _list_words(one, already_said))))
+    outcome, passed = one.outcome, one.state == "passed"
     return OutcomeView(
-        criterion,
-        stage,
-        find_sign(outcome),
+        one.criterion,
+        one.stage,
+        SIGNS[one.state],
         where,
         outcome.value if isinstance(outcome, Scored) else None,
         () if passed else words,
@@ -88,33 +86,28 @@ def build_outcome(
     )
 
 
-def find_sign(outcome: ReportOutcome) -> OutcomeSign:
-    """Return whether it passed, failed, is open, or says nothing."""
-    if isinstance(outcome, Scored):
-        return "pass" if outcome.passed else "fail"
-    if isinstance(outcome, Errored):
-        return "open"
-    if outcome.cause == "blocked":
-        return "fail"
-    return "open" if outcome.open else "skip"
+SIGNS: dict[OutcomeState, OutcomeSign] = {
+    "failed": "fail",
+    "blocked": "fail",
+    "open": "open",
+    "unchecked": "skip",
+    "passed": "pass",
+    "absent": "skip",
+}
 
 
-def _list_words(outcome: ReportOutcome, already_said: Container[str]) -> Iterator[str]:
-    if isinstance(outcome, Errored):
-        yield f"could not be checked ({outcome.cause}): {outcome.reason}"
-        return
-    yield from [render_finding(finding) for finding in outcome.findings if finding.code not in already_said]
-    if isinstance(outcome, Skipped):
-        yield f"counts as 0: {outcome.reason}" if outcome.cause == "blocked" else outcome.reason
-    if isinstance(outcome, PartlyOpenScore):
-        yield from (f"open in part ({part.cause}): {part.reason}" for part in outcome.open_parts)
+def _list_words(one: Statement, already_said: Container[str]) -> Iterator[str]:
+    outcome = one.outcome
+    yield from [words for words, _ in one.list_remarks(said=already_said)]
+    if gap := one.explain_gap():
+        yield gap
     if isinstance(outcome, MethodScore):
         yield f"{outcome.raw:g} by the published method"
         yield from (_describe_row(row.name, row.match, row.score, row.weight) for row in outcome.rows)
 
 
 def _describe_row(name: str, match: bool | None, score: float, weight: float) -> str:  # noqa: FBT001 (of a row)
-    result = {True: "matches", False: "does not match", None: "was not looked at"}[match]
+    result = {True: "matches", False: "does not match", None: "was not compared"}[match]
     return f"{name} {result}: {score:g} of weight {weight:g}"
 
 
@@ -175,24 +168,27 @@ def _describe_calibration(calibration: JudgeCalibration, raw: float, estimate: f
     return "; ".join(parts)
 
 
-def split_outcomes(outcomes: Iterable[OutcomeView]) -> tuple[tuple[OutcomeView, ...], tuple[str, ...], tuple[str, ...]]:
-    """Split into outcomes with something to say, names of those that passed silently, and names that do not apply."""
+class SplitOutcomes(NamedTuple):
+    """The outcomes of a step: those with something to say, and the others in words."""
+
+    loud: tuple[OutcomeView, ...]
+    others: tuple[str, ...]
+
+
+def split_outcomes(statements: Sequence[Statement], already_said: Container[str]) -> SplitOutcomes:
+    """Split the outcomes of a step, in the order of telling."""
     loud: list[OutcomeView] = []
-    passed: list[str] = []
-    silent: list[str] = []
-    for one in outcomes:
-        if one.sign in ("fail", "open") or one.judges or one.notes:
-            loud.append(one)
-        elif one.sign == "pass":
-            passed.append(one.criterion)
+    names: dict[OutcomeState, list[str]] = {}
+    gaps: list[tuple[str, str]] = []
+    for one in statements:
+        view = build_outcome(one, already_said=already_said)
+        if view.sign in ("fail", "open") or view.judges or view.notes:
+            loud.append(view)
+        elif one.state == "unchecked":
+            gaps.append((one.criterion, one.explain_gap()))
         else:
-            silent.append(one.criterion)
-    return tuple(sort_outcomes(loud)), tuple(passed), tuple(silent)
-
-
-def sort_outcomes(outcomes: Iterable[OutcomeView]) -> Sequence[OutcomeView]:
-    """Sort failures first, then what is open, else in the order of the contract."""
-    return sorted(outcomes, key=lambda one: _ORDER[one.sign])
-
-
-_ORDER: dict[OutcomeSign, int] = {"fail": 0, "open": 1, "pass": 2, "skip": 3}
+            names.setdefault(one.state, []).append(one.criterion)
+    others = [f"passed here: {', '.join(names['passed'])}"] if "passed" in names else []
+    others += list_gaps(gaps)
+    others += [f"nothing to check: {', '.join(names['absent'])}"] if "absent" in names else []
+    return SplitOutcomes(tuple(loud), tuple(map(escape_invisible, others)))

@@ -38,23 +38,6 @@ def list_tools(trace: Trace | None, report: Report) -> tuple[tuple[str, str], ..
     )
 
 
-def describe_calibration(report: Report) -> str:
-    """Describe how far the judged outcomes rest on human labels; empty if nothing was judged."""
-    calibration = report.calibration
-    if not calibration.judged:
-        return ""
-    parts = [
-        f"{count} {words}"
-        for count, words in (
-            (calibration.calibrated, "calibrated against human labels"),
-            (calibration.uncalibrated, "uncalibrated"),
-            (calibration.withheld, "left open by their calibration"),
-        )
-        if count
-    ]
-    return f"{calibration.judged} judged outcome{'s' if calibration.judged > 1 else ''}: {', '.join(parts)}"
-
-
 def list_provenance(report: Report) -> Iterator[tuple[str, str]]:
     """List what produced the report, by name."""
     provenance = report.provenance

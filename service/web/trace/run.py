@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from service.core.report import Report
 from service.core.scores import Verdict
 from service.reporting.breaks import describe_break
+from service.reporting.statements import list_reasons, read_score
 from service.web.trace.build import ScoredTrace, build_trace_view
 from service.web.trace.marks import escape_invisible
 from service.web.trace.payloads import COMPLETE
+from service.web.trace.problems import clip
 from service.web.trace.view import TraceView
 
 MAX_LINKS = 40
@@ -30,7 +32,7 @@ class RunEntry:
     verdict: Verdict
     score: float | None
     stage: str
-    """Where it broke first; empty if it did not."""
+    """The first stage that failed; empty if none did."""
     words: str
     """What is wrong, or open, in a sentence."""
     view: TraceView | None
@@ -91,20 +93,11 @@ def _build_entry(number: int, scored: ScoredTrace, full: bool) -> RunEntry:  # n
         anchor,
         escape_invisible(name[:MAX_NAME_CHARS]),
         report.verdict,
-        report.score,
+        read_score(report),
         report.first_failing_stage or "",
-        _describe(view),
+        next((clip(words) for words, _ in list_reasons(report)), "") if full else "",
         view,
     )
-
-
-def _describe(view: TraceView | None) -> str:
-    if view is None:
-        return ""
-    if view.problems:
-        return view.problems[0].words
-    waits = [one for one in view.open if one.decides]
-    return f"waits for {waits[0].criterion}: {waits[0].reason}" if waits else ""
 
 
 def _group_failures(reports: Sequence[Report], entries: Sequence[RunEntry]) -> tuple[FailureGroupView, ...]:

@@ -35,8 +35,6 @@ class OpenView:
     stage: str
     reason: str
     decides: bool
-    fault: bool
-    """Whether something broke, rather than nobody having looked."""
     count: int
     places: tuple[tuple[str, str], ...]
     """The first places: words, and the id of the part of the page."""
@@ -49,7 +47,7 @@ class StageView:
     name: str
     verdict: Verdict
     score: float | None
-    coverage: float | None
+    """None if it was not measured, or too little of it was checked."""
     first_failing: bool
 
 
@@ -83,7 +81,8 @@ class StepView:
     brief: str
     """Its arguments on one line."""
     verdict: Verdict
-    score: float | None
+    sign: Verdict
+    """The verdict as a sign: `warn` for a right call whose result is an error."""
     problem: str
     """What is wrong with it, in a few words; empty if nothing is."""
     open: bool
@@ -105,8 +104,8 @@ class StepView:
     """Why it counts as an error, by the tool or by the result itself."""
     forms: tuple[str, ...]
     outcomes: tuple[OutcomeView, ...]
-    passed: tuple[str, ...]
-    silent: tuple[str, ...]
+    others: tuple[str, ...]
+    """The outcomes that passed, were not checked or do not apply, in words."""
     usage: str
 
 
@@ -132,8 +131,7 @@ class StripView:
 
     to: str
     number: int
-    tool: str
-    verdict: Verdict
+    sign: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +142,9 @@ class TraceView:
     prefix: str
     """Precedes every id; without its hyphen it is the id of the whole page."""
     verdict: Verdict
-    verdict_sentence: str
-    """The verdict in a sentence."""
-    score: float | None
-    score_range: tuple[float, float] | None
-    """None if it is just the score."""
-    coverage: float | None
+    verdict_words: str
+    score_words: str
     rubric: str
-    scope: str
     format: str
     problems: tuple[ProblemView, ...]
     more_problems: int

@@ -11,8 +11,9 @@ import typer
 from service.cli.command import command
 from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import pluralize, render_number, say, warn
+from service.cli.rendering.console import pluralize, say, warn
 from service.errors import SettingsError
+from service.reporting.numbers import render_number
 
 if TYPE_CHECKING:
     from service.core.judging.fits import Fit

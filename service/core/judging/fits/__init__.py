@@ -55,6 +55,7 @@ __all__ = [
     "apply_fit",
     "build_route",
     "calibrate_value",
+    "explain_useless",
     "join_models",
     "log_odds",
     "sigmoid",

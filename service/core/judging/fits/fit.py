@@ -215,7 +215,7 @@ class Fit(FrozenModel):
 
     @property
     def useless(self) -> str:
-        """Why its judge cannot be said to tell passes from failures; empty where the 95 % interval of its AUROC lies above 0.5."""
+        """Why its judge does not tell passes from failures; empty where the 95 % interval of its AUROC lies above 0.5."""
         auroc = self.statistics.get("auroc", Metric(value=None))
         return explain_useless(auroc.value, auroc.low)
 
