@@ -476,7 +476,7 @@ def test_a_batch_is_paused_and_resumed_by_its_submitter(client: Client, store: D
     path = f"/v1/batches/{batch}"
     assert [client("POST", f"{path}/pause").json["status"] for _ in range(2)] == ["paused"] * 2
     assert client("GET", path).json["status"] == "paused"
-    assert client("POST", f"{path}/resume").json["status"] == "in_progress"
+    assert client("POST", f"{path}/resume", headers=DOCUMENT).json["status"] == "in_progress"
     client("POST", f"{path}/cancel")
     assert client("POST", f"{path}/pause").status == 409
 

@@ -70,6 +70,7 @@ def test_the_backlog_is_what_the_database_holds(database: Database) -> None:
 def test_what_was_closed_is_not_waited_for(database: Database) -> None:
     batch = submitted(database, 4)
     recorded(database, batch, [0])
+    Batches(database).cancel("default", batch)
     closed(database, batch)
     assert (read_backlog(database).open, read_backlog(database).completed) == (0, 1)
 
@@ -108,7 +109,7 @@ class Looks:
 
 def told(stock: BacklogCollector) -> dict[str, float]:
     registry = CollectorRegistry()
-    registry.beat(stock)
+    registry.register(stock)
     return samples(generate_latest(registry))
 
 
