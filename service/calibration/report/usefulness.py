@@ -102,7 +102,8 @@ def describe_use(judge: JudgeReport) -> str:
     left = 1 - (best.coverage.value or 0.0)
     return (
         f"use its verdict on {best.coverage.value or 0:.0%} of items ({_describe_sides(best)}) "
-        f"if {best.guarantee.share:.0%} must agree with the labels ({show_number(best.agreement.value)} did), and leave {left:.0%} to people. {fit}"
+        f"if {best.guarantee.share:.0%} must agree with the labels ({show_number(best.agreement.value)} did), "
+        f"and leave {left:.0%} to people. {fit}"
     )
 
 

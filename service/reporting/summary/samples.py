@@ -160,7 +160,7 @@ _NO_REPORT = Report(
     offered=None,
     not_asked=(),
     tags={},
-    provenance=Provenance(ENGINE, "none", None, False, 0, 0, 0, None, None, None, "uncalibrated"),
+    provenance=Provenance(ENGINE, "none", None, False, 0, 0, 0, None, None, None, calibrators="uncalibrated"),
 )
 NO_REPORT = Sample(_NO_REPORT, {}, _AnyRange(), _AnyRange(), None)
 """Stands for a case without a report in gates: one that is not finished or could not be scored may pass and may fail."""
