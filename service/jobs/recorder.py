@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from service.asking.budget.reservations import Spending
@@ -33,7 +32,7 @@ MAX_WAITING_ROWS = 50
 """Waiting rows that trigger the next commit at once; fewer where there are fewer than twice as many places."""
 
 CALLS_AHEAD = 16
-"""Calls that are reserved together before they are made, where there is a limit: as many may be lost with a worker."""
+"""Calls that are reserved together before they are made: as many may be counted in vain where a worker dies."""
 
 BUDGET_SPENT = "the budget is spent"
 QUESTIONS_SPENT = "the batch has used up its questions to judges (max_questions)"
@@ -47,7 +46,7 @@ class Cover(NamedTuple):
 
 
 class Account:
-    """What this process spends on one batch. What the batch limits is reserved in the database before it is spent."""
+    """What this process spends on one batch. It is reserved in the database first, so that a death leaves nothing uncounted."""
 
     def __init__(self, chunk: ClaimedChunk, before: UsageAmount, recorder: Recorder) -> None:
         """`before`: what this process had used for the batch when it last had a chunk of it."""
@@ -58,10 +57,8 @@ class Account:
         self.written = self._before = before
         self._recorder = recorder
         self._reason = ""
-        if chunk.limits_usd or chunk.limits_questions:
-            self.spending.backing = self
-            self.spending.covered_usd = 0.0 if chunk.limits_usd else inf
-            self.spending.covered_calls = 0.0 if chunk.limits_questions else inf
+        self.spending.backing = self
+        self.spending.covered_calls = 0.0
 
     async def advance(self, worst_usd: float) -> bool:
         """Reserve some more calls, or only one if that is too many."""
@@ -88,22 +85,19 @@ class Account:
         usd, calls = cover or (own.covered_usd, own.covered_calls)
         return UsageAmount(
             questions=before.questions + own.calls,
-            held_questions=int(max(calls, own.calls)) - own.calls if calls < inf and own.backing else 0,
+            held_questions=int(max(calls, own.calls)) - own.calls,
             cached=before.cached + own.cached,
             tokens_in=before.tokens_in + own.tokens_in,
             tokens_out=before.tokens_out + own.tokens_out,
             cost_usd=before.cost_usd + own.spent_usd,
             uncertain_usd=before.uncertain_usd + own.uncertain_usd,
-            held_usd=max(usd, own.committed_usd) - own.spent_usd - own.uncertain_usd
-            if usd < inf and own.backing
-            else 0.0,
+            held_usd=max(usd, own.committed_usd) - own.spent_usd - own.uncertain_usd,
+            unpriced=before.unpriced + own.unpriced,
         )
 
     def set_cover(self, cover: Cover) -> None:
         """Let the spending go so far."""
-        own = self.spending
-        own.covered_usd = inf if own.covered_usd == inf else cover.usd
-        own.covered_calls = inf if own.covered_calls == inf else cover.calls
+        self.spending.covered_usd, self.spending.covered_calls = cover
 
 
 @dataclass(frozen=True, slots=True)

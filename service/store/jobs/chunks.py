@@ -162,8 +162,8 @@ class Chunks:
         nothing = {"batch": name, "owner": self.owner} | asdict(UsageAmount())
         connection.execute(insert(BATCH_USAGE).values(nothing).on_conflict_do_nothing())
         items = tuple([ChunkItem(n, line) for n, line in enumerate(lines, start=row.first) if n not in done])
-        lease, limits = Lease(name, row.first, row.attempt + 1), (batch.budget_usd, batch.max_questions)
-        return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths, *[limit is not None for limit in limits])
+        lease = Lease(name, row.first, row.attempt + 1)
+        return ClaimedChunk(lease, batch.tenant, items, row.size, row.deaths)
 
     def list_owned(self) -> frozenset[Lease]:
         """List the leases of this worker that count: also of rows that are no chunks."""

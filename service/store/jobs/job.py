@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeVar, get_args
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 
+from service.core.money import Cost
 from service.problems import Place
 from service.store.tables import BATCH_USAGE, CHUNKS
 from service.store.times import format_rfc3339
@@ -87,14 +88,16 @@ class Job:
     name: str
     status: Status
     request_counts: RequestCounts
-    cost_usd: float
-    """Paid for judges, as far as their replies say."""
+    cost_usd: float | None
+    """Paid for judges, as far as their replies say; null where no price is known."""
+    unpriced_calls: int
+    """Requests without a known price, which `cost_usd` lacks."""
     uncertain_usd: float
     """The most that further calls may have cost, for which no bill came."""
     budget_usd: float | None
     questions: int
-    """Requests to models: every vote, repair and retry is one. In a job with a limit this includes requests that a worker is
-    about to make, or may have made before it died."""
+    """Requests to models: every vote, repair and retry is one. Includes requests that a worker is about to make, or may have made
+    before it died."""
     max_questions: int | None
     tokens_in: int
     tokens_out: int
@@ -143,6 +146,7 @@ _COUNTED = ("completed", "failed")
 
 _USED = {
     "cost_usd": BATCH_USAGE.c.cost_usd,
+    "unpriced_calls": BATCH_USAGE.c.unpriced,
     "uncertain_usd": BATCH_USAGE.c.uncertain_usd + BATCH_USAGE.c.held_usd,
     "questions": BATCH_USAGE.c.questions + BATCH_USAGE.c.held_questions,
     "tokens_in": BATCH_USAGE.c.tokens_in,
@@ -186,9 +190,9 @@ def read_head(row: sa.RowMapping) -> dict[str, Any]:
     head |= {name: format_rfc3339(row[name]) for name in ("resume_at", "created_at", "deadline_at", "ended_at")}
     return head | {
         "request_counts": _build_counts(row),
-        "cost_usd": float(row["cost_usd"]),
+        "cost_usd": Cost(float(row["cost_usd"]), row["unpriced_calls"]).known_usd,
         "uncertain_usd": max(0.0, float(row["uncertain_usd"])),  # sums of additions and subtractions
-        **{name: int(row[name]) for name in ("questions", "tokens_in", "tokens_out", "cache_hits")},
+        **{name: int(row[name]) for name in ("unpriced_calls", "questions", "tokens_in", "tokens_out", "cache_hits")},
         "tags": json.loads(row["tags"]),
         "webhook": None if row["webhook"] is None else Notified(row["webhook"], row["webhook_status"]),
     }

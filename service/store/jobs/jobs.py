@@ -361,7 +361,7 @@ def _select_submission(tenant: str, key: str) -> sa.Select[str, str]:
 
 
 def _check_budget(job: Job, budget_usd: float) -> float:
-    spent = job.cost_usd + job.uncertain_usd
+    spent = (job.cost_usd or 0.0) + job.uncertain_usd
     if job.budget_usd is None:
         raise InputError.at("/budget_usd", "the batch was made without a budget")
     if budget_usd <= spent:

@@ -43,10 +43,6 @@ class ClaimedChunk:
     size: int
     deaths: int
     """How many workers have died while they ran it."""
-    limits_usd: bool
-    """Whether the batch has a budget."""
-    limits_questions: bool
-    """Whether the batch has a limit of questions."""
 
     @property
     def runs_alone(self) -> bool:
