@@ -99,7 +99,8 @@ def test_a_rubric_as_it_is_shown_is_the_rubric(ask: Ask, rubric: Rubric) -> None
     assert shown.body == ask("GET", f"/v1/rubrics/{rubric.id}@{rubric.version}").body
     assert Rubric.model_validate_json(shown.body).digest == rubric.digest
     checked = ask("POST", "/v1/rubrics/validate", shown.body).json
-    assert checked["rubric"] == {"id": rubric.id, "version": rubric.version, "hash": rubric.digest}
+    reference = {"id": rubric.id, "version": rubric.version, "hash": rubric.digest, "min_coverage": 0.5}
+    assert checked["rubric"] == reference
 
 
 @pytest.mark.parametrize("name", ["nobody", "four_step@99", "FOUR_STEP", "..", "%00", "a" * 300])

@@ -30,6 +30,8 @@ def write(run: Run, folder: Path, name: str, *records: dict[str, Any]) -> str:
     [
         ([GOOD] * 20, 0, "held: passed changed by +0.000"),
         ([GOOD] * 8 + [BAD] * 12, 2, "regressed: passed changed by -0.600"),
+        ([GOOD] * 19 + [BAD], 2, "regressed: decide in c19: passed before and fails now: "),
+        ([GOOD] * 19, 3, "undecided: c19: missing in the second run"),
         ([OPEN] * 20, 3, "undecided: passed changed by +0.000"),
         ([GOOD] * 8, 3, "undecided: passed changed by"),
     ],

@@ -77,11 +77,12 @@ def baseline(tmp_path: Path) -> Path:
     ("wrong", "code", "told"),
     [
         (range(12), 2, "::error title=callgrade%3A passed regressed::"),
-        ((0, 2, 3), 0, "::notice title=callgrade%3A passed held::"),
+        ((0, 1, 2), 2, "::error title=callgrade%3A regressed::decide in c2: passed before and fails now: "),
+        ((0,), 0, "::notice title=callgrade%3A passed held::"),
     ],
-    ids=["regression", "noise"],
+    ids=["regression", "one case", "nothing new"],
 )
-def test_the_action_stops_a_regression_and_not_noise(baseline: Path, wrong: range, code: int, told: str):
+def test_the_action_stops_a_regression_and_nothing_else(baseline: Path, wrong: range, code: int, told: str):
     repository(baseline, *wrong)
     done = gate(baseline, traces="traces.jsonl", judges="off", baseline="before.ndjson")
     assert done.returncode == code, done.stdout + done.stderr

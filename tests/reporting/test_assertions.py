@@ -16,7 +16,7 @@ from service.reporting.assertions import Conditions, judge_assertions, parse_ass
 from service.reporting.summaries import read_gate, summarize_reports
 from service.reporting.summary import read_samples
 from service.reporting.summary.gate import AssertionResult
-from tests.reporting.report_sets import reports_of, table, trials
+from tests.reporting.report_sets import report_of, reports_of, table, trials
 
 CASES = table("assertions")
 REPORTS = reports_of()
@@ -189,6 +189,43 @@ def test_cases_that_could_not_be_measured_never_help(good: int, open_: int, text
     assert gate is not None
     assert gate.results[0].status == status
     assert (gate.passed, gate.undecided) == (status == "passed", status == "undecided")
+
+
+THIN = report_of({"id": "thin", "calls": ["refund"]})
+"""A trace of which next to nothing was measured: nothing is expected, and judges are off."""
+THIN_SET = [
+    ("avg_score >= 0.9", "undecided"),
+    ("avg_score >= 0.05", "passed"),
+    ("avg_score <= 0.05", "failed"),
+    ("avg_score >= 0.9 of measured", "error"),
+    ("score != 1", "undecided"),
+    ("min_score >= 0.9", "undecided"),
+    ("p50_score >= 0.9", "undecided"),
+    ("0.05 <= p50_score <= 1", "passed"),
+    ("score >= 0.9 for at least 1% of cases", "undecided"),
+    ("score >= 0.05 for at least 100% of cases", "passed"),
+    ("arguments.score >= 0.9", "undecided"),
+    ("arguments.score >= 0.3", "passed"),
+    ("integrate.score >= 0.1", "undecided"),
+    ("result_groundedness.score >= 0.1 for at least 1% of cases", "undecided"),
+    ("schema.score >= 1", "passed"),
+    ("argument_validation.score >= 1", "passed"),
+    ("coverage.score <= 0.1", "passed"),
+    ("pass_rate >= 0.01", "undecided"),
+    ("failed_count <= 0", "undecided"),
+]
+
+
+@pytest.mark.parametrize(("text", "status"), THIN_SET)
+def test_what_was_hardly_measured_counts_at_both_ends(text: str, status: str) -> None:
+    assert (THIN.verdict, THIN.score, THIN.coverage) == ("undecided", 1.0, pytest.approx(1 / 12))
+    (found,) = judge_assertions([text], read_samples([THIN] * 8)).results
+    assert found.status == status
+
+
+def test_a_score_without_its_ranges_is_refused() -> None:
+    with pytest.raises(InputError, match="a score comes with its coverage, score_range and full_range"):
+        read_samples([replace(REPORTS[0], score_range=None)])
 
 
 @pytest.mark.parametrize(("k", "status"), [(1, "passed"), (2, "failed"), (4, "failed"), (5, "error")])

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from service import InputError, Report, conclude
 from service.core.judging.judged_outcomes import MixedScore
@@ -129,6 +131,23 @@ def test_a_part_in_words_that_a_judge_fails_is_left_to_statistics():
 def test_repeated_trials_are_left_to_statistics():
     a, b = ([replace(one, tags={"trial": "1"}) for one in run(letters)] for letters in ("p" * 20, "p" * 19 + "f"))
     assert judge_reports(a, b).status == "held"
+
+
+CASES_BEFORE = st.lists(st.sampled_from("pfPFo"), min_size=1, max_size=30)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(before=CASES_BEFORE, data=st.data())
+def test_a_case_that_is_lost_or_open_holds_nothing(before: list[str], data: st.DataObject):
+    """Taking knowledge of the second run away never lets a gate pass that did not."""
+    after = ["PF"[data.draw(st.booleans())] if one in "PF" else "pf"[data.draw(st.booleans())] for one in before]
+    lost = data.draw(st.sets(st.integers(0, len(before) - 1), min_size=1))
+    less = [
+        one if n not in lost else "A" if one in "PF" else data.draw(st.sampled_from("o-" if n else "o"))
+        for n, one in enumerate(after)
+    ]
+    whole, partial = (judge_reports(run(before), run(letters)).status for letters in (after, less))
+    assert whole == "held" or partial != "held"
 
 
 def test_undecided_verdicts_without_a_fault_can_be_left_out():

@@ -23,14 +23,25 @@ EXAMPLE = {
     "reports": [
         {
             "trace_id": "refund-1",
-            "rubric": {"id": "four_step", "version": 1, "hash": "0" * 64},
+            "rubric": {"id": "four_step", "version": 1, "hash": "0" * 64, "min_coverage": 0.5},
             "verdict": "pass",
             "score": 1.0,
+            "score_range": [1.0, 1.0],
+            "full_range": [1.0, 1.0],
             "coverage": 1.0,
             "all_passed": True,
             "first_failing_stage": None,
             "failing": [],
-            "stages": [{"stage": "decide", "verdict": "pass", "score": 1.0, "coverage": 1.0}],
+            "stages": [
+                {
+                    "stage": "decide",
+                    "verdict": "pass",
+                    "score": 1.0,
+                    "coverage": 1.0,
+                    "score_range": [1.0, 1.0],
+                    "full_range": [1.0, 1.0],
+                }
+            ],
             "criteria": [],
             "steps": [],
             "missing": [],

@@ -29,7 +29,7 @@ def compare(
     ] = "table",
     fail_on_regression: Annotated[
         bool,
-        typer.Option("--fail-on-regression", help="Exit 2 if B is worse than noise explains, 3 if that is undecided."),
+        typer.Option("--fail-on-regression", help="Exit 2 if B regressed, 3 if that is undecided."),
     ] = False,
     on: Annotated[
         list[str] | None,
@@ -44,8 +44,8 @@ def compare(
 ) -> int:
     """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed.
 
-    With --fail-on-regression the exit code is 2 if the 95 % interval of the paired difference lies below 0, and 3 if that
-    depends on open questions, on cases missing from B, or on a different rubric.
+    With --fail-on-regression the exit code is 2 if code fails what passed in A, or if the 95 % interval of the paired
+    difference lies below 0, and 3 if that depends on open questions, on cases missing from B, or on a different rubric.
     """
     from service.cli.reports import ReportFiles
     from service.reporting.summaries import compare_reports, judge_reports

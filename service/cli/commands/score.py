@@ -44,7 +44,8 @@ def score(
         ),
     ] = "table",
     fail_under: Annotated[
-        float | None, typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X.")
+        float | None,
+        typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X, 3 if it may be."),
     ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Treat undecided as a failure: exit 2 instead of 3.")
