@@ -69,7 +69,7 @@ def read(record: BfclTrace) -> Trace:
     else:
         _read_output(transcript, record.get("calls"), result)
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(record, trace_id=record["id"], tools=_read_tools(record))
+    return transcript.build_trace(record, trace_id=record["id"], tools=_read_tools(record), state={})
 
 
 def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:

@@ -23,7 +23,7 @@ from service.intake.format import Format
 from service.intake.hosted_tools import HOSTED_TOOLS, build_hosted
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.repeated_calls import PossibleCall, TraceCalls
-from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools, read_state
+from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, guess_kind, note_unread_calls, note_unread_members, note_unread_value
 
@@ -108,12 +108,7 @@ def read(record: LangChainTrace) -> Trace:
             note_unread_members(transcript, message, WRAPPING, f"{path}/{index}")
     note_unread_members(transcript, record.get("values") or {}, VALUES, "/values")
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=read_tools(record.get("tools")),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=read_tools(record.get("tools")))
 
 
 def _find_messages(record: LangChainTrace) -> tuple[list[dict[str, Loose]], str]:

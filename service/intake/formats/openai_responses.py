@@ -27,7 +27,7 @@ from service.intake.hosted_tools import (
     read_mcp_tools,
     read_output,
 )
-from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, join_text, note_unread_parts, read_state
+from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, join_text, note_unread_parts
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, note_unread_members, note_unread_typed_part
 
@@ -85,12 +85,7 @@ def read(record: ResponsesTrace) -> Trace:
     _read_items(transcript, record.get("items") or (), "/items", hosted)
     _note_ending(transcript, cast("dict[str, JsonValue]", record))
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=tools,
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=tools)
 
 
 def _note_ending(transcript: Transcript, raw: Mapping[str, JsonValue]) -> None:
