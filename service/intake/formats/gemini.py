@@ -229,7 +229,8 @@ def _read_member(transcript: Transcript, speech: ReplyBuilder, name: str, value:
         speech.call(build_tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
         note_unread_members(transcript, value, CODE, path)
     elif name == "code_execution_result" and isinstance(value, dict):
-        speech.add_result(find_text(value, "id"), _read_code_result(value), path=path, tool="code_execution")
+        result = ToolResult(value.get("output"), value.get("outcome") not in ("OUTCOME_OK", None))
+        speech.add_result(find_text(value, "id"), result, path=path, tool="code_execution")
         note_unread_members(transcript, value, CODE, path)
     else:
         note_unread_part(transcript, value, name, path)
@@ -244,10 +245,6 @@ def _read_call(raw: JsonObject, path: str) -> ToolCall:
 
 def _pick(raw: JsonObject, *names: str) -> dict[str, JsonValue]:
     return {name: raw[name] for name in names if name in raw}
-
-
-def _read_code_result(raw: JsonObject) -> ToolResult:
-    return ToolResult(raw.get("output"), raw.get("outcome") not in ("OUTCOME_OK", None))
 
 
 def _read_result(raw: JsonObject) -> ToolResult | None:

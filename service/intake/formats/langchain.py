@@ -261,7 +261,7 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, pa
     elif guess_kind(kind) == "call" and find_text(part, "name"):
         _read_call(transcript, speech, part, path, known)
     elif kind.endswith("tool_result"):
-        result = ToolResult(read_result_content(_find_output(part)), part.get("status") == "error")
+        result = ToolResult(read_result_content(part.get("output", part.get("content"))), part.get("status") == "error")
         speech.add_result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
     elif kind in IDLE | TEXTS:
         note_unread_calls(transcript, part, path, "a block")
@@ -274,10 +274,6 @@ def _note_block(transcript: Transcript, part: JsonValue, path: str) -> None:
     kind = read_type(part)
     if isinstance(part, dict) and (kind in TEXTS or guess_kind(kind) != "text"):
         note_unread_members(transcript, part, BLOCK, path)
-
-
-def _find_output(part: JsonObject) -> JsonValue:
-    return part["output"] if "output" in part else part.get("content")
 
 
 IDLE = THINKING | {"non_standard_annotation", "input_json_delta"}

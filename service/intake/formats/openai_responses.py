@@ -159,7 +159,8 @@ def _read_custom_call(transcript: Transcript, item: Item, path: str) -> None:
 
 
 def _read_call_output(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.add_result(item.get("call_id"), _read_result(item), path=path)
+    result = ToolResult(read_result_content(item["output"])) if "output" in item else None
+    transcript.add_result(item.get("call_id"), result, path=path)
 
 
 def _read_name(item: Item, path: str) -> str:
@@ -167,10 +168,6 @@ def _read_name(item: Item, path: str) -> str:
     if name is None:
         raise InputError.at(path, "a call needs a name")
     return name
-
-
-def _read_result(item: Item) -> ToolResult | None:
-    return ToolResult(read_result_content(item["output"])) if "output" in item else None
 
 
 READERS: Mapping[str, Callable[[Transcript, Item, str], None]] = {
