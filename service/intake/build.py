@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
-from service.core.json.members import list_objects, read_type
+from service.core.json.members import JsonObject, list_objects, read_type
 from service.core.json.parsing import UnreadableError, parse, read_structure
 from service.core.trace import (
     CUSTOM_TOOL,
@@ -233,12 +233,17 @@ class Transcript:
         self,
         record: Record,
         *,
-        trace_id: str | None,
         tools: tuple[ToolDef, ...] | None,
-        state: State | None = None,
+        trace_id: str | None = None,
+        state: Mapping[str, object] | None = None,
         output: AgentOutput | None = None,
     ) -> Trace:
-        """Build the finished trace of `record`, which is kept as `raw`."""
+        """Build the finished trace of `record`, which is kept as `raw`.
+
+        `trace_id`, `state`: what holds the initial and the final state; absent: as the record says.
+        """
+        raw = cast("JsonObject", record)  # a validated record is JSON
+        given = cast("JsonObject | None", raw.get("state") if state is None else state)
         answers, unread = self._answers, ()
         if self._results:
             pairing = pair(self._calls, self._results, answers)
@@ -248,15 +253,15 @@ class Transcript:
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))
         trace = Trace(
-            trace_id,
+            trace_id or cast("str | None", raw.get("id")),
             record["format"],
             common.tools,
             tuple(self._messages),
             tuple([_answer(step, answers) for step in self._calls] if answers else self._calls),
             self._answer(),
             self._turn,
-            state,
-            record,  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+            None if given is None else _read_state(given),
+            cast("JsonValue", raw),
             unread,
             offers=common.offers,
             output=output,
@@ -326,6 +331,12 @@ def add_catalogues(trace: Trace, catalogues: Mapping[str | None, Catalogue]) -> 
     return replace(
         trace, tools=tuple(tools.values()) if known else None, offers={}, catalogues={**others, **catalogues}
     )
+
+
+def _read_state(raw: JsonObject) -> State | None:
+    """Return the state with the names of its captured parts: null is one, absence is none; None without any."""
+    captured = frozenset(name for name in ("initial", "final") if name in raw)
+    return State(raw.get("initial"), raw.get("final"), captured) if captured else None
 
 
 MAX_NAMED_OTHERS = 50

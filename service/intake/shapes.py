@@ -13,7 +13,6 @@ from typing import Literal, Required, cast
 from pydantic import ConfigDict, JsonValue, SkipValidation, with_config
 from typing_extensions import TypedDict
 
-from service.core.trace import State
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.unread import (
@@ -81,14 +80,6 @@ class Part(TypedDict, total=False):
 
 Content = str | list[Part] | None
 ChatRole = Literal["system", "developer", "user", "assistant", "tool", "function"]
-
-
-def read_state(raw: StateShape | None) -> State | None:
-    """Return the state with the names of its captured parts: an explicit null is captured, an absent part is not."""
-    if raw is None:
-        return None
-    captured = frozenset(name for name in ("initial", "final") if name in raw)
-    return State(raw.get("initial"), raw.get("final"), captured)
 
 
 def note_unread_parts(

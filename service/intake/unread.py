@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
+from service.core.json.members import find_text
 from service.core.json.pointers import build_pointer, escape_token
 from service.core.trace import ToolCall, UnreadKind
 from service.intake.build import Transcript, build_tool_call
@@ -207,18 +208,14 @@ def _read_possible_call(raw: JsonObject, holder: JsonObject) -> ToolCall:
     """
     inner = raw.get("function")
     own = cast("JsonObject", inner) if isinstance(inner, dict) else raw
-    call_id = next((value for one in (raw, holder) if (value := _find(one, _CALL_IDS))), None)
-    name = _find(own, _TOOLS) or next((tool for key, tool in _SEARCHES.items() if own.get(key)), "")
+    call_id = next((value for one in (raw, holder) if (value := find_text(one, *_CALL_IDS))), None)
+    name = find_text(own, *_TOOLS) or next((tool for key, tool in _SEARCHES.items() if own.get(key)), "")
     return build_tool_call(call_id, name, next((own[key] for key in _ARGUMENTS if key in own), None))
 
 
 def _has_call_members(raw: JsonObject) -> bool:
     """Whether an object has a call's tool, arguments or id, or is Gemini's record of a search."""
     return bool(raw.keys() & {*_TOOLS, *_ARGUMENTS, *_CALL_IDS[:-1], *_SEARCHES, "function"})
-
-
-def _find(raw: JsonObject, names: tuple[str, ...]) -> str | None:
-    return next((value for name in names if isinstance(value := raw.get(name), str) and value), None)
 
 
 _CALL_IDS = ("call_id", "tool_call_id", "toolCallId", "toolUseId", "tool_use_id", "id")

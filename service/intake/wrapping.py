@@ -17,7 +17,7 @@ from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_object, find_text, list_objects, read_type
 from service.core.json.pointers import escape_token
-from service.core.trace import Trace, UnreadablePart
+from service.core.trace import Trace
 from service.errors import InputError, Problem
 from service.intake.build import Record, Transcript
 from service.intake.endings import Ending, list_endings, note_ending, note_missing_reply
@@ -120,7 +120,7 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
             notes.note_unread("call", call.path, "a call that the conversation does not have")
     _note_runs_missing(contents.runs, trace, notes)
     missing = notes.list_unread([step.call for step in trace.steps])
-    unread = (*[_move(item, conversation.inner) for item in trace.unread], *missing)
+    unread = (*[replace(item, path=conversation.inner.locate(item.path)) for item in trace.unread], *missing)
     return replace(trace, id=contents.id, format=record["format"], raw=record, unread=unread)  # pyright: ignore[reportArgumentType] (a validated record is JSON)
 
 
@@ -129,10 +129,6 @@ def _read(inner: InnerRecord, read_any: ReadAny) -> Trace:
         return read_any(inner.record)
     except InputError as error:
         raise InputError([Problem(inner.locate(one.path), one.message) for one in error.problems]) from None
-
-
-def _move(unread: UnreadablePart, inner: InnerRecord) -> UnreadablePart:
-    return replace(unread, path=inner.locate(unread.path))
 
 
 def _add_offers(trace: Trace, exchanges: Sequence[Exchange], last: Exchange, read_any: ReadAny) -> Trace:

@@ -21,7 +21,7 @@ from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.endings import note_reply_ending
 from service.intake.format import Format
-from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, join_text, read_state
+from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, join_text
 from service.intake.tools import read_tools
 from service.intake.unread import clip, define_members, note_unread_members, note_unread_typed_part
 
@@ -99,12 +99,7 @@ def read(record: AnthropicTrace) -> Trace:
     if "content" in record or not transcript.has_replied():
         note_reply_ending(transcript, cast("JsonObject", record), "")
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=read_tools(record.get("tools")),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=read_tools(record.get("tools")))
 
 
 def _note_blocks(transcript: Transcript, content: str | Sequence[Block], path: str) -> None:

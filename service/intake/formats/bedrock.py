@@ -18,7 +18,7 @@ from service.intake.build import Transcript, build_tool_call, read_result_conten
 from service.intake.endings import note_reply_ending
 from service.intake.format import Format
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
-from service.intake.shapes import OPEN, Loose, StateShape, read_state
+from service.intake.shapes import OPEN, Loose, StateShape
 from service.intake.tools import read_tools
 from service.intake.unread import (
     Members,
@@ -73,12 +73,7 @@ def read(record: BedrockTrace) -> Trace:
     note_reply_ending(transcript, raw, "")
     note_unread_members(transcript, output, OUTPUT, "/output")
     note_unread_members(transcript, raw, RECORD, "")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=_read_tools(raw),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=_read_tools(raw))
 
 
 def _read_message(transcript: Transcript, message: JsonObject, path: str) -> None:

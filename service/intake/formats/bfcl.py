@@ -69,7 +69,7 @@ def read(record: BfclTrace) -> Trace:
     else:
         _read_output(transcript, record.get("calls"), result)
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(record, trace_id=record["id"], tools=_read_tools(record))
+    return transcript.build_trace(record, trace_id=record["id"], tools=_read_tools(record), state={})
 
 
 def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
@@ -85,7 +85,10 @@ def read_gold(record: BfclTrace) -> dict[str, JsonValue] | None:
         return None
     answers: list[JsonValue] | None = None
     if answer is not None:
-        answers = [call if isinstance(call, str) else _encode_names(call, record) for call in answer]
+        answers = [
+            call if isinstance(call, str) else {_encode_name(name, record): one for name, one in call.items()}
+            for call in answer
+        ]
     return {"format": "bfcl", "category": category, "possible_answer": answers}
 
 
@@ -134,10 +137,6 @@ def _read_tools(record: BfclTrace) -> tuple[ToolDef, ...] | None:
 def _encode_name(name: str, record: BfclTrace) -> str:
     """Return a function's name as the model saw it."""
     return name.replace(".", "_") if record.get("underscore_to_dot") else name
-
-
-def _encode_names(call: dict[str, Loose], record: BfclTrace) -> dict[str, JsonValue]:
-    return {_encode_name(name, record): accepted for name, accepted in call.items()}
 
 
 def _recognise(record: JsonObject) -> bool:

@@ -26,7 +26,7 @@ from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call
 from service.intake.format import Format
-from service.intake.shapes import CLOSED, Loose, StateShape, Tools, read_state
+from service.intake.shapes import CLOSED, Loose, StateShape, Tools
 from service.intake.tools import read_tools
 
 
@@ -94,11 +94,7 @@ def read(record: CallgradeTrace) -> Trace:
         _read_event(transcript, event, path)
     added = any("tools" in event and "agent" not in event for event in record["events"])
     return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=read_tools(record.get("tools", [] if added else None)),
-        state=read_state(record.get("state")),
-        output=_read_output(record),
+        record, tools=read_tools(record.get("tools", [] if added else None)), output=_read_output(record)
     )
 
 

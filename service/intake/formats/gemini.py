@@ -21,7 +21,7 @@ from service.intake.build import Transcript, build_tool_call, read_result_conten
 from service.intake.endings import note_missing_reply, note_reply_ending
 from service.intake.format import Format
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
-from service.intake.shapes import OPEN, Loose, StateShape, pick_sample, read_state
+from service.intake.shapes import OPEN, Loose, StateShape, pick_sample
 from service.intake.tools import read_tools
 from service.intake.unread import (
     Members,
@@ -100,12 +100,7 @@ def read(record: GeminiTrace) -> Trace:
     names = [_spell(record, name) for name in ("contents", HISTORY)]
     note_unread_alternatives(transcript, record, names, _spell(record, chosen), "the trace")
     note_unread_members(transcript, find_object(raw, "config"), CONFIG, "/config")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=_read_tools(raw),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=_read_tools(raw))
 
 
 _WORD = re.compile(r"(?<=[a-z0-9])[A-Z]")
@@ -234,7 +229,8 @@ def _read_member(transcript: Transcript, speech: ReplyBuilder, name: str, value:
         speech.call(build_tool_call(find_text(value, "id"), "code_execution", _pick(value, "language", "code")))
         note_unread_members(transcript, value, CODE, path)
     elif name == "code_execution_result" and isinstance(value, dict):
-        speech.add_result(find_text(value, "id"), _read_code_result(value), path=path, tool="code_execution")
+        result = ToolResult(value.get("output"), value.get("outcome") not in ("OUTCOME_OK", None))
+        speech.add_result(find_text(value, "id"), result, path=path, tool="code_execution")
         note_unread_members(transcript, value, CODE, path)
     else:
         note_unread_part(transcript, value, name, path)
@@ -249,10 +245,6 @@ def _read_call(raw: JsonObject, path: str) -> ToolCall:
 
 def _pick(raw: JsonObject, *names: str) -> dict[str, JsonValue]:
     return {name: raw[name] for name in names if name in raw}
-
-
-def _read_code_result(raw: JsonObject) -> ToolResult:
-    return ToolResult(raw.get("output"), raw.get("outcome") not in ("OUTCOME_OK", None))
 
 
 def _read_result(raw: JsonObject) -> ToolResult | None:

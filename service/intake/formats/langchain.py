@@ -23,7 +23,7 @@ from service.intake.format import Format
 from service.intake.hosted_tools import HOSTED_TOOLS, build_hosted
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.repeated_calls import PossibleCall, TraceCalls
-from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools, read_state
+from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, guess_kind, note_unread_calls, note_unread_members, note_unread_value
 
@@ -108,12 +108,7 @@ def read(record: LangChainTrace) -> Trace:
             note_unread_members(transcript, message, WRAPPING, f"{path}/{index}")
     note_unread_members(transcript, record.get("values") or {}, VALUES, "/values")
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=read_tools(record.get("tools")),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=read_tools(record.get("tools")))
 
 
 def _find_messages(record: LangChainTrace) -> tuple[list[dict[str, Loose]], str]:
@@ -266,7 +261,7 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, pa
     elif guess_kind(kind) == "call" and find_text(part, "name"):
         _read_call(transcript, speech, part, path, known)
     elif kind.endswith("tool_result"):
-        result = ToolResult(read_result_content(_find_output(part)), part.get("status") == "error")
+        result = ToolResult(read_result_content(part.get("output", part.get("content"))), part.get("status") == "error")
         speech.add_result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
     elif kind in IDLE | TEXTS:
         note_unread_calls(transcript, part, path, "a block")
@@ -279,10 +274,6 @@ def _note_block(transcript: Transcript, part: JsonValue, path: str) -> None:
     kind = read_type(part)
     if isinstance(part, dict) and (kind in TEXTS or guess_kind(kind) != "text"):
         note_unread_members(transcript, part, BLOCK, path)
-
-
-def _find_output(part: JsonObject) -> JsonValue:
-    return part["output"] if "output" in part else part.get("content")
 
 
 IDLE = THINKING | {"non_standard_annotation", "input_json_delta"}

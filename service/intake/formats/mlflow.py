@@ -92,7 +92,9 @@ def read(record: MlflowTrace) -> WrapperContents:
         *list_other_members(record["data"], DATA, "/data", "spans"),  # pyright: ignore[reportArgumentType] (a validated record is JSON)
     ]
     packed_values += [one for span in spans for one in _list_other_values(span, read)]
-    return WrapperContents(exchanges, tools, _read_id(info), notes, extra_values, packed_values)
+    return WrapperContents(
+        exchanges, tools, find_text(info, "trace_id", "request_id"), notes, extra_values, packed_values
+    )
 
 
 def _list_other_values(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonValue, str]]:
@@ -100,10 +102,6 @@ def _list_other_values(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonV
     yield from (one for one in list_other_members(span.raw, SPAN, span.path, "attributes") if one[1] not in read)
     attributes, path = find_object(span.raw, "attributes"), f"{span.path}/attributes"
     yield {name: value for name, value in attributes.items() if f"{path}/{escape_token(name)}" not in read}, path
-
-
-def _read_id(info: JsonObject) -> str | None:
-    return find_text(info, "trace_id", "request_id")
 
 
 def _read_start(span: MlflowSpan) -> float:

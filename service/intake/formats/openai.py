@@ -14,7 +14,7 @@ from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages, read_reply
 from service.intake.endings import note_reply_ending
 from service.intake.format import Format
-from service.intake.shapes import OPEN, StateShape, Tools, pick_sample, read_state
+from service.intake.shapes import OPEN, StateShape, Tools, pick_sample
 from service.intake.streaming import CHOICE, ChunkShape, join_chunks, note_unread_chunk_members
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, note_unread_members
@@ -80,12 +80,7 @@ def read(record: OpenAITrace) -> Trace:
         note_unread_chunk_members(transcript, record.get("chunks") or (), "/chunks")
     note_unread_members(transcript, record, RECORD, "")
     offered = "functions" if "tools" not in record and "functions" in record else "tools"  # the legacy name
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=read_tools(record.get(offered), path=f"/{offered}"),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=read_tools(record.get(offered), path=f"/{offered}"))
 
 
 def _note_ending(transcript: Transcript, record: OpenAITrace) -> None:

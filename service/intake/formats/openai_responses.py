@@ -27,7 +27,7 @@ from service.intake.hosted_tools import (
     read_mcp_tools,
     read_output,
 )
-from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, join_text, note_unread_parts, read_state
+from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, join_text, note_unread_parts
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, note_unread_members, note_unread_typed_part
 
@@ -85,12 +85,7 @@ def read(record: ResponsesTrace) -> Trace:
     _read_items(transcript, record.get("items") or (), "/items", hosted)
     _note_ending(transcript, cast("dict[str, JsonValue]", record))
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=tools,
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=tools)
 
 
 def _note_ending(transcript: Transcript, raw: Mapping[str, JsonValue]) -> None:
@@ -164,7 +159,8 @@ def _read_custom_call(transcript: Transcript, item: Item, path: str) -> None:
 
 
 def _read_call_output(transcript: Transcript, item: Item, path: str) -> None:
-    transcript.add_result(item.get("call_id"), _read_result(item), path=path)
+    result = ToolResult(read_result_content(item["output"])) if "output" in item else None
+    transcript.add_result(item.get("call_id"), result, path=path)
 
 
 def _read_name(item: Item, path: str) -> str:
@@ -172,10 +168,6 @@ def _read_name(item: Item, path: str) -> str:
     if name is None:
         raise InputError.at(path, "a call needs a name")
     return name
-
-
-def _read_result(item: Item) -> ToolResult | None:
-    return ToolResult(read_result_content(item["output"])) if "output" in item else None
 
 
 READERS: Mapping[str, Callable[[Transcript, Item, str], None]] = {

@@ -19,7 +19,7 @@ from service.intake.build import Transcript, build_tool_call, read_result_conten
 from service.intake.endings import note_reply_ending
 from service.intake.format import Format
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
-from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
+from service.intake.shapes import OPEN, Loose, StateShape, Tools
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, note_unread_calls, note_unread_members, note_unread_value
 
@@ -68,12 +68,7 @@ def read(record: PydanticAITrace) -> Trace:
             last_instructions = instructions
         _read_message(transcript, message, path)
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=read_tools(record.get("tools")),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=read_tools(record.get("tools")))
 
 
 def _read_message(transcript: Transcript, message: JsonObject, path: str) -> None:

@@ -21,7 +21,7 @@ from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
-from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
+from service.intake.shapes import OPEN, Loose, StateShape, Tools
 from service.intake.tags import drop_thoughts, find_unclosed_thought
 from service.intake.tools import read_tools
 from service.intake.unread import define_members, note_unread_members, note_unread_value
@@ -70,12 +70,7 @@ def read(record: PythonCallsTrace) -> Trace:
         _note_replies(transcript, record, output_name)
     note_unread_members(transcript, record, RECORD, "")
     offered = "functions" if "tools" not in record and "functions" in record else "tools"
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=read_tools(record.get(offered), path=f"/{offered}"),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=read_tools(record.get(offered), path=f"/{offered}"))
 
 
 def _list_messages(record: PythonCallsTrace) -> Iterator[tuple[JsonObject, str]]:

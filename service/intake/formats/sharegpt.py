@@ -20,7 +20,7 @@ from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
 from service.intake.build import Transcript, build_tool_call, read_result_content
 from service.intake.format import Format
-from service.intake.shapes import OPEN, Loose, StateShape, read_state
+from service.intake.shapes import OPEN, Loose, StateShape
 from service.intake.tags import split_tags
 from service.intake.texts import parse_text, unfence
 from service.intake.tools import read_tools
@@ -80,12 +80,7 @@ def read(record: ShareGPTTrace) -> Trace:
         note_unread_members(transcript, turn, TURN, path)
         note_unread_alternatives(transcript, turn, ("value", "content"), key, "a turn", path)
     note_unread_members(transcript, record, RECORD, "")
-    return transcript.build_trace(
-        record,
-        trace_id=record.get("id"),
-        tools=_list_tools(record),
-        state=read_state(record.get("state")),
-    )
+    return transcript.build_trace(record, tools=_list_tools(record))
 
 
 def _find_role(turn: JsonObject) -> str | None:

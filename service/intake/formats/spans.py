@@ -31,7 +31,7 @@ from service.intake.build import Transcript, add_catalogues
 from service.intake.format import Format
 from service.intake.known_calls import KnownCalls, build_mention
 from service.intake.offers import Request, add_offers
-from service.intake.shapes import OPEN, Loose, StateShape, Tools, read_state
+from service.intake.shapes import OPEN, Loose, StateShape, Tools
 from service.intake.spans.agents import Agents
 from service.intake.spans.dialogue import DialogueEntry, Moment, read_dialogue
 from service.intake.spans.kinds import is_genai_span, read_kind
@@ -84,7 +84,6 @@ def read(record: SpansTrace) -> Trace:
         record,
         trace_id=record.get("id") or _find_conversation_id(spans),
         tools=read_tools_on_offer(spans) if tools is None else tools,
-        state=read_state(record.get("state")),
     )
     if tools is None:
         trace = _add_offers(trace, selection.models, writer, agents)

@@ -14,7 +14,7 @@ from pydantic import JsonValue, with_config
 from typing_extensions import TypedDict
 
 from service.core.json.members import JsonObject
-from service.core.trace import State, Trace
+from service.core.trace import Trace
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages
@@ -83,7 +83,7 @@ def read(record: TauTrace) -> Trace:
     note_unread_alternatives(transcript, record, ("messages", "traj"), chosen, "the run")
     note_unread_members(transcript, record, RECORD, "")
     tools = read_tools(record.get("tools"))
-    return transcript.build_trace(record, trace_id=_read_id(record), tools=tools, state=_read_state(record))
+    return transcript.build_trace(record, trace_id=_read_id(record), tools=tools, state=record)
 
 
 def read_gold(record: TauTrace) -> dict[str, JsonValue] | None:
@@ -107,11 +107,6 @@ def read_gold(record: TauTrace) -> dict[str, JsonValue] | None:
 def _read_id(record: TauTrace) -> str:
     trial = record.get("trial")
     return f"task-{record['task_id']}" + ("" if trial is None else f"-trial-{trial}")
-
-
-def _read_state(record: TauTrace) -> State | None:
-    captured = frozenset(name for name in ("initial", "final") if name in record)
-    return State(record.get("initial"), record.get("final"), captured) if captured else None
 
 
 def _recognise(record: JsonObject) -> bool:

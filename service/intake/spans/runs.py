@@ -84,7 +84,9 @@ def read_runs(spans: Sequence[Span]) -> list[Run]:
 def _find_outer(run: Run, runs: Mapping[int, Run], enclosing: Enclosing[int]) -> int | None:
     """Return the run of the same tool that a run stands within, innermost first: both record one call."""
     outer = enclosing.find(run.span)
-    return outer if outer is not None and _is_same_call(run.call, runs[outer].call) else None
+    if outer is None or run.call.name != runs[outer].call.name:
+        return None
+    return outer if len({call_id for call_id in (run.call.id, runs[outer].call.id) if call_id}) < 2 else None
 
 
 def _climb(outers: dict[int, int], inner: int) -> int:
@@ -95,10 +97,6 @@ def _climb(outers: dict[int, int], inner: int) -> int:
         inner = outers[inner]
     outers.update(dict.fromkeys(path, inner))
     return inner
-
-
-def _is_same_call(inner: ToolCall, outer: ToolCall) -> bool:
-    return inner.name == outer.name and (not inner.id or not outer.id or inner.id == outer.id)
 
 
 def _merge(outer: Run, inner: Run) -> Run:

@@ -120,7 +120,7 @@ def _find_unanswered(carriers: Sequence[MessageCarrier], models: Sequence[Span])
     orders = {span.order for span in models}
     most = -1
     for carrier in reversed(carriers):
-        replies = _count_replies(carrier.input)
+        replies = sum(map(_is_reply, carrier.input))
         # A failed request is retried with the same messages.
         repeated = replies <= most if carrier.span.failed else replies < most
         if carrier.span.order in orders and not carrier.output and not repeated:
@@ -143,10 +143,6 @@ def _find_broken_reply(
     guessed = [one for one in _guess_reply(carrier.span, starts, run_starts, ended=False) if one[0] in unread]
     if guessed:
         yield MissingReply(carrier.span, tuple(guessed))
-
-
-def _count_replies(messages: Sequence[JsonObject]) -> int:
-    return sum(map(_is_reply, messages))
 
 
 def _is_reply(message: JsonObject) -> bool:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
-from service.intake.known_calls import CallMention, KnownCalls, list_packed_mentions
+from service.intake.known_calls import KnownCalls, list_packed_mentions
 from service.intake.spans.dialogue import DialogueEntry
 from service.intake.spans.kinds import classify_span, is_copy
 from service.intake.spans.messages import SpanMessage, UnreadPart
@@ -40,14 +40,12 @@ def list_unread_calls(spans: Sequence[Span], known: KnownCalls, read_orders: set
         mentions = [
             call for value in _list_values(span) for call in known.list_unknown(list_packed_mentions(value, span.path))
         ]
-        unread = [_describe(call, span) for call in mentions]
+        unread: list[UnreadPart] = [
+            ("call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}") for call in mentions
+        ]
         unread += _list_truncated(span) if span.order in read_orders else []
         if unread:
             yield DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", unread=tuple(unread)))
-
-
-def _describe(call: CallMention, span: Span) -> UnreadPart:
-    return "call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}"
 
 
 def _list_values(span: Span) -> Iterator[JsonValue]:

@@ -16,7 +16,7 @@ _COSTS = ("operation.cost", "llm.cost.total", "gen_ai.usage.cost", "gen_ai.usage
 def read_usage(run: Span | None, reply: Span | None) -> ResourceUsage | None:
     """Return what a step took, from the spans of its tool run and the model's reply; None if neither says."""
     usage = ResourceUsage(
-        None if run is None else _read_duration(run),
+        (run.end - run.start) / 1e9 if run is not None and run.timed else None,
         None if reply is None else _read_count(reply, _INPUT_TOKENS),
         None if reply is None else _read_count(reply, _OUTPUT_TOKENS),
         None if reply is None else _read_number(reply, _COSTS),
@@ -47,10 +47,6 @@ def _sum_numbers(spans: Sequence[Span], names: Sequence[str]) -> float | None:
     found = [_read_number(span, names) for span in spans]
     known = [number for number in found if number is not None]
     return math.fsum(known) if known and len(known) == len(found) else None
-
-
-def _read_duration(span: Span) -> float | None:
-    return (span.end - span.start) / 1e9 if span.timed else None
 
 
 def _read_count(span: Span, names: Sequence[str]) -> int | None:

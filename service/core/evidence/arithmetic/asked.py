@@ -11,7 +11,6 @@ from service.core.evidence.sentences.mentions import Clause, ClauseMention, find
 
 CHANGED = split_words("by up down rose fell grew dropped")
 _ASKING = SUM | DIFFERENCE | MADE | CHANGED - {"by"} | split_words("gained lost added gains loses drops adds")
-_OF_TWO = split_words("both together plus")
 _SIGNS = re.compile(r"[=\u00d7]|[\d)] ?\+ ?[^\s\d]?\d")
 _NO_COMPARATIVES = split_words(
     "after other under over per number order water either whether user offer never later member paper power center former "
@@ -37,19 +36,9 @@ def asks_sum(clause: Clause) -> bool:
     return bool(SUM - {"all", "both", "overall"} & find_words(clause.sentence))
 
 
-def asks_arithmetic(clause: Clause) -> bool:
-    """Whether a clause's sentence mentions a computed value, in words or with arithmetic signs."""
-    return bool(_ASKING & find_words(clause.sentence) or _SIGNS.search(clause.sentence))
-
-
 def is_worked_out(clause: Clause) -> bool:
     """Whether the words of the clause itself mention a computed value."""
     return bool(_ASKING & find_words(clause.text))
-
-
-def asks_total_alone(clause: Clause) -> bool:
-    """Whether a clause's sentence calls for a total, but not for the total of two values or for a difference."""
-    return asks_sum(clause) and not (DIFFERENCE | _OF_TWO) & find_words(clause.sentence)
 
 
 _WORKING = split_words(
