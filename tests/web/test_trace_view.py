@@ -185,7 +185,7 @@ WORDS = {"kind": "natural_language", "criterion": "polite"}
     ("called", "expected", "more", "words"),
     [
         ({"a": 1}, {"args": {"a": {"kind": "numeric", "value": 1.5, "tolerance": 1}}}, {}, {"a": "as expected"}),
-        ({"a": 1}, {"args": {"a": 2}, "weights": {"a": 0}}, {}, {"a": "no finding"}),
+        ({"a": 1}, {"args": {"a": 2}, "weights": {"a": 0}}, {}, {"a": "not compared"}),
         (
             {"a": 1},
             {"args": {"a": 1, "b": {"kind": "present", "optional": True}}},
@@ -200,7 +200,7 @@ WORDS = {"kind": "natural_language", "criterion": "polite"}
             {"a": "as expected", "t": "not expected"},
         ),
         ({"a": "hi", "b": 3}, {"args": {"a": WORDS, "b": 3}}, {}, {"a": "undecided", "b": "as expected"}),
-        ({"a": 1}, {"tool": "look", "args": {"a": 2}}, {}, {"a": "no finding"}),
+        ({"a": 1}, {"tool": "look", "args": {"a": 2}}, {}, {"a": "not compared"}),
     ],
 )
 def test_an_argument_is_as_expected_only_where_a_check_compared_it(

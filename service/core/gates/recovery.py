@@ -136,7 +136,7 @@ def _score_failure(case: Case, history: _CallHistory, step: Step) -> Outcome | P
         return RETRY_UNKNOWN
     text = history.find_text_after(step)
     if text is None:
-        note = f"{step.call.name} failed, no later call of it succeeded, and no text follows"
+        note = f"{step.call.name} failed, no retry of it succeeded, and no text follows"
         return build_failure(0.0, Finding("unresolved_error", note, f"/steps/{step.index}/result"))
     if history.last_admission > step.message and not _is_needed(case, step):
         return FAILURE_ADMITTED
@@ -155,9 +155,7 @@ ADMISSION_WORDS = (
 def _leave_to_judge(case: Case, step: Step, at: int) -> PartialOutcome:
     """Leave the failure open: code cannot read what a text says about it."""
     text, path = case.trace.messages[at].text, f"/messages/{at}/text"
-    note = (
-        f"{step.call.name} failed, and no later call of it succeeded; what the text says of it is for a judge to read"
-    )
+    note = f"{step.call.name} failed and no retry of it succeeded; a judge must check what the answer says about it"
     findings = [Finding("suspected_unresolved_error", note, f"/steps/{step.index}/result")]
     if not admits_failure(text) and find_completion(text) is not None:
         findings.append(Finding("claimed_success_after_error", "the text seems to claim completion", path))

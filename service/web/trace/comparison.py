@@ -36,7 +36,7 @@ ROW_WORDS: Mapping[RowStatus, str] = {
     "open": "undecided",
     "optional": "optional",
     "ignored": "not expected",
-    "quiet": "no finding",
+    "quiet": "not compared",
 }
 BY_CODE: Mapping[str, RowStatus] = {
     "wrong_argument": "differs",
@@ -164,7 +164,7 @@ class CallComparer(NamedTuple):
         return ArgumentRow(
             name=escape_invisible(name),
             status=status,
-            words=ROW_WORDS[status],
+            words="no finding" if status == "quiet" and compared is None else ROW_WORDS[status],
             expected=expected,
             actual=actual,
             note="" if finding is None else _shorten_note(finding, name),
