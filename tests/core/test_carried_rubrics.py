@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service import Report, score
+from service import InputError, Report, score
 from service.packaged_files import find_resource
 from service.registry import Registry
 from tests.core.carried_cases import codes, report, values
@@ -170,6 +170,13 @@ def test_gold_actions(gold: Any, compared: Any, made: Any, theirs: float, ours: 
     case = {"made": [["f", args] for args in made], "expected": {"format": "tau", "actions": [action]}}
     found = report("tau_reward", case, compat=compat)
     assert values(found)["actions"] == (theirs if compat else ours)
+
+
+@pytest.mark.parametrize("made", [[], [["f", {"a": 1}]]])
+def test_a_matcher_has_no_match_there_whatever_was_called(made: Any) -> None:
+    expected = {"calls": [{"tool": "f", "args": {"a": {"kind": "range", "min": 1}}}]}
+    with pytest.raises(InputError, match="/expected/calls/0/args/a"):
+        report("tau_reward", {"made": made, "expected": expected}, compat=True)
 
 
 def test_one_call_is_one_action() -> None:

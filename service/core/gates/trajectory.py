@@ -34,9 +34,6 @@ MAX_CONTESTED_CALLS = 6
 MeetingTable = Sequence[frozenset[int]]
 """For each expected call, the steps that meet it."""
 
-MATCHES = ""
-"""The reason where there is none: the call certainly meets the expected one."""
-
 
 class TrajectoryGate(Check):
     """Match the actual calls with the expected calls: as many as possible, each at most once.
@@ -72,51 +69,34 @@ class TrajectoryGate(Check):
         return [(WHOLE, self._score_trajectory(case))]
 
     def _score_trajectory(self, case: Case) -> Outcome:
-        fitting = [self._find_fitting(case, i) for i in range(len(case.expected_calls))]
-        certain = [self._find_certain(case, i, calls) for i, calls in enumerate(fitting)]
-        match = _match_calls(case, certain)
+        reasons = [self._find_reasons(case, n) for n in range(len(case.expected_calls))]
+        match = _match_calls(case, [frozenset([j for j, why in row.items() if not why]) for row in reasons])
         value = _compute_value(self.mode, match)
         if value == 1.0:
             return PERFECT.add_findings(*_find_vacuous(self.mode, match))
-        if certain != fitting and value < _compute_value(self.mode, _match_calls(case, fitting)):
-            return Skipped("not_asked", self._find_first_open(case))
+        open_reasons = [row[j] for row in reasons for j in sorted(row) if row[j]]
+        if open_reasons and value < _compute_value(self.mode, _match_calls(case, [frozenset(row) for row in reasons])):
+            return Skipped("not_asked", open_reasons[0])
         return Scored(value, False, tuple(_build_findings(self.mode, case, match)))
 
-    def _find_first_open(self, case: Case) -> str:
-        pairs = [(i, j) for i in range(len(case.expected_calls)) for j in sorted(self._find_fitting(case, i))]
-        return next(reason for i, j in pairs if (reason := self._get_reason(case, i, j)))
-
-    def _find_fitting(self, case: Case, expected: int) -> frozenset[int]:
-        """Return the steps that meet the expected call, as far as code can tell."""
-        return case.find_candidate_steps(expected) if self.arguments == "ignore" else case.find_matching_steps(expected)
-
-    def _find_certain(self, case: Case, expected: int, calls: frozenset[int]) -> frozenset[int]:
-        """Return the fitting steps that certainly meet the expected call, with nothing left to a judge."""
-        if self.arguments == "ignore" or not _has_matchers(case.expected_calls[expected]):
-            return calls
-        return frozenset([j for j in calls if self._get_reason(case, expected, j) == MATCHES])
-
-    def _get_reason(self, case: Case, expected: int, step: int) -> str:
-        """Return MATCHES if this fitting step certainly meets the expected call, else the reason why code cannot tell."""
-        expected_call = case.expected_calls[expected]
-        if self.arguments == "ignore" or not _has_matchers(expected_call):
-            return MATCHES
-        return case.once((id(self), expected, step), lambda: self._compute_reason(case, expected_call, step))
-
-    def _compute_reason(self, case: Case, expected_call: ExpectedCall, index: int) -> str:
-        step = case.trace.steps[index]
-        same_name = [
-            pattern
-            for _, pattern in expected_call.options
-            if case.is_same_name(pattern.tool, step.call.name) and expected_call.is_in_turn(pattern, step.turn)
-        ]
-        case.meter.spend("comparisons", COST_OF_A_MATCHER * sum([find_cost(pattern.args) for pattern in same_name]))
-        fitting = [fit_pattern(case, pattern, step, extra=True) for pattern in same_name if case.agrees(pattern, step)]
-        return min([one.reason if isinstance(one, Skipped) else MATCHES for one in fitting])
-
-
-def _has_matchers(expected_call: ExpectedCall) -> bool:
-    return any(has_matcher(pattern.args or {}) for _, pattern in expected_call.options)
+    def _find_reasons(self, case: Case, n: int) -> Mapping[int, str]:
+        """Return the steps that meet an expected call as far as code can tell, each with why not for certain ("" if it is)."""
+        if self.arguments == "ignore":
+            return dict.fromkeys(case.find_candidate_steps(n), "")
+        expected, found = case.expected_calls[n], case.find_matching_steps(n)
+        if not any(has_matcher(pattern.args or {}) for _, pattern in expected.options):
+            return dict.fromkeys(found, "")
+        reasons: dict[int, str] = {}
+        for step in [case.trace.steps[j] for j in found]:
+            same_name = [
+                pattern
+                for _, pattern in expected.options
+                if case.is_same_name(pattern.tool, step.call.name) and expected.is_in_turn(pattern, step.turn)
+            ]
+            case.meter.spend("comparisons", COST_OF_A_MATCHER * sum([find_cost(pattern.args) for pattern in same_name]))
+            fitting = [fit_pattern(case, one, step, extra=True) for one in same_name if case.agrees(one, step)]
+            reasons[step.index] = min([one.reason if isinstance(one, Skipped) else "" for one in fitting])
+        return reasons
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,12 +225,16 @@ class ArcadeGate(published.PublishedCheck):
 
         The gain of a pair, unlike its score, leaves out fields that either side lacks.
         """
-        size = max(len(expected), len(actual))
+        size, weight = max(len(expected), len(actual)), self.tool_selection_weight
         gains = [[0.0] * size for _ in range(size)]
-        for i, one in enumerate(expected):
-            for j, other in enumerate(actual):
-                rows = self._compare_pair(i, one, other, critics)
-                gains[i][j] = sum([row.shown.score for row in rows if None not in (row.expected, row.actual)])
+        for i, (tool, wanted) in enumerate(expected):
+            for j, (name, given) in enumerate(actual):
+                gain = weight * (fold_name(tool) == fold_name(name))
+                for field, (critic, share) in critics.items():
+                    one, other = wanted.get(field), given.get(field)
+                    compared = None if one is None or other is None else compare(critic, one, other, self.today)
+                    gain += compared[1] * share if compared else 0.0
+                gains[i][j] = gain
         pairs = [(i, j) for i, j in _assign(gains) if i < len(expected) and j < len(actual)]
         return [row for i, j in pairs for row in self._compare_pair(i, expected[i], actual[j], critics)]
 

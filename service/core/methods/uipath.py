@@ -116,8 +116,9 @@ class UipathOrderGate(_ToolCallGate):
 
     def _score_order(self, case: Case, placed: list[int]) -> Outcome:
         steps, required = case.trace.steps, [n for n in placed if case.expected_calls[n].required]
+        named = {n: case.find_candidate_steps(n) for n in placed}
         positions = [list_positions(case.expected_calls, indices) for indices in (required, placed)]
-        chain, whole = (_find_chain(case, one, lambda n, j: j in case.find_candidate_steps(n)) for one in positions)
+        chain, whole = (_find_chain(case, one, lambda n, j: j in named[n]) for one in positions)
         unmet = [n for n in required if n not in chain]
         if not unmet and (len(whole) == len(steps) or not self.strict):
             names = " then ".join([steps[chain[n]].call.name for n in required][:MAX_NAMES_SHOWN])
@@ -125,7 +126,7 @@ class UipathOrderGate(_ToolCallGate):
         used = set((chain if unmet else whole).values())
         findings: list[Finding] = []
         for n in unmet:
-            one, spare = case.expected_calls[n], sorted(case.find_candidate_steps(n) - used)
+            one, spare = case.expected_calls[n], sorted(named[n] - used)
             finding = Finding("missing_call", f"{one.tools} was expected and not called", one.path)
             if spare:
                 finding = Finding("out_of_order", f"{one.tools} came out of order", build_call_path(steps[spare[0]]))
@@ -223,8 +224,8 @@ class UipathOutputGate(_ToolCallGate):
     def _score_in_sequence(self, case: Case, due: Mapping[int, tuple[str, CallPattern]]) -> Iterable[SubjectOutcome]:
         """Score every expected result by the first call of its tool that is still unused."""
         published.spend_on_pairs(case, each=4)
-        steps = case.trace.steps
-        pairs = published.pair_greedily(due, range(len(steps)), lambda n, j: j in case.find_candidate_steps(n))
+        steps, named = case.trace.steps, {n: case.find_candidate_steps(n) for n in due}
+        pairs = published.pair_greedily(due, range(len(steps)), lambda n, j: j in named[n])
         for n, (_, pattern) in due.items():
             if n in pairs:
                 yield case.subjects[pairs[n]], _score_result(pattern, steps[pairs[n]])
