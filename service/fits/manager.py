@@ -78,7 +78,7 @@ class FitManager:
         """List every fit in place."""
         self._reload()
         installed = {one.fit.id: one for one in self._installed.list_in_place()}
-        checks = read_checks(self._folder)
+        checks = read_checks(self._folder, FitCheck)
         fits = sorted(self._engine.fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
         return FitStates(
             tuple(

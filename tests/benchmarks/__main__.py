@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from tests.benchmarks import batches, evidence, growth, http, importing, judging, matching, scoring, table, tenants
+from tests.benchmarks import (
+    batches,
+    drift,
+    evidence,
+    growth,
+    http,
+    importing,
+    judging,
+    matching,
+    scoring,
+    table,
+    tenants,
+)
 
 BENCHMARKS = {
     "table": table.measure,
@@ -14,6 +26,7 @@ BENCHMARKS = {
     "matching": matching.measure,
     "judging": judging.measure,
     "evidence": evidence.measure,
+    "drift": drift.measure,
     "batches": batches.measure,
     "growth": growth.measure,
     "tenants": tenants.measure,

@@ -94,36 +94,37 @@ def labels(run: Path) -> Path:
     return run.with_name("labels.jsonl")
 
 
-def test_a_check_that_holds_one_that_does_not_and_the_same_items_again(
-    run: Path,
-    labels: Path,
-    provider: Provider,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_a_check_that_holds_and_nights_that_do_not(
+    run: Path, labels: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
     provider.requests.clear()
     assert check_calibration(run, labels, sampling=Sampling(40), output_format="json") == ExitCode.PASSED
     told = capsys.readouterr()
     (found,) = json.loads(told.out)["judges"]
-    assert (len(provider.requests), found["n"], found["outside"], told.err) == (40, 40, [], "")
+    assert (len(provider.requests), found["n"], found["fall"]["nights"], found["drifted"], told.err) == (
+        40,
+        40,
+        1,
+        False,
+        "",
+    )
     assert found["then"] == found["now"]
-    former = tmp_path / "check.json"
-    former.write_text(told.out, "utf-8")
+    assert (
+        check_calibration(run, labels, sampling=Sampling(40), judges="cached", output_format="json") == ExitCode.PASSED
+    )
+    assert json.loads(capsys.readouterr().out)["judges"][0]["fall"]["nights"] == 2
 
-    sampling = Sampling(3, "another", former)
     with serving(Harsh()) as harsh:
         monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", harsh.base())
         report = run / "report.json"
-        assert check_calibration(report, labels, sampling=sampling, output_format="json") == ExitCode.FAILED
+        assert check_calibration(report, labels, sampling=Sampling(40), output_format="json") == ExitCode.FAILED
         told = capsys.readouterr()
-        assert check_calibration(run, labels, sampling=Sampling(20)) == ExitCode.FAILED
-    assert "below" in capsys.readouterr().out
+        assert check_calibration(run, labels, sampling=Sampling(40)) == ExitCode.FAILED
+    assert "drifted: agreement tonight is lower by" in " ".join(capsys.readouterr().out.split())
     (drifted,) = json.loads(told.out)["judges"]
-    assert drifted["items"] == found["items"]
-    assert [one["direction"] for one in drifted["outside"]] == ["below", "below"]
-    assert "drift: result_groundedness (good) on result_groundedness: kappa is 0.000, below the low end, " in told.err
+    assert drifted["agreed"].keys() == found["agreed"].keys()
+    assert "drift: result_groundedness (good) on result_groundedness: agreement tonight is lower" in told.err
 
 
 def test_what_nobody_answers_is_no_drift(
@@ -152,8 +153,6 @@ def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None
     labels.write_text(text, "utf-8")
     with pytest.raises(InputError, match="no judge in it is one of four_step as it is now and 'other'"):
         check_calibration(run, labels, judge="other")
-    with pytest.raises(InputError, match="expected what `calibrate check --format json` wrote"):
-        check_calibration(run, labels, sampling=Sampling(again=labels))
     alone = tmp_path / "alone.json"
     alone.write_bytes((run / "report.json").read_bytes())
     with pytest.raises(InputError, match="the folder fits beside it lacks result_groundedness/result_groundedness/"):

@@ -1,20 +1,24 @@
-"""The check of a run: which figure fell to which side, on the same items."""
+"""The check of a run: whether agreement fell, on the same items."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from service.stats.drift import MARGIN, NIGHTS
+from tests.benchmarks.drift import CHANGES, FALL, Stream, count_alarms
 
-from service.calibration.drift import CheckReport, check_judge, draw_sample, read_check, select_named
+from service.calibration.drift import check_judge, draw_sample
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
-from service.calibration.results import HeldOutItem, JudgeReport, render_json
+from service.calibration.results import HeldOutItem, JudgeReport
 from service.calibration.run import calibrate
 from service.core.judging.fits import Fit
 from service.errors import InputError
 from service.stats.agreement import build_confusion
+from tests.bulk import WHOLE
 from tests.calibration import label_sets
 
 QUICK = Resampling(draws=60)
@@ -36,40 +40,55 @@ def said(sample: tuple[HeldOutItem, ...], *, wrong: int = 0) -> dict[str, Predic
 def test_the_same_answers_are_as_they_were(run: tuple[JudgeReport, Fit]) -> None:
     judge, fit = run
     sample = draw_sample(judge, 10_000)
-    found = check_judge(judge, fit, sample, said(sample), QUICK)
-    assert (found.n, found.groups, found.outside, found.unanswered) == (400, 100, (), 0)
+    found = check_judge(judge, fit, sample, said(sample))
+    assert (found.n, found.fall.value, found.drifted, found.unanswered, found.fall.nights) == (400, 0, False, 0, 1)
     assert found.then == found.now
 
 
-def test_a_judge_that_got_worse_is_told_by_figure_and_side(run: tuple[JudgeReport, Fit]) -> None:
+@pytest.mark.parametrize(("wrong", "drifted"), [(4, False), (8, False), (40, True)])
+def test_a_judge_that_got_worse_has_drifted(run: tuple[JudgeReport, Fit], wrong: int, *, drifted: bool) -> None:
     judge, fit = run
     sample = draw_sample(judge, 100)
-    found = check_judge(judge, fit, sample, said(sample, wrong=40), QUICK)
-    verdicts = [fit.calibrator.apply(one.raw).value >= judge.threshold for one in said(sample, wrong=40).values()]
+    found = check_judge(judge, fit, sample, said(sample, wrong=wrong))
+    verdicts = [fit.calibrator.apply(one.raw).value >= judge.threshold for one in said(sample, wrong=wrong).values()]
     now = build_confusion([one.label for one in sample], verdicts)
-    assert (found.now["kappa"].value, found.now["accuracy"].value) == pytest.approx((now.kappa, now.accuracy))
-    assert [(one.statistic, one.direction) for one in found.outside] == [("kappa", "below"), ("accuracy", "below")]
-    assert str(found.outside[1]).startswith(f"accuracy is {now.accuracy:.3f}, below the low end, ")
+    assert (found.now.kappa, found.now.accuracy) == pytest.approx((now.kappa, now.accuracy))
+    assert (found.fall.value, found.drifted) == (pytest.approx(wrong / 100), drifted)
 
 
-def test_a_judge_that_is_another_may_agree_better(run: tuple[JudgeReport, Fit]) -> None:
+def test_what_one_night_does_not_show_several_do(run: tuple[JudgeReport, Fit]) -> None:
+    """The same items turned each night: the judge has changed, and does not merely vary."""
+    judge, fit = run
+    sample = draw_sample(judge, 100)
+    answers, nights = said(sample, wrong=8), list[Mapping[str, bool]]()
+    for drifted in (False, True, True):
+        found = check_judge(judge, fit, sample, answers, nights)
+        nights.append(found.agreed)
+        assert (found.fall.nights, found.drifted) == (len(nights), drifted)
+
+
+def test_a_judge_that_agrees_better_is_no_alarm(run: tuple[JudgeReport, Fit]) -> None:
     judge, fit = run
     sample = draw_sample(judge, 200)
     better = {one.id: Prediction(id=one.id, criterion="c", raw=0.9 if one.label else 0.1, model="m9") for one in sample}
-    found = check_judge(judge, fit, sample, better, QUICK)
-    assert [(one.statistic, one.direction) for one in found.outside] == [("kappa", "above"), ("accuracy", "above")]
+    found = check_judge(judge, fit, sample, better)
+    assert (found.drifted, found.fall.value < -0.1) == (False, True)
     assert (found.model, found.models) == ("m0", ("m9",))
 
 
-def test_where_all_was_right_a_single_slip_is_no_alarm(run: tuple[JudgeReport, Fit]) -> None:
-    """The bootstrap's interval of kappa would be a point. None of 60 wrong: Wilson's interval reaches down to 0.94."""
-    judge, fit = run
-    right = tuple([one for one in judge.items if (one.value >= judge.threshold) is one.label][:60])
-    alone = tuple([replace(one, group=one.id) for one in right])
-    assert len({one.label for one in alone}) == 2
-    for wrong, outside in ((0, []), (1, []), (3, []), (4, ["accuracy"])):
-        found = check_judge(judge, fit, alone, said(alone, wrong=wrong), QUICK)
-        assert [one.statistic for one in found.outside] == outside, wrong
+@pytest.mark.whole
+@pytest.mark.parametrize("changes", CHANGES)
+def test_a_quiet_judge_gives_no_alarm_in_a_hundred_nights_and_a_fall_is_found_in_five(changes: float) -> None:
+    """The rates of the benchmark."""
+    streams = 500 if WHOLE else 30
+    assert count_alarms(Stream(changes), streams) <= 0.05
+    assert count_alarms(Stream(changes, nights=50 + NIGHTS, fall=FALL, start=50), streams) >= (0.8 if WHOLE else 0.65)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("changes", CHANGES)
+def test_agreement_that_fell_by_the_margin_alarms_rarely(changes: float) -> None:
+    assert count_alarms(Stream(changes, fall=MARGIN), 500 if WHOLE else 30) <= (0.05 if WHOLE else 0.2)
 
 
 def test_the_sample_is_pinned(run: tuple[JudgeReport, Fit]) -> None:
@@ -78,9 +97,6 @@ def test_the_sample_is_pinned(run: tuple[JudgeReport, Fit]) -> None:
     assert one == draw_sample(replace(judge, items=tuple(reversed(judge.items))), 30)
     assert {item.id for item in one} < {item.id for item in draw_sample(judge, 31)}
     assert one != draw_sample(judge, 30, seed="other")
-    assert select_named(judge, [item.id for item in reversed(one)]) == one
-    with pytest.raises(InputError, match="no held-out item"):
-        select_named(judge, ["nowhere"])
 
 
 def test_what_was_not_answered_is_left_out_on_both_sides(run: tuple[JudgeReport, Fit]) -> None:
@@ -88,16 +104,8 @@ def test_what_was_not_answered_is_left_out_on_both_sides(run: tuple[JudgeReport,
     sample = draw_sample(judge, 50)
     answers = said(sample)
     kept = {name: answers[name] for name in sorted(answers)[:40]}
-    found = check_judge(judge, fit, sample, kept, QUICK)
-    assert (found.n, found.unanswered, len(found.items)) == (40, 10, 50)
-    assert found.then == check_judge(judge, fit, [one for one in sample if one.id in kept], kept, QUICK).then
+    found = check_judge(judge, fit, sample, kept)
+    assert (found.n, found.unanswered, found.agreed.keys()) == (40, 10, kept.keys())
+    assert found.then == check_judge(judge, fit, [one for one in sample if one.id in kept], kept).then
     with pytest.raises(InputError, match="none of 50 items was answered"):
-        check_judge(judge, fit, sample, {}, QUICK)
-
-
-def test_a_check_reads_back(run: tuple[JudgeReport, Fit]) -> None:
-    judge, fit = run
-    sample = draw_sample(judge, 50)
-    found = CheckReport(1, "s", "seed", (check_judge(judge, fit, sample, said(sample, wrong=30), QUICK),))
-    assert found.drifted
-    assert render_json(read_check(render_json(found))) == render_json(found)
+        check_judge(judge, fit, sample, {})

@@ -95,15 +95,11 @@ def describe_use(judge: JudgeReport) -> str:
     fit = " ".join(_describe_fit(judge)) + (f" `callgrade calibrate install` refuses it: {refused}." if refused else "")
     if best is None:
         low = min((one.guarantee.share for one in judge.promises), default=0.8)
-        return (
-            "use it for rates corrected by labels, not for single verdicts: "
-            f"at no threshold would {low:.0%} of them agree. {fit}"
-        )
-    left = 1 - (best.coverage.value or 0.0)
+        return f"use it for rates corrected by labels, not for verdicts: at no threshold would {low:.0%} of them agree. {fit}"
+    used = best.coverage.value or 0.0
     return (
-        f"use its verdict on {best.coverage.value or 0:.0%} of items ({_describe_sides(best)}) "
-        f"if {best.guarantee.share:.0%} must agree with the labels ({show_number(best.agreement.value)} did), "
-        f"and leave {left:.0%} to people. {fit}"
+        f"use its verdict on {used:.0%} of items ({_describe_sides(best)}) if {best.guarantee.share:.0%} must agree with the "
+        f"labels ({show_number(best.agreement.value)} did), and leave {1 - used:.0%} to people. {fit}"
     )
 
 

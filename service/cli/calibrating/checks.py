@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
-
-from service.calibration.drift import (
-    CHECK_VERSION,
-    STATISTICS,
-    CheckReport,
-    JudgeDrift,
-    check_judge,
-    draw_sample,
-    read_check,
-    select_named,
-)
-from service.calibration.figures import Resampling
+from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
 from service.calibration.labels import LabelledItem, LabelledSet
 from service.calibration.predictions import Prediction
-from service.calibration.report.wording import show_measure
+from service.calibration.report.wording import show_number
 from service.calibration.report_predictions import UnansweredItem, list_judges
 from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
 from service.calibration.splits import SEED
 from service.cli.calibrating.judging import build_judging_engine
 from service.cli.context import read_settings
 from service.cli.interrupts import complete
-from service.cli.labelled import Sources, read_labelled, read_lines, read_run
+from service.cli.labelled import Sources, read_labelled, read_run
 from service.cli.rendering.console import build_console, pluralize, say
 from service.cli.rendering.documents import show
 from service.core.judging.fits import Fit
@@ -39,7 +27,7 @@ from service.core.report import JudgeMode
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import InputError
-from service.fits.checks import FitCheck, append_checks
+from service.fits.checks import FitCheck, ItemizedCheck, append_checks, read_checks
 from service.fits.files import get_today, read_fits
 from service.predicting import AskSettings, collect_predictions
 from service.reporting.document import Section, Table
@@ -49,11 +37,9 @@ from service.reporting.document import Section, Table
 class Sampling:
     """Which held-out items to judge again."""
 
-    size: int = 100
+    size: int = 200
     """The number of items for each criterion."""
     seed: str = SEED
-    again: Path | None = None
-    """An earlier check as JSON, whose items are used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +54,10 @@ class _PinnedJudge:
 def judge_again(
     run: Path, labels: Path, *, rubric: str, judges: JudgeMode, judge: str | None, sampling: Sampling
 ) -> tuple[CheckReport, list[str]]:
-    """Judge a pinned sample again. Return the check's report and the reasons why items were not answered."""
+    """Judge a pinned sample again, and compare it with the run and with the checks that its folder holds.
+
+    Return the check's report and the reasons why items were not answered. What was judged afresh is recorded in the folder.
+    """
     report = read_run(run)
     known = read_labelled(Sources(labels)).labels
     engine, judged_by = build_judging_engine()
@@ -78,9 +67,15 @@ def judge_again(
     pinned = list(_pin_judges(chosen, _read_fits(run), sampling))
     items = list({item.key: item for one in pinned for item in _list_items(known, one)}.values())
     predictions, missing = complete(_collect_predictions(engine, items, asking))
-    drifts = tuple([_check_one(one, predictions, Resampling(max(report.draws, 200))) for one in pinned])
-    check = CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=drifts)
-    return check, missing
+    earlier = read_checks(_find_folder(run), ItemizedCheck)
+    drifts = tuple(
+        [_check_one(one, predictions, [check.agreed for check in earlier.get(one.fit.id, ())]) for one in pinned]
+    )
+    if judges == "fresh":  # answers from the cache are those of an earlier night
+        _record(
+            _find_folder(run), [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in drifts]
+        )
+    return CheckReport(version=CHECK_VERSION, source=report.source, seed=sampling.seed, judges=drifts), missing
 
 
 def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
@@ -113,33 +108,19 @@ def _choose_judge(own: Sequence[JudgeReport], model: str) -> JudgeReport:
     raise InputError.at("REPORT", f"several judges on {own[0].criterion!r}: {names}; choose one with --judge")
 
 
+def _find_folder(run: Path) -> Path:
+    return run if run.is_dir() else run.parent
+
+
 def _read_fits(run: Path) -> dict[str, Fit]:
-    folder = run if run.is_dir() else run.parent
-    return {fit.id: fit for fit in read_fits([folder / "fits"])}
+    return {fit.id: fit for fit in read_fits([_find_folder(run) / "fits"])}
 
 
 def _pin_judges(judges: Sequence[JudgeReport], fits: dict[str, Fit], sampling: Sampling) -> Iterator[_PinnedJudge]:
-    before = None if sampling.again is None else _read_check(sampling.again)
     for judge in judges:
         if judge.fit_id not in fits:
             raise InputError.at("REPORT", f"the folder fits beside it lacks {judge.fit_id}, which holds the map")
-        yield _PinnedJudge(judge, fits[judge.fit_id], _draw_sample(judge, sampling, before))
-
-
-def _draw_sample(judge: JudgeReport, sampling: Sampling, before: CheckReport | None) -> Sequence[HeldOutItem]:
-    if before is None:
-        return draw_sample(judge, sampling.size, seed=sampling.seed)
-    same = [one for one in before.judges if (one.judge, one.criterion) == (judge.name, judge.criterion)]
-    if not same:
-        raise InputError.at("--again", f"the file has no check of {judge.name} on {judge.criterion!r}")
-    return select_named(judge, same[0].items)
-
-
-def _read_check(file: Path) -> CheckReport:
-    try:
-        return read_check("\n".join(read_lines(file, "--again")))
-    except ValidationError:
-        raise InputError.at(str(file), "expected what `calibrate check --format json` wrote") from None
+        yield _PinnedJudge(judge, fits[judge.fit_id], draw_sample(judge, sampling.size, seed=sampling.seed))
 
 
 def _list_items(labels: LabelledSet, pinned: _PinnedJudge) -> Iterator[LabelledItem]:
@@ -173,14 +154,16 @@ async def _collect_predictions(
     return predictions, missing
 
 
-def _check_one(pinned: _PinnedJudge, predictions: Sequence[Prediction], resampling: Resampling) -> JudgeDrift:
+def _check_one(
+    pinned: _PinnedJudge, predictions: Sequence[Prediction], earlier: Sequence[Mapping[str, bool]]
+) -> JudgeDrift:
     which = pinned.judge.criterion, pinned.judge.judge
     own = {one.id: one for one in predictions if (one.criterion, one.judge) == which}
-    return check_judge(pinned.judge, pinned.fit, pinned.sample, own, resampling)
+    return check_judge(pinned.judge, pinned.fit, pinned.sample, own, earlier)
 
 
 def show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:
-    """Write a check, and print on standard error which figures fell out of their interval."""
+    """Write a check, and print on standard error which judges have drifted."""
     if output_format == "json":
         sys.stdout.write(render_json(check).decode())
     else:
@@ -191,10 +174,14 @@ def show_check(check: CheckReport, output_format: Literal["table", "json"]) -> N
 
 
 def record_installed(check: CheckReport) -> None:
-    """Record the results for installed fits beside them; say so if the folder cannot be written."""
+    """Record the results for installed fits beside them."""
     folder = read_settings().home / "fits"
     installed = {fit.id for fit in read_fits([folder])}
-    checks = [_build_check(one) for one in check.judges if one.fit in installed]
+    _record(folder, [_build_check(one) for one in check.judges if one.fit in installed])
+
+
+def _record(folder: Path, checks: Sequence[FitCheck]) -> None:
+    """Record checks; say so if the folder cannot be written."""
     try:
         append_checks(folder, checks)
     except OSError as error:
@@ -202,28 +189,32 @@ def record_installed(check: CheckReport) -> None:
 
 
 def _build_check(one: JudgeDrift) -> FitCheck:
-    drifted = tuple([f"{outside.statistic} {outside.direction}" for outside in one.outside])
-    kappa, then = one.now["kappa"].value, one.then["kappa"].value
-    return FitCheck(fit=one.fit, day=get_today(), items=one.n, kappa=kappa, then=then, drifted=drifted)
+    drifted = (_describe_fall(one),) if one.drifted else ()
+    return FitCheck(
+        fit=one.fit, day=get_today(), items=one.n, kappa=one.now.kappa, then=one.then.kappa, drifted=drifted
+    )
+
+
+def _describe_fall(one: JudgeDrift) -> str:
+    nights = "tonight" if one.fall.nights == 1 else f"on the latest {one.fall.nights} nights"
+    change = f"lower by {one.fall.value:.3f}" if one.fall.value > 0 else f"higher by {-one.fall.value:.3f}"
+    return f"agreement {nights} is {change} than then (drift: lower by more than {one.fall.limit:.3f})"
 
 
 def _build_sections(check: CheckReport) -> Iterator[Section]:
     for one in check.judges:
         rows = [
-            (name, show_measure(one.then[name]), show_measure(one.now[name]), _find_direction(one, name))
-            for name in STATISTICS
+            (name, show_number(getattr(one.then, name)), show_number(getattr(one.now, name)))
+            for name in ("kappa", "accuracy")
         ]
-        title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')} of {pluralize(one.groups, 'group')}"
-        yield Section(title, (Table(("", "then", "now", ""), tuple(rows)),))
-
-
-def _find_direction(one: JudgeDrift, name: str) -> str:
-    return next((outside.direction for outside in one.outside if outside.statistic == name), "within")
+        title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
+        held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
+        yield Section(title, (Table(("", "then", "now"), tuple(rows)),), lines=(held,))
 
 
 def _describe_drift(one: JudgeDrift) -> Iterator[str]:
-    for outside in one.outside:
-        yield f"drift: {one.judge} on {one.criterion}: {outside}"
+    if one.drifted:
+        yield f"drift: {one.judge} on {one.criterion}: {_describe_fall(one)}"
     others = [model for model in one.models if model != one.model]
     if others:
         yield f"{one.judge} on {one.criterion}: {', '.join(others)} answered; no fit for {one.model} applies to it"

@@ -30,23 +30,20 @@ def calibrate_check(
     ] = None,
     size: Annotated[
         int, typer.Option(metavar="N", min=2, help="Number of held-out items to judge again, per criterion.")
-    ] = 100,
+    ] = 200,
     seed: Annotated[str | None, typer.Option(metavar="TEXT", help="Seed for drawing the sample.")] = None,
-    again: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="An earlier check as JSON, whose items are judged again.")
-    ] = None,
     judges: Annotated[
         Literal["cached", "live", "fresh"], typer.Option(help="How to ask judges; fresh ignores cached answers.")
     ] = "fresh",
     output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
 ) -> int:
-    """Judge a pinned sample of held-out items again, and exit with 2 if agreement has left its interval.
+    """Judge a pinned sample of held-out items again, and exit with 2 if agreement fell by more than 0.03 and chance.
 
-    Standard error says which figure of which judge is now too high or too low.
+    Compares the run with the latest five checks of it, which its folder keeps in checks.jsonl: run it every night on one folder.
     """
     from service.cli.calibrating.checks import Sampling
 
-    sampling = Sampling(size, again=again) if seed is None else Sampling(size, seed, again)
+    sampling = Sampling(size) if seed is None else Sampling(size, seed)
     return check_calibration(
         report, labels, rubric=rubric, judges=judges, sampling=sampling, judge=judge, output_format=output_format
     )
@@ -62,9 +59,9 @@ def check_calibration(
     judge: str | None = None,
     output_format: Literal["table", "json"] = "table",
 ) -> ExitCode:
-    """Judge a pinned sample again, and compare kappa and accuracy on it with those of the run.
+    """Judge a pinned sample again, and compare the agreement on the latest nights with that of the run, item by item.
 
-    Return 2 if one of them left the interval it had, and print which one and in which direction; 5 if items were not answered.
+    Return 2 if a judge has drifted, and print which one and how far; 5 if items were not answered.
     """
     from service.cli.calibrating.checks import Sampling, judge_again, record_installed, show_check
 

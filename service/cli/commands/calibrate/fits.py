@@ -25,7 +25,7 @@ def calibrate_fits(
     output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
 ) -> int:
     """List the fits in CALLGRADE_HOME/fits, whether each applies, and what later checks found."""
-    from service.fits.checks import read_checks
+    from service.fits.checks import FitCheck, read_checks
     from service.fits.files import AgingFits, describe_state, read_fits
     from service.registry import Registry
     from service.wiring import choose_route, list_rubric_folders
@@ -36,7 +36,7 @@ def calibrate_fits(
     if not fits:
         say(f"no fit in {folder}; `callgrade calibrate install RUN` installs those of a run")
         return ExitCode.PASSED
-    judges, checks = Registry(list_rubric_folders(settings)).judges, read_checks(folder)
+    judges, checks = Registry(list_rubric_folders(settings)).judges, read_checks(folder, FitCheck)
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
     route = choose_route(settings) if settings.judge_model else None
     rows = [_build_row(fit, describe_state(fit, judges, route=route), checks.get(fit.id, ())) for fit in ordered]

@@ -202,6 +202,10 @@ class Fit(FrozenModel):
             return raw
         return min(1.0, fsum([weight * members.get(model, raw) for model, weight in self.weights.items()]))
 
+    def passes(self, raw: float) -> bool:
+        """Whether the calibrated value of a raw one, as the map takes it, reaches the threshold."""
+        return self.calibrator.apply(raw).value >= self.threshold
+
     def is_unsure(self, raw: float, value: float) -> bool:
         """Whether a raw value in [0, 1] and its calibrated `value` leave the verdict to others."""
         if self.guarantee is not None:
@@ -215,7 +219,7 @@ class Fit(FrozenModel):
 
     @property
     def useless(self) -> str:
-        """Why its judge does not tell passes from failures; empty where the 95 % interval of its AUROC lies above 0.5."""
+        """Why its judge may not tell passes from failures; empty where the 95 % interval of its AUROC lies above 0.5."""
         auroc = self.statistics.get("auroc", Metric(value=None))
         return explain_useless(auroc.value, auroc.low)
 
