@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from service.stats.drift import MARGIN, NIGHTS
-from tests.benchmarks.drift import CHANGES, FALL, Stream, count_alarms
 
 from service.calibration.drift import check_judge, draw_sample
 from service.calibration.figures import Resampling
@@ -18,6 +16,8 @@ from service.calibration.run import calibrate
 from service.core.judging.fits import Fit
 from service.errors import InputError
 from service.stats.agreement import build_confusion
+from service.stats.drift import MARGIN, NIGHTS
+from tests.benchmarks.drift import CHANGES, FALL, Stream, count_alarms
 from tests.bulk import WHOLE
 from tests.calibration import label_sets
 
