@@ -8,7 +8,6 @@ from pydantic import (
     Discriminator,
     Field,
     GetJsonSchemaHandler,
-    JsonValue,
     Tag,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -19,6 +18,7 @@ from pydantic_core import CoreSchema
 
 from service.core.critics import Critic
 from service.core.expectations.count_limits import Count
+from service.core.expectations.state_changes import StateExpectation
 from service.core.expectations.templates import Template, require_values
 from service.core.json.values import SCALARS
 from service.core.models.kinds import FrozenModel, Several, Some
@@ -306,37 +306,6 @@ class TurnScope(Scope):
 
     turn: int = Field(ge=0)
     """The turn: turns count from 1; 0 is what precedes the first user message."""
-
-
-class StateChange(FrozenModel):
-    """A change that should be made at a pointer: set it to `value`, or `remove` it."""
-
-    path: str
-    value: Any = None
-    remove: bool = False
-
-    @model_validator(mode="after")
-    def _one_way(self) -> StateChange:
-        if self.remove == ("value" in self.model_fields_set):
-            raise ValueError("a change is to a `value`, or away with `remove`")
-        return self
-
-
-class StateExpectation(FrozenModel):
-    """What the state should be at the end: the whole `final` state, or the `changes` to the initial one."""
-
-    final: JsonValue = None
-    changes: Several[StateChange] | None = None
-    ignore: Several[str] = ()
-    """Pointers to parts that do not matter; a `*` token stands for any one token."""
-    keys: dict[str, str] = Field(default_factory=dict[str, str])
-    """By pointer to a list: the field that identifies its items, so that their order does not matter."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> StateExpectation:
-        if ("final" in self.model_fields_set) == (self.changes is not None):
-            raise ValueError("a wanted state is given as `final` or as `changes`")
-        return self
 
 
 @light

@@ -1,16 +1,48 @@
-"""Apply expected changes to a state."""
+"""The state that is expected at the end, and how expected changes are applied to one."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
+from typing import Any
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue, model_validator
 
-from service.core.expectations.expectation import StateChange
 from service.core.json.pointers import split_pointer
+from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
+
+
+class StateChange(FrozenModel):
+    """A change that should be made at a pointer: set it to `value`, or `remove` it."""
+
+    path: str
+    value: Any = None
+    remove: bool = False
+
+    @model_validator(mode="after")
+    def _one_way(self) -> StateChange:
+        if self.remove == ("value" in self.model_fields_set):
+            raise ValueError("a change is to a `value`, or away with `remove`")
+        return self
+
+
+class StateExpectation(FrozenModel):
+    """What the state should be at the end: the whole `final` state, or the `changes` to the initial one."""
+
+    final: JsonValue = None
+    changes: Several[StateChange] | None = None
+    ignore: Several[str] = ()
+    """Pointers to parts that do not matter; a `*` token stands for any one token."""
+    keys: dict[str, str] = Field(default_factory=dict[str, str])
+    """By pointer to a list: the field that identifies its items, so that their order does not matter."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> StateExpectation:
+        if ("final" in self.model_fields_set) == (self.changes is not None):
+            raise ValueError("a wanted state is given as `final` or as `changes`")
+        return self
 
 
 def patch_state(state: JsonValue, changes: Iterable[StateChange]) -> JsonValue:

@@ -9,8 +9,7 @@ from pydantic import JsonValue
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aspect, Check, Part, SubjectOutcome
-from service.core.expectations.expectation import StateExpectation
-from service.core.expectations.state_changes import patch_state
+from service.core.expectations.state_changes import StateExpectation, patch_state
 from service.core.json.differences import ChangeIndex, DiffOptions, JsonChange, StateProgress, compare, diff
 from service.core.json.values import format_value
 from service.core.outcome import PERFECT, Errored, Finding, Outcome, Scored, Skipped
