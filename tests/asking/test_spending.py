@@ -149,8 +149,7 @@ class Worker:
         self.tasks: list[asyncio.Task[object]] = []
 
     async def start(self) -> Worker:
-        usd, questions = (cap is not None for cap in (self.books.caps.usd, self.books.caps.questions))
-        opening = asyncio.create_task(self.recorder.open_account(ClaimedChunk(LEASE, "", (), 1, 0, usd, questions)))
+        opening = asyncio.create_task(self.recorder.open_account(ClaimedChunk(LEASE, "", (), 1, 0)))
         await settled()
         self.recorder.commit()
         self.account = await opening
