@@ -208,7 +208,9 @@ def test_a_module_without_a_command_is_refused(tmp_path: Path, monkeypatch: pyte
     for name in ("__init__", "rows"):
         (tmp_path / "some_commands" / f"{name}.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(TypeError, match=r"some_commands\.rows has no function under @command"):
+    with pytest.raises(
+        TypeError, match=r"some_commands\.rows has neither a function under @command nor a command_group"
+    ):
         add_commands(typer.Typer(), import_module("some_commands"))
 
 

@@ -463,7 +463,6 @@ HOLLOW = [
     "\uff33\uff4f\uff4c\uff55\uff54\uff49\uff4f\uff4e\uff1a",
     "Thought process:\nSolution:",
     "- \n- \n",
-    "\x00:",
     "?" * 100_000,
 ]
 FULL = [

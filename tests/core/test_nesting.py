@@ -15,6 +15,7 @@ from service.core.models.kinds import list_kinds
 from service.core.rubric import CHECKS as KNOWN
 from service.core.rubric import Rubric
 from service.request import ScoreRequest
+from tests import own_checks  # noqa: F401 (registers the check that stands for the custom ones)
 
 MATCHERS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "any_of": ({"of": [{"kind": "exact", "value": 1}, {"kind": "exact", "value": 2}]}, 2, 3),
@@ -125,6 +126,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "arcade": {"critics": {"a": {"kind": "numeric", "value_range": [0, 10]}}, "weights": {"a": "high"}},
     "arguments": {"critics": {"/a/b": {"kind": "similar"}}, "weights": {"a": 2}, "extra": "forbid"},
     "bfcl_ast": {"category": "parallel"},
+    "custom": {"name": "answered"},
     "cascade": {"evidence": {"kind": "narration"}, "judge": "result_groundedness"},
     "equivalent": {"normalise": ["nfc", "case_fold"]},
     "future_agi": {"metric": "function_name_match"},
