@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from operator import not_
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, SerializeAsAny
+from pydantic import SerializeAsAny
 
 from service.core.call_decisions import Decision
 from service.core.evidence.evidenced import EvidencedScore, Suspicion
@@ -221,8 +220,8 @@ class Provenance:
     tokens_out: int | None
     cost_usd: float | None
     """The cost of this report in US dollars, as far as prices are known; None if none is, or no judge was asked."""
-    unpriced_calls: Annotated[int, Field(exclude_if=not_)] = 0
-    """Calls without a known price, which `cost_usd` lacks. Absent: none."""
+    unpriced_calls: int = 0
+    """Calls without a known price, which `cost_usd` lacks."""
     _: KW_ONLY
     calibrators: tuple[str, ...] | Literal["uncalibrated"]
 

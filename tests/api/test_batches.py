@@ -303,6 +303,7 @@ def test_a_dry_run_quotes_and_keeps_nothing(
     answer = client("POST", "/v1/batches", jsonl(*JUDGED), dry_run="true", **options)
     questions, hits, cost = wanted
     quote = {"items": 4, "questions": questions, "cache_hits": hits, "cost_usd": cost, "sampled": 4}
+    quote["unpriced_calls"] = questions - hits if cost is None else 0
     assert (answer.status, answer.json) == (200, quote)
     document = json.dumps({"items": JUDGED, "dry_run": True, **options}).encode()
     assert client("POST", "/v1/batches", document, DOCUMENT).json == quote

@@ -173,6 +173,7 @@ def test_a_tenant_is_told_of_its_own_usage_and_an_admin_of_all(provider: Provide
         "tokens_in": 3,
         "tokens_out": 3,
         "cost_usd": 0.0,
+        "unpriced_calls": 0,
         "uncertain_usd": 0.0,
     }
     metrics = post(app, None, "/metrics", "GET", authorization=f"Bearer {keys['admin']}").body.decode()

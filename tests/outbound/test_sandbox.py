@@ -382,7 +382,7 @@ def test_the_example_server_makes_the_calls(tmp_path: Path) -> None:
 def test_attempts_and_what_was_executed_stand_side_by_side(tmp_path: Path) -> None:
     with shop() as port:
         report = post(app_with(port, tmp_path), "/v1/score", body(port, refund(9900), refund(5400))).json
-    assert report["score"] < 1.0
+    assert report["score"] == 1.0  # the first is a failed try of the second
     assert report["executed"] == {"verdict": "pass", "score": 1.0, "coverage": 1.0, "steps": 1}
     assert len(report["steps"]) == 2
 

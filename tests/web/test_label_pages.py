@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from service.engine import Engine
 from service.fits.live import LiveFits
@@ -21,7 +20,6 @@ from service.store.access.callers import Scope
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
-from service.store.tables import ITEMS, LABEL_ITEMS
 from service.web.app import add_pages
 from service.web.wording import format_share
 from service.wiring import build_demo_judging
@@ -161,24 +159,6 @@ def test_the_numbers_are_those_of_the_twin(site: Site) -> None:
         *(str(progress["items"]), str(progress["labelled"])),
         *(str(progress["mine"]), str(progress["waiting"])),
     )
-
-
-def test_items_of_a_run_that_an_earlier_version_scored_can_be_labelled_once_it_was_looked_at(site: Site) -> None:
-    batch, database = site.submit(3), site.client.database
-    kept = sa.select(LABEL_ITEMS).order_by(LABEL_ITEMS.c.item, LABEL_ITEMS.c.criterion)
-
-    def list_kept() -> list[dict[str, object]]:
-        with database.read() as connection:
-            rows = [dict(row) for row in connection.execute(kept).mappings()]
-        return [{name: value for name, value in row.items() if name != "created_at"} for row in rows]
-
-    before = list_kept()
-    assert before
-    with database.begin() as connection:
-        connection.execute(ITEMS.delete())
-        connection.execute(LABEL_ITEMS.delete())
-    site.text(f"/runs/{batch}")
-    assert list_kept() == before
 
 
 def test_people_differ_and_somebody_settles_it(site: Site) -> None:
