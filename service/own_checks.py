@@ -25,9 +25,9 @@ from service.core.gates.custom import (
     CheckFailedError,
     CheckRun,
     CustomGate,
+    JudgeQuestion,
     Level,
     OwnCheck,
-    Question,
 )
 from service.core.rubric import STAGES, Criterion, Rubric, Stage, change_rubric
 from service.errors import SettingsError
@@ -74,9 +74,9 @@ def check(name: str, *, stage: Stage, threshold: float = 0.5) -> Callable[[F], F
     return register
 
 
-def ask(words: str, value: JsonValue, path: str = "") -> Question:
+def ask(words: str, value: JsonValue, path: str = "") -> JudgeQuestion:
     """Ask the judge of natural language whether a value fits these words. `path`: the value's JSON pointer in the trace."""
-    return Question(words, value, path)
+    return JudgeQuestion(words, value, path)
 
 
 MAX_EXTENDED = 64

@@ -44,7 +44,7 @@ class Remark(NamedTuple):
     path: str
 
 
-class Statement(NamedTuple):
+class OutcomeStatement(NamedTuple):
     """One outcome of a report. `step`, `turn` and `expected` say what it is about; all None: the whole trace."""
 
     criterion: str
@@ -86,7 +86,7 @@ def find_state(outcome: Outcome) -> OutcomeState:
     return "absent" if outcome.cause == "not_applicable" else "unchecked"
 
 
-def list_statements(report: Report) -> list[Statement]:
+def list_statements(report: Report) -> list[OutcomeStatement]:
     """List every outcome of a report in the order of telling: the first failing stage before all others."""
     first = report.first_failing_stage
     return sorted(
@@ -95,20 +95,22 @@ def list_statements(report: Report) -> list[Statement]:
     )
 
 
-def _iter_statements(report: Report) -> Iterator[Statement]:
+def _iter_statements(report: Report) -> Iterator[OutcomeStatement]:
     missing = {one.expected: one.tool for one in report.missing}
     for criterion in report.criteria:
         name, stage = criterion.id, criterion.stage
         for step in report.steps:
             outcome = step.outcomes.get(name)
             if outcome is not None:
-                yield Statement(name, stage, step.index, None, None, step.tool, find_state(outcome), outcome)
+                yield OutcomeStatement(name, stage, step.index, None, None, step.tool, find_state(outcome), outcome)
         for one in criterion.outcomes:
             tool = missing.get(one.expected or "", "")
-            yield Statement(name, stage, None, one.turn, one.expected, tool, find_state(one.outcome), one.outcome)
+            yield OutcomeStatement(
+                name, stage, None, one.turn, one.expected, tool, find_state(one.outcome), one.outcome
+            )
 
 
-def _find_step(one: Statement) -> float:
+def _find_step(one: OutcomeStatement) -> float:
     """Find the step that it is about, or that its first finding leads to."""
     if one.step is not None:
         return one.step
@@ -117,12 +119,12 @@ def _find_step(one: Statement) -> float:
     return float("inf") if match is None else int(match[1])
 
 
-def list_remarks(statements: Iterable[Statement]) -> list[Remark]:
+def list_remarks(statements: Iterable[OutcomeStatement]) -> list[Remark]:
     """List what the checks found, each once, in the same order."""
     return list(dict.fromkeys([remark for one in statements for remark in one.list_remarks()]))
 
 
-def fold_states(statements: Iterable[Statement]) -> dict[str, OutcomeState]:
+def fold_states(statements: Iterable[OutcomeStatement]) -> dict[str, OutcomeState]:
     """Fold the states of each criterion: it passed only if every outcome passed, apart from those with nothing to check."""
     folded: dict[str, OutcomeState] = {}
     for one in statements:
@@ -172,7 +174,7 @@ def list_reasons(report: Report) -> list[Remark]:
     return [*[Remark(words, "") for words in first], *list_remarks(statements)]
 
 
-def explain_low_score(report: Report, statements: Iterable[Statement]) -> list[str]:
+def explain_low_score(report: Report, statements: Iterable[OutcomeStatement]) -> list[str]:
     """Say that the score is too low, if the verdict is fail and no outcome of the first failing stage says why."""
     stage = report.first_failing_stage
     explained = any(one.state == "failed" and stage in (one.stage, None) for one in statements)

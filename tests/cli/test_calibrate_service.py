@@ -160,7 +160,15 @@ def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code
 def calibration(status: str, done: int = 0, **more: Any) -> bytes:
     """A calibration of five items, two answers each, as the service gives it."""
     counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
-    zeros = {"cost_usd": 0.0, "uncertain_usd": 0.0, "questions": 0, "tokens_in": 0, "tokens_out": 0, "cache_hits": 0}
+    zeros = {
+        "cost_usd": 0.0,
+        "unpriced_calls": 0,
+        "uncertain_usd": 0.0,
+        "questions": 0,
+        "tokens_in": 0,
+        "tokens_out": 0,
+        "cache_hits": 0,
+    }
     nothing = dict.fromkeys(
         (
             "budget_usd",

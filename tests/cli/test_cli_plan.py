@@ -8,6 +8,7 @@ import pytest
 
 import service
 from service.cli.rendering.demo import DemoCase, list_demo_cases
+from service.core.money import format_usd
 from tests.cli.cli_run import Run
 
 CASES = list_demo_cases()
@@ -55,8 +56,8 @@ def test_a_price_is_that_of_all_questions_at_most(run: Run, monkeypatch: pytest.
     totals = json.loads(run("plan", "-", "--price", "--format", "json", stdin=body).out)["totals"]
     assert PRICES[model] * totals["tokens"] < totals["cost_usd"] < 16 * PRICES[model] * totals["tokens"]
     told = run("plan", "-", "--price", stdin=body).out
-    assert f"at most {totals['tokens']:,} tokens of {model}, ${totals['cost_usd']:.4f}" in told
-    assert f"${1_000 * totals['cost_usd']:.2f} for 1,000 such traces" in told
+    assert f"at most {totals['tokens']:,} tokens of {model}, {format_usd(totals['cost_usd'])}" in told
+    assert f"{format_usd(1_000 * totals['cost_usd'])} for 1,000 such traces" in told
 
 
 def test_an_unknown_price_is_said_and_no_model_is_a_matter_of_configuration(
@@ -67,4 +68,4 @@ def test_an_unknown_price_is_said_and_no_model_is_a_matter_of_configuration(
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/of-our-own")
     ran = run("plan", "-", "--price", "--format", "json", stdin=body)
     assert (ran.code, json.loads(ran.out)["totals"]["cost_usd"]) == (0, None)
-    assert "its price is unknown" in run("plan", "-", "--price", stdin=body).out
+    assert "price unknown" in run("plan", "-", "--price", stdin=body).out

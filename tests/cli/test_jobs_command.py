@@ -141,7 +141,7 @@ def test_a_document_of_items_is_taken_without_its_options(ask: Run) -> None:
 def test_a_dry_run_makes_none(ask: Run) -> None:
     before = len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"])
     quoted = ask("submit", "-", "--dry-run", stdin=lines(request(900), request(901)))
-    assert quoted.out == "2 items: 2 questions for judges, 0 of them in the cache, at an unknown price\n"
+    assert quoted.out == "2 items: 2 questions for judges, 0 of them in the cache, price unknown\n"
     assert len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"]) == before
 
 
@@ -222,7 +222,15 @@ def test_what_goes_wrong_is_told(ask: Run, tmp_path: Path, args: list[str], code
 def batch(status: str, done: int = 0, **more: Any) -> bytes:
     """A batch of ten as the service gives it."""
     counts = {"total": 10, "completed": done, "failed": 0, "rejected": 0, "cancelled": 0, "expired": 0}
-    zeros = {"cost_usd": 0.0, "uncertain_usd": 0.0, "questions": 0, "tokens_in": 0, "tokens_out": 0, "cache_hits": 0}
+    zeros = {
+        "cost_usd": 0.0,
+        "unpriced_calls": 0,
+        "uncertain_usd": 0.0,
+        "questions": 0,
+        "tokens_in": 0,
+        "tokens_out": 0,
+        "cache_hits": 0,
+    }
     nothing = dict.fromkeys(("budget_usd", "max_questions", "reason", "resume_at", "ended_at", "webhook"))
     times = {"created_at": "2026-11-21T10:00:00Z", "deadline_at": "2026-11-22T10:00:00Z"}
     said = {"id": ID, "name": "", "status": status, "request_counts": counts, "tags": {}, "rejected": []}

@@ -421,7 +421,10 @@ def put(connection: sqlite3.Connection, batch: str, status: str, *, done: list[i
     """A batch and its chunks, with nothing in the other columns but zeros."""
     for table, rows in (
         ("callgrade_batches", [{"id": batch, "status": status}]),
-        ("callgrade_chunks", [{"batch": batch, "number": n, "done": one} for n, one in enumerate(done)]),
+        (
+            "callgrade_chunks",
+            [{"batch": batch, "first": n, "state": "done" if one else "ready"} for n, one in enumerate(done)],
+        ),
     ):
         columns = [column.name for column in METADATA.tables[table].columns]
         marks = ", ".join(f":{name}" for name in columns)

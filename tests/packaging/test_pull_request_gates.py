@@ -87,7 +87,7 @@ def test_the_action_stops_a_regression_and_nothing_else(baseline: Path, wrong: r
     done = gate(baseline, traces="traces.jsonl", judges="off", baseline="before.ndjson")
     assert done.returncode == code, done.stdout + done.stderr
     assert told in done.stdout
-    assert "::error file=traces.jsonl,line=1,title=c0%3A fails at decide" in done.stdout
+    assert "::error file=traces.jsonl,line=1,title=c0%3A failed at decide" in done.stdout
     assert "Regressions" in (baseline / "summary.md").read_text("utf-8")
 
 

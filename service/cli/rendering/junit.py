@@ -23,7 +23,7 @@ from service.errors import (
 )
 from service.reading.trace_files import RecordPlace
 from service.reporting.statements import (
-    Statement,
+    OutcomeStatement,
     describe_result,
     describe_verdict,
     explain_low_score,
@@ -141,7 +141,7 @@ def _render_failure(kind: str, message: str, text: str) -> str:
     return f'  <failure type="{escape_xml(kind)}" message="{escape_xml(message)}">{escape_xml(text)}</failure>'
 
 
-def _explain_failure(one: Statement) -> Iterator[str]:
+def _explain_failure(one: OutcomeStatement) -> Iterator[str]:
     yield from (f"{words} ({path})" if path else words for words, path in one.list_remarks())
     if one.state == "blocked":
         yield one.explain_gap() if one.step is None else f"step {one.step + 1}: {one.explain_gap()}"

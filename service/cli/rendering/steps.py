@@ -14,7 +14,7 @@ from service.core.report import Report, StageScore
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number
 from service.reporting.statements import (
-    Statement,
+    OutcomeStatement,
     describe_calibration,
     describe_open,
     describe_result,
@@ -61,7 +61,7 @@ def show_steps(console: Console, report: Report, *, head: str = "=> ", places: b
         console.print(line)
 
 
-def _list_notes(stage: StageScore, statements: Sequence[Statement], *, places: bool) -> list[Text]:
+def _list_notes(stage: StageScore, statements: Sequence[OutcomeStatement], *, places: bool) -> list[Text]:
     """List what was found and what has no score; what passed only beside that; if nothing applies, why."""
     own = [one for one in statements if one.stage == stage.stage]
     if stage.verdict == "not_applicable":

@@ -28,7 +28,7 @@ Level = Literal["trace", "turn", "step"]
 NOTHING = Skipped("not_applicable", "the check found nothing to look at")
 
 
-class Question(NamedTuple):
+class JudgeQuestion(NamedTuple):
     """What a check asks a judge instead of deciding it: whether a value fits these words."""
 
     words: str
@@ -87,7 +87,7 @@ OWN_CHECKS: dict[str, OwnCheck] = {}
 class CustomGate(Check):
     """A function of the user's own, by the name under which it is registered in this process.
 
-    It returns True or False; a number in [0, 1]; findings, none of which means passed; an outcome; a `Question` for a judge; or
+    It returns True or False; a number in [0, 1]; findings, none of which means passed; an outcome; a `JudgeQuestion`; or
     None where there is nothing to check. A function that raises leaves its outcome errored, which is open.
     """
 
@@ -145,7 +145,7 @@ def _read_result(check: OwnCheck, result: object, path: str) -> Outcome | Partia
         passed = result >= check.threshold
         findings = () if passed else (Finding(check.name, f"{result:.4g}, below {check.threshold:g}", path),)
         return Scored(float(result), passed, findings)
-    if isinstance(result, Question):
+    if isinstance(result, JudgeQuestion):
         return PartialOutcome((OpenValue(result.words, result.value, result.path or path or "/answer"),))
     if isinstance(result, Scored | Skipped | Errored):
         return result

@@ -58,14 +58,14 @@ def has_note(value: JsonValue) -> bool:
     return "[left out" in render_plain(value)
 
 
-class Excerpt(NamedTuple):
+class PromptExcerpt(NamedTuple):
     """What is shown of a value, and how many characters of its JSON are left out."""
 
     value: JsonValue
     cut: int
 
 
-def cut_value(value: JsonValue, limit: int, about: Callable[[], Iterable[str]] = tuple) -> Excerpt:
+def cut_value(value: JsonValue, limit: int, about: Callable[[], Iterable[str]] = tuple) -> PromptExcerpt:
     """Return what is shown of a value, in at most `limit` characters of JSON (at least 200) and `MAX_LEVELS` levels.
 
     `about` gives the texts in question.
@@ -73,11 +73,11 @@ def cut_value(value: JsonValue, limit: int, about: Callable[[], Iterable[str]] =
     flat = _flatten(value, MAX_LEVELS) if _is_deep(value) else value
     size = len(render_plain(flat))
     if size <= limit:
-        return Excerpt(flat, int(flat is not value))
+        return PromptExcerpt(flat, int(flat is not value))
     kept = _fit(flat, limit, find_terms("\n".join(about())))
     if isinstance(value, list) and isinstance(kept, dict):  # events and texts, which say themselves where they are from
         kept = list(kept.values())
-    return Excerpt(kept, max(1, size - len(render_plain(kept))))
+    return PromptExcerpt(kept, max(1, size - len(render_plain(kept))))
 
 
 def _is_deep(value: JsonValue) -> bool:

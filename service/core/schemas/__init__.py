@@ -15,7 +15,7 @@ import jsonschema_rs as rs
 from pydantic import JsonValue
 
 from service.core.json.values import name_type
-from service.core.schemas.cost import BYTES_OF_A_LEVEL, Cost, count_patterns, measure_size
+from service.core.schemas.cost import BYTES_OF_A_LEVEL, ValidationCost, count_patterns, measure_size
 from service.core.schemas.dialects import DRAFTS, Dialect, choose_dialect
 from service.core.schemas.references import References
 from service.core.schemas.surface import OPAQUE, Surface, find_surface
@@ -63,7 +63,7 @@ def _limit_violations(violations: Sequence[Violation], meter: Meter) -> tuple[Vi
 class Validator:
     """A compiled schema. Get one from `build_validator`."""
 
-    def __init__(self, compiled: rs.Validator, *, cost: Cost | None, surface: Surface) -> None:
+    def __init__(self, compiled: rs.Validator, *, cost: ValidationCost | None, surface: Surface) -> None:
         self._compiled = compiled
         self._cost = cost
         self._surface = surface
@@ -214,7 +214,7 @@ def _compile(document: JsonValue, *, dialect: Dialect, formats: bool) -> Validat
     if patterns > MAX_PATTERNS:
         raise SchemaProblem(f"{patterns} patterns; at most {MAX_PATTERNS} are taken")
     compiled, per_character = _compile_smallest(document, dialect, patterns=patterns, formats=formats)
-    cost = Cost(references, per_character=per_character)
+    cost = ValidationCost(references, per_character=per_character)
     return Validator(compiled, cost=cost, surface=find_surface(references, dialect))
 
 

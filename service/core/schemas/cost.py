@@ -52,7 +52,7 @@ def measure_size(value: JsonValue) -> float:
         return inf
 
 
-class Cost:
+class ValidationCost:
     """The cost of one schema. `per_character` is the cost in units of one pattern and one character of text."""
 
     def __init__(self, references: References, *, per_character: int) -> None:

@@ -16,7 +16,7 @@ from service.core.report import Report, StepVerdict
 from service.core.scores import Verdict
 from service.core.trace import State, Step, Trace
 from service.reporting.statements import (
-    Statement,
+    OutcomeStatement,
     describe_calibration,
     describe_score,
     describe_verdict,
@@ -113,7 +113,7 @@ class _Builder(NamedTuple):
     errors: Mapping[int, str]
     """The steps whose results are errors, and why."""
     visible: VisibleParts
-    statements: Sequence[Statement]
+    statements: Sequence[OutcomeStatement]
 
     def build(self) -> TraceView:
         report, trace = self.scored.report, self.scored.trace
@@ -183,7 +183,7 @@ class _Builder(NamedTuple):
     def _build_steps(self, comparer: CallComparer, first: str) -> Mapping[int, StepView]:
         """Build the visible steps, by their position in the report."""
         trace_steps = () if self.scored.trace is None else self.scored.trace.steps
-        of_steps: dict[int, list[Statement]] = {}
+        of_steps: dict[int, list[OutcomeStatement]] = {}
         for one in self.statements:
             if one.step in self.visible.steps:
                 of_steps.setdefault(one.step, []).append(one)
@@ -204,7 +204,7 @@ class _Builder(NamedTuple):
         verdict: StepVerdict,
         step: Step | None,
         comparer: CallComparer,
-        statements: Sequence[Statement],
+        statements: Sequence[OutcomeStatement],
         first: str,
     ) -> StepView:
         anchor = f"{self.prefix}step-{verdict.index}"
@@ -308,7 +308,7 @@ class _Builder(NamedTuple):
         messages = () if self.scored.trace is None else self.scored.trace.messages
         return {one.turn: n for n, one in enumerate(messages) if one.role == "assistant" and n in self.visible.texts}
 
-    def _find_message(self, one: Statement, parts: PageParts, last: Mapping[int, int]) -> int | None:
+    def _find_message(self, one: OutcomeStatement, parts: PageParts, last: Mapping[int, int]) -> int | None:
         """Find the message that an outcome is about: that of its first finding, else the assistant's last in its turn."""
         outcome = one.outcome
         if one.state in ("unchecked", "absent"):

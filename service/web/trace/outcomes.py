@@ -18,7 +18,7 @@ from service.core.judging.withholding import WithheldJudgement
 from service.core.money import Cost
 from service.core.outcome import MethodScore, Scored
 from service.core.report import ReportOutcome
-from service.reporting.statements import OutcomeState, Statement, list_gaps
+from service.reporting.statements import OutcomeState, OutcomeStatement, list_gaps
 from service.web.trace.marks import escape_invisible
 
 OutcomeSign = Literal["pass", "fail", "open", "skip"]
@@ -70,7 +70,7 @@ _CALIBRATION_WORDS = {
 }
 
 
-def build_outcome(one: Statement, where: str = "", *, already_said: Container[str] = ()) -> OutcomeView:
+def build_outcome(one: OutcomeStatement, where: str = "", *, already_said: Container[str] = ()) -> OutcomeView:
     """Describe an outcome in words. `already_said`: codes of findings that the page shows elsewhere."""
     words = tuple(dict.fromkeys(map(escape_invisible, _list_words(one, already_said))))
     outcome, passed = one.outcome, one.state == "passed"
@@ -96,7 +96,7 @@ SIGNS: dict[OutcomeState, OutcomeSign] = {
 }
 
 
-def _list_words(one: Statement, already_said: Container[str]) -> Iterator[str]:
+def _list_words(one: OutcomeStatement, already_said: Container[str]) -> Iterator[str]:
     outcome = one.outcome
     yield from [words for words, _ in one.list_remarks(said=already_said)]
     if gap := one.explain_gap():
@@ -175,7 +175,7 @@ class SplitOutcomes(NamedTuple):
     others: tuple[str, ...]
 
 
-def split_outcomes(statements: Sequence[Statement], already_said: Container[str]) -> SplitOutcomes:
+def split_outcomes(statements: Sequence[OutcomeStatement], already_said: Container[str]) -> SplitOutcomes:
     """Split the outcomes of a step, in the order of telling."""
     loud: list[OutcomeView] = []
     names: dict[OutcomeState, list[str]] = {}

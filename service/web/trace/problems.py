@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from service.core.report import OpenOutcome, Report, StepVerdict
-from service.reporting.statements import Statement, explain_gap, explain_low_score
+from service.reporting.statements import OutcomeStatement, explain_gap, explain_low_score
 from service.web.trace.marks import escape_invisible
 from service.web.trace.places import PageParts
 from service.web.trace.view import OpenView, ProblemView
@@ -15,7 +15,7 @@ MAX_PLACES = 12
 MAX_WORDS_CHARS = 300
 
 
-def list_problems(report: Report, statements: Sequence[Statement], parts: PageParts) -> tuple[ProblemView, ...]:
+def list_problems(report: Report, statements: Sequence[OutcomeStatement], parts: PageParts) -> tuple[ProblemView, ...]:
     """List what did not pass, what failed first before the rest; each once, whatever criteria say it.
 
     What counts as 0 only because something before it failed is left out, unless it says more than that.
@@ -24,7 +24,7 @@ def list_problems(report: Report, statements: Sequence[Statement], parts: PagePa
     return tuple(problems.values())[::-1]
 
 
-def _iter_problems(report: Report, statements: Iterable[Statement], parts: PageParts) -> Iterator[ProblemView]:
+def _iter_problems(report: Report, statements: Iterable[OutcomeStatement], parts: PageParts) -> Iterator[ProblemView]:
     for words in explain_low_score(report, statements):
         yield ProblemView(report.first_failing_stage or "", "score", "", words, "")
     for one in statements:
@@ -33,14 +33,14 @@ def _iter_problems(report: Report, statements: Iterable[Statement], parts: PageP
             yield ProblemView(one.stage, one.criterion, describe_where(one), clip(words), to)
 
 
-def describe_where(one: Statement) -> str:
+def describe_where(one: OutcomeStatement) -> str:
     """Describe what an outcome is about; empty for the whole trace."""
     if one.step is not None:
         return f"step {one.step + 1}, {escape_invisible(one.tool)}"
     return "an expected call" if one.expected is not None else "" if one.turn is None else f"turn {one.turn}"
 
 
-def describe_problem(verdict: StepVerdict, statements: Iterable[Statement], error: str) -> str:
+def describe_problem(verdict: StepVerdict, statements: Iterable[OutcomeStatement], error: str) -> str:
     """Describe what is wrong with a step, in a few words. `error`: why its result is an error."""
     found = [
         clip(remark.words if remark else one.explain_gap())
