@@ -223,4 +223,4 @@ def test_the_price_of_all_is_told_and_nobody_is_asked(
     assert answers[0].startswith("3 items: 3 questions for a judge\nat most ")
     assert answers[1].startswith("3 items: 6 questions for a judge\nat most ")
     assert "for 1,000 such items" in answers[0]
-    assert answers[2].endswith("tokens of openai/of-our-own; its price is unknown\n")
+    assert answers[2].endswith("tokens of openai/of-our-own, price unknown\n")
