@@ -62,7 +62,7 @@ def test_a_first_trace_is_pasted_and_the_step_that_broke_is_read(site: Site, scr
     page = visit.page
     page.get_by_label("The log, as JSON or JSON Lines").fill(json.dumps(build_request(3)))
     page.get_by_role("button", name="Score it").click()
-    expect(page.get_by_text("It failed, first at arguments")).to_be_visible()
+    expect(page.get_by_text("Failed at arguments")).to_be_visible()
     expect(page.get_by_text("cents: expected 5403, got 54030").first).to_be_visible()
     visit.close()
 
@@ -73,7 +73,7 @@ def test_from_a_run_to_the_value_that_is_wrong(site: Site, script: bool) -> None
     page = visit.page
     page.get_by_role("link", name="nightly").first.click()
     page.get_by_role("row", name="wrong_argument").get_by_role("link").click()
-    expect(page.get_by_text("broke first at: arguments")).to_be_visible()
+    expect(page.get_by_text("failed first at: arguments")).to_be_visible()
     page.get_by_role("link", name="item-3", exact=True).click()
     expect(page.get_by_role("cell", name="54030")).to_be_visible()
     page.get_by_role("link", name="next").click()

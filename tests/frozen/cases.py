@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from tests import own_checks  # noqa: F401 (registers the checks that tables name)
 from tests.frozen.doors import read_table, run_command
 
 Json = Any

@@ -134,7 +134,7 @@ def fill(
 
 def record(database: Database, batch: str, lines: Mapping[int, str]) -> None:
     """Scores items of the only chunk of a batch, and records what came of them."""
-    assert opened(database, batch, 0)
+    assert opened(database, batch, 0) or rows_of(database, batch)[0].state == "running"
     [row] = rows_of(database, batch)
     scorer = ItemScorer(build_engine(Settings()), Limits())
     rows = scorer.begin([ChunkItem(n, line.encode()) for n, line in lines.items()])
