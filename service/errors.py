@@ -208,12 +208,6 @@ class KeyReusedError(CallgradeError):
     """An idempotency key was reused for a different submission."""
 
 
-class KeyBusyError(CallgradeError):
-    """The request with this idempotency key is still running."""
-
-    retryable = True
-
-
 class BadLinesError(InputError):
     """Items of a batch that cannot be accepted. `problems` names the first ones; the message says how many there are."""
 

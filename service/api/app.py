@@ -18,7 +18,6 @@ from service.api.backlog import BacklogCollector
 from service.api.cross_site import is_loopback
 from service.api.fairness.buckets import Buckets
 from service.api.fairness.tenants import Fairness, ProcessLoad
-from service.api.idempotency import IdempotentAnswers
 from service.api.key_cache import KeyCache
 from service.api.metrics import ServiceMetrics
 from service.api.middleware import RequestMiddleware
@@ -46,7 +45,6 @@ from service.jobs.admission import JobBounds
 from service.labelling import LabelDesk
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
-from service.store.access.answers import Answers
 from service.store.access.audit import Audit
 from service.store.jobs.backlog import read_backlog
 from service.store.jobs.batches import Batches
@@ -89,7 +87,6 @@ def create_app(
         max_many=settings.max_many,
         metrics=metrics,
         readiness=readiness,
-        idempotent_answers=IdempotentAnswers(None if database is None else Answers(database)),
         keeper=ScoreKeeper(None if database is None else KeptScores(database), always=settings.store_scores),
         large_scorer=large_scorer,
     )

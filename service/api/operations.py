@@ -28,7 +28,7 @@ PROBLEM_DESCRIPTIONS: Mapping[int, str] = {
     "names a host that is not the service's",
     404: "No such thing",
     408: "The body came too slowly",
-    409: "The state of the batch does not allow it; or a request with that Idempotency-Key is still running",
+    409: "The state of the batch does not allow it",
     410: "The batch of that Idempotency-Key was deleted",
     413: "A limit was exceeded: bytes, depth, digits, string length, number of values or items",
     415: "The body is not declared as application/json, or is compressed",
@@ -172,17 +172,6 @@ def describe_problem(status: int) -> dict[str, Any]:
         "description": PROBLEM_DESCRIPTIONS[status],
         "content": {MEDIA_TYPE: {"schema": _refer(ProblemDetails)}},
         **headers,
-    }
-
-
-def describe_idempotency_key(description: str) -> dict[str, Any]:
-    """Describe the parameter Idempotency-Key."""
-    return {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "required": False,
-        "description": description,
-        "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
     }
 
 

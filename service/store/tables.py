@@ -139,19 +139,6 @@ USAGE = sa.Table(
     *_build_usage_columns(),
 )
 
-ANSWERS = sa.Table(
-    "callgrade_answers",
-    METADATA,
-    sa.Column("tenant", sa.Text, primary_key=True),
-    sa.Column("key_hash", sa.Text, primary_key=True),  # sha256 of the Idempotency-Key
-    sa.Column("fingerprint", sa.Text, nullable=False),  # sha256 of the body
-    sa.Column("claim", sa.Text, nullable=False),  # the request that works on it, or did
-    sa.Column("claimed_at", sa.Double, nullable=False),
-    sa.Column("headers", sa.Text),  # JSON object of text
-    sa.Column("body", sa.LargeBinary),  # the report, deflated; null while it is being made
-    sa.Index("callgrade_answers_by_age", "tenant", "claimed_at"),
-)
-
 SCORES = sa.Table(
     "callgrade_scores",
     METADATA,

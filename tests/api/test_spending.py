@@ -20,11 +20,9 @@ from service.asking.limits.provider_gate import ProviderGates
 from service.engine import Engine, plan
 from service.registry import Registry
 from service.settings import Settings
-from service.store.access.answers import CLAIM_S, KEPT_S, MAX_KEYS, Answers, KeyedRequest, StoredAnswer
 from service.store.access.keys import Keys
 from service.store.access.usage import DAY_S, Caps, UsageStore
 from service.store.database import Database
-from service.store.tables import ANSWERS
 from tests.api.asgi_caller import JSON, exchange
 from tests.api.asgi_caller import Answer as Answered
 from tests.faults.clock import Clock
@@ -192,107 +190,3 @@ def test_the_label_of_a_model_is_one_that_was_set(provider: Provider, store: Dat
 
 def test_without_a_store_usage_is_not_known(provider: Provider, post: Post) -> None:
     assert post(service(provider, None), None, "/v1/usage", "GET").status == 503
-
-
-# The same again
-
-
-def test_a_request_that_is_repeated_is_paid_once(provider: Provider, store: Database, post: Post) -> None:
-    app = service(provider, store)
-    first, again = [post(app, body(2), idempotency_key="k") for _ in range(2)]
-    assert (first.status, again.body, len(provider.requests)) == (200, first.body, 2)
-    told = {name: value for name, value in first.headers.items() if name.startswith("x-callgrade-judge")}
-    assert told
-    assert {name: again.headers.get(name) for name in told} == told
-    assert (first.headers.get("idempotency-replayed"), again.headers["idempotency-replayed"]) == (None, "true")
-    other = post(app, body(1), idempotency_key="k")
-    assert other.status == 422
-    assert "used for another body" in other.problem["detail"]
-    assert post(app, body(2), idempotency_key="another").status == 200
-    assert len(provider.requests) == 4
-
-
-def test_the_key_of_a_request_that_failed_is_free(provider: Provider, store: Database, post: Post) -> None:
-    app = service(provider, store, limits=AskLimits(1))
-    assert post(app, body(2), idempotency_key="k").status == 422
-    assert post(app, body(1), idempotency_key="k").status == 200
-    assert post(app, body(1, judges="off"), idempotency_key="off").status == 200
-
-
-def test_keys_of_tenants_are_their_own(provider: Provider, store: Database, post: Post) -> None:
-    keys = [Keys(store).create(name=name, tenant=name, scopes=["score"])[1] for name in ("a", "b")]
-    app = service(provider, store)
-    answers = [post(app, body(n), authorization=f"Bearer {key}", idempotency_key="k") for n, key in enumerate(keys, 1)]
-    assert [one.status for one in answers] == [200, 200]
-
-
-@pytest.mark.parametrize("key", ["", "ä", "k" * 256])
-def test_what_is_no_key_is_refused(provider: Provider, store: Database, post: Post, key: str) -> None:
-    assert post(service(provider, store), body(), idempotency_key=key).status == 400
-
-
-def test_a_key_needs_a_store(provider: Provider, post: Post) -> None:
-    assert post(service(provider, None), body(), idempotency_key="k").status == 503
-    assert not provider.requests
-
-
-def test_a_twin_is_told_to_wait_and_then_given_the_answer(provider: Provider, store: Database) -> None:
-    provider.latency = 0.5
-    app = service(provider, store)
-
-    async def one() -> Answered:
-        async def chunks() -> tuple[bytes, bool]:
-            return json.dumps(body()).encode(), False
-
-        return await exchange(app, "POST", "/v1/score", chunks, JSON | {"idempotency-key": "k"}, b"")
-
-    async def both() -> list[Answered]:
-        together = await asyncio.gather(one(), one())
-        return [*together, await one()]
-
-    *together, later = asyncio.run(both())
-    assert sorted(answer.status for answer in together) == [200, 409]
-    (refused,) = [answer for answer in together if answer.status == 409]
-    assert refused.headers["retry-after"] == "1"
-    assert later.body == next(answer.body for answer in together if answer.status == 200)
-    assert len(provider.requests) == 1
-
-
-def asked(key: str, claim: str = "c", tenant: str = "t") -> KeyedRequest:
-    return KeyedRequest(tenant, key, "f", claim)
-
-
-def test_answers_are_kept_for_a_day_and_lost_claims_for_less(database: Database) -> None:
-    answers = Answers(database)
-
-    def aged(seconds: float) -> None:
-        with database.begin() as connection:
-            connection.execute(ANSWERS.update().values(claimed_at=ANSWERS.c.claimed_at - seconds))
-
-    assert answers.begin(asked("a")) is None
-    answers.keep(asked("a"), StoredAnswer({"x": "y"}, b"report"))
-    assert answers.begin(asked("lost")) is None
-    aged(CLAIM_S + 1)
-    assert answers.begin(asked("a", "d")) == StoredAnswer({"x": "y"}, b"report")
-    assert answers.begin(asked("lost", "d")) is None
-    answers.keep(asked("lost"), StoredAnswer({}, b"too late"))  # by the one that was taken for lost
-    answers.keep(asked("lost", "d"), StoredAnswer({}, b"in time"))
-    assert answers.begin(asked("lost", "e")) == StoredAnswer({}, b"in time")
-    aged(KEPT_S)
-    answers.forget_old()
-    with database.read() as connection:
-        assert not connection.execute(ANSWERS.select()).all()
-
-
-def test_as_many_answers_are_kept_as_may_be(database: Database) -> None:
-    answers = Answers(database)
-    row = {"tenant": "t", "fingerprint": "f", "claim": "c", "headers": "{}", "body": b"x"}
-    with database.begin() as connection:
-        rows = [row | {"key_hash": f"{n}", "claimed_at": 2e9 + n} for n in range(MAX_KEYS)]
-        connection.execute(ANSWERS.insert(), [*rows, row | {"tenant": "other", "key_hash": "0", "claimed_at": 2e9}])
-    assert answers.begin(asked("one more")) is None
-    with database.read() as connection:
-        found = [(one.tenant, one.key_hash) for one in connection.execute(ANSWERS.select())]
-    assert len(found) == MAX_KEYS + 1
-    assert ("t", "0") not in found
-    assert ("other", "0") in found

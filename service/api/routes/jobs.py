@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
@@ -10,12 +11,12 @@ from inspect import getdoc
 from typing import Annotated, Any, Generic
 
 from pydantic import Field, TypeAdapter
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.access import find_actor, find_caller
 from service.api.body import read_body
-from service.api.idempotency import read_idempotency_key
 from service.api.operations import (
     JSON,
     TEXT,
@@ -23,7 +24,6 @@ from service.api.operations import (
     Handler,
     Operation,
     RequestBody,
-    describe_idempotency_key,
     describe_path_parameter,
 )
 from service.api.queries import read_given, read_query
@@ -43,9 +43,14 @@ from service.reading.strict_json import parse
 from service.store.jobs.job import JobList, Status
 from service.store.jobs.jobs import J, Jobs
 
-IDEMPOTENCY_KEY = describe_idempotency_key(
-    "Of all submissions with the same key, only the first makes a job; the others get that job"
-)
+_KEY = re.compile(r"[ -~]{1,255}")
+IDEMPOTENCY_KEY = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Of all submissions with the same key, only the first makes a job; the others get that job",
+    "schema": TEXT | {"pattern": f"^{_KEY.pattern}$"},
+}
 
 
 class JobPageQuery(FrozenModel):
@@ -165,7 +170,9 @@ class JobRoutes(ABC, Generic[J]):
     async def submit_job(self, request: Request) -> Response:
         """Submit a job, as JSON Lines (an item a line, options in the query) or as one JSON document. Gzip is accepted."""
         jobs, tenant, headers = self.store.jobs, find_caller(request).tenant, request.headers
-        key, form, packed = read_idempotency_key(headers), read_form(headers), is_packed(headers)
+        key, form, packed = headers.get("idempotency-key"), read_form(headers), is_packed(headers)
+        if key is not None and not _KEY.fullmatch(key):
+            raise HTTPException(400, "Idempotency-Key: expected 1 to 255 characters of printable ASCII")
         options = read_given(request.query_params, self.options)
         if key is None and not options.get("dry_run"):  # a job that exists already needs no room
             await self.store.run_insisting(request, lambda: jobs.check_room(tenant))

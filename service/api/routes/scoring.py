@@ -18,7 +18,6 @@ from starlette.routing import BaseRoute
 from service.api.access import find_caller
 from service.api.body import read_body
 from service.api.fairness.workroom import Workroom
-from service.api.idempotency import IdempotentAnswers, read_idempotency_key
 from service.api.metrics import ServiceMetrics
 from service.api.operations import (
     JSON,
@@ -26,7 +25,6 @@ from service.api.operations import (
     Answer,
     Operation,
     RequestBody,
-    describe_idempotency_key,
     describe_path_parameter,
 )
 from service.api.presence import await_while_connected
@@ -127,9 +125,6 @@ EXAMPLE = {
     },
     "expected": {"calls": [{"tool": "refund_order", "args": {"order_id": "8821"}}]},
 }
-IDEMPOTENCY_KEY = describe_idempotency_key(
-    "Of all requests with the same key, only the first is processed; the others get its answer, for a day"
-)
 RUBRIC_ID = describe_path_parameter("rubric_id", "`id` or `id@version`", "four_step")
 RUBRIC_EXAMPLE = {"extends": "four_step", "id": "stricter", "thresholds": {"fail": 0.9, "warn": 0.95}}
 
@@ -172,7 +167,6 @@ class ScoringRoutes:
         max_many: int,
         metrics: ServiceMetrics,
         readiness: Readiness,
-        idempotent_answers: IdempotentAnswers,
         keeper: ScoreKeeper | None = None,
         large_scorer: LargeScorer | None = None,
     ) -> None:
@@ -185,7 +179,6 @@ class ScoringRoutes:
         self.max_many = max_many
         self.metrics = metrics
         self.readiness = readiness
-        self.idempotent_answers = idempotent_answers
         self.keeper = keeper or ScoreKeeper(None)
         self.large_scorer = large_scorer
         self.workroom = Workroom()
@@ -198,7 +191,7 @@ class ScoringRoutes:
         exposition = [Answer({"text/plain": TEXT})]
         check = RequestBody({}, RUBRIC_EXAMPLE)
         return [
-            Operation("POST", "/v1/score", self.score, Report, 409, 422, 503, body=one, parameters=[IDEMPOTENCY_KEY]),
+            Operation("POST", "/v1/score", self.score, Report, 422, 503, body=one),
             Operation("POST", "/v1/score/many", self.score_many, ManyReports, 422, 503, body=several),
             self.summaries.build_operation(),
             Operation("GET", "/v1/rubrics", self.list_rubrics, RubricList, 503),
@@ -211,10 +204,7 @@ class ScoringRoutes:
 
     async def score(self, request: Request) -> Response:
         """Score one trace: a verdict for each step, with findings and their places."""
-        key, data = read_idempotency_key(request.headers), await read_body(request, self.limits)
-        if key is None:
-            return await self.score_data(request, data)
-        return await self.idempotent_answers.run_once(request, key, data, lambda: self.score_data(request, data))
+        return await self.score_data(request, await read_body(request, self.limits))
 
     async def score_data(self, request: Request, data: bytes) -> Response:
         """Answer the body of POST /v1/score, wherever it came from."""

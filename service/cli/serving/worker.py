@@ -21,7 +21,6 @@ from service.jobs.worker import Worker, keep_working
 from service.logs.lines import log_warnings
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
-from service.store.access.answers import Answers
 from service.store.access.audit import Audit
 from service.store.access.usage import DAY_S, UsageStore
 from service.store.database import Database
@@ -109,6 +108,5 @@ def _sweep(batches: Batches, settings: Settings) -> None:
     batches.expire_due()
     batches.forget_old(days=settings.batch_days)
     Audit(batches.database).forget_old(days=settings.audit_days)
-    Answers(batches.database).forget_old()
     Labels(batches.database).forget_old(days=settings.batch_days)
     UsageStore(batches.database).forget_old(int(time.time() // DAY_S))
