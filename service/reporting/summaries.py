@@ -18,7 +18,6 @@ from service.reporting.assertions import AssertionForm, Conditions, GateFile, ju
 from service.reporting.comparison import Comparison, Statistics, compare
 from service.reporting.regression import DEFAULT_NUMBER, RegressionGate, judge_regression, may_be_undecided
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
-from service.reporting.summary.composition import Targets
 from service.reporting.summary.labelled import CorrectedRate, LabelPairing, RateEstimate, ReportLabel, pair_labels
 from service.reporting.summary.samples import NO_REPORT
 from service.reporting.summary.tools import Families
@@ -43,8 +42,6 @@ class SummaryRequest(FrozenModel):
     """What must hold. Absent: the summary has no gate."""
     families: dict[str, Several[str]] | None = None
     """Tools that are easily confused, by family name. Absent: the families that the reports' rubrics declare."""
-    targets: Targets = Targets()
-    """What the set should consist of."""
     by: Several[str] | None = Field(default=None, max_length=16)
     """Tags to slice by. Absent: step, tool, difficulty and model, where cases have them."""
     pass_k: Annotated[Several[Annotated[int, Field(ge=1)]], Field(max_length=16)] = ()
@@ -88,7 +85,6 @@ def summarize_request(request: SummaryRequest, declared: FamilyFinder | None = N
     reports = read_reports(request.reports)
     wishes = SummaryOptions(
         families=find_families(reports, declared) if request.families is None else request.families,
-        targets=request.targets,
         by=request.by,
         pass_k=request.pass_k,
     )
@@ -188,11 +184,6 @@ def judge_reports(
 def read_gate(document: JsonValue) -> tuple[str | Conditions, ...]:
     """Read the assertions of a gate file; InputError where it has none or anything else."""
     return validate(TypeAdapter(GateFile), document).assertions
-
-
-def read_targets(document: JsonValue) -> Targets:
-    """Read the targets of a file; InputError where it has anything else."""
-    return validate(TypeAdapter(Targets), document)
 
 
 def render_json(value: Summary | Comparison) -> bytes:

@@ -20,7 +20,6 @@ from service.reporting.summary.composition import (
     MAX_TAG_VALUES,
     Composition,
     SetWarning,
-    Targets,
     build_composition,
     find_warnings,
     warn_mixed_rubrics,
@@ -116,7 +115,6 @@ class SummaryOptions:
     """How to summarize, besides the reports themselves."""
 
     families: Families = field(default_factory=dict[str, Sequence[str]])
-    targets: Targets = field(default_factory=Targets)
     by: Sequence[str] | None = None
     """Tags to slice by; None: `step`, `tool`, `difficulty` and `model` where cases have them."""
     pass_k: Sequence[int] = ()
@@ -145,7 +143,7 @@ def summarize(
     """
     options = options or SummaryOptions()
     refs = {sample.report.rubric for sample in samples}
-    composition = build_composition(samples, options.targets)
+    composition = build_composition(samples)
     rubric_warnings = warn_mixed_rubrics(f"{ref.id}@{ref.version} {ref.hash[:8]}" for ref in refs)
     return Summary(
         rubrics=tuple(sorted(refs, key=lambda ref: (ref.id, ref.version, ref.hash))),
@@ -161,7 +159,7 @@ def summarize(
             *warn_mixed_scopes(samples),
             *warn_unread_calls(samples),
             *warn_unsliced(samples, _choose_tags(samples, options.by)),
-            *find_warnings(composition, options.targets),
+            *find_warnings(composition),
         ),
         gate=None,
         usage=summarize_usage(samples),

@@ -1,20 +1,14 @@
-"""The composition of a set of cases, against targets: a set without no-call cases cannot show over-calling."""
+"""The composition of a set of cases: a set without no-call cases cannot show over-calling."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
-
-from service.core.models.kinds import FrozenModel
 from service.core.outcome import Scored
 from service.reporting.summary.samples import Sample
-
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=0)]
 
 SHOWN_TAGS = ("step", "difficulty")
 """Tags whose shares are always shown."""
@@ -29,38 +23,14 @@ RECOVERY = "recovery"
 """The criterion about calls whose tool reported an error."""
 
 
-class ToolTarget(FrozenModel):
-    """The fewest examples of each kind that a tool should have."""
-
-    positive: Count = 5
-    no_call: Count = 1
-    recovery: Count = 0
-
-
-class ToolOverride(FrozenModel):
-    """The same for one tool; what is absent is as for every tool."""
-
-    positive: Count | None = None
-    no_call: Count | None = None
-    recovery: Count | None = None
-
-
-class Targets(FrozenModel):
-    """What a set should consist of. Falling short is a warning, not a failure."""
-
-    no_call: Share = 0.1
-    """The least share of cases in which no call is due."""
-    per_tool: ToolTarget = ToolTarget()
-    tools: dict[str, ToolOverride] = Field(default_factory=dict[str, ToolOverride])
-    """Other counts for single tools; a tool named here is expected in the set."""
-    recovery: Count = 1
-    """The fewest cases in which a tool reported an error that the case is scored on."""
-    per_value: Count = 5
-    """The fewest cases with each value of the tags `step` and `difficulty`."""
-    sandboxed: Count = 3
-    """This many of the tools called most should be called in cases that show the resulting state."""
-    shares: dict[str, dict[str, Share]] = Field(default_factory=dict[str, dict[str, float]])
-    """The least share of cases with a value of a tag: tag -> value -> share."""
+MIN_NO_CALL_SHARE = 0.1
+"""The least share of cases in which no call is due; falling short of this or of what follows is a warning, not a failure."""
+MIN_POSITIVE, MIN_NEGATIVE = 5, 1
+"""The fewest examples of each tool in which a call of it is due, and in which none is."""
+MIN_RECOVERY = 1
+"""The fewest cases in which a tool reported an error that the case is scored on."""
+MIN_PER_VALUE = 5
+"""The fewest cases with each value of the tags `step` and `difficulty`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +63,8 @@ WarningCode = Literal[
     "no_negative",
     "few_recovery",
     "few_cases",
-    "no_sandbox",
-    "small_share",
     "mixed_rubrics",
     "mixed_scopes",
-    "old_engine",
     "unread_calls",
     "unknown_tag",
     "too_many_values",
@@ -125,11 +92,9 @@ class Composition:
     """The share of all cases; mixed ones count."""
     tools: tuple[ToolExamples, ...]
     shares: tuple[TagShare, ...]
-    unseen: tuple[str, ...] = ()
-    """Those of the tools called most for which no case shows the resulting state."""
 
 
-def build_composition(samples: Sequence[Sample], targets: Targets) -> Composition:
+def build_composition(samples: Sequence[Sample]) -> Composition:
     """Build the composition of one or more samples."""
     classes = Counter(_classify_sample(sample) for sample in samples)
     return Composition(
@@ -138,44 +103,31 @@ def build_composition(samples: Sequence[Sample], targets: Targets) -> Compositio
         mixed=classes["mixed"],
         unsaid=classes["unsaid"],
         no_call_share=(classes["no_call"] + classes["mixed"]) / len(samples),
-        tools=_count_tools(samples, targets),
-        shares=tuple(
-            share for tag in sorted({*SHOWN_TAGS, *targets.shares}) for share in _compute_shares(samples, tag)
-        ),
-        unseen=_find_unseen(samples, targets.sandboxed),
+        tools=_count_tools(samples),
+        shares=tuple(share for tag in sorted(SHOWN_TAGS) for share in _compute_shares(samples, tag)),
     )
 
 
-def find_warnings(composition: Composition, targets: Targets) -> Iterator[SetWarning]:
-    """Yield a warning for each target that the set misses."""
-    if composition.no_call_share < targets.no_call:
+def find_warnings(composition: Composition) -> Iterator[SetWarning]:
+    """Yield a warning for whatever the set has too little of."""
+    if composition.no_call_share < MIN_NO_CALL_SHARE:
         share = f"{composition.no_call_share:.1%}"
-        message = f"no call is due in {share} of cases; at least {targets.no_call:.0%} should show over-calling"
+        message = f"no call is due in {share} of cases; at least {MIN_NO_CALL_SHARE:.0%} should show over-calling"
         yield SetWarning("few_no_call", message, None)
-    if sum(tool.recovery for tool in composition.tools) < targets.recovery:
-        message = (
-            f"too few cases in which a tool reported a scored error; at least {targets.recovery} should show recovery"
-        )
+    if sum(tool.recovery for tool in composition.tools) < MIN_RECOVERY:
+        message = f"too few cases in which a tool reported a scored error; at least {MIN_RECOVERY} should show recovery"
         yield SetWarning("few_recovery", message, None)
-    for tool in composition.tools:
-        yield from _find_tool_warnings(tool, targets)
-    yield from _find_share_warnings(composition, targets)
-    for tool in composition.unseen:
-        message = f"{tool} is among the {targets.sandboxed} tools called most; no case shows the state after it: set a sandbox"
-        yield SetWarning("no_sandbox", message, tool)
-
-
-def _find_share_warnings(composition: Composition, targets: Targets) -> Iterator[SetWarning]:
+    for one in composition.tools:
+        if one.positive < MIN_POSITIVE:
+            message = f"{one.tool}: positive examples: {one.positive}; its rates need at least {MIN_POSITIVE}"
+            yield SetWarning("few_positive", message, one.tool)
+        if one.no_call < MIN_NEGATIVE:
+            message = f"{one.tool}: negative examples (on offer, no call due): {one.no_call}; at least {MIN_NEGATIVE} is due"
+            yield SetWarning("no_negative", message, one.tool)
     for share in composition.shares:
-        if share.tag in SHOWN_TAGS and share.value is not None and share.cases < targets.per_value:
-            message = f"{share.tag}={share.value}: cases: {share.cases}; its rates need at least {targets.per_value}"
+        if share.value is not None and share.cases < MIN_PER_VALUE:
+            message = f"{share.tag}={share.value}: cases: {share.cases}; its rates need at least {MIN_PER_VALUE}"
             yield SetWarning("few_cases", message, f"{share.tag}={share.value}")
-    for tag, target in sorted(targets.shares.items()):
-        measured = {share.value: share.share for share in composition.shares if share.tag == tag}
-        for value, least in sorted(target.items()):
-            if measured.get(value, 0.0) < least:
-                message = f"{tag}={value} in {measured.get(value, 0.0):.1%} of cases; the target is {least:.0%}"
-                yield SetWarning("small_share", message, f"{tag}={value}")
 
 
 def _classify_sample(sample: Sample) -> str:
@@ -185,13 +137,13 @@ def _classify_sample(sample: Sample) -> str:
     return expected.pop() if expected else "unsaid"
 
 
-def _count_tools(samples: Sequence[Sample], targets: Targets) -> tuple[ToolExamples, ...]:
+def _count_tools(samples: Sequence[Sample]) -> tuple[ToolExamples, ...]:
     positive, negative, recovery = Counter[str](), Counter[str](), Counter[str]()
     for sample in samples:
         positive.update({one.expected for one in sample.tool_pairs or () if one.expected is not None})
         negative.update(_list_not_due(sample))
         recovery.update(_list_recovered(sample))
-    known = {*positive, *negative, *recovery, *targets.tools}
+    known = {*positive, *negative, *recovery}
     return tuple(ToolExamples(tool, positive[tool], negative[tool], recovery[tool]) for tool in sorted(known))
 
 
@@ -201,26 +153,6 @@ def _list_not_due(sample: Sample) -> set[str]:
         return set()
     about = sample.report.tags.get(TOOL_TAG)
     return {*(sample.report.offered or ()), *([about] if about else [])}
-
-
-def _find_unseen(samples: Sequence[Sample], limit: int) -> tuple[str, ...]:
-    """Find those of the tools called most for which no case shows the resulting state."""
-    calls, seen = Counter[str](), set[str]()
-    for sample in samples:
-        tools = [step.tool for step in sample.report.steps]
-        calls.update(tools)
-        seen |= set(tools) if _tells_state(sample) else set[str]()
-    busiest = sorted(calls, key=lambda tool: (-calls[tool], tool))[:limit]
-    return tuple([tool for tool in busiest if tool not in seen])
-
-
-def _tells_state(sample: Sample) -> bool:
-    measured = {criterion.id for criterion in sample.report.criteria if criterion.value is not None}
-    return sample.report.executed is not None or bool(measured & STATE_CRITERIA)
-
-
-STATE_CRITERIA = frozenset({"state", "exec"})
-"""The criteria about the state."""
 
 
 def _list_recovered(sample: Sample) -> set[str]:
@@ -233,24 +165,6 @@ def _compute_shares(samples: Sequence[Sample], tag: str) -> Iterator[TagShare]:
         return
     for value in sorted(counts, key=lambda value: (value is None, value or "")):
         yield TagShare(tag, value, counts[value], counts[value] / len(samples))
-
-
-def _find_tool_warnings(tool: ToolExamples, targets: Targets) -> Iterator[SetWarning]:
-    target = _find_target(tool.tool, targets)
-    if tool.positive < target.positive:
-        message = f"{tool.tool}: positive examples: {tool.positive}; its rates need at least {target.positive}"
-        yield SetWarning("few_positive", message, tool.tool)
-    if tool.no_call < target.no_call:
-        message = f"{tool.tool}: negative examples (on offer, and no call due): {tool.no_call}; the target is {target.no_call}"
-        yield SetWarning("no_negative", message, tool.tool)
-    if tool.recovery < target.recovery:
-        message = f"{tool.tool}: recovery examples: {tool.recovery}; the target is {target.recovery}"
-        yield SetWarning("few_recovery", message, tool.tool)
-
-
-def _find_target(tool: str, targets: Targets) -> ToolTarget:
-    own: Mapping[str, int] = targets.tools[tool].model_dump(exclude_none=True) if tool in targets.tools else {}
-    return targets.per_tool.model_copy(update=own)
 
 
 def warn_mixed_rubrics(names: Iterable[str]) -> Iterator[SetWarning]:
@@ -267,10 +181,6 @@ def warn_mixed_scopes(samples: Sequence[Sample]) -> Iterator[SetWarning]:
     if code and full:
         message = f"{code} reports look at what code decides alone, {full} at all of the rubric"
         yield SetWarning("mixed_scopes", message, None)
-    old = sum(sample.report.provenance.engine in OLD_ENGINES for sample in samples)
-    if old:
-        message = f"{old} reports are of an engine before 3, whose pass may rest on what was never looked at; score them again"
-        yield SetWarning("old_engine", message, None)
 
 
 def warn_unread_calls(samples: Iterable[Sample]) -> Iterator[SetWarning]:
@@ -279,10 +189,6 @@ def warn_unread_calls(samples: Iterable[Sample]) -> Iterator[SetWarning]:
     if count:
         message = f"{count} reports have calls that could not be read; no rate of tools or of decisions counts them"
         yield SetWarning("unread_calls", message, None)
-
-
-OLD_ENGINES = frozenset({"1", "2"})
-"""Engines whose verdicts counted open outcomes as passed."""
 
 
 def warn_unsliced(samples: Iterable[Sample], tags: Iterable[str]) -> Iterator[SetWarning]:
