@@ -14,7 +14,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     `ExitCode` lists the codes. An error is one line on standard error; CALLGRADE_DEBUG adds the traceback.
     """
-    from service.cli.run import run  # noqa: PLC0415 (the entry point stays light)
+    from service.cli.app import run  # noqa: PLC0415 (the entry point stays light)
 
     # Our matrices are small: on a busy machine a second numpy thread waits for longer than the first one computes.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

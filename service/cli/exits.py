@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import IntEnum
 
 from service.errors import SETUP_CAUSES, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
@@ -70,8 +70,3 @@ def _list_lines(problems: tuple[Problem, ...]) -> Iterator[str]:
         yield escape_unprintable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
     if len(problems) > MAX_SHOWN_PROBLEMS:
         yield f"and {len(problems) - MAX_SHOWN_PROBLEMS} more"
-
-
-def join_words(words: Iterable[str]) -> str:
-    """Join words with commas; `-` for none."""
-    return ", ".join(words) or "-"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +14,8 @@ from typing import Any, cast
 import typer
 from pydantic import JsonValue, TypeAdapter
 
-from service.cli.context import read_settings
-from service.cli.rendering.console import pluralize, say
+from service.cli.options import read_settings
+from service.cli.screen import pluralize, say
 from service.core.models.kinds import DEFERRED
 from service.core.models.validation import validate
 from service.core.report import JudgeMode
@@ -91,7 +92,7 @@ class Inputs:
             yield (
                 Refusal(record.place, locate_error(record.error, record.place))
                 if isinstance(record, BadRecord)
-                else (self._build_request(record))
+                else self._build_request(record)
             )
 
     @property
@@ -99,10 +100,6 @@ class Inputs:
         """Whether judges are asked about records that do not set `judges`."""
         mode = self.judges or self.engine.judges
         return self.engine.judging is not None and mode not in ("off", "cached")
-
-    def print_guesses(self) -> None:
-        """Print on standard error which formats were guessed and what was left out."""
-        print_guesses(self.guessed, self.left_out)
 
     def _build_request(self, record: TraceRecord) -> RecordRequest | Refusal:
         bare = is_bare(record)
@@ -161,25 +158,20 @@ def read_inputs(
 
 def find_rubric(registry: Registry, choice: str) -> Rubric:
     """Find a rubric by its id or file name. InputError, with the place in the file, if it is unknown or invalid."""
-    path = Path(choice)
     if not names_file(choice):
-        return _find_rubric_by_id(registry, choice)
+        try:
+            return registry.find(choice)
+        except InputError as error:
+            raise type(error)(Problem("", problem.message) for problem in error.problems) from None
     try:
-        return registry.find(read_rubric(read_yaml(read_text(path, "--rubric"), source="")))
+        return registry.find(read_rubric(read_yaml(read_text(Path(choice), "--rubric"), source="")))
     except InputError as error:
-        raise error.in_file(str(path)) from None
+        raise error.in_file(choice) from None
 
 
 def names_file(choice: str) -> bool:
     """Whether a rubric is named by file: the name ends in .yaml, .yml or .json, or includes a folder."""
     return Path(choice).suffix in {".yaml", ".yml", ".json"} or Path(choice).name != choice
-
-
-def _find_rubric_by_id(registry: Registry, choice: str) -> Rubric:
-    try:
-        return registry.find(choice)
-    except InputError as error:
-        raise type(error)(Problem("", problem.message) for problem in error.problems) from None
 
 
 def read_text(path: Path, option: str) -> str:
@@ -207,14 +199,10 @@ def read_records(
 
     `named`: the format of records that name none; None to guess it.
     """
-    records = chain.from_iterable(_scan_file(file, limits) for file in files)
+    sources = [(sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None) for file in files]
+    scanned = (scan_records(source, limits=limits, name=name) for source, name in sources)
+    records = chain.from_iterable(split_samples(join_messages(one)) for one in scanned)
     return group_spans(records, limits, left_out=left_out, named=named)
-
-
-def _scan_file(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
-    if str(file) == "-":
-        return split_samples(join_messages(scan_records(sys.stdin.buffer, limits=limits, name="stdin")))
-    return split_samples(join_messages(scan_records(file, limits=limits)))
 
 
 def _split_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, JsonValue]]:
@@ -236,9 +224,7 @@ def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
 
 def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -> InputError:
     """Make the error's pointers relative to the record in the file: a bare trace has no `/trace`."""
-    problems = [Problem(place.pointer + (_strip_trace(p.path) if bare else p.path), p.message) for p in error.problems]
-    return type(error)(problems)
-
-
-def _strip_trace(path: str) -> str:
-    return path.removeprefix("/trace") if path == "/trace" or path.startswith("/trace/") else path
+    paths = [re.sub("^/trace(?=/|$)", "", one.path) if bare else one.path for one in error.problems]
+    return type(error)(
+        Problem(place.pointer + path, one.message) for path, one in zip(paths, error.problems, strict=True)
+    )

@@ -1,20 +1,23 @@
-"""Score a run of records: a report or a refusal for each, in order. Records that wait for judges overlap."""
+"""Score a run of records: a report or a refusal for each, in order. Records that wait for judges overlap.
+
+Ctrl-C is heard at once, also while the event loop is idle.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 from time import perf_counter
+from typing import Any, TypeVar
 
 from service.cli.inputs import Inputs, RecordRequest, Refusal
-from service.cli.interrupts import wake_by_signals
 from service.core.report import Report
-from service.engine import Engine
 from service.errors import InputError
 from service.reading.trace_files import RecordPlace
 from service.reporting.comparison import TRIAL
@@ -42,6 +45,7 @@ class ScoredRecord:
         return self.report.tags.get(TRIAL)
 
 
+T = TypeVar("T")
 Result = ScoredRecord | Refusal
 
 MAX_IN_FLIGHT = 64
@@ -83,9 +87,12 @@ def _mark_trial(record: RecordRequest, number: int, repeat: int) -> RecordReques
 def _start(
     number: int, record: RecordRequest | Refusal, inputs: Inputs, loop: asyncio.Runner
 ) -> Result | asyncio.Task[Result]:
-    if isinstance(record, Refusal) or not _waits(record, inputs.engine):
-        return _score(number, record, inputs)
-    return loop.get_loop().create_task(_score_later(number, record, inputs))
+    if isinstance(record, Refusal):
+        return record
+    with suppress(InputError):  # scoring reports the error
+        if inputs.engine.must_wait(record.request):
+            return loop.get_loop().create_task(_score_later(number, record, inputs))
+    return _score(number, record, inputs)
 
 
 def _wait(result: Result | asyncio.Task[Result], loop: asyncio.Runner) -> Result:
@@ -120,13 +127,6 @@ def _hold_interrupts(task: asyncio.Task[Result], loop: asyncio.AbstractEventLoop
             raise KeyboardInterrupt
 
 
-def _waits(record: RecordRequest, engine: Engine) -> bool:
-    try:
-        return engine.must_wait(record.request)
-    except InputError:
-        return False  # scoring will report the error
-
-
 async def _score_later(position: int, record: RecordRequest, inputs: Inputs) -> Result:
     with _note_place(record):
         start = perf_counter()
@@ -137,9 +137,7 @@ async def _score_later(position: int, record: RecordRequest, inputs: Inputs) -> 
         return ScoredRecord(position, record.place, record, report, perf_counter() - start)
 
 
-def _score(position: int, record: RecordRequest | Refusal, inputs: Inputs) -> Result:
-    if isinstance(record, Refusal):
-        return record
+def _score(position: int, record: RecordRequest, inputs: Inputs) -> Result:
     with _note_place(record):
         start = perf_counter()
         try:
@@ -157,3 +155,34 @@ def _note_place(record: RecordRequest) -> Generator[None]:
     except Exception as error:
         error.add_note(f"at {record.place}{record.place.pointer}")
         raise
+
+
+# Signals to a process that waits in an event loop.
+
+
+@contextmanager
+def wake_by_signals(loop: asyncio.AbstractEventLoop) -> Generator[None]:
+    """Let a signal wake the waiting loop; otherwise one that arrives just before the wait, or in another thread, goes unnoticed.
+
+    Python records a signal wherever it arrives, but calls the handler only when the main thread runs again.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    receiver, sender = socket.socketpair()
+    with receiver, sender:
+        receiver.setblocking(False)
+        sender.setblocking(False)
+        loop.add_reader(receiver, receiver.recv, 1024)
+        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            loop.remove_reader(receiver)
+
+
+def complete(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine like `asyncio.run`, but react to Ctrl-C at once, even while the loop is idle."""
+    with asyncio.Runner() as runner, wake_by_signals(runner.get_loop()):
+        return runner.run(work)

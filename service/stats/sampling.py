@@ -1,4 +1,4 @@
-"""Stratified sampling of labels: the rate that they give, and which stratum to label next.
+"""Stratified sampling of labels: which stratum to label next for the narrowest interval of their rate.
 
 Strata are ranges of the judge's value, cut without looking at labels. The rate weights each stratum by its share of all
 items, so labels can be drawn more often where they tell more (Neyman 1934, "On the two different aspects of the
@@ -8,7 +8,6 @@ representative method", Journal of the Royal Statistical Society 97:558-625). Wi
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -41,55 +40,23 @@ class Stratum:
         return sqrt(self.smoothed_rate * (1 - self.smoothed_rate))
 
 
-@dataclass(frozen=True, slots=True)
-class StratifiedRate:
-    """A rate in [0, 1] with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-def cut_strata(values: Sequence[float], *, max_strata: int = MAX_STRATA) -> list[tuple[float, float]]:
-    """Cut the values of all items into at most `max_strata` ranges of about equal size; equal values share a range."""
-    return cut_strata_of_counts(Counter(values), max_strata=max_strata)
-
-
 def cut_strata_of_counts(counts: Mapping[float, int], *, max_strata: int = MAX_STRATA) -> list[tuple[float, float]]:
-    """Cut the same ranges, given how many items have each value."""
+    """Cut items into at most `max_strata` ranges of about equal size, given how many have each value; equal values share a range."""
     ranked = sorted(counts)
     ends = list(accumulate([counts[one] for one in ranked]))
     cuts = sorted({bisect_right(ends, ends[-1] * at // max_strata) for at in range(max_strata)})
     return [(ranked[cut], ranked[end - 1]) for cut, end in pairwise([*cuts, len(ranked)])]
 
 
-def estimate_stratified_rate(
-    strata: Sequence[Stratum], *, ess_ratio: float = 1.0, confidence: float = CONFIDENCE
-) -> StratifiedRate | None:
-    """Estimate the pass rate of all items; None where a stratum has no label.
-
-    `ess_ratio`: the effective sample size per label, at most 1; below 1 where labels within a group are alike.
-    """
-    if any(not one.labels for one in strata):
-        return None
-    total = fsum([one.items for one in strata])
-    value = fsum([one.items / total * one.passing / one.labels for one in strata])
-    centre = fsum([one.items / total * one.smoothed_rate for one in strata])
-    half = compute_half_width(strata, [0] * len(strata), ess_ratio=ess_ratio, confidence=confidence)
-    return StratifiedRate(value, max(0.0, min(value, centre - half)), min(1.0, max(value, centre + half)))
-
-
-def compute_half_width(
-    strata: Sequence[Stratum], extra: Sequence[int], *, ess_ratio: float = 1.0, confidence: float = CONFIDENCE
-) -> float:
-    """Compute half the width of the interval, assuming `extra[i]` more labels in stratum i."""
+def compute_half_width(strata: Sequence[Stratum], extra: Sequence[int]) -> float:
+    """Compute half the width of the interval of the rate, assuming `extra[i]` more labels in stratum i."""
     total = fsum([one.items for one in strata])
     parts = [
-        (one.items / total * one.std) ** 2 / max(1.0, ess_ratio * (one.labels + more))
+        (one.items / total * one.std) ** 2 / max(1.0, one.labels + more)
         for one, more in zip(strata, extra, strict=True)
     ]
-    df = max(1.0, ess_ratio * fsum([one.labels + more for one, more in zip(strata, extra, strict=True)]) - len(strata))
-    return find_t_quantile(df, (1 + confidence) / 2) * sqrt(fsum(parts))
+    df = max(1.0, fsum([one.labels + more for one, more in zip(strata, extra, strict=True)]) - len(strata))
+    return find_t_quantile(df, (1 + CONFIDENCE) / 2) * sqrt(fsum(parts))
 
 
 def allocate_labels(strata: Sequence[Stratum], count: int) -> list[int]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.cli.context import read_settings
+from service.cli.options import read_settings
 from service.errors import InputError
 from service.packaged_files import read_yaml
 from service.reading.trace_files import BadRecord, scan_records

@@ -9,8 +9,8 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
-from service.cli.context import read_settings
 from service.cli.inputs import find_rubric, names_file, read_text
+from service.cli.options import read_settings
 from service.core.report import JudgeMode, Report
 from service.engine import Engine
 from service.errors import InputError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 
-from service.cli.rendering.console import build_console
-from service.cli.rendering.steps import show_steps
+from service.cli.screen import build_console
+from service.cli.views import show_steps
 from service.core.report import Report
 from service.reporting.escaping import escape_unprintable
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import pytest
 from _pytest.runner import runtestprotocol
 
-from service.cli.rendering.console import pluralize
+from service.cli.screen import pluralize
 from service.testing.failures import TraceFailure
 from service.testing.sessions import PROPERTY_PREFIX
 

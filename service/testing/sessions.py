@@ -10,9 +10,9 @@ from typing import Any
 
 from service.asking.budget.reservations import Spending
 from service.asking.judging import NOT_CACHED, Judges, Judging
-from service.cli.context import read_settings
-from service.cli.rendering.console import pluralize
-from service.cli.rendering.results import VERDICTS
+from service.cli.options import read_settings
+from service.cli.screen import pluralize
+from service.cli.tally import VERDICTS
 from service.core.conclusion.judge_answers import NO_JUDGE
 from service.core.judging.prompts import Completion, Prompt
 from service.core.report import JudgeMode, Report

@@ -8,9 +8,8 @@ import time
 from contextlib import suppress
 
 from service.api.app import create_app
-from service.cli.context import read_settings
-from service.cli.serving.ending import StopSignal
-from service.cli.serving.server import bind_listener, log_address, serve_on
+from service.cli.options import read_settings
+from service.cli.serving import StopSignal, bind_listener, log_address, serve_on
 from service.core.report import Report
 from service.engine import Engine
 from service.logs.lines import configure

@@ -13,10 +13,8 @@ import typer
 
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
-from service.cli.commands.calibrate.run import run_calibration
-from service.cli.commands.calibrate.show import show_calibration
+from service.cli.calibrating import Sources, run_calibration
 from service.cli.exits import ExitCode
-from service.cli.labelled import Sources
 from service.core.judging.fits import Fit
 from service.errors import InputError
 from tests.calibration.label_sets import drawn
@@ -58,19 +56,10 @@ def test_from_files_to_files(made: tuple[Path, str], files: Sources, tmp_path: P
     report = json.loads(found["report.json"])
     assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
     assert report["source"] == "labels.jsonl"
-    assert "human beside human" in out
-    assert "m0: ECE over 3 other splits of the groups: median" in out
+    assert "May I use it?" in out
+    assert "m0 on c: " in " ".join(out.split())
     run_calibration(files, tmp_path / "again", QUICK)
     assert written(tmp_path / "again") == found
-
-
-def test_a_report_is_shown_again(made: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
-    folder, told = made
-    kept = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
-    want = {name: (folder / "out" / file).read_text("utf-8") for name, file in kept.items()} | {"table": told}
-    for output_format, text in want.items():
-        assert show_calibration(folder / "out", output_format=output_format) == ExitCode.PASSED
-        assert capsys.readouterr().out == text, output_format
 
 
 def test_the_file_and_line_of_what_is_wrong(files: Sources, tmp_path: Path) -> None:
@@ -95,8 +84,6 @@ def test_files_that_cannot_be_used(files: Sources, tmp_path: Path) -> None:
     taken.write_text("", "utf-8")
     with pytest.raises(typer.BadParameter, match="taken"):
         run_calibration(files, taken, QUICK)
-    with pytest.raises(InputError, match=r"taken: |broken"):
-        show_calibration(taken)
 
 
 def test_a_table_of_labels(tmp_path: Path) -> None:

@@ -12,13 +12,9 @@ import pytest
 
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
-from service.cli.calibrating.checks import Sampling
-from service.cli.commands.calibrate.check import check_calibration
-from service.cli.commands.calibrate.compare import compare_judges
-from service.cli.commands.calibrate.judge import judge_labels
-from service.cli.commands.calibrate.run import run_calibration
+from service.cli.calibrating import Sources, compare_judges, judge_labels, run_calibration
 from service.cli.exits import ExitCode
-from service.cli.labelled import Sources
+from service.cli.fitted import check_calibration
 from service.errors import InputError
 from tests.faults.provider import Json, Provider, Reply, serving
 
@@ -99,7 +95,7 @@ def test_a_check_that_holds_and_nights_that_do_not(
 ) -> None:
     capsys.readouterr()
     provider.requests.clear()
-    assert check_calibration(run, labels, sampling=Sampling(40), output_format="json") == ExitCode.PASSED
+    assert check_calibration(run, labels, size=40, output_format="json") == ExitCode.PASSED
     told = capsys.readouterr()
     (found,) = json.loads(told.out)["judges"]
     assert (len(provider.requests), found["n"], found["fall"]["nights"], found["drifted"], told.err) == (
@@ -110,17 +106,15 @@ def test_a_check_that_holds_and_nights_that_do_not(
         "",
     )
     assert found["then"] == found["now"]
-    assert (
-        check_calibration(run, labels, sampling=Sampling(40), judges="cached", output_format="json") == ExitCode.PASSED
-    )
+    assert check_calibration(run, labels, size=40, judges="cached", output_format="json") == ExitCode.PASSED
     assert json.loads(capsys.readouterr().out)["judges"][0]["fall"]["nights"] == 2
 
     with serving(Harsh()) as harsh:
         monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", harsh.base())
         report = run / "report.json"
-        assert check_calibration(report, labels, sampling=Sampling(40), output_format="json") == ExitCode.FAILED
+        assert check_calibration(report, labels, size=40, output_format="json") == ExitCode.FAILED
         told = capsys.readouterr()
-        assert check_calibration(run, labels, sampling=Sampling(40)) == ExitCode.FAILED
+        assert check_calibration(run, labels, size=40) == ExitCode.FAILED
     assert "drifted: agreement tonight is lower by" in " ".join(capsys.readouterr().out.split())
     (drifted,) = json.loads(told.out)["judges"]
     assert drifted["agreed"].keys() == found["agreed"].keys()
@@ -132,10 +126,10 @@ def test_what_nobody_answers_is_no_drift(
 ) -> None:
     monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", provider.base("fault-refusal"))
     with pytest.raises(InputError, match="none of 5 items was answered"):
-        check_calibration(run, labels, sampling=Sampling(5))
+        check_calibration(run, labels, size=5)
     monkeypatch.setenv("CALLGRADE_JUDGE_API_BASE", provider.base("fault-refusal-x8"))
     monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/fault-refusal-x8")
-    assert check_calibration(run, labels, sampling=Sampling(40)) == ExitCode.DATA
+    assert check_calibration(run, labels, size=40) == ExitCode.DATA
     told = capsys.readouterr().err
     assert "8 items without an answer, left out on both sides" in told
     assert "fault-refusal-x8 answered; no fit for good applies" in told
@@ -143,13 +137,12 @@ def test_what_nobody_answers_is_no_drift(
 
 def test_what_cannot_be_checked(run: Path, labels: Path, tmp_path: Path) -> None:
     text = labels.read_text("utf-8")
-    sampling = Sampling(COUNT)
     labels.write_text(text.replace('"label": true', '"label": false'), "utf-8")
     with pytest.raises(InputError, match=r"the label of 'i\d+' has changed since the run"):
-        check_calibration(run, labels, sampling=sampling)
+        check_calibration(run, labels, size=COUNT)
     labels.write_text("".join(text.splitlines(keepends=True)[:2]), "utf-8")
     with pytest.raises(InputError, match=r"no item 'i\d+' of 'result_groundedness', which the run held out"):
-        check_calibration(run, labels, sampling=sampling)
+        check_calibration(run, labels, size=COUNT)
     labels.write_text(text, "utf-8")
     with pytest.raises(InputError, match="no judge in it is one of four_step as it is now and 'other'"):
         check_calibration(run, labels, judge="other")

@@ -14,7 +14,7 @@ import pytest
 
 from service.calibration.prediction_files import PredictionBasis, build_basis_path, open_predictions
 from service.calibration.predictions import Prediction, read_predictions
-from service.cli.commands.calibrate.judge import judge_labels, price_labels
+from service.cli.calibrating import judge_labels, price_labels
 from service.cli.exits import ExitCode
 from service.errors import InputError, SettingsError
 from tests.faults.provider import Provider, serving

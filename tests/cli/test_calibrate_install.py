@@ -12,8 +12,7 @@ import pytest
 
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
-from service.cli.commands.calibrate.run import run_calibration
-from service.cli.labelled import Sources
+from service.cli.calibrating import Sources, run_calibration
 from service.fits.checks import FitCheck, append_checks
 from service.fits.files import read_fits
 from service.registry import Registry
@@ -100,7 +99,7 @@ def test_what_is_in_place_is_listed_with_how_it_has_held(run: Run, out: Path) ->
     }  # the predictions name another way to ask
     told = {row["since then"] for row in rows}
     assert told == {"2026-05-02: kappa 0.400 on 50 items, drifted: kappa below (1 check)", "not checked"}
-    assert "Fits in place" in run("calibrate", "fits").out
+    assert "Installed calibrations" in run("calibrate", "fits").out
 
 
 def test_a_second_run_into_a_folder_leaves_no_fit_of_the_first(run: Run, out: Path) -> None:

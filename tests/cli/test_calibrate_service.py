@@ -48,7 +48,7 @@ def ask(run: Run, service: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("CALLGRADE_API_KEY", service.key)
 
     def ask(*args: object) -> Ran:
-        words = args if args[0] == "calibrate" else ("calibrate" if args[0] == "submit" else "jobs", *args)
+        words = "calibrate" if args[0] == "submit" else "jobs", *args
         ran = run(*words)
         assert service.key not in ran.out + ran.err
         return ran
@@ -91,7 +91,6 @@ def test_labelled_items_are_judged_and_fitted_by_a_service(ask: Run, service: Se
     [fit] = (tmp_path / "run" / "fits").iterdir()
     found = Fit.model_validate_json(fit.read_bytes())
     assert (found.method, found.model, fit.name) == ("platt", "gpt-fine", build_file_name(found))
-    assert ask("calibrate", "show", "run").out == fetched.out
 
     cancelled = ask("cancel", name)
     assert "completed" in cancelled.out  # one that has ended stays as it is

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import service
-from service.cli.rendering.demo import list_demo_cases
+from service.cli.commands.demo import list_demo_cases
 from tests.cli.cli_run import Run
 
 CASES = list_demo_cases()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import service
-from service.cli.rendering.demo import DemoCase, list_demo_cases
+from service.cli.commands.demo import DemoCase, list_demo_cases
 from service.core.money import format_usd
 from tests.cli.cli_run import Run
 

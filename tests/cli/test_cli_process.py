@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from service.cli.rendering.demo import list_demo_cases
+from service.cli.commands.demo import list_demo_cases
 from tests.forked import Command, Forked
 from tests.jobs.process import until
 from tests.launchers import find_launchers

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import service
 from service.api.app import create_app
-from service.cli.rendering.demo import DemoCase, list_demo_cases
-from service.cli.rendering.junit import escape_xml
+from service.cli.ci import escape_xml
+from service.cli.commands.demo import DemoCase, list_demo_cases
 from service.intake import FORMATS
 from tests.cli.cli_run import Run
 

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 
-from service.cli.interrupts import wake_by_signals
+from service.cli.scoring import wake_by_signals
 
 
 def test_a_signal_that_comes_to_another_thread_is_heard_where_nothing_else_happens():

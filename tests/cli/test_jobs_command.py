@@ -129,15 +129,6 @@ def test_records_that_are_no_json_are_told_with_those_that_the_service_would_ref
     assert ask("submit", "-", "--skip-invalid", stdin=b"{x}\n").code == 5
 
 
-def test_a_document_of_items_is_taken_without_its_options(ask: Run) -> None:
-    document = {"items": [PASS | {"custom_id": "a"}, BAD]}
-    refused = ask("submit", "-", stdin=lines(document))
-    assert "error: stdin:1: /items/1/messages/0/role" in refused.err
-    named = ask("submit", "-", stdin=lines(document | {"name": "x"}))
-    assert "stdin:1: /name: give the batch's options on the command line" in named.err
-    assert submitted(ask, {"items": [PASS | {"custom_id": "a"}]})
-
-
 def test_a_dry_run_makes_none(ask: Run) -> None:
     before = len(json.loads(ask("list", "--limit", 100, "--format", "json").out)["data"])
     quoted = ask("submit", "-", "--dry-run", stdin=lines(request(900), request(901)))
@@ -166,7 +157,7 @@ def test_a_running_batch_is_fetched_as_far_as_it_is_and_cancelled(ask: Run, serv
     assert "the batch has not ended" in early.err
     assert not (tmp_path / "out.ndjson").exists()
     assert (tmp_path / f"out.ndjson.{batch}.results.part").exists()
-    assert "--offset" in ask("results", batch).err
+    assert "with --output FILE" in ask("results", batch).err
     assert re.search("cancelling|finalizing", ask("cancel", batch).out)  # the latter where no item was begun
     watched = ask("watch", batch)
     assert watched.code == 2
@@ -206,7 +197,6 @@ def test_a_submission_may_be_watched_and_waited_for(ask: Run, service: Served) -
         (["submit", "none.jsonl"], 5, "none.jsonl: cannot be read"),
         (["submit", "-", "--tag", "x"], 4, "--tag: expected key=value"),
         (["submit", "-", "--rubric", "none.yaml"], 4, "--rubric: none.yaml: No such file"),
-        (["results", ID, "-o", "out", "--offset", "1"], 4, "--offset"),
         (["results", ID, "-o", "none/out"], 4, "--output: none/out: No such file"),
     ],
 )

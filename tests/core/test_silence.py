@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from service import Plan, Report, conclude, plan
 from service.cli.commands.score import VerdictPolicy as RunJudgement
-from service.cli.rendering.results import Tally
 from service.cli.scoring import ScoredRecord
+from service.cli.tally import Tally
 from service.core.criterion_results import CriterionResult, CriterionWorth
 from service.core.judging.fits import Fit, Identity
 from service.core.judging.grades import CANNOT_TELL, Worth

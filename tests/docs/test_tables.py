@@ -6,8 +6,8 @@ import re
 
 from service import Registry
 from service.api.app import create_app
+from service.cli.commands.rubrics import count_questions
 from service.cli.exits import ExitCode
-from service.cli.rubric_costs import count_questions
 from service.settings import list_settings
 from service.store.access.callers import SCOPES
 from tests.docs.pages import Page

@@ -12,7 +12,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from service.cli.serving.worker import work
+from service.cli.working import work
 from service.logs.lines import configure
 from service.settings import Settings
 from service.store.jobs.chunks import Chunks

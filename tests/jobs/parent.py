@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from service.cli.serving.supervise import supervised_workers
+from service.cli.working import supervised_workers
 
 if __name__ == "__main__":
     with supervised_workers(1, log_level="INFO", grace=5.0, stopping=threading.Event()):

@@ -11,7 +11,7 @@ from service.asking.calls import ModelCaller
 from service.asking.faults import CallError
 from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
-from service.cli.serving.worker import work
+from service.cli.working import work
 from service.core.judging.prompts import Completion, Prompt, Usage
 from service.engine import Engine
 from service.logs.lines import configure

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.rendering.demo import list_demo_cases
+from service.cli.commands.demo import list_demo_cases
 from tests.faults.provider import Provider, serving
 from tests.launchers import find_launchers
 

@@ -14,14 +14,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from service import Report, conclude, plan, score
+from service.cli.ci import GitHub, JUnit
 from service.cli.inputs import RecordRequest
-from service.cli.rendering import table
-from service.cli.rendering.console import build_console
-from service.cli.rendering.github import GitHub
-from service.cli.rendering.junit import JUnit
-from service.cli.rendering.results import Tally
-from service.cli.rendering.steps import show_steps
 from service.cli.scoring import ScoredRecord
+from service.cli.screen import build_console
+from service.cli.tally import Tally
+from service.cli.views import ResultTable, show_steps
 from service.core.outcome import Errored, Scored, Skipped
 from service.packaged_files import find_resource, read_yaml
 from service.reading.trace_files import RecordPlace
@@ -132,7 +130,7 @@ def show_terminal(case: Case) -> str:
 def show_rows(case: Case) -> str:
     """The table of several traces."""
     stream, tally = io.BytesIO(), Tally()
-    shown = table.ResultTable(stream, tally)
+    shown = ResultTable(stream, tally)
     for _ in range(2):
         tally.add(build_record(case))
         shown.add(build_record(case))

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import typer
-
-from service.cli.command import command_group
-from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import build_console, pluralize, print_table
+from service.cli.options import TableOption, build_group, read_settings
+from service.cli.screen import pluralize, print_line, print_table
 from service.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -20,18 +17,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-group = command_group(__name__, 120, "Inspect, prune and clear the cache of judgements.")
+commands = build_group("cache", "Inspect, prune and clear the cache of judgements.")
 
 
-@group.command("stats")
-def show_stats(
-    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
-) -> int:
+@commands.command("stats")
+def show_stats(output_format: TableOption = "table") -> int:
     """Show where the cache is, how many judgements it holds and how large it is."""
+
+    async def measure(found: GuardedCache) -> CacheStats | None:
+        stats = await found.stats()
+        return None if stats.rows is None else stats
+
     # Hits and misses would be those of this process alone; a server exports its own as metrics.
-    stats = _use_cache(_measure)
+    stats = _use_cache(measure)
     if output_format == "json":
-        build_console().print(json.dumps(asdict(stats)), soft_wrap=True)
+        print_line(json.dumps(asdict(stats)))
         return ExitCode.PASSED
     rows = [("place", stats.place), ("judgements", f"{stats.rows}"), ("bytes", f"{stats.bytes}")]
     rows += [("damaged files moved aside", f"{stats.moved_aside}")] if stats.moved_aside else []
@@ -39,21 +39,18 @@ def show_stats(
     return ExitCode.PASSED
 
 
-@group.command("prune")
+@commands.command("prune")
 def prune_cache() -> int:
     """Remove expired judgements, and those beyond the size limit. Redis does this by itself."""
-    return _print_removed(_use_cache(lambda found: found.prune()))
+    print_line(f"{pluralize(_use_cache(lambda found: found.prune()), 'judgement')} removed")
+    return ExitCode.PASSED
 
 
-@group.command("clear")
+@commands.command("clear")
 def clear_cache() -> int:
     """Remove all judgements, for everyone who shares the cache. Judges will be asked, and paid, again."""
-    return _print_removed(_use_cache(lambda found: found.clear()))
-
-
-async def _measure(found: GuardedCache) -> CacheStats | None:
-    stats = await found.stats()
-    return None if stats.rows is None else stats
+    print_line(f"{pluralize(_use_cache(lambda found: found.clear()), 'judgement')} removed")
+    return ExitCode.PASSED
 
 
 def _use_cache(work: Callable[[GuardedCache], Awaitable[T | None]]) -> T:
@@ -75,8 +72,3 @@ def _use_cache(work: Callable[[GuardedCache], Awaitable[T | None]]) -> T:
         setting = "CALLGRADE_CACHE_URL" if settings.cache_url else "CALLGRADE_HOME"
         raise SettingsError.at(setting, f"the cache at {cache.place} cannot be used")
     return result
-
-
-def _print_removed(count: int) -> ExitCode:
-    build_console().print(f"{pluralize(count, 'judgement')} removed")
-    return ExitCode.PASSED

@@ -1,44 +1,51 @@
-"""`callgrade convert`: print traces in callgrade's own format."""
+"""`callgrade convert` and `callgrade formats`: how traces are read, and which formats are known."""
 
 from __future__ import annotations
 
 import json
 
-from service.cli.command import command
+import typer
+
 from service.cli.exits import ExitCode
 from service.cli.options import FilesArgument, FormatOption
-from service.cli.rendering.console import say
-from service.cli.rendering.refusals import RefusalPrinter
+from service.cli.screen import RefusalPrinter, print_table, say
+
+commands = typer.Typer()
 
 
-@command(25)
+@commands.command("convert")
 def convert(files: FilesArgument, input_format: FormatOption = "auto") -> int:
     """Print traces as callgrade reads them, in its own format. Parts that cannot be read are listed on standard error.
 
     Try this first when a score surprises you. Prints one JSON document per line.
     """
-    import typer
-
-    from service.cli.inputs import Refusal, read_inputs
+    from service.cli.inputs import Refusal, print_guesses, read_inputs
     from service.errors import InputError
     from service.intake.own_form import write_record
     from service.request import read_request_trace
 
-    inputs = read_inputs(files, input_format=input_format)
-    refused, printer = 0, RefusalPrinter()
+    inputs, printer, code = read_inputs(files, input_format=input_format), RefusalPrinter(), ExitCode.PASSED
     for record in inputs:
-        if isinstance(record, Refusal):
-            refused += 1
-            printer.print(record)
-            continue
         try:
+            if isinstance(record, Refusal):
+                raise record.error
             trace = read_request_trace(record.request)
         except InputError as error:
-            refused += 1
-            printer.print(record.refuse(error))
+            printer.print(record if isinstance(record, Refusal) else record.refuse(error))
+            code = ExitCode.DATA
             continue
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
         for part in trace.unread:
             say(f"{record.place}: {part.path}: {part.reason}")
-    inputs.print_guesses()
-    return ExitCode.DATA if refused else ExitCode.PASSED
+    print_guesses(inputs.guessed, inputs.left_out)
+    return code
+
+
+@commands.command("formats")
+def formats() -> int:
+    """List the trace formats: what each is, and the fields by which a trace that names no format is recognized."""
+    from service.intake.reading import list_formats
+
+    rows = [(entry.name, entry.summary, entry.hint) for entry in list_formats()]
+    print_table(("format", "what it is", "recognized by"), rows)
+    return ExitCode.PASSED

@@ -2,18 +2,71 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from service.cli.command import command
-from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import build_reading_console, pluralize, say
+from service.cli.options import read_settings
+from service.cli.screen import build_console, pluralize, say
+from service.reporting.escaping import escape_unprintable
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+    from rich import table
+    from rich.console import Console
+
+    from service.core.plan import Plan
+    from service.core.report import Report
+
+commands = typer.Typer()
+
+MAX_TEXT_CHARS = 400
+"""How many characters of each text of a conversation are shown."""
+
+STAGES = (
+    ("decide", "was a call needed at all?"),
+    ("select", "was it the right tool?"),
+    ("arguments", "do they match the tool's schema and the task?"),
+    ("integrate", "does the answer report the result faithfully?"),
+    ("sequence", "did the calls come in the expected order, if there is one?"),
+)
+VERDICT_RULE = (
+    "A verdict is given only if no answer to an open question could change it; otherwise it is `undecided`. Most of these cases "
+    "state what is expected and set `judges: off`, so that code alone decides; the last one does neither."
+)
+NEXT = (
+    ("callgrade demo --save cases.jsonl", "save these cases to a file, to look at and to change"),
+    (
+        "callgrade score cases.jsonl",
+        "score a file: these cases, or your own traces, as in OpenAI's or Anthropic's format",
+    ),
+    ("callgrade plan cases.jsonl", "show what a judge would be asked"),
+    ("callgrade demo --judge", "run this demo with a judge, or with a stand-in if none is configured"),
+    ("callgrade serve", "score over HTTP: POST /v1/score"),
+)
 
 
-@command(10)
+class DemoCase(NamedTuple):
+    """One bundled case: its title and its score request."""
+
+    title: str
+    request: dict[str, JsonValue]
+
+
+def list_demo_cases() -> list[DemoCase]:
+    """List the bundled cases, in order."""
+    from importlib.resources import files
+
+    cases: list[dict[str, Any]] = json.loads((files("service") / "demo" / "cases.json").read_text("utf-8"))
+    return [DemoCase(**case) for case in cases]
+
+
+@commands.command("demo")
 def demo(
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE", help="Write the cases as JSON Lines for `callgrade score`.")
@@ -23,60 +76,128 @@ def demo(
         typer.Option("--judge", help="Ask a judge what code leaves open: the configured one, else a stand-in."),
     ] = False,
 ) -> int:
-    """Score the bundled cases and show, step by step, what broke. Needs no key and no network."""
-    return run_demo(judge=judge) if save is None else save_demo(save)
+    """Score the bundled cases and show, step by step, what broke. Needs no key and no network.
 
-
-def run_demo(*, judge: bool = False) -> ExitCode:
-    """Score and explain every case. The exit code is 0 even though cases fail, because they are meant to.
-
-    `judge`: ask the configured judge, or else the stand-in, what code leaves open.
+    The exit code is 0 even though cases fail, because they are meant to.
     """
     import asyncio
 
-    from service.cli.rendering.demo import (
-        list_demo_cases,
-        show_case,
-        show_ending,
-        show_intro,
-        show_judging,
-        show_questions,
-    )
+    from rich.text import Text
+
+    from service.cli.views import show_steps
     from service.engine import Engine
+    from service.request import read_request
     from service.wiring import build_demo_judging, build_engine
 
-    settings = read_settings()
-    engine = build_engine(settings)
+    cases = list_demo_cases()
+    if save is not None:
+        return _save(cases, save)
+    engine = build_engine(read_settings())
     engine = Engine(engine.registry, judging=(engine.judging or build_demo_judging()) if judge else None)
-    console = build_reading_console()
-    show_intro(console)
+    console = build_console(reading=True)
+    console.print(Text("A model that uses tools can go wrong at every stage. Each stage is scored on its own:"))
+    console.print(_build_pairs(STAGES))
+    console.print(Text(VERDICT_RULE))
+    plans: list[Plan] = []
+    reports: list[Report] = []
     with asyncio.Runner() as loop:
-        results = [
-            show_case(console, engine, number, case, loop) for number, case in enumerate(list_demo_cases(), start=1)
-        ]
+        for number, case in enumerate(cases, start=1):
+            request = read_request({**case.request, "judges": "live"} if judge else case.request)
+            plans.append(engine.plan(request))
+            reports.append(loop.run(engine.answer_async(request)))
+            console.print()
+            console.rule(Text(f"{number}. {case.title}", style="bold"), align="left", style="dim", characters="-")
+            console.print(_build_pairs(_list_turns(plans[-1]), first="dim", second="", indent=""))
+            console.print()
+            show_steps(console, reports[-1])
         loop.run(engine.close())
     console.print()
-    reports = [report for _, report in results]
-    if engine.judging is None:
-        show_questions(console, [plan for plan, _ in results])
+    if judge:
+        _show_judging(console, reports)
     else:
-        show_judging(console, reports)
+        _show_questions(console, plans)
     console.print()
-    show_ending(console, reports)
+    verdicts = Counter(report.verdict for report in reports)
+    failed = Counter(report.first_failing_stage for report in reports if report.first_failing_stage)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    stages = ", ".join(f"{stage} {count}" for stage, count in failed.items()) or "none"
+    console.print(Text(f"{pluralize(len(reports), 'case')}: {counts}. Failed at: {stages}."))
+    console.print(Text("\nNext", style="bold"))
+    console.print(_build_pairs(NEXT))
     return ExitCode.PASSED
 
 
-def save_demo(path: Path) -> ExitCode:
+def _save(cases: Sequence[DemoCase], path: Path) -> ExitCode:
     """Write the cases' requests as JSON Lines. An existing file is left alone and is a usage error."""
-    import json
-
-    from service.cli.rendering.demo import list_demo_cases
-
-    lines = [json.dumps(case.request, ensure_ascii=False) + "\n" for case in list_demo_cases()]
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.writelines(lines)
+            file.writelines(json.dumps(case.request, ensure_ascii=False) + "\n" for case in cases)
     except OSError as error:
         raise typer.BadParameter(f"{path}: {error.strerror}", param_hint="--save") from None
-    say(f"{pluralize(len(lines), 'request')} written; next: callgrade score {path}")
+    say(f"{pluralize(len(cases), 'request')} written; next: callgrade score {path}")
     return ExitCode.PASSED
+
+
+def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
+    """List the conversation turn by turn: the user's messages, then the calls, then the answer."""
+    trace = plan.trace
+    for turn in range(trace.turns + 1):
+        yield from (("user", m.text) for m in trace.messages if m.turn == turn and m.role == "user")
+        for step in (step for step in trace.steps if step.turn == turn):
+            arguments = step.call.arguments
+            shown = [_render(step.call.raw)] if arguments is None else []
+            shown += [f"{name}={_render_json(value)}" for name, value in (arguments or {}).items()]
+            yield "call", f"{step.call.name}({', '.join(shown)})"
+            if step.result is not None:
+                yield "result", _render(step.result.content)
+        yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant" and m.text)
+
+
+def _render(value: JsonValue) -> str:
+    return value if isinstance(value, str) else _render_json(value)
+
+
+def _render_json(value: JsonValue) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _show_questions(console: Console, plans: Sequence[Plan]) -> None:
+    """Print each question that a judge would have been asked, once."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    asks = [ask for plan in plans for ask in plan.asks]
+    counts = Counter((ask.criterion, ask.judge.question, " | ".join(ask.judge.scale)) for ask in asks)
+    console.print(
+        "What code cannot decide is left to a judge, which is a language model. None was asked here; it would answer:"
+    )
+    for (criterion, question, choices), count in counts.items():
+        text = f"{criterion} ({pluralize(count, 'time')}): {question} [{choices}]"
+        console.print(Padding(Text(escape_unprintable(text)), (0, 0, 0, 2)))
+
+
+def _show_judging(console: Console, reports: Sequence[Report]) -> None:
+    """Print which models judged, and how many replies they gave."""
+    judged = [report.provenance for report in reports if report.provenance.replies]
+    models = ", ".join(sorted({one.judge_model for one in judged if one.judge_model}))
+    text = f"Judged by {models or 'nobody'}: {pluralize(sum(one.replies for one in judged), 'reply', 'replies')}."
+    if any(one.stand_in for one in judged):
+        text += " This is not a model but a stand-in: rules that know only these cases. Set CALLGRADE_JUDGE_MODEL to use a model."
+    console.print(text)
+
+
+def _build_pairs(
+    pairs: Iterable[tuple[str, str]], *, first: str = "", second: str = "dim", indent: str = "  "
+) -> table.Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True, style=first)
+    grid.add_column(overflow="fold", style=second)
+    for name, text in pairs:
+        shown = escape_unprintable(text)
+        grid.add_row(
+            Text(f"{indent}{name}"), Text(shown if len(shown) <= MAX_TEXT_CHARS else f"{shown[:MAX_TEXT_CHARS]}…")
+        )
+    return grid

@@ -1,4 +1,4 @@
-"""`callgrade keys`: create, rotate, list and revoke the API keys of the service, in its store."""
+"""`callgrade keys` and `callgrade audit`: the API keys of the service in its store, and who changed what in it."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import os
 import pwd
 import re
 import socket
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.command import command_group
-from service.cli.context import read_settings
-from service.cli.exits import ExitCode, join_words
-from service.cli.rendering.console import build_console, print_table, say
+from service.cli.exits import ExitCode
+from service.cli.options import TableOption, build_group, read_settings
+from service.cli.screen import print_line, print_table, say
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     from service.store.access.audit import Actor
     from service.store.access.keys import Key, Keys
 
-keys = command_group(__name__, 130, "Create, rotate, list and revoke API keys of the service.")
+commands = typer.Typer()
+keys = build_group("keys", "Create, rotate, list and revoke API keys of the service.")
+commands.add_typer(keys)
 
 UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}
 LIFETIME_HELP = "How long the key is valid, such as 90d, 12h or 30m; a plain number means days."
@@ -64,8 +64,7 @@ def create_key(
 ) -> int:
     """Create a key, and print it on standard output. Only a digest is stored, so the key cannot be shown again."""
     scopes = scope or ("score", "batch")
-    _print_secret(*_open_keys().create(name=name, tenant=tenant, scopes=scopes, lasts_s=expires, by=find_user()))
-    return ExitCode.PASSED
+    return _print_secret(_open_keys().create(name=name, tenant=tenant, scopes=scopes, lasts_s=expires, by=find_user()))
 
 
 @keys.command("rotate")
@@ -80,18 +79,13 @@ def rotate_key(
     ] = None,
 ) -> int:
     """Replace a key with a new one of the same name, tenant and scopes, and print it. The old key ends after the overlap."""
-    new_key = _open_keys().rotate(key, overlap_s=overlap, lasts_s=expires, by=find_user())
-    if new_key is None:
-        raise _build_unknown_key(key)
-    _print_secret(*new_key)
+    _print_secret(_open_keys().rotate(key, overlap_s=overlap, lasts_s=expires, by=find_user()), key)
     say(f"key {key} stays valid for at most {overlap / UNITS_S['h']:g} hours")
     return ExitCode.PASSED
 
 
 @keys.command("list")
-def list_keys(
-    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
-) -> int:
+def list_keys(output_format: TableOption = "table") -> int:
     """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
     from service.store.times import format_rfc3339
 
@@ -110,10 +104,13 @@ def list_keys(
         for key in _open_keys().list_keys()
     ]
     if output_format == "json":
-        build_console().print(json.dumps(objects), soft_wrap=True)
+        print_line(json.dumps(objects))
         return ExitCode.PASSED
-    columns = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
-    print_table(columns, [[_render_cell(one[name]) for name in columns] for one in objects])
+    rows: list[list[str]] = []
+    for one in objects:
+        days = [re.sub(r"T.*", "", str(one[name] or "-")) for name in ("created", "expires", "revoked", "used")]
+        rows.append([f"{one['id']}", f"{one['tenant']}", f"{one['name']}", ", ".join(one["scopes"] or "-"), *days])
+    print_table(("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used"), rows)
     return ExitCode.PASSED
 
 
@@ -123,6 +120,24 @@ def revoke_key(key: KeyArgument) -> int:
     if not _open_keys().revoke(key, by=find_user()):
         raise _build_unknown_key(key)
     say(f"key {key} is revoked")
+    return ExitCode.PASSED
+
+
+@commands.command("audit")
+def audit(
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Maximum number of entries.")] = 100,
+    output_format: TableOption = "table",
+) -> int:
+    """Show the audit log, newest first: who changed which keys, batches, calibrations and files, and when."""
+    from service.store.access.audit import AUDIT_LOG, Audit
+    from service.wiring import prepare_database
+
+    page = Audit(prepare_database(read_settings())).page(limit=limit)
+    if output_format == "json":
+        typer.echo(AUDIT_LOG.dump_json(page))
+        return ExitCode.PASSED
+    rows = [(one.at, one.who, one.origin or "-", one.act, one.tenant or "-", one.target or "-") for one in page.data]
+    print_table(("at", "who", "from", "act", "tenant", "target"), rows)
     return ExitCode.PASSED
 
 
@@ -145,20 +160,17 @@ def _open_keys() -> Keys:
     return Keys(prepare_database(read_settings()))
 
 
-def _render_cell(value: str | Sequence[str] | None) -> str:
-    """Render a cell: the day of a time, words with commas, `-` for nothing."""
-    if value is not None and not isinstance(value, str):
-        return join_words(value)
-    return re.sub(r"^(\d{4}-\d\d-\d\d)T.*", r"\1", value or "-")
-
-
-def _print_secret(key: Key, text: str) -> None:
-    """Print a new key: only its secret goes to standard output, the rest to standard error."""
+def _print_secret(made: tuple[Key, str] | None, old: str = "") -> ExitCode:
+    """Print a new key: only its secret goes to standard output, the rest to standard error. None: there is no key `old`."""
     from service.store.times import format_rfc3339
 
-    build_console().print(text, soft_wrap=True)
+    if made is None:
+        raise _build_unknown_key(old)
+    key, text = made
+    print_line(text)
     until = f"until {format_rfc3339(key.expires_at)}" if key.expires_at else "until it is revoked"
-    say(f"key {key.id} of tenant {key.tenant} for {join_words(key.scopes)}, {until}; it is not shown again")
+    say(f"key {key.id} of tenant {key.tenant} for {', '.join(key.scopes)}, {until}; it is not shown again")
+    return ExitCode.PASSED
 
 
 def _build_unknown_key(key_id: str) -> typer.BadParameter:

@@ -2,88 +2,196 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.command import command
 from service.cli.exits import ExitCode
-from service.cli.options import ExpectedOption, FilesArgument, FormatOption, PluginOption, RubricOption
-from service.cli.rendering.refusals import RefusalPrinter
-from service.errors import NO_JUDGE_MODEL, SettingsError
+from service.cli.options import ExpectedOption, FilesArgument, FormatOption, PluginOption, RubricOption, TableOption
+from service.cli.screen import RefusalPrinter, build_console, pluralize
+from service.core.money import NOTHING, Cost, format_usd
+from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
+from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
-    import asyncio
+    from pydantic import JsonValue
+    from rich.table import Table
+    from rich.text import Text
 
-    from service.cli.inputs import Inputs, RecordRequest, Refusal
-    from service.cli.rendering.plans import PlannedRecord, Totals
+    from service.asking.judging import AskEstimate
+    from service.cli.inputs import Inputs, RecordRequest
+    from service.core.judging.judges import Ask
+    from service.core.plan import Plan
+
+    Planned = tuple[RecordRequest, str, Plan]
+    """A record with its name and plan."""
+
+commands = typer.Typer()
 
 
-@command(30)
+@commands.command("plan")
 def plan(
     files: FilesArgument,
     rubric: RubricOption = None,
     expected: ExpectedOption = None,
     input_format: FormatOption = "auto",
     plugin: PluginOption = None,
-    output_format: Annotated[Literal["table", "json"], typer.Option("--format", "-f", help="Output format.")] = "table",
+    output_format: TableOption = "table",
     price: Annotated[
         bool,
         typer.Option("--price", help="Also show what the answers would cost at most with the configured judge model."),
     ] = False,
 ) -> int:
     """Show which questions judges would be asked about traces, without asking them."""
-    from service.cli.inputs import read_inputs
+    from service.cli.inputs import print_guesses, read_inputs
 
     inputs = read_inputs(files, rubric=rubric, expected=expected, input_format=input_format, plugins=plugin or ())
     if price and inputs.engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
-    return run_plan(inputs, output_format=output_format, price=price)
-
-
-def run_plan(inputs: Inputs, *, output_format: Literal["table", "json"] = "table", price: bool = False) -> ExitCode:
-    """Print the plan of every record. Records without a plan are listed on standard error and make the exit code 5."""
-    import asyncio
-
-    from service.cli.rendering.plans import Totals, show_json, show_table
-
-    totals = Totals(priced_model=inputs.settings.judge_model if price else None)
-    show = show_json if output_format == "json" else show_table
-    with asyncio.Runner() as loop:
-        plans = _count_plans(inputs, totals)
-        show((_add_price(one, inputs, totals, loop) for one in plans) if price else plans, totals)
-        loop.run(inputs.engine.close())
-    inputs.print_guesses()
+    totals = Totals(inputs.settings.judge_model if price else None)
+    show = _show_json if output_format == "json" else _show_table
+    show(_list_plans(inputs, totals), totals)
+    print_guesses(inputs.guessed, inputs.left_out)
     return ExitCode.DATA if totals.refused else ExitCode.PASSED
 
 
-def _add_price(planned: PlannedRecord, inputs: Inputs, totals: Totals, loop: asyncio.Runner) -> PlannedRecord:
-    judging = inputs.engine.judging
-    if judging is not None:
-        totals.add_estimates(loop.run(judging.estimate(planned.plan.asks, planned.plan.trace)).values())
-    return planned
+@dataclass
+class Totals:
+    """The totals of a run of plans."""
+
+    priced_model: str | None
+    """The judge model whose price is shown; None if no price was requested."""
+    traces: int = 0
+    questions: int = 0
+    blocked: int = 0
+    refused: int = 0
+    tokens: int = 0
+    """Tokens of prompts and replies, at most."""
+    cost: Cost = NOTHING
+    """The cost at most, if nothing were cached."""
+
+    def add_estimates(self, estimates: Iterable[AskEstimate]) -> None:
+        """Count the tokens and the cost that answers would take."""
+        for one in estimates:
+            self.tokens += one.tokens
+            self.cost += Cost.of(one.cost_usd)
+
+    def describe_price(self, things: str) -> str:
+        """Render the cost at most, in words."""
+        tokens = f"at most {self.tokens:,} tokens of {self.priced_model}, {self.cost}"
+        per_thousand = format_usd(1_000 * self.cost.usd / max(1, self.traces))
+        return tokens if self.cost.unpriced else f"{tokens}: {per_thousand} for 1,000 such {things}"
 
 
-def _count_plans(inputs: Inputs, totals: Totals) -> Iterator[PlannedRecord]:
+def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
+    """Yield the plan of every record and count it; list records without one on standard error."""
+    import asyncio
+
     from service.cli.inputs import Refusal
 
     printer = RefusalPrinter()
-    for number, record in enumerate(inputs, start=1):
-        planned = record if isinstance(record, Refusal) else _plan_one(record, number, inputs)
-        if isinstance(planned, Refusal):
-            totals.refused += 1
-            printer.print(planned)
-            continue
-        totals.add(planned)
-        yield planned
+    with asyncio.Runner() as loop:
+        for number, record in enumerate(inputs, start=1):
+            try:
+                if isinstance(record, Refusal):
+                    raise record.error
+                made = inputs.engine.plan(record.request)
+            except InputError as error:
+                totals.refused += 1
+                printer.print(record if isinstance(record, Refusal) else record.refuse(error))
+                continue
+            totals.traces += 1
+            totals.questions += len(made.asks)
+            totals.blocked += len(made.blocked_asks)
+            if totals.priced_model is not None and inputs.engine.judging is not None:
+                totals.add_estimates(loop.run(inputs.engine.judging.estimate(made.asks, made.trace)).values())
+            yield record, made.trace.id or f"#{number}", made
+        loop.run(inputs.engine.close())
 
 
-def _plan_one(record: RecordRequest, number: int, inputs: Inputs) -> PlannedRecord | Refusal:
-    from service.cli.rendering.plans import PlannedRecord
-    from service.errors import InputError
+def _show_table(plans: Iterator[Planned], totals: Totals) -> None:
+    """Print plans as they come, then each judge once, then the totals."""
+    from rich.padding import Padding
+    from rich.text import Text
 
-    try:
-        return PlannedRecord(number, record.place, inputs.engine.plan(record.request))
-    except InputError as error:
-        return record.refuse(error)
+    out = build_console()
+    judges: dict[str, str] = {}
+    for _, name, made in plans:
+        out.print(Text(escape_unprintable(f"{name} ({made.rubric.id})"), style="bold"))
+        out.print(Padding(_build_table(made), (0, 0, 1, 2), expand=False))
+        judges |= {one.judge.id: f"{one.judge.question} [{' | '.join(one.judge.scale)}]" for one in made.asks}
+    for judge, question in judges.items():
+        out.print(Text(f"{judge}: ", style="bold").append(escape_unprintable(question), style="not bold"))
+    questions = f"{pluralize(totals.questions, 'question')} for a judge"
+    out.print(f"{pluralize(totals.traces, 'trace')}: {questions}, {totals.blocked} blocked by a failed check")
+    if totals.priced_model is not None:
+        out.print(totals.describe_price("traces"))
+    if totals.refused:
+        out.print(f"not planned: {pluralize(totals.refused, 'record')}")
+
+
+def _build_table(made: Plan) -> Table | Text:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(2):
+        grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for ask in made.asks:
+        grid.add_row(Text(ask.criterion), Text(_describe(ask, made)), Text(f"asks {ask.judge.id}"))
+    for ask, why in made.blocked_asks:
+        grid.add_row(Text(ask.criterion), Text(_describe(ask, made)), Text(f"not asked: {why}", style="yellow"))
+    return grid if grid.rows else Text("nothing to ask: code decides everything that applies", style="dim")
+
+
+def _describe(ask: Ask, made: Plan) -> str:
+    if ask.step is not None:
+        return escape_unprintable(f"step {ask.step}, {made.trace.steps[ask.step].call.name}"[:40])
+    return "the trace" if ask.turn is None else f"turn {ask.turn}"
+
+
+def _show_json(plans: Iterator[Planned], totals: Totals) -> None:
+    """Print {"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, one trace at a time."""
+    before = '{"traces":['
+    for record, _, made in plans:
+        sys.stdout.write(before + _render_json(_build_object(record, made)))
+        before = ",\n"
+    counts: dict[str, JsonValue] = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
+    if totals.priced_model is not None:
+        counts |= {"tokens": totals.tokens, "cost_usd": totals.cost.known_usd, "unpriced_calls": totals.cost.unpriced}
+    start = "" if totals.traces else before
+    sys.stdout.write(f'{start}],\n"totals":{_render_json({**counts, "refused": totals.refused})}}}\n')
+
+
+def _build_object(record: RecordRequest, made: Plan) -> dict[str, JsonValue]:
+    asks: list[JsonValue] = [
+        {
+            **_build_ask(ask),
+            "tool": ask.tool,
+            "question": ask.judge.question,
+            "choices": list(ask.judge.scale),
+        }
+        for ask in made.asks
+    ]
+    return {
+        "trace_id": made.trace.id,
+        "source": record.place.source,
+        "line": record.place.line,
+        "rubric": f"{made.rubric.id}@{made.rubric.version}",
+        "asks": asks,
+        "blocked": [{**_build_ask(ask), "why": why} for ask, why in made.blocked_asks],
+    }
+
+
+def _build_ask(ask: Ask) -> dict[str, JsonValue]:
+    return {"criterion": ask.criterion, "judge": ask.judge.id, "step": ask.step, "turn": ask.turn}
+
+
+def _render_json(value: JsonValue) -> str:
+    """Render as ASCII, so that no terminal encoding can change it."""
+    return json.dumps(value, separators=(",", ":"))

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from service.cli.command import command_group
-from service.cli.context import read_settings
 from service.cli.exits import ExitCode
-from service.cli.rendering.console import build_console, print_table
+from service.cli.options import FORMAT, build_group, read_settings
+from service.cli.screen import print_line, print_table, say
 from service.errors import InputError, Problem
-from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
     import yaml
@@ -24,17 +22,15 @@ if TYPE_CHECKING:
     from service.core.rubric import Rubric
     from service.registry import Registry
 
-rubrics = command_group(__name__, 110, "List, show and check rubrics.")
+commands = build_group("rubrics", "List, show and check rubrics.")
 
 
-@rubrics.command("list")
+@commands.command("list")
 def list_rubrics() -> int:
     """List the available rubrics, bundled ones and your own.
 
     The column `asks` is the number of questions that judges are asked at most: per call / per turn / per trace.
     """
-    from service.cli.rubric_costs import count_questions
-
     rows: list[tuple[str, ...]] = []
     for rubric in _load_registry():
         counts = count_questions(rubric)[:3]
@@ -44,10 +40,10 @@ def list_rubrics() -> int:
     return ExitCode.PASSED
 
 
-@rubrics.command("show")
+@commands.command("show")
 def show_rubric(
     rubric: Annotated[str, typer.Argument(metavar="ID", help="The rubric's id, id@version or file.")],
-    output_format: Annotated[Literal["yaml", "json"], typer.Option("--format", "-f", help="Output format.")] = "yaml",
+    output_format: Annotated[Literal["yaml", "json"], FORMAT] = "yaml",
 ) -> int:
     """Print a complete rubric as it scores, including defaults and judges."""
     from service.cli.inputs import find_rubric
@@ -57,7 +53,7 @@ def show_rubric(
     return ExitCode.PASSED
 
 
-@rubrics.command("schema")
+@commands.command("schema")
 def print_schema() -> int:
     """Print the JSON Schema of a rubric file, for editors."""
     from service.core.rubric_extension import build_rubric_schema
@@ -66,14 +62,51 @@ def print_schema() -> int:
     return ExitCode.PASSED
 
 
-@rubrics.command("check")
+@commands.command("check")
 def check_rubrics(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rubric files, YAML or JSON.")],
 ) -> int:
     """Check rubric files: print every problem with its place, or ok and the rubric's hash."""
-    registry = _load_registry()
-    valid = [_check(file, registry) for file in files]
-    return ExitCode.PASSED if all(valid) else ExitCode.CONFIG
+    from service.packaged_files import read_yaml
+    from service.registry import read_rubric
+
+    registry, code = _load_registry(), ExitCode.PASSED
+    for file in files:
+        text = ""
+        try:
+            text = file.read_text("utf-8")
+            rubric = registry.find(read_rubric(read_yaml(text, source="")))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else "not UTF-8"
+            say(f"error: {file}: {reason}")
+            code = ExitCode.CONFIG
+        except InputError as error:
+            _print_problems(file, error.problems, text)
+            code = ExitCode.CONFIG
+        else:
+            size = len(rubric.criteria)
+            print_line(f"{file}: ok, {rubric.id}@{rubric.version}, {size} criteria, sha256 {rubric.digest}")
+    return code
+
+
+def count_questions(rubric: Rubric) -> tuple[int, int, int, int]:
+    """Count the questions of a rubric's criteria when code decides none of them: per call, per turn with an answer, per trace.
+
+    Every vote counts. The last number is of those that are not asked where an expectation lets code decide. Each matcher in words
+    adds one more.
+    """
+    from service.core.judging.judges import JudgeCheck
+
+    counts = {"step": 0, "turn": 0, "trace": 0}
+    spared = 0
+    for criterion in rubric.criteria:
+        check = criterion.check
+        if isinstance(check, JudgeCheck):
+            judge = rubric.judges_by_id[check.judge]
+            questions = judge.votes * max(1, len(judge.models))
+            counts[judge.level] += questions
+            spared += questions * (check.unless is not None)
+    return counts["step"], counts["turn"], counts["trace"], spared
 
 
 def _load_registry() -> Registry:
@@ -94,29 +127,9 @@ def _render_yaml(rubric: Rubric) -> str:
     return yaml.dump(rubric.model_dump(mode="json"), Dumper=Plain, sort_keys=False, allow_unicode=True, width=110)
 
 
-def _check(file: Path, registry: Registry) -> bool:
-    from service.packaged_files import read_yaml
-    from service.registry import read_rubric
-
-    try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else "not UTF-8"
-        _print_problems(file, [Problem("", reason)], "")
-        return False
-    try:
-        rubric = registry.find(read_rubric(read_yaml(text, source="")))
-    except InputError as error:
-        _print_problems(file, error.problems, text)
-        return False
-    text = f"{file}: ok, {rubric.id}@{rubric.version}, {len(rubric.criteria)} criteria, sha256 {rubric.digest}"
-    build_console().print(escape_unprintable(text), soft_wrap=True)
-    return True
-
-
 def _print_problems(file: Path, problems: Sequence[Problem], text: str) -> None:
     """Print each problem, preceded by its line in the file if it is known."""
-    err, lines = build_console(sys.stderr), YamlLines(text)
+    lines = YamlLines(text)
     for problem in problems:
         if match := re.fullmatch(r"line (\d+), (column \d+: .*)", problem.message, re.DOTALL):
             where = f":{match[1]}: {match[2]}"
@@ -124,7 +137,7 @@ def _print_problems(file: Path, problems: Sequence[Problem], text: str) -> None:
             path = problem.path.removeprefix("/rubric")
             line = lines.find_line(path) if path else None
             where = "".join([f":{line}" if line else "", f": {path}" if path else "", f": {problem.message}"])
-        err.print(escape_unprintable(f"error: {file}{where}"), soft_wrap=True)
+        say(f"error: {file}{where}")
 
 
 class YamlLines:

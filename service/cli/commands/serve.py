@@ -1,18 +1,23 @@
-"""`callgrade serve`: serve the HTTP API and the pages, with a worker process beside it."""
+"""`callgrade serve` and `callgrade worker`: the HTTP API with its pages, and the processes that work on batches."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from service.cli.command import command
-from service.cli.context import read_settings
 from service.cli.exits import ExitCode
+from service.cli.options import LogLevelOption, read_settings
+
+NICE_INCREMENT = 5
+"""The nice value of a worker beside a server: requests, which somebody is waiting for, go first."""
+
+commands = typer.Typer()
 
 
-@command(60)
+@commands.command("serve")
 def serve(
     host: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")
@@ -23,41 +28,15 @@ def serve(
             metavar="N", min=0, max=65_535, help="Port; 0 picks a free one. [default: CALLGRADE_PORT or 8000]"
         ),
     ] = None,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error", "critical"] | None,
-        typer.Option(help="Log this level and above. [default: CALLGRADE_LOG_LEVEL or info]"),
-    ] = None,
+    log_level: LogLevelOption = None,
     workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Number of server processes.")] = 1,
+    browser: Annotated[bool, typer.Option("--open", help="Open the pages in a browser.")] = False,
 ) -> int:
     """Serve the HTTP API and the pages. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
-    return run_serve(host=host, port=port, log_level=log_level, workers=workers)
-
-
-def run_serve(
-    *,
-    host: str | None = None,
-    port: int | None = None,
-    log_level: str | None = None,
-    workers: int = 1,
-    browser: bool = False,
-) -> ExitCode:
-    """Serve until a signal stops it; `browser` opens the pages.
-
-    Arguments that are None come from the settings; SettingsError if one cannot be used.
-    """
     from service.api.app import create_app
     from service.api.fairness.connections import raise_file_limit
-    from service.cli.serving.ending import StopSignal
-    from service.cli.serving.server import (
-        LOG,
-        bind_listener,
-        build_page_url,
-        log_address,
-        make_first_key,
-        serve_on,
-        show_pages,
-    )
-    from service.cli.serving.supervise import supervised_workers
+    from service.cli import serving
+    from service.cli.working import supervised_workers
     from service.logs.lines import configure, log_warnings
     from service.own_files import note_own_files
     from service.scoring_process import ScoringProcess
@@ -71,23 +50,74 @@ def run_serve(
     configure(level)
     raise_file_limit()
     database = prepare_database(settings)
-    make_first_key(settings, Keys(database))
+    serving.make_first_key(settings, Keys(database))
     engine = build_engine(settings, database)
     # Built here even when other processes serve, so that errors appear before anything listens.
     token = make_local_token()
     app = add_pages(create_app(settings, engine=engine, database=database, large_scorer=ScoringProcess()), token=token)
     log_warnings(engine.list_warnings())
     note_own_files(settings, database)
-    with bind_listener(settings.host, read.port if port is None else port) as listener:
-        stop_signal = StopSignal()
+    number, grace = int(settings.worker), settings.graceful_seconds
+    with serving.bind_listener(settings.host, read.port if port is None else port) as listener:
+        stop_signal = serving.StopSignal()
         stop_signal.listen()
-        log_address(listener, workers)
-        show_pages(build_page_url(listener, "" if Keys(database).any_key() else token), browser=browser)
+        serving.log_address(listener, workers)
+        serving.show_pages(listener, "" if Keys(database).any_key() else token, browser=browser)
         try:
-            with supervised_workers(
-                int(settings.worker), log_level=level, grace=settings.graceful_seconds, stopping=app.state.stopping
-            ):
-                serve_on(app, settings, listener, stop_signal, workers=workers, token=token)
+            with supervised_workers(number, log_level=level, grace=grace, stopping=app.state.stopping):
+                serving.serve_on(app, settings, listener, stop_signal, workers=workers, token=token)
         except KeyboardInterrupt:
-            LOG.info("stopped")
+            serving.LOG.info("stopped")
+    return ExitCode.PASSED
+
+
+@commands.command("worker")
+def worker(
+    log_level: LogLevelOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=256, help="Number of worker processes. [default: one for each core]"),
+    ] = None,
+    *,
+    code: Annotated[
+        bool, typer.Option("--code", hidden=True, help="Leave what waits for judges or a sandbox to other workers.")
+    ] = False,
+    beside: Annotated[bool, typer.Option("--beside", hidden=True, help="End when standard input ends.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Only check whether a worker on this machine is alive: exit 0 if so, else 2."),
+    ] = False,
+) -> int:
+    """Work on batches until told to stop. Any number of workers share the work: with SQLite on one machine."""
+    # Without Redis only the first process asks judges: limits of providers hold for a process.
+    import asyncio
+    import threading
+    from functools import partial
+
+    from service import heap
+    from service.cli.working import check_worker, count_cores, supervised_workers, work
+    from service.logs.lines import configure
+    from service.own_files import note_own_files
+    from service.store.jobs.chunks import Chunks
+    from service.wiring import prepare_database
+
+    if check:
+        return check_worker()
+    settings, stopping = read_settings(), threading.Event()
+    level = (log_level or settings.log_level).upper()
+    configure(level)
+    if beside and workers is None:  # the worker of a server, not one of a worker
+        os.nice(NICE_INCREMENT)
+    database = prepare_database(settings)
+    try:
+        if not beside:  # else the parent process has done it
+            note_own_files(settings, database)
+        heap.claim_process()
+        options = ("--workers", "1", *([] if settings.cache_url else ["--code"]))
+        more, grace = (workers or count_cores()) - 1, settings.graceful_seconds
+        build_chunks = partial(Chunks, judges=not code)
+        with supervised_workers(more, *options, log_level=level, grace=grace, stopping=stopping):
+            asyncio.run(work(settings, database, beside=beside, stopping=stopping, build_chunks=build_chunks))
+    finally:
+        database.close()
     return ExitCode.PASSED

@@ -1,12 +1,15 @@
-"""Serve the application with uvicorn."""
+"""Serve the application with uvicorn, and end in time, whatever its threads are doing."""
 
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import socket
 import sys
 import threading
 import webbrowser
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
@@ -19,8 +22,8 @@ from service import heap
 from service.api.app import create_app
 from service.api.cross_site import is_loopback
 from service.api.fairness.connections import Connection
-from service.cli.rendering.console import say
-from service.cli.serving.ending import StopSignal, force_exit_after
+from service.cli.exits import ExitCode
+from service.cli.screen import say
 from service.errors import SettingsError
 from service.logs.lines import configure
 from service.scoring_process import ScoringProcess
@@ -39,6 +42,45 @@ SWITCH_INTERVAL_S = 0.0005
 HEALTHCHECK_TIMEOUT_S = 30
 """Seconds without a sign of life after which a process is replaced. A process that is still loading gives none, and on a busy
 machine loading takes longer than uvicorn's default of 5 s, so processes were replaced for ever."""
+
+CLOSING_S = 3.0
+"""Seconds for closing connections and files, after the grace period of requests under way."""
+
+
+class StopSignal:
+    """Records whether this process was told to stop since it began to listen.
+
+    A signal raises KeyboardInterrupt, but Python drops one that is raised during garbage collection. So a server checks here
+    once it handles signals itself.
+    """
+
+    received = False
+
+    def listen(self) -> None:
+        """Make SIGTERM, and SIGINT unless it is ignored, interrupt this process."""
+        signal.signal(signal.SIGTERM, self._interrupt)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._interrupt)
+
+    def _interrupt(self, *_: object) -> None:
+        self.received = True
+        raise KeyboardInterrupt
+
+
+def force_exit_after(stopping: threading.Event, *, grace: float, last: Callable[[], None] = lambda: None) -> None:
+    """Exit the process `grace` seconds and a few more after `stopping` is set, if it still runs; call `last` before.
+
+    A thread cannot be cancelled, and Python waits for all threads at exit, so one long trace would delay it.
+    """
+
+    def end() -> None:
+        stopping.wait()
+        threading.Event().wait(grace + CLOSING_S)
+        LOG.error("ended before all was done", extra={"fields": {"seconds": grace + CLOSING_S}})
+        last()
+        os._exit(ExitCode.INTERNAL)
+
+    threading.Thread(target=end, name="ending", daemon=True).start()
 
 
 def build_application(settings: Settings, token: str) -> FastAPI:
@@ -158,16 +200,14 @@ def log_address(listener: socket.socket, workers: int) -> None:
     LOG.info("listening", extra={"fields": {"host": host, "port": port, "workers": workers}})
 
 
-def build_page_url(listener: socket.socket, token: str) -> str:
-    """Build the URL of the pages; with `token` it signs the visitor in."""
+def show_pages(listener: socket.socket, token: str, *, browser: bool) -> None:
+    """Print the URL of the pages, with the token that signs the visitor in, and open it.
+
+    It is printed, not logged, because its token may open everything.
+    """
     bound, port = listener.getsockname()[:2]
     host = str({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bound, bound))  # noqa: S104 (a wildcard is reachable on loopback)
-    url_host = f"[{host}]" if ":" in host else host
-    return f"http://{url_host}:{port}/" + (f"sign-in?token={token}" if token else "")
-
-
-def show_pages(url: str, *, browser: bool) -> None:
-    """Print the URL of the pages, and open it. It is printed, not logged, because its token may open everything."""
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/" + (f"sign-in?token={token}" if token else "")
     with suppress(OSError):  # nobody reads standard output
         typer.echo(f"pages: {url}")
     if browser:

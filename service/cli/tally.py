@@ -1,4 +1,4 @@
-"""Count the results of a run."""
+"""Count the results of a run, and say in words what it came to."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from math import fsum
 from typing import get_args
 
 from service.cli.inputs import Refusal
-from service.cli.rendering.console import pluralize
-from service.cli.rendering.summary_sections import render_rate
 from service.cli.scoring import Result
+from service.cli.screen import pluralize
+from service.cli.sections import render_rate
 from service.core.money import NOTHING, Cost
 from service.core.report import Report
 from service.core.scores import Range, Verdict
@@ -23,6 +23,19 @@ from service.reporting.regression import is_unforgiven
 from service.reporting.statements import NEEDS_JUDGE, explain_gap, list_gaps
 
 VERDICTS: tuple[Verdict, ...] = ("pass", "warn", "fail", "undecided", "not_applicable")
+
+MAX_REASONS = 6
+"""How many reasons for open outcomes are listed."""
+
+MAX_FLAKY_CASES = 20
+"""How many flaky cases are listed."""
+
+FAULTS: frozenset[str] = frozenset(get_args(FaultCause))
+
+
+def render_verdicts(counts: Counter[Verdict]) -> str:
+    """Render how many traces have each verdict."""
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
 
 
 @dataclass
@@ -116,9 +129,9 @@ class Tally:
     def list_lines(self, *, told: bool = False) -> Iterator[str]:
         """List the counts in words. `told`: the verdict of the only trace and what is open have been shown."""
         scored = self.verdicts.total()
-        counts = ", ".join(f"{self.verdicts[v]} {v}" for v in VERDICTS if self.verdicts[v])
         if scored:
-            yield f"{pluralize(scored, 'trace')} scored with {', '.join(sorted(self.rubrics))}: {counts}"
+            rubrics = ", ".join(sorted(self.rubrics))
+            yield f"{pluralize(scored, 'trace')} scored with {rubrics}: {render_verdicts(self.verdicts)}"
         if scored > 1:
             yield f"pass rate {render_rate(build_breakdown(self.kinds).passed)}; {self.scores}"
         if self.code_only and not told:
@@ -142,8 +155,9 @@ class Tally:
         if self.trials:
             steady = len(self.trials) - len(flaky)
             yield f"{pluralize(len(self.trials), 'case')} in several trials: {steady} always the same, {len(flaky)} flaky"
-        for name, counts in list(flaky.items())[:MAX_FLAKY_CASES]:
-            yield f"flaky: {name}: {', '.join(f'{counts[v]} {v}' for v in VERDICTS if counts[v])}"
+        yield from [
+            f"flaky: {name}: {render_verdicts(counts)}" for name, counts in list(flaky.items())[:MAX_FLAKY_CASES]
+        ]
         if len(flaky) > MAX_FLAKY_CASES:
             yield f"and {len(flaky) - MAX_FLAKY_CASES} more flaky cases"
 
@@ -153,12 +167,3 @@ class Tally:
         yield from [f"open: {line}" for line in lines[:MAX_REASONS]]
         if len(lines) > MAX_REASONS:
             yield f"open for {len(lines) - MAX_REASONS} more reasons; see the reports"
-
-
-MAX_REASONS = 6
-"""How many reasons for open outcomes are listed."""
-
-MAX_FLAKY_CASES = 20
-"""How many flaky cases are listed."""
-
-FAULTS: frozenset[str] = frozenset(get_args(FaultCause))

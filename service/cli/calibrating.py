@@ -1,0 +1,308 @@
+"""Calibrate judges from files: read labels and predictions, ask for what is missing, fit, compare. Errors name file and place."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import sys
+import zlib
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import typer
+from pydantic import ValidationError
+
+from service.asking.judging import Judges
+from service.calibration.comparison import (
+    JudgeComparison,
+    JudgeSide,
+    compare_sides,
+    read_prediction_sides,
+    read_report_sides,
+)
+from service.calibration.figures import Resampling
+from service.calibration.importers.published import Errors, ImportedSet, Shape, import_labels
+from service.calibration.labels import LabelledItem, join_held_out, read_csv
+from service.calibration.options import ReportOptions
+from service.calibration.prediction_files import PredictionFile, build_basis, open_predictions
+from service.calibration.predictions import Prediction, read_predictions
+from service.calibration.report.rendering import render_report_markdown, render_report_page
+from service.calibration.report.usefulness import build_usefulness
+from service.calibration.report.wording import FIGURE_NAMES, show_measure
+from service.calibration.report_predictions import UnansweredItem
+from service.calibration.results import CalibrationReport, CalibrationRun, read_report, render_json
+from service.calibration.run import calibrate
+from service.cli.commands.plan import Totals
+from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.options import read_settings
+from service.cli.scoring import complete
+from service.cli.screen import build_console, pluralize, print_line, say, show
+from service.cli.sections import build_section
+from service.core.models.validation import find_problems
+from service.core.report import JudgeMode
+from service.engine import Engine
+from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
+from service.fits.files import build_file_name, read_fits
+from service.predicting import AskSettings, collect_predictions, estimate_predictions
+from service.reporting.document import Section, Table
+from service.reporting.markdown import render_markdown
+from service.wiring import build_engine
+
+REPORT = "report.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The input files of a run. Without `predictions`, those inside the labelled set are used."""
+
+    labels: Path
+    predictions: Sequence[Path] = ()
+    shape: Shape | None = None
+    errors: Errors = "contradictory"
+
+
+def read_labelled(sources: Sources) -> ImportedSet:
+    """Read the labelled set, with any judge predictions it contains."""
+    file, lines = sources.labels, _read_lines(sources.labels, "--labels")
+    with _naming_file(file):
+        if file.name.removesuffix(".gz").endswith(".csv"):
+            return ImportedSet(read_csv("\n".join(lines), source=file.name))
+        return import_labels(lines, source=file.name, shape=sources.shape, errors=sources.errors)
+
+
+def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
+    """Read the predictions of all files."""
+    found: list[Prediction] = []
+    for file in files:
+        with _naming_file(file):
+            found += read_predictions(_read_lines(file, "--predictions"))
+    return tuple(found)
+
+
+def read_run(path: Path) -> CalibrationReport:
+    """Read the report of a run: `path` is its report.json or the folder that holds it."""
+    file = path / REPORT if path.is_dir() else path
+    text = "\n".join(_read_lines(file, "RUN"))
+    try:
+        return read_report(text)
+    except ValidationError as error:
+        raise InputError([find_problems(error, text)[0]]).in_file(str(file)) from None
+
+
+@contextmanager
+def _naming_file(file: Path) -> Generator[None]:
+    """Make an InputError raised in the block name the file."""
+    try:
+        yield
+    except InputError as error:
+        raise error.in_file(str(file)) from None
+
+
+def _read_lines(file: Path, option: str) -> list[str]:
+    """Read the lines of a UTF-8 file, gzipped or not; a usage error if it cannot be read."""
+    try:
+        data = file.read_bytes()
+        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8").split("\n")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "neither UTF-8 nor gzip"
+        raise typer.BadParameter(f"{file}: {reason}", param_hint=option) from None
+
+
+# Fitting.
+
+
+def run_calibration(
+    sources: Sources, out: Path, options: ReportOptions | None = None, *, hold_out: Path | None = None
+) -> ExitCode:
+    """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
+
+    InputError, with file and line, for labels or predictions that cannot be read. The same files give the same bytes.
+    `hold_out`: another labelled set to measure on; all of the first is fitted.
+    """
+    labelled = read_labelled(sources)
+    if hold_out is not None:
+        other = read_labelled(replace(sources, labels=hold_out))
+        all_predictions = (*labelled.predictions, *other.predictions)
+        labelled = ImportedSet(join_held_out(labelled.labels, other.labels), all_predictions)
+    predictions = read_prediction_files(sources.predictions) or labelled.predictions
+    if not predictions:
+        raise InputError.at(str(sources.labels), "no predictions; name a file that has them with --predictions")
+    with _naming_file(sources.labels):
+        run = calibrate(labelled.labels, predictions, options)
+    write_run(run, out)
+    return ExitCode.PASSED
+
+
+def write_run(run: CalibrationRun, out: Path) -> None:
+    """Write the report and the fits into a folder, and show whether each judge may be used."""
+    fits = out / "fits"
+    try:
+        fits.mkdir(parents=True, exist_ok=True)
+        earlier = _list_earlier(out)
+        (out / REPORT).write_bytes(render_json(run.report))
+        (out / "report.md").write_text(render_report_markdown(run.report), "utf-8")
+        (out / "report.html").write_text(render_report_page(run.report), "utf-8")
+        for fit in run.fits:
+            (fits / build_file_name(fit)).write_bytes(render_json(fit))
+        for name in earlier - {build_file_name(fit) for fit in run.fits}:  # installing this run would install them too
+            (fits / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
+    show([build_usefulness(run.report)], build_console(reading=True))
+    for remark in run.report.remarks:
+        say(remark)
+    say(f"wrote {out / 'report.html'}, which has all figures, and {pluralize(len(run.fits), 'fit')}")
+
+
+def _list_earlier(out: Path) -> set[str]:
+    """List the fit files that an earlier run wrote into this folder, according to its report."""
+    try:
+        written = {judge.fit_id for judge in read_report((out / REPORT).read_bytes()).all_judges}
+        return {build_file_name(fit) for fit in read_fits([out / "fits"]) if fit.id in written}
+    except (FileNotFoundError, ValueError, SettingsError):
+        return set()
+
+
+# Asking judges.
+
+
+def build_judging_engine() -> tuple[Engine, Judges]:
+    """Build the engine from the settings, and return it with its judges; SettingsError if no judge model is set."""
+    engine = build_engine(read_settings())
+    if engine.judging is None:
+        raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
+    return engine, engine.judging.judges
+
+
+def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -> ExitCode:
+    """Print what it would cost at most to have a rubric's judges answer the labelled items, without asking them."""
+    engine, model = build_judging_engine()
+    items = read_labelled(Sources(labels)).labels.items
+    asking, totals = AskSettings(engine.registry.find(rubric), repeats=repeats), Totals(model.model, len(items))
+
+    async def add_all() -> None:
+        try:
+            async for estimates in estimate_predictions(engine, items, asking):
+                totals.questions += len(estimates)
+                totals.add_estimates(estimates)
+        finally:
+            await engine.close()
+
+    with _naming_file(labels):
+        asyncio.run(add_all())
+    print_line(f"{pluralize(totals.traces, 'item')}: {pluralize(totals.questions, 'question')} for a judge")
+    print_line(totals.describe_price("items"))
+    return ExitCode.PASSED
+
+
+def judge_labels(
+    labels: Path, out: Path, *, rubric: str = "four_step", judges: JudgeMode = "live", repeats: int = 1
+) -> ExitCode:
+    """Have the judges of a rubric answer the labelled items, and write each prediction as soon as it arrives.
+
+    A second run with the same `out` asks only for what is missing. Items without an answer are listed and left out; the exit
+    code is then 5, and a second run asks for them again.
+    """
+    engine, model = build_judging_engine()
+    items = read_labelled(Sources(labels)).labels.items
+    asking = AskSettings(engine.registry.find(rubric), judges, repeats)
+    basis = build_basis(items, asking.rubric, model=model.model, api_base=model.api_base)
+    counts = Counter[str]()
+    try:
+        with open_predictions(out, basis) as file, _naming_file(labels):
+            if file.known:
+                say(f"resuming: {pluralize(len(file.known), 'prediction')} already in {out}")
+            complete(_write_predictions(engine, items, asking, file, counts))
+    except OSError as error:
+        raise typer.BadParameter(f"{out}: {error.strerror}", param_hint="--out") from None
+    except KeyboardInterrupt:
+        say(f"stopped; {pluralize(counts['new'], 'new prediction')} in {out}; run the same command again to continue")
+        raise
+    if counts["decided"]:
+        say(f"{pluralize(counts['decided'], 'item')} not asked about: code decides them, or they contain no call")
+    say(f"wrote {pluralize(counts['new'], 'prediction')} to {out}")
+    return ExitCode.DATA if counts["missing"] else ExitCode.PASSED
+
+
+async def _write_predictions(
+    engine: Engine, items: Sequence[LabelledItem], asking: AskSettings, file: PredictionFile, counts: Counter[str]
+) -> None:
+    """Write each answer as it arrives, and count the new, missing and decided ones. SettingsError if the judge is absent."""
+    done = frozenset(one.answer_id for one in file.known)
+    try:
+        async for one in collect_predictions(engine, items, asking, done=done):
+            if not isinstance(one, UnansweredItem):
+                file.add(one)
+                counts["new"] += 1
+                continue
+            if one.shared_cause is not None and not counts["new"]:
+                model = engine.judging.judges.model if engine.judging else ""
+                reason = ABSENT_JUDGE_REASONS[one.shared_cause]
+                message = f"the judge {model} answered nothing: {reason}; then run the same command again"
+                raise SettingsError.at("CALLGRADE_JUDGE_MODEL", message)
+            counts["decided" if one.nothing_to_ask else "missing"] += 1
+            if not one.nothing_to_ask:
+                say(f"not judged: {one}")
+    finally:
+        await engine.close()
+
+
+# Comparing two judges.
+
+
+def compare_judges(
+    a: Path,
+    b: Path,
+    *,
+    labels: Path | None = None,
+    judges: tuple[str | None, str | None] = (None, None),
+    draws: int = 1_000,
+    output_format: Literal["table", "json", "markdown"] = "table",
+) -> ExitCode:
+    """Compare two judges: of runs (their held-out items, calibrated) or of predictions (all labelled items, raw)."""
+    comparisons = compare_sides(_read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws))
+    sections = [section for one in comparisons for section in _build_comparison(one)]
+    if output_format == "table":
+        show(sections)
+    else:
+        sys.stdout.write(render_json(comparisons).decode() if output_format == "json" else render_markdown(sections))
+    return ExitCode.PASSED
+
+
+def _read_sides(source: Path, labels: Path | None) -> tuple[JudgeSide, ...]:
+    if source.is_dir() or source.suffix == ".json":
+        return read_report_sides(read_run(source))
+    if labels is None:
+        raise InputError.at(str(source), "comparing predictions needs labels; name them with --labels")
+    return read_prediction_sides(read_labelled(Sources(labels)).labels, read_prediction_files([source]))
+
+
+def _build_comparison(one: JudgeComparison) -> Iterator[Section]:
+    """Build a section of figures, and one for the items on which the two judges differ."""
+    rows = [(FIGURE_NAMES[row.name], *map(show_measure, (row.a, row.b, row.difference))) for row in one.figures]
+    independent = ", for items that were independent" if one.groups < one.items else ""
+    right = f"both right {one.both_right}, a alone {one.a_right}, b alone {one.b_right}, neither {one.neither_right}"
+    lines = [
+        f"{pluralize(one.items, 'item')} of {pluralize(one.groups, 'group')}; intervals at 95 % by groups, both sides together",
+        f"{right}; McNemar's exact test: p = {one.p_value:.3g}{independent}",
+    ]
+    for side, count in (("a", one.only_a), ("b", one.only_b)):
+        lines += [f"only in {side}, not counted: {pluralize(count, 'item')}"] if count else []
+    title = f"{one.b} against {one.a} on {one.criterion}"
+    yield Section(title, (Table(("", "a", "b", "b - a"), tuple(rows)),), tuple(lines))
+    yield from build_section(
+        f"Where they differ: {pluralize(len(one.differing), 'item')}",
+        ("item", "label", "a", "b", "right"),
+        one.differing,
+        lambda item: (
+            item.id,
+            "pass" if item.label else "fail",
+            f"{item.a:.3f}",
+            f"{item.b:.3f}",
+            "b" if item.b_is_right else "a",
+        ),
+    )

@@ -1,1 +1,0 @@
-"""Shared by the calibration commands: runs on disk, checks, comparisons."""

@@ -1,0 +1,277 @@
+"""Report to continuous integration: JUnit XML of reports and gates, and GitHub's annotations with the step summary."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from html import escape
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, Literal
+
+from service.cli.exits import describe_error
+from service.cli.inputs import Refusal
+from service.cli.scoring import Result, ScoredRecord
+from service.cli.sections import explain_change, explain_proved
+from service.cli.tally import Tally
+from service.cli.views import HEAD, JsonReports, build_row
+from service.core.report import Report
+from service.errors import (
+    BadLinesError,
+    InputError,
+    MalformedError,
+    RubricError,
+    SettingsError,
+    TooLargeError,
+    UnknownRubricError,
+)
+from service.reporting.document import Section, Table
+from service.reporting.escaping import escape_unprintable
+from service.reporting.markdown import render_markdown
+from service.reporting.regression import RegressionGate
+from service.reporting.statements import (
+    OutcomeStatement,
+    describe_result,
+    describe_verdict,
+    explain_low_score,
+    list_reasons,
+    list_statements,
+    list_waits,
+)
+from service.reporting.summary.gate import AssertionResult, Gate
+
+# JUnit.
+
+MAX_MEMORY_BYTES = 2**20
+"""Bytes of test cases kept in memory before they go to a temporary file. They wait because the counts come first in XML."""
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+ERROR_TYPES: Mapping[type[InputError], str] = {
+    InputError: "InputError",
+    MalformedError: "MalformedError",
+    TooLargeError: "TooLargeError",
+    RubricError: "RubricError",
+    UnknownRubricError: "UnknownRubricError",
+    SettingsError: "SettingsError",
+    BadLinesError: "BadLinesError",
+}
+"""The names of errors in the file, independent of class names, because readers rely on them."""
+
+
+def escape_xml(text: str) -> str:
+    r"""Escape text for XML 1.0, in an attribute or between tags. Characters that XML forbids become backslash escapes.
+
+    >>> escape_xml('<a b="1">\x1b')
+    '&lt;a b=&quot;1&quot;&gt;\\x1b'
+    """
+    return escape(_FORBIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text))
+
+
+def _render_element(tag: str, text: str | None = None, **attributes: object) -> str:
+    """Render an element; without any text, not even an empty one, it closes itself. Attributes that are None are left out."""
+    shown = "".join([f' {name}="{escape_xml(str(one))}"' for name, one in attributes.items() if one is not None])
+    return f"<{tag}{shown}/>" if text is None else f"<{tag}{shown}>{escape_xml(text)}</{tag}>"
+
+
+def _render_head(name: str, **attributes: object) -> str:
+    suite = _render_element("testsuite", "", name=name, **attributes).removesuffix("</testsuite>")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n {suite}\n'
+
+
+END = " </testsuite>\n</testsuites>\n"
+
+
+class JUnit:
+    """Writes a test case per trace. Only a trace with the verdict fail has failures, one per criterion that did not pass.
+
+    An undecided verdict is skipped unless `strict`; a refused record is an error.
+    """
+
+    def __init__(self, stream: BinaryIO, *, strict: bool = False) -> None:
+        self._stream = stream
+        self._strict = strict
+        self._cases: BinaryIO = SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES)  # type: ignore[assignment]  # noqa: SIM115
+        self._counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+        self._seconds = 0.0
+
+    def add(self, result: Result) -> None:
+        """Write one test case."""
+        place = result.place
+        if isinstance(result, Refusal):
+            name, seconds = f"{place}{place.pointer}", 0.0
+            kind, elements = _render_refusal(result.error)
+        else:
+            name, seconds = result.name + ("" if result.trial is None else f" (trial {result.trial})"), result.seconds
+            kind, elements = self._render_report(result)
+        where = {"name": name, "classname": place.source, "file": place.source, "line": place.line}
+        case = _render_element("testcase", "", **where, time=f"{seconds:.3f}").removesuffix("</testcase>")
+        self._seconds += seconds
+        self._counts["tests"] += 1
+        if kind:
+            self._counts[kind] += 1
+        lines = [f"  {case}", *[f"    {one}" for one in elements], "  </testcase>"]
+        self._cases.write("".join(f"{line}\n" for line in lines).encode())
+
+    def close(self) -> None:
+        """Write the document."""
+        self._stream.write(_render_head("callgrade", **self._counts, time=f"{self._seconds:.3f}").encode())
+        self._cases.seek(0)
+        while part := self._cases.read(MAX_MEMORY_BYTES):
+            self._stream.write(part)
+        self._stream.write(END.encode())
+        self._cases.close()
+
+    def _render_report(self, result: ScoredRecord) -> tuple[str, list[str]]:
+        report, kind, elements = result.report, "", list[str]()
+        if report.verdict == "fail":
+            kind, elements = "failures", list(_list_failures(report))
+        elif report.verdict in ("undecided", "not_applicable"):
+            message = "; ".join([describe_verdict(report), *list_waits(report)])
+            kind, elements = "skipped", [_render_element("skipped", message=message)]
+            if report.verdict == "undecided" and self._strict:
+                kind, elements = "failures", [_render_element("failure", "", type="undecided", message=message)]
+        return kind, [*elements, _render_element("system-out", f"{result.place}: {describe_result(report)}")]
+
+
+def _render_refusal(error: InputError) -> tuple[str, list[str]]:
+    text = describe_error(error)
+    name = next(ERROR_TYPES[one] for one in type(error).__mro__ if one in ERROR_TYPES)
+    return "errors", [_render_element("error", text, type=name, message=text.splitlines()[0])]
+
+
+def _list_failures(report: Report) -> Iterator[str]:
+    """Yield a failure for each criterion that did not pass, the one that failed first before the others."""
+    statements = list_statements(report)
+    for words in explain_low_score(report, statements):
+        yield _render_element("failure", "", type="score", message=words)
+    failed: dict[str, list[str]] = {}
+    for one in statements:
+        if one.state in ("failed", "blocked") and one.criterion in report.failing:
+            failed.setdefault(one.criterion, []).extend(_explain_failure(one))
+    for criterion, lines in failed.items():
+        yield _render_element("failure", "\n".join(lines), type=criterion, message=lines[0])
+
+
+def _explain_failure(one: OutcomeStatement) -> Iterator[str]:
+    yield from (f"{words} ({path})" if path else words for words, path in one.list_remarks())
+    if one.state == "blocked":
+        yield one.explain_gap() if one.step is None else f"step {one.step + 1}: {one.explain_gap()}"
+
+
+def render_gate_junit(gate: Gate) -> str:
+    """Render a gate as JUnit XML, with one test case per assertion."""
+    kinds = {"failures": ("failed",), "errors": ("error", "undecided"), "skipped": ("skipped",)}
+    counts = {name: sum(one.status in statuses for one in gate.results) for name, statuses in kinds.items()}
+    cases: list[str] = []
+    for one in gate.results:
+        name, kind = escape_xml(one.assertion), one.broke_at or "gate"
+        cases.append(f'  <testcase name="{name}" classname="{kind}">\n{_render_assertion(one)}  </testcase>\n')
+    return _render_head("callgrade gate", tests=len(gate.results), **counts) + "".join(cases) + END
+
+
+def _render_assertion(one: AssertionResult) -> str:
+    tags = {"failed": "failure", "error": "error", "undecided": "error", "skipped": "skipped", "warned": "system-out"}
+    kinds = {"failed": one.broke_at or "assertion", "error": "not_measured", "undecided": "undecided"}
+    texts = {"failed": ", ".join(one.failing), "warned": f"warning: {one.message}"}
+    if one.status not in tags:
+        return ""
+    message = None if one.status == "warned" else one.message
+    element = _render_element(tags[one.status], texts.get(one.status), type=kinds.get(one.status), message=message)
+    return f"    {element}\n"
+
+
+# GitHub.
+
+Level = Literal["error", "warning", "notice"]
+
+MAX_ANNOTATIONS = 10
+"""How many annotations of one level GitHub shows for a step."""
+MAX_ROWS = 100
+"""How many traces the step summary lists."""
+
+
+def render_annotation(level: Level, message: str, *, title: str = "", file: str = "", line: int | None = None) -> str:
+    """Render a workflow command, escaped so that no text in it can start another command.
+
+    >>> render_annotation("error", "a\\n::b", title="x,y", file="a.jsonl", line=3)
+    '::error file=a.jsonl,line=3,title=x%2Cy::a%0A::b'
+    """
+    values = {"file": file, "line": "" if line is None else str(line), "title": title}
+    properties = ",".join(f"{name}={_escape(value, also=':,')}" for name, value in values.items() if value)
+    return f"::{level} {properties}::{_escape(message)}" if properties else f"::{level}::{_escape(message)}"
+
+
+def _escape(text: str, *, also: str = "") -> str:
+    """Escape as the runner unescapes: per cent signs, line ends and, in properties, their delimiters."""
+    for character in "%\r\n" + also:
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
+
+
+def write_step_summary(text: str) -> None:
+    """Append Markdown to the step summary, if the runner names a file for it."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if path:
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+
+class GitHub:
+    """Writes annotations to standard output as results come, and the reports themselves to `reports`, a line each."""
+
+    def __init__(self, reports: BinaryIO | None, tally: Tally, *, strict: bool = False) -> None:
+        self._reports = None if reports is None else JsonReports(reports, lines=True)
+        self._tally = tally
+        self._strict = strict
+        self._counts: Counter[Level] = Counter()
+        self._rows: list[tuple[str, ...]] = []
+
+    def add(self, result: Result) -> None:
+        """Write the annotation of a trace that does not pass, up to the number that GitHub shows."""
+        if self._reports is not None:
+            self._reports.add(result)
+        verdict = "error" if isinstance(result, Refusal) else result.report.verdict
+        levels: dict[str, Level] = {"error": "error", "fail": "error", "warn": "warning"}
+        levels["undecided"] = "error" if self._strict else "warning"
+        level = levels.get(verdict)
+        if level is None:
+            return
+        if len(self._rows) < MAX_ROWS:
+            self._rows.append(build_row(result))
+        if self._counts[level] < MAX_ANNOTATIONS:
+            print(_annotate(result, level), flush=True)  # noqa: T201
+        self._counts[level] += 1
+
+    def close(self) -> None:
+        """Write how many annotations were left out, and the step summary."""
+        for level, count in self._counts.items():
+            if count > MAX_ANNOTATIONS:
+                print(render_annotation(level, f"and {count - MAX_ANNOTATIONS} more, see the step summary"))  # noqa: T201
+        more = sum(self._counts.values()) - len(self._rows)
+        lines = (*self._tally.list_lines(), *([f"and {more} more that do not pass"] if more else []))
+        write_step_summary(render_markdown([Section("callgrade", (Table(HEAD, tuple(self._rows)),), lines)]))
+
+
+def _annotate(result: Result, level: Level) -> str:
+    place = result.place
+    if isinstance(result, Refusal):
+        title, message = "not scored", describe_error(result.error)
+    else:
+        verdict = describe_verdict(result.report)
+        title = escape_unprintable(f"{result.name}: {verdict}")
+        message = "\n".join([escape_unprintable(words) for words, _ in list_reasons(result.report)]) or verdict
+    return render_annotation(level, message, title=title, file=place.source, line=place.line)
+
+
+def list_gate_annotations(gate: RegressionGate, most: int) -> Iterator[str]:
+    """Render the regression gate of a pull request as workflow commands, with at most so many proved regressions."""
+    if gate.reason:
+        yield render_annotation("error", gate.reason, title="callgrade: undecided")
+    for one in gate.numbers:
+        level: Level = "notice" if one.status == "held" else "error"
+        yield render_annotation(level, explain_change(one), title=f"callgrade: {one.name} {one.status}")
+    for proved in gate.proved[:most]:
+        yield render_annotation("error", explain_proved(proved), title=f"callgrade: {proved.status}")

@@ -1,0 +1,258 @@
+"""`callgrade calibrate`: fit judges to human labels, install the fits, and check that they hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from service.cli.exits import ExitCode
+from service.cli.options import (
+    FORMAT,
+    LOCAL_URL,
+    AskOption,
+    BudgetOption,
+    CascadeOption,
+    DeadlineOption,
+    DrawsOption,
+    GuaranteeOption,
+    IdempotencyOption,
+    JudgedRubricOption,
+    JudgeModelOption,
+    KeyOption,
+    LabelsOption,
+    MethodOption,
+    NameOption,
+    PredictionsOption,
+    QuestionsOption,
+    RunArgument,
+    SeedOption,
+    ServerOption,
+    TableOption,
+    TagOption,
+    WatchOption,
+    WebhookOption,
+    build_group,
+    check_cascade,
+)
+from service.cli.screen import pluralize, print_refusals, say
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+commands = build_group("calibrate", "Fit judges to human labels, and show how well they agree.")
+
+
+@commands.command("judge")
+def calibrate_judge(
+    labels: LabelsOption,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")
+    ] = None,
+    rubric: JudgedRubricOption = "four_step",
+    judges: AskOption = "live",
+    repeats: Annotated[
+        int,
+        typer.Option(metavar="K", min=1, max=100, help="Answers per question; more than one measures a judge's noise."),
+    ] = 1,
+    price: Annotated[
+        bool, typer.Option("--price", help="Only print the price if nothing were cached, without asking anyone.")
+    ] = False,
+) -> int:
+    """Have judges answer the labelled items, and write the predictions that `calibrate run` fits.
+
+    You can stop it at any time. Run it again with the same --out to ask only for what is missing.
+    """
+    from service.cli.calibrating import judge_labels, price_labels
+
+    if price:
+        return price_labels(labels, rubric=rubric, repeats=repeats)
+    if out is None:
+        raise typer.BadParameter("name a file for the predictions, or use --price", param_hint="--out")
+    return judge_labels(labels, out, rubric=rubric, judges=judges, repeats=repeats)
+
+
+@commands.command("run")
+def calibrate_run(
+    labels: LabelsOption,
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the report and the fits to.")],
+    predictions: PredictionsOption = None,
+    method: MethodOption = "auto",
+    seed: SeedOption = None,
+    splits: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, max=10_000, help="Measure the ECE again on this many other splits of the groups."
+        ),
+    ] = 0,
+    guarantee: GuaranteeOption = None,
+    cascade: CascadeOption = None,
+    hold_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Another labelled set: fit on all of --labels, and measure on this one."),
+    ] = None,
+    draws: DrawsOption = 1_000,
+) -> int:
+    """Fit recorded predictions to human labels. The fits use all labels; the figures come from cross-fitting.
+
+    Each label is scored once, by a fit that has not seen it. Writes report.json, report.md, report.html and fits/*.json. Run
+    `callgrade calibrate install` to install the fits; each then calibrates its judge.
+    """
+    from service.calibration.figures import Resampling
+    from service.calibration.options import ReportOptions
+    from service.cli.calibrating import Sources, run_calibration
+    from service.fits.files import get_today
+
+    check_cascade(cascade or (), guarantee)
+    options = ReportOptions(method=method, extra_splits=splits, resampling=Resampling(draws=draws), made=get_today())
+    options = replace(options, guarantee=guarantee, cascade=tuple(cascade or ()), seed=seed or options.seed)
+    return run_calibration(Sources(labels, predictions or ()), out, options, hold_out=hold_out)
+
+
+@commands.command("install")
+def calibrate_install(run: RunArgument) -> int:
+    """Install the fits of a run in CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts.
+
+    Refuses the fit of a useless judge: one whose AUROC has no 95 % interval above 0.5. Warns about each judge and model whose
+    verdicts stay open because no fit is theirs.
+    """
+    from service.cli.fitted import install_fits
+
+    return install_fits(run)
+
+
+@commands.command("fits")
+def calibrate_fits(output_format: TableOption = "table") -> int:
+    """List the fits in CALLGRADE_HOME/fits, whether each applies, and what later checks found."""
+    from service.cli.fitted import list_fits
+
+    return list_fits(output_format)
+
+
+@commands.command("check")
+def calibrate_check(
+    run: RunArgument,
+    labels: LabelsOption,
+    rubric: JudgedRubricOption = "four_step",
+    judge: Annotated[
+        str | None, typer.Option(metavar="NAME", help="One judge of the report. [default: all that the rubric uses]")
+    ] = None,
+    size: Annotated[
+        int, typer.Option(metavar="N", min=2, help="Number of held-out items to judge again, per criterion.")
+    ] = 200,
+    judges: AskOption = "fresh",
+    output_format: TableOption = "table",
+) -> int:
+    """Judge a pinned sample of held-out items again, and exit with 2 if agreement fell by more than 0.03 and chance.
+
+    Compares the run with the latest five checks of it, which its folder keeps in checks.jsonl: run it every night on one folder.
+    """
+    from service.cli.fitted import check_calibration
+
+    return check_calibration(
+        run, labels, rubric=rubric, judges=judges, size=size, judge=judge, output_format=output_format
+    )
+
+
+@commands.command("compare")
+def calibrate_compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="The report.json or folder of a run, or predictions.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The same of another judge, on the same items.")],
+    labels: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The labelled set; required for predictions.")
+    ] = None,
+    judge_a: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of A, if it has several.")] = None,
+    judge_b: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of B, if it has several.")] = None,
+    draws: DrawsOption = 1_000,
+    output_format: Annotated[Literal["table", "json", "markdown"], FORMAT] = "table",
+) -> int:
+    """Compare two judges, paired by item: agreement, kappa, Brier score, and the items on which they differ."""
+    from service.cli.calibrating import compare_judges
+
+    return compare_judges(a, b, labels=labels, judges=(judge_a, judge_b), draws=draws, output_format=output_format)
+
+
+@commands.command("submit")
+def calibrate_submit(
+    labels: Annotated[
+        Path, typer.Argument(metavar="LABELS", help="The labelled set: JSON Lines (also gzipped) or CSV.")
+    ],
+    predictions: PredictionsOption = None,
+    rubric: Annotated[
+        str | None,
+        typer.Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked. [default: four_step]"),
+    ] = None,
+    judges: Annotated[
+        Literal["cached", "live", "fresh"] | None,
+        typer.Option(help="How to ask judges; if given, they are asked even if the labelled set contains predictions."),
+    ] = None,
+    judge_model: JudgeModelOption = None,
+    repeats: Annotated[int, typer.Option(metavar="K", min=1, max=10, help="Answers per question.")] = 1,
+    method: MethodOption = "auto",
+    seed: SeedOption = None,
+    guarantee: GuaranteeOption = None,
+    cascade: CascadeOption = None,
+    name: NameOption = None,
+    tag: TagOption = None,
+    budget_usd: BudgetOption = None,
+    max_questions: QuestionsOption = None,
+    deadline_hours: DeadlineOption = None,
+    webhook: WebhookOption = None,
+    idempotency_key: IdempotencyOption = None,
+    watch: WatchOption = False,
+    server: ServerOption = LOCAL_URL,
+    key: KeyOption = None,
+) -> int:
+    """Submit labelled items to a running service for calibration, and print the id.
+
+    The service asks its judges about the items, unless there are recorded predictions, and fits them. Only the id goes to
+    standard output.
+    """
+    from service.cli.calibrating import Sources, read_labelled, read_prediction_files
+    from service.cli.remote import JobUpload, build_options, connect
+    from service.client.failures import RefusedError
+    from service.reading.trace_files import RecordPlace
+
+    if judges is not None and predictions:
+        text = "--judges asks the judges, so recorded predictions cannot be used"
+        raise typer.BadParameter(text, param_hint="--predictions")
+    check_cascade(cascade or (), guarantee)
+    options = build_options(
+        name=name,
+        rubric=rubric,
+        judges=judges,
+        judge_model=judge_model,
+        repeats=None if repeats == 1 else repeats,
+        method=None if method == "auto" else method,
+        seed=seed,
+        guarantee=guarantee,
+        cascade=",".join(cascade or ()) or None,
+        tags=tag,
+        budget_usd=budget_usd,
+        max_questions=max_questions,
+        deadline_hours=deadline_hours,
+        webhook=webhook,
+    )
+    labelled = read_labelled(Sources(labels, predictions or ()))
+    recorded = read_prediction_files(predictions or ()) or (() if judges is not None else labelled.predictions)
+    with JobUpload("calibration", options, idempotency_key) as upload, connect(server, key) as client:
+        lines = labelled.labels.lines
+        for item in sorted(labelled.labels.items, key=lambda item: lines[item.key]):  # a report names the same lines
+            upload.add(_write_line(item), RecordPlace(str(labels), lines[item.key]))
+        for one in recorded:
+            upload.add(_write_line(one), RecordPlace(f"the prediction of {one.id} by {one.judge}"))
+        try:
+            submitted = upload.send(client.calibrations.submit)
+        except RefusedError as error:
+            print_refusals(upload.list_refusals(error))
+            say(f"nothing was submitted: {error.problem.detail}")
+            return ExitCode.DATA
+        more = f" with {pluralize(len(recorded), 'recorded prediction')}" if recorded else ""
+        what = pluralize(len(labelled.labels.items), "labelled item") + more
+        return upload.print_submitted(client.calibrations, submitted, what, watch=watch)
+
+
+def _write_line(one: BaseModel) -> bytes:
+    return one.model_dump_json(exclude_defaults=True).encode() + b"\n"

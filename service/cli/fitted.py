@@ -1,0 +1,297 @@
+"""The fits of a run: install them, list what is installed, and check that judges still agree with the labels as they did."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import typer
+
+from service.calibration.drift import CHECK_VERSION, CheckReport, JudgeDrift, check_judge, draw_sample
+from service.calibration.labels import LabelledItem, LabelledSet
+from service.calibration.predictions import Prediction
+from service.calibration.report.wording import show_number
+from service.calibration.report_predictions import UnansweredItem, list_judges
+from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
+from service.calibration.splits import SEED
+from service.cli.calibrating import Sources, build_judging_engine, read_labelled, read_run
+from service.cli.commands.keys import find_user
+from service.cli.exits import ExitCode
+from service.cli.options import read_settings
+from service.cli.scoring import complete
+from service.cli.screen import build_console, pluralize, say, show, warn
+from service.cli.sections import build_section
+from service.core.judging.fits import Fit
+from service.core.judging.notes import is_same_model
+from service.core.report import JudgeMode
+from service.core.rubric import Rubric
+from service.engine import Engine
+from service.errors import InputError, SettingsError
+from service.fits.checks import FitCheck, ItemizedCheck, append_checks, read_checks
+from service.fits.files import IN_USE, AgingFits, build_file_name, describe_state, get_today, read_fits, refuse_useless
+from service.own_files import note_own_files
+from service.predicting import AskSettings, collect_predictions
+from service.registry import Registry
+from service.reporting.document import Section, Table
+from service.reporting.numbers import render_number
+from service.settings import Settings
+from service.wiring import build_engine, choose_route, list_rubric_folders, prepare_database
+
+
+def _find_folder(run: Path) -> Path:
+    return run if run.is_dir() else run.parent
+
+
+# Installing.
+
+
+def install_fits(run: Path) -> ExitCode:
+    """Copy the fits of a run into CALLGRADE_HOME/fits; each replaces an earlier one for the same judge and criterion.
+
+    SettingsError for a file that is not a fit, InputError where every fit is refused; a usage error if there is no fit or the
+    folder cannot be written.
+    """
+    source = _find_folder(run) / "fits"
+    found = read_fits([source])
+    if not found:
+        raise typer.BadParameter(f"{source} holds no fit; `callgrade calibrate run` writes them", param_hint="RUN")
+    fits, refused = refuse_useless(found)
+    settings = read_settings()
+    folder = settings.home / "fits"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for fit in fits:  # written whole or not at all, because a service may be reading the folder
+            draft = folder / f"{build_file_name(fit)}.new"
+            draft.write_bytes(render_json(fit))
+            draft.replace(folder / build_file_name(fit))
+    except OSError as error:
+        raise typer.BadParameter(f"{folder}: {error.strerror}", param_hint="CALLGRADE_HOME") from None
+    _record_audit(settings)
+    engine = build_engine(settings)
+    for fit in fits:
+        use = f"passes from {render_number(fit.threshold)}"
+        if fit.review_band:
+            low, high = map(render_number, fit.review_band)
+            use += f", from {low} to below {high} a human decides"
+        state = describe_state(fit, engine.registry.judges)
+        say(f"{fit.id} for {fit.model}: {use if state == IN_USE else f'decides nothing: {state}'}")
+    say(f"{pluralize(len(fits), 'fit')} in {folder}; restart a running service to use them")
+    for sentence in (*refused, *engine.list_warnings()):
+        warn(sentence)
+    return ExitCode.PASSED
+
+
+def _record_audit(settings: Settings) -> None:
+    """Record the installation in the audit log if a store exists; do not create one for it."""
+    if not (settings.database_url or (settings.home / "store.db").is_file()):
+        return
+    try:
+        note_own_files(settings, prepare_database(settings), by=find_user())
+    except SettingsError as error:
+        warn(f"the installation is not in the audit log: {error}")
+
+
+HEAD = ("judge", "criterion", "model", "made", "labels", "kappa", "promise", "state", "since then")
+
+
+def list_fits(output_format: Literal["table", "json"]) -> ExitCode:
+    """Print the installed fits, whether each applies, and what later checks found."""
+    settings = read_settings()
+    folder = settings.home / "fits"
+    fits = tuple(AgingFits(read_fits([folder]), max_age_days=settings.fit_max_age_days))
+    if not fits:
+        say(f"no fit in {folder}; `callgrade calibrate install RUN` installs those of a run")
+        return ExitCode.PASSED
+    judges, checks = Registry(list_rubric_folders(settings)).judges, read_checks(folder, FitCheck)
+    route = choose_route(settings) if settings.judge_model else None
+    ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
+    rows = [_build_fit_row(fit, describe_state(fit, judges, route=route), checks.get(fit.id, ())) for fit in ordered]
+    if output_format == "json":
+        sys.stdout.write(render_json([dict(zip(HEAD, row, strict=True)) for row in rows]).decode())
+    else:
+        show([Section("Installed calibrations", (Table(HEAD, tuple(rows)),))], build_console(reading=True))
+    return ExitCode.PASSED
+
+
+def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[str, ...]:
+    kappa, promise, since = fit.statistics.get("kappa"), "none", "not checked"
+    if fit.guarantee is not None:
+        promise = f"{fit.guarantee.share:.0%}" + ("" if fit.guarantee.accepts_any else ": no threshold")
+    if checks:
+        last = checks[-1]
+        outcome = f"drifted: {', '.join(last.drifted)}" if last.drifted else "held"
+        count = pluralize(len(checks), "check")
+        since = f"{last.day}: kappa {show_number(last.kappa)} on {last.items} items, {outcome} ({count})"
+    made = "-" if fit.made is None else fit.made.isoformat()
+    value = show_number(None if kappa is None else kappa.value)
+    return fit.judge, fit.criterion, fit.model, made, str(fit.labels), value, promise, state, since
+
+
+# Checking for drift.
+
+
+class _PinnedJudge(NamedTuple):
+    """A judge of a run, its fit and the sample of its held-out items."""
+
+    judge: JudgeReport
+    fit: Fit
+    sample: Sequence[HeldOutItem]
+
+
+def check_calibration(  # noqa: PLR0913 (the options of the command)
+    run: Path,
+    labels: Path,
+    *,
+    rubric: str = "four_step",
+    judges: JudgeMode = "fresh",
+    size: int = 200,
+    judge: str | None = None,
+    output_format: Literal["table", "json"] = "table",
+) -> ExitCode:
+    """Judge a pinned sample again, and compare the agreement on the latest nights with that of the run, item by item.
+
+    `size`: the number of items for each criterion. Return 2 if a judge has drifted, and print which one and how far; 5 if items
+    were not answered. What was judged afresh is recorded in the folder, and with the fit if that is installed.
+    """
+    report, known = read_run(run), read_labelled(Sources(labels)).labels
+    engine, judged_by = build_judging_engine()
+    current_rubric = engine.registry.find(rubric)
+    chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
+    asking = AskSettings(current_rubric, judges, only={one.judge for one in chosen})
+    folder = _find_folder(run)
+    fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
+    pinned: list[_PinnedJudge] = []
+    for one in chosen:
+        if one.fit_id not in fits:
+            raise InputError.at("RUN", f"the folder fits beside it lacks {one.fit_id}, which holds the map")
+        pinned.append(_PinnedJudge(one, fits[one.fit_id], draw_sample(one, size, seed=SEED)))
+    items = list({item.key: item for one in pinned for item in _list_items(known, one)}.values())
+    predictions, missing = complete(_collect_predictions(engine, items, asking))
+    earlier = read_checks(folder, ItemizedCheck)
+    drifts = tuple(
+        [_check_one(one, predictions, [check.agreed for check in earlier.get(one.fit.id, ())]) for one in pinned]
+    )
+    if judges == "fresh":  # answers from the cache are those of an earlier night
+        _record(folder, [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in drifts])
+    check = CheckReport(version=CHECK_VERSION, source=report.source, seed=SEED, judges=drifts)
+    _show_check(check, output_format)
+    home = read_settings().home / "fits"
+    installed = {fit.id for fit in read_fits([home])}
+    _record(home, [_build_check(one) for one in drifts if one.fit in installed])
+    for reason in missing:
+        say(f"not judged: {reason}")
+    return ExitCode.FAILED if check.drifted else ExitCode.DATA if missing else ExitCode.PASSED
+
+
+def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: str | None) -> list[JudgeReport]:
+    """Choose the judges of the run that the rubric still uses, unchanged, for the same criterion: one for each.
+
+    InputError if there is none, or if several remain and not exactly one has this model.
+    """
+    fitting = [one for one in report.judges if name in (None, one.name) and _is_judge_of(rubric, one)]
+    if not fitting:
+        judges = ", ".join(sorted({f"{one.name} on {one.criterion}" for one in report.judges}))
+        named = "" if name is None else f" and {name!r}"
+        raise InputError.at("RUN", f"no judge in it is one of {rubric.id} as it is now{named}: {judges}")
+    chosen: list[JudgeReport] = []
+    for pair in sorted({(one.criterion, one.judge) for one in fitting}):
+        own = [one for one in fitting if (one.criterion, one.judge) == pair]
+        alike = own if len(own) == 1 else [one for one in own if is_same_model(model, one.model)]
+        if len(alike) != 1:
+            names = ", ".join(one.name for one in own)
+            raise InputError.at("RUN", f"several judges on {own[0].criterion!r}: {names}; choose one with --judge")
+        chosen += alike
+    return chosen
+
+
+def _is_judge_of(rubric: Rubric, judge: JudgeReport) -> bool:
+    if judge.criterion not in {one.id for one in rubric.criteria}:
+        return False
+    known = rubric.judges_by_id.get(judge.judge)
+    return known is not None and known.digest == judge.judge_digest and known.id in list_judges(rubric, judge.criterion)
+
+
+def _list_items(labels: LabelledSet, pinned: _PinnedJudge) -> Iterator[LabelledItem]:
+    """Yield the labelled items of the sample; InputError if one is gone or has another label now."""
+    criterion = pinned.judge.criterion
+    known = {item.id: item for item in labels.items if item.criterion == criterion}
+    for item in pinned.sample:
+        if item.id not in known:
+            raise InputError.at(labels.source, f"no item {item.id!r} of {criterion!r}, which the run held out")
+        if known[item.id].passes is not item.label:
+            raise InputError.at(labels.source, f"the label of {item.id!r} has changed since the run; fit again")
+        yield known[item.id]
+
+
+async def _collect_predictions(
+    engine: Engine, items: Sequence[LabelledItem], asking: AskSettings
+) -> tuple[list[Prediction], list[str]]:
+    """Return the answers, and why items have none."""
+    predictions: list[Prediction] = []
+    missing: list[str] = []
+    try:
+        async for one in collect_predictions(engine, items, asking):
+            if not isinstance(one, UnansweredItem):
+                predictions.append(one)
+            elif not one.nothing_to_ask:
+                missing.append(str(one))
+    finally:
+        await engine.close()
+    return predictions, missing
+
+
+def _check_one(
+    pinned: _PinnedJudge, predictions: Sequence[Prediction], earlier: Sequence[Mapping[str, bool]]
+) -> JudgeDrift:
+    which = pinned.judge.criterion, pinned.judge.judge
+    own = {one.id: one for one in predictions if (one.criterion, one.judge) == which}
+    return check_judge(pinned.judge, pinned.fit, pinned.sample, own, earlier)
+
+
+def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:
+    """Write a check, and print on standard error which judges have drifted."""
+    if output_format == "json":
+        sys.stdout.write(render_json(check).decode())
+    else:
+        show(section for one in check.judges for section in _build_check_section(one))
+    for one in check.judges:
+        name = f"{one.judge} on {one.criterion}"
+        if one.drifted:
+            say(f"drift: {name}: {_describe_fall(one)}")
+        if others := [model for model in one.models if model != one.model]:
+            say(f"{name}: {', '.join(others)} answered; no fit for {one.model} applies to it")
+        if one.unanswered:
+            say(f"{name}: {pluralize(one.unanswered, 'item')} without an answer, left out on both sides")
+
+
+def _build_check_section(one: JudgeDrift) -> Iterator[Section]:
+    names, title = ("kappa", "accuracy"), f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
+    held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
+    head = ("", "then", "now")
+    sides = (one.then, one.now)
+    return build_section(
+        title, head, names, lambda name: (name, *[show_number(getattr(side, name)) for side in sides]), held
+    )
+
+
+def _record(folder: Path, checks: Sequence[FitCheck]) -> None:
+    """Record checks; say so if the folder cannot be written."""
+    try:
+        append_checks(folder, checks)
+    except OSError as error:
+        say(f"the check is not recorded: {folder}: {error.strerror}")
+
+
+def _build_check(one: JudgeDrift) -> FitCheck:
+    drifted = (_describe_fall(one),) if one.drifted else ()
+    return FitCheck(
+        fit=one.fit, day=get_today(), items=one.n, kappa=one.now.kappa, then=one.then.kappa, drifted=drifted
+    )
+
+
+def _describe_fall(one: JudgeDrift) -> str:
+    nights = "tonight" if one.fall.nights == 1 else f"on the latest {one.fall.nights} nights"
+    change = f"lower by {one.fall.value:.3f}" if one.fall.value > 0 else f"higher by {-one.fall.value:.3f}"
+    return f"agreement {nights} is {change} than then (drift: lower by more than {one.fall.limit:.3f})"

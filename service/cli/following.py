@@ -1,0 +1,237 @@
+"""Show jobs of a service, and follow one to its end: a bar on a terminal, lines for notable events, and what to do next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.screen import build_console, pluralize, print_line, print_table, say
+from service.client.jobs import AnyJob, BatchClient, CalibrationClient
+from service.core.money import Cost, format_usd
+from service.errors import JudgeDownError
+from service.jobs.pauses import read_pause
+from service.jobs.quotes import Quote
+from service.reporting.escaping import escape_unprintable
+from service.store.jobs.batches import Batch
+from service.store.jobs.job import ENDED_STATUSES
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+def _count_done(job: AnyJob) -> int:
+    """Count the items that have an outcome."""
+    return job.request_counts.completed + job.request_counts.failed
+
+
+def _render_time(text: str) -> str:
+    """Render an RFC 3339 time for people."""
+    return text.replace("T", " ").replace("Z", " UTC")
+
+
+def show_jobs(jobs: Sequence[AnyJob]) -> None:
+    """Print several jobs, a line each. Lines never wrap, so that ids can be copied."""
+    rows = [("id", "status", "done", "created", "name")]
+    for job in jobs:
+        counts = job.request_counts
+        done = f"{_count_done(job)}/{counts.total}" + (f" ({counts.failed} failed)" if counts.failed else "")
+        if not isinstance(job, Batch) and not counts.total:
+            done = pluralize(job.items, "item")
+        rows.append((job.id, job.status, done, _render_time(job.created_at)[:16], escape_unprintable(job.name) or "-"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print_line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip())
+
+
+def show_job(job: AnyJob) -> None:
+    """Print one job, a row per property."""
+    print_table(("", ""), _list_rows(job))
+
+
+def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
+    yield "batch" if isinstance(job, Batch) else "calibration", job.id
+    if job.name:
+        yield "name", job.name
+    yield "status", job.status
+    if job.reason:
+        yield "reason", job.reason
+    if job.resume_at:
+        yield "resumes at", _render_time(job.resume_at)
+    yield from _list_count_rows(job)
+    if job.questions or job.cache_hits:
+        cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
+        asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
+        yield "judges", f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
+    if job.tags:
+        yield "tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())
+    yield "created", _render_time(job.created_at)
+    yield ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at))
+    if job.webhook:
+        yield "webhook", f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
+
+
+def _list_count_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
+    counts, done = job.request_counts, _count_done(job)
+    if isinstance(job, Batch):
+        yield "items", f"{done} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
+        if counts.cancelled or counts.expired:
+            yield "never run", str(counts.cancelled + counts.expired)
+        if counts.rejected:
+            yield "left out", pluralize(counts.rejected, "line")
+    else:
+        yield "items", pluralize(job.items, "labelled item")
+        if counts.total:
+            yield "answers", f"{done} of {counts.total} done, {job.repeats} for each item, with {job.rubric}"
+        if job.unanswered:
+            yield "unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}"
+        if job.status == "completed":
+            yield "fits", f"{job.fits} ({job.method})"
+
+
+def render_quote(quote: Quote) -> str:
+    """Render the questions and the price of a batch."""
+    questions = f"{pluralize(quote.questions, 'question')} for judges, {quote.cache_hits} of them in the cache"
+    cost = "price unknown" if quote.cost_usd is None else f"at most {Cost.read(quote)}"
+    sampled = f" (estimated from {quote.sampled} of them)" if quote.sampled < quote.items else ""
+    return f"{pluralize(quote.items, 'item')}: {questions}, {cost}{sampled}"
+
+
+def explain_pause(job: AnyJob) -> str:
+    """Explain why a job is paused, and when it resumes."""
+    when = f"; tried again at {_render_time(job.resume_at).partition(' ')[2]}" if job.resume_at else ""
+    return f"paused: {job.reason or job.status}{when}"
+
+
+def require_judge(job: AnyJob) -> None:
+    """Raise JudgeDownError if a job waits for a judge that is missing until somebody changes the configuration.
+
+    An unreachable address may be that of a provider that is restarting, so it counts only if no item is done yet.
+    """
+    pause = read_pause(job.reason) if job.status == "paused_provider" else None
+    if pause is None or (pause.cause == "unreachable" and _count_done(job)):
+        return
+    problem = f"the judge {pause.model} answers nothing: {ABSENT_JUDGE_REASONS[pause.cause]}"
+    raise JudgeDownError(f"{problem}; {job.id} waits and continues once that is fixed", pause.cause)
+
+
+def watch_to_the_end(client: BatchClient | CalibrationClient, name: str) -> ExitCode:
+    """Show the progress of a job until it ends or waits for a larger budget; then print how it ended and what to do next."""
+    job: AnyJob | None = None
+    try:
+        with JobProgress(lines=True) as view:
+            for job in client.watch(name, on_disconnect=lambda error: view.print_line(f"{error}; trying again")):
+                view.show(job)
+                require_judge(job)
+                if job.status == "paused_budget":
+                    break
+    except KeyboardInterrupt:
+        say(f"{name} continues; `callgrade jobs watch {name}` shows it again, `callgrade jobs cancel {name}` ends it")
+        raise
+    for line in _describe_end(job) if job is not None else ():
+        say(line)
+    has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
+    return ExitCode.PASSED if job is not None and job.status == "completed" and not has_gaps else ExitCode.FAILED
+
+
+def _describe_end(job: AnyJob) -> Iterator[str]:
+    """Say how a job ended, or why it does not go on, and what to do next."""
+    if job.status == "paused_budget":
+        asked_all = job.max_questions is not None and job.questions >= job.max_questions
+        more = "--max-questions N" if asked_all else "--budget-usd X"
+        yield f"to continue it: callgrade jobs resume {job.id} {more}"
+        return
+    counts = job.request_counts
+    never_run = counts.cancelled + counts.expired
+    parts = [f"{counts.completed} {'scored' if isinstance(job, Batch) else 'judged'}"] if counts.total else []
+    parts += [f"{counts.failed} failed"] if counts.failed else []
+    parts += [f"{never_run} never run"] if never_run else []
+    what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
+    cost = f", {Cost.read(job)}" if job.questions else ""
+    yield f"{job.status}; {': '.join([what, ', '.join(parts)] if parts else [what])}{cost}"
+    if job.reason:
+        yield f"reason: {job.reason}"
+    if isinstance(job, Batch):
+        yield f"to fetch the reports: callgrade jobs results {job.id}"
+        if counts.completed < counts.total:
+            yield f"to fetch why items have none: callgrade jobs results {job.id} --errors"
+        return
+    if job.unanswered:
+        yield f"{pluralize(job.unanswered, 'question')} without an answer: {'; '.join(job.reasons)}"
+    if job.status == "completed":
+        yield f"to fetch the report and {pluralize(job.fits, 'fit')}: callgrade jobs results {job.id} --output FOLDER"
+
+
+class JobProgress:
+    """Shows successive states of one job on standard error."""
+
+    def __init__(self, *, lines: bool = False) -> None:
+        """`lines`: without a terminal, print a line at every tenth of the items."""
+        self._lines = lines
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._last_state: tuple[str, str | None] = ("in_progress", None)
+        self._tenths = 0
+
+    def __enter__(self) -> JobProgress:
+        if sys.stderr.isatty():
+            self._bar = _build_bar()
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, job: AnyJob) -> None:
+        """Show the job's current state."""
+        self._print_state(job)
+        done, total = _count_done(job), job.request_counts.total
+        failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
+        cost = f", {Cost.read(job)}" if job.questions else ""
+        state = f", {job.status.partition('_')[0]}" if job.status not in ("in_progress", "completed") else ""
+        if self._bar is not None:
+            if self._task is None:
+                verb = "scoring" if isinstance(job, Batch) else "judging"
+                self._task = self._bar.add_task(verb, total=total, more="")
+            self._bar.update(self._task, completed=done, total=total, more=failed + cost + state)
+        elif self._lines and done * 10 // max(1, total) > self._tenths:
+            self._tenths = done * 10 // max(1, total)
+            say(f"{done} of {pluralize(total, 'item')} done{failed}{cost}{state}")
+
+    def print_line(self, text: str) -> None:
+        """Print a line, above the bar if there is one."""
+        if self._bar is None:
+            say(text)
+        else:
+            self._bar.console.print(escape_unprintable(text), soft_wrap=True)
+
+    def _print_state(self, job: AnyJob) -> None:
+        state = (job.status, job.reason)
+        if state == self._last_state or job.status in ENDED_STATUSES:
+            return
+        before, self._last_state = self._last_state[0], state
+        if job.status.startswith("paused"):
+            self.print_line(explain_pause(job))
+        elif job.status == "cancelling":
+            self.print_line("cancelling: items under way will finish")
+        elif job.status == "finalizing" and not isinstance(job, Batch):
+            self.print_line("all items are judged; fitting")
+        elif before.startswith("paused"):
+            self.print_line("resumed")
+
+
+def _build_bar() -> Progress:
+    from rich import progress  # noqa: PLC0415 (only a terminal needs it)
+
+    columns = (
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TextColumn("remaining"),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[more]}"),
+    )
+    return progress.Progress(*columns, console=build_console(sys.stderr), transient=True)

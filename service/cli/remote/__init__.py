@@ -1,1 +1,0 @@
-"""Shared by the commands that talk to a running service."""

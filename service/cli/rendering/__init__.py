@@ -1,1 +1,0 @@
-"""Render reports and tables for a terminal, as Markdown, JSON and JUnit."""

@@ -1,0 +1,144 @@
+"""What people see on standard output and standard error: lines, tables, sections, refused records, and a count.
+
+Text from traces is never markup, and is escaped for terminals. Every command imports this module, so rich is imported when it
+is used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, TypeVar
+
+from service.cli.exits import describe_error
+from service.reporting.document import Section, Table
+from service.reporting.escaping import escape_unprintable
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from service.cli.inputs import Refusal
+
+T = TypeVar("T")
+
+MAX_WIDTH = 120
+
+MAX_LISTED_REFUSALS = 20
+"""How many refused records are listed one by one."""
+
+MAX_REPEATED_CHARS = 60
+"""The longest reason that is repeated in full; for a longer one, the first record that had it is named instead."""
+
+MAX_REMEMBERED_REASONS = 100
+"""How many reasons are remembered, because a file may contain any number of bad records."""
+
+
+def build_console(
+    file: IO[str] | None = None, *, width: int | None = None, plain: bool = False, reading: bool = False
+) -> Console:
+    """Build a console that prints every text literally. `file` defaults to standard output; `plain` disables colours.
+
+    `reading`: at most MAX_WIDTH columns wide, so that prose and small tables read well.
+    """
+    from rich.console import Console  # noqa: PLC0415
+
+    stream, is_terminal = file or sys.stdout, False if plain else None
+    if width is None and not stream.isatty() and "COLUMNS" not in os.environ:
+        width = MAX_WIDTH  # a log need not be as narrow as a terminal
+    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False, force_terminal=is_terminal)
+    if reading:
+        console.width = min(console.width, MAX_WIDTH)
+    return console
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, unwrapped, so that grep finds it."""
+    print(escape_unprintable(text), file=sys.stderr)  # noqa: T201
+
+
+def warn(text: str) -> None:
+    """Print a warning on standard error."""
+    say(f"warning: {text}")
+
+
+def print_line(text: str) -> None:
+    """Print a line on standard output, unwrapped, at once."""
+    print(escape_unprintable(text), flush=True)  # noqa: T201
+
+
+def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a small table for a reader on standard output; a long cell is folded. Without any column name there is no head."""
+    show([Section("", (Table(tuple(head), tuple(map(tuple, rows))),))], build_console(reading=True))
+
+
+def show(sections: Iterable[Section], console: Console | None = None) -> None:
+    """Print sections; on standard output if no console is given."""
+    from rich import table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    console = console or build_console()
+    for n, section in enumerate(sections):
+        if n:
+            console.print()
+        if section.title:
+            console.print(Text(section.title, style="bold"))
+        for one in section.tables:
+            grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(one.head))
+            for name, numeric in zip(one.head, one.list_numeric_columns(), strict=False):
+                grid.add_column(name, justify="right" if numeric else "left", overflow="fold", header_style="dim")
+            for row in one.rows:
+                grid.add_row(*[Text(escape_unprintable(cell if isinstance(cell, str) else cell.text)) for cell in row])
+            if one.rows:
+                console.print(grid)
+        for line in (*section.text, *section.lines):
+            console.print(Text(escape_unprintable(line)), soft_wrap=not console.is_terminal)
+
+
+def pluralize(count: int, noun: str, several: str = "") -> str:
+    """Render a count with its noun.
+
+    >>> pluralize(1, "trace"), pluralize(2, "trace"), pluralize(2, "reply", "replies")
+    ('1 trace', '2 traces', '2 replies')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"
+
+
+class RefusalPrinter:
+    """Prints records and what is wrong with them on standard error; prints a long reason only once."""
+
+    def __init__(self, label: str = "error") -> None:
+        self._label = label
+        self._first: dict[str, str] = {}
+        """The record for which each long reason was printed."""
+
+    def print(self, refusal: Refusal) -> None:
+        """Print one record, identified by its line in the file."""
+        where, reason = escape_unprintable(str(refusal.place)), describe_error(refusal.error)
+        first = self._first.get(reason, where)
+        if len(reason) > MAX_REPEATED_CHARS and len(self._first) < MAX_REMEMBERED_REASONS:
+            self._first.setdefault(reason, where)
+        text = reason if first == where else f"the same as {first}"
+        print(f"{self._label}: {where}: {text}", file=sys.stderr)  # noqa: T201
+
+
+def print_refusals(refusals: Sequence[Refusal], label: str = "error", *, total: int | None = None) -> None:
+    """Print the first refused records and what is wrong with them, and how many more there are of `total`."""
+    printer, shown = RefusalPrinter(label), refusals[:MAX_LISTED_REFUSALS]
+    for one in shown:
+        printer.print(one)
+    more = (len(refusals) if total is None else total) - len(shown)
+    if more:
+        say(f"... and {pluralize(more, 'more record')}")
+
+
+def show_count(items: Iterable[T], *, silent: bool = False) -> Iterator[T]:
+    """Yield the items unchanged; on a terminal, show on standard error how many traces there were so far."""
+    if silent or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("{task.completed} traces scored"), TimeElapsedColumn())
+    with Progress(*columns, console=build_console(sys.stderr), transient=True) as progress:
+        yield from progress.track(items)

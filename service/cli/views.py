@@ -1,0 +1,270 @@
+"""Show reports on a terminal, step by step or a line each, and write them as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from service.cli.exits import describe_error
+from service.cli.inputs import Refusal
+from service.cli.scoring import Result, ScoredRecord
+from service.cli.screen import MAX_LISTED_REFUSALS, MAX_WIDTH, build_console, pluralize
+from service.cli.tally import Tally
+from service.core.outcome import Skipped
+from service.core.report import Report, StageScore
+from service.engine import report_json
+from service.reporting.escaping import escape_unprintable
+from service.reporting.numbers import render_number, render_share
+from service.reporting.statements import (
+    OutcomeStatement,
+    describe_calibration,
+    describe_open,
+    describe_result,
+    fold_states,
+    is_measured,
+    list_gaps,
+    list_reasons,
+    list_remarks,
+    list_statements,
+    read_score,
+)
+
+STYLES: dict[str, str] = {
+    "pass": "green",
+    "warn": "yellow",
+    "fail": "bold red",
+    "error": "bold red",
+    "undecided": "magenta",
+    "not_applicable": "dim",
+}
+
+MAX_NOTES = 6
+"""How many notes of one stage are shown."""
+
+MAX_PLACES = 20
+"""How many, if each is shown with its pointer."""
+
+OPTIONAL_STAGES = ("sequence", "effect")
+
+
+def _render_verdict(verdict: str) -> Text:
+    return Text("n/a" if verdict == "not_applicable" else verdict, style=STYLES[verdict])
+
+
+def show_steps(console: Console, report: Report, *, head: str = "=> ", places: bool = False) -> None:
+    """Print a report: after `head` verdict and score, why it failed if it did, its stages, and what is open.
+
+    `places`: show findings with their pointers.
+    """
+    console.print(Text(escape_unprintable(head)).append(describe_result(report), STYLES[report.verdict]))
+    statements = list_statements(report)
+    rows = [(stage, _list_notes(stage, statements, places=places)) for stage in report.stages]
+    reason = escape_unprintable(list_reasons(report)[0].words) if report.verdict == "fail" else ""
+    if not next((notes[0].plain for _, notes in rows if notes), "").startswith(reason):
+        console.print(Text(reason))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("stage", "verdict", "score"):
+        table.add_column(name, justify="right" if name == "score" else "left", no_wrap=True)
+    table.add_column("what was found", overflow="fold")
+    for stage, notes in rows:
+        if stage.verdict != "not_applicable" or stage.stage not in OPTIONAL_STAGES:
+            score = stage.score if is_measured(report, stage) else None
+            table.add_row(stage.stage, _render_verdict(stage.verdict), render_number(score), Text("\n").join(notes))
+    console.print()
+    console.print(table)
+    for line in _list_lines_below(report):
+        console.print(line)
+
+
+def _list_notes(stage: StageScore, statements: Sequence[OutcomeStatement], *, places: bool) -> list[Text]:
+    """List what was found and what has no score; what passed only beside that; if nothing applies, why."""
+    own = [one for one in statements if one.stage == stage.stage]
+    if stage.verdict == "not_applicable":
+        reasons = dict.fromkeys(one.outcome.reason for one in own if isinstance(one.outcome, Skipped))
+        return [Text(escape_unprintable("; ".join(reasons)), style="dim")]
+    found = list_remarks(one for one in own if one.state != "absent")
+    shown = found[: MAX_PLACES if places else MAX_NOTES]
+    notes = [f"{words} ({path})" if places and path else words for words, path in shown]
+    notes += [f"and {len(found) - len(shown)} more"] if len(found) > len(shown) else []
+    gaps = list_gaps((one.criterion, one.explain_gap()) for one in own if one.state in ("blocked", "open", "unchecked"))
+    passed = [name for name, state in fold_states(own).items() if state == "passed"]
+    if gaps and passed and stage.verdict != "fail":
+        gaps.append(f"{', '.join(passed)}: passed")
+    texts = [Text(escape_unprintable(note)) for note in notes]
+    return texts + [Text(escape_unprintable(note), style="dim") for note in gaps]
+
+
+def _list_lines_below(report: Report) -> Iterator[Text]:
+    """Yield what the verdict waits for, what else is open, what could not be read, and notes on the request."""
+    style = "magenta" if report.verdict == "undecided" else "dim"
+    yield from [Text(line, style=style) for line in describe_open(report)]
+    for part in report.unread:
+        yield Text(escape_unprintable(f"could not be read: {part.path}: {part.reason}"), style="yellow")
+    if calibration := describe_calibration(report):
+        yield Text(calibration, style="dim")
+    if report.executed is not None:
+        counts = f"{report.executed.verdict} ({pluralize(report.executed.steps, 'call')})"
+        yield Text(f"counting only calls that ran: {counts}", style="dim")
+    for note in report.notes:
+        yield Text(escape_unprintable(f"note: {note.message} ({note.path})"), style="yellow")
+
+
+# One line each.
+
+LOOKAHEAD = 100
+"""How many results are collected before the width of the first column is fixed."""
+
+MAX_NAME_WIDTH = 28
+"""How many characters of a name are shown unless the terminal is wider."""
+NOT_SCORED = "not scored; see standard error"
+MIN_REST_WIDTH = 36
+"""How many columns the cells between the name and the finding take."""
+HEAD = ("trace", "verdict", "score", "cover", "failed at", "finding")
+WIDTHS = (9, 5, 5, 9)
+
+
+def build_row(result: Result) -> tuple[str, ...]:
+    """Build the cells below HEAD. A refused record has no name, so its place in the file identifies it."""
+    if isinstance(result, Refusal):
+        place = replace(result.place, source=Path(result.place.source).name)
+        reason = describe_error(type(result.error)(result.error.problems[:1]))
+        return escape_unprintable(f"{place}{place.pointer}"), "error", "-", "-", "-", reason
+    report, reasons = result.report, list_reasons(result.report)
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    finding = escape_unprintable(reasons[0].words) + more if reasons else ""
+    name = escape_unprintable(result.name if result.trial is None else f"{result.name} ({result.trial})")
+    numbers = render_number(read_score(report)), render_share(report.coverage)
+    return name, report.verdict, *numbers, report.first_failing_stage or "-", finding
+
+
+class ResultTable:
+    """Prints one line per trace, cut to the width of a terminal, and whole elsewhere; of a single trace also the steps.
+
+    `verbose`: also print the steps of each trace. `lookahead`: how many results determine the width of the first column.
+    """
+
+    def __init__(self, stream: BinaryIO, tally: Tally, *, verbose: bool = False, lookahead: int = LOOKAHEAD) -> None:
+        self._console = build_console()
+        if getattr(self._console.file, "buffer", None) is not stream:
+            text = io.TextIOWrapper(stream, "utf-8", errors="replace", write_through=True)
+            self._console = build_console(text, width=MAX_WIDTH)
+        self._tally = tally
+        self._verbose = verbose
+        self._lookahead = lookahead
+        self._refused = 0
+        self._pending: list[Result] = []
+        self._width = 0
+
+    def add(self, result: Result) -> None:
+        """Print a result once the width of the first column is known."""
+        if self._width:
+            self._write(result)
+            return
+        self._pending.append(result)
+        if len(self._pending) == self._lookahead:
+            self._start()
+
+    def close(self) -> None:
+        """Print the remaining results, the steps if there is a single trace, and the totals."""
+        single = self._pending[0] if len(self._pending) == 1 else None
+        if isinstance(single, ScoredRecord):
+            show_steps(self._console, single.report, head=f"{build_row(single)[0]}: ")
+        elif self._pending:
+            self._start()
+        if self._tally.verdicts:
+            self._console.print()
+        for line in self._tally.list_lines(told=isinstance(single, ScoredRecord)):
+            self._console.print(Text(line), soft_wrap=not self._console.is_terminal)
+
+    def _start(self) -> None:
+        widest = max(MAX_NAME_WIDTH, (self._console.width - MIN_REST_WIDTH) // 3 if self._console.is_terminal else 0)
+        longest = max(len(build_row(result)[0]) for result in self._pending)
+        self._width = widest if self._lookahead < LOOKAHEAD else min(widest, max(longest, 5))
+        self._print_line([Text(text, style="bold") for text in HEAD])
+        for result in self._pending:
+            self._write(result)
+        self._pending = []
+
+    def _write(self, result: Result) -> None:
+        name, verdict, *cells, finding = build_row(result)
+        if isinstance(result, Refusal):
+            self._refused += 1
+            name, finding = name[-self._width :], NOT_SCORED if self._refused <= MAX_LISTED_REFUSALS else finding
+        self._print_line([Text(name), _render_verdict(verdict), *map(Text, cells), Text(finding)])
+        if self._verbose and isinstance(result, ScoredRecord):
+            self._console.print()
+            show_steps(self._console, result.report)
+            self._console.print()
+
+    def _print_line(self, cells: list[Text]) -> None:
+        line = Text()
+        for cell, width in zip(cells, (self._width, *WIDTHS), strict=False):
+            cell.truncate(width, overflow="ellipsis", pad=True)
+            line = line.append(cell).append("  ")
+        line.append(cells[-1])
+        line.rstrip()
+        if self._console.is_terminal:
+            self._console.print(line, no_wrap=True, overflow="ellipsis")
+        else:
+            self._console.print(line, soft_wrap=True)
+
+
+# JSON.
+
+MAX_WRITTEN_PROBLEMS = 100
+"""How many problems of one refused record are written."""
+
+
+class JsonReports:
+    """Writes reports with the same bytes as over HTTP and from the library, and {"error": ...} for a refused record.
+
+    `lines`: one on each line, flushed before the next is scored. Otherwise a single report as an object, several as a list.
+    """
+
+    def __init__(self, stream: BinaryIO, *, lines: bool = False) -> None:
+        self._stream = stream
+        self._lines = lines
+        self._pending: bytes | None = None
+        self._before = b"["
+
+    def add(self, result: Result) -> None:
+        """Write a line, or the previous report; the latest one waits until it is known whether another follows."""
+        text = _render_error(result) if isinstance(result, Refusal) else report_json(result.report)
+        if self._lines:
+            self._stream.write(text + b"\n")
+            self._stream.flush()
+            return
+        if self._pending is not None:
+            self._stream.write(self._before + self._pending)
+            self._before = b",\n"
+        self._pending = text
+
+    def close(self) -> None:
+        """Write the last report, and close the list if there is one."""
+        if self._lines:
+            return
+        if self._pending is None or self._before != b"[":
+            self._stream.write((self._before + self._pending if self._pending else b"[") + b"]\n")
+        else:
+            self._stream.write(self._pending + b"\n")
+
+
+def _render_error(refused: Refusal) -> bytes:
+    """Render a record that was not scored: {"error": {"source", "line", "detail", "errors": [{"pointer", "detail"}]}}."""
+    place, problems = refused.place, refused.error.problems
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    error = {
+        "source": place.source,
+        "line": place.line,
+        "detail": f"{describe_error(type(refused.error)(problems[:1]))}{more}",
+        "errors": [{"pointer": p.path, "detail": p.message} for p in problems[:MAX_WRITTEN_PROBLEMS]],
+    }
+    return json.dumps({"error": error}, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
