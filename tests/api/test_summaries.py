@@ -38,15 +38,14 @@ def test_reports_go_straight_from_one_route_to_the_other(ask: Ask) -> None:
     assert (answer.status, answer.json["gate"]["passed"]) == (200, True)
 
 
-def test_targets_slices_and_pass_k(ask: Ask) -> None:
+def test_slices_and_pass_k(ask: Ask) -> None:
     repeated = [json.loads(report_json(one)) for one in trials("a", [True, True, False, False])]
-    body = {"reports": repeated, "pass_k": [2], "by": ["trial"], "targets": {"no_call": 0, "per_tool": {"positive": 4}}}
+    body = {"reports": repeated, "pass_k": [2], "by": ["trial"]}
     found = ask("POST", "/v1/summaries", encoded(body)).json
     assert found["gate"] is None
     assert found["repeats"]["tasks"] == [{"task": "a", "trials": 4, "successes": 2, "open": 0}]
     assert found["repeats"]["pass_k"][0]["rate"]["value"] == pytest.approx(1 / 6)
     assert [one["value"] for one in found["slices"]] == ["0", "1", "2", "3"]
-    assert "few_no_call" not in {one["code"] for one in found["warnings"]}
 
 
 def test_what_a_later_version_adds_to_a_report_is_left_alone(ask: Ask) -> None:
@@ -70,7 +69,6 @@ REFUSED: list[tuple[Any, list[str]]] = [
     ({"reports": BODY, "assertions": ["pass_rate > 0", "pas_rate > 0", "?"]}, ["/assertions/1", "/assertions/2"]),
     ({"reports": BODY, "pass_k": [2]}, ["/pass_k"]),
     ({"reports": BODY, "pass_k": [0]}, ["/pass_k/0"]),
-    ({"reports": BODY, "targets": {"no_call": 2}}, ["/targets/no_call"]),
     ({"reports": BODY, "families": {"money": "refund"}}, ["/families/money"]),
     ({"reports": BODY, "more": 1}, ["/more"]),
 ]

@@ -139,14 +139,10 @@ def test_text_of_a_report_cannot_write_on_the_terminal(run: Run) -> None:
         assert "x1b" in out
 
 
-def test_targets_slices_and_families(run: Run, reports: Path, tmp_path: Path) -> None:
-    (tmp_path / "targets.yaml").write_text(
-        "no_call: 0.5\nper_tool: {positive: 0}\nrecovery: 0\nper_value: 0\nsandboxed: 0\n"
-    )
+def test_slices_and_families(run: Run, reports: Path, tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("extends: four_step\nid: own\nfamilies: {money: [refund, void]}\n")
-    told = ["--targets", "targets.yaml", "--by", "difficulty", "--rubric", "own.yaml"]
+    told = ["--by", "difficulty", "--rubric", "own.yaml"]
     found = json.loads(run("summarize", reports, "-f", "json", *told).raw)
-    assert [one["code"] for one in found["warnings"]] == ["few_no_call"]
     assert [one["value"] for one in found["slices"]] == ["easy", "hard"]
     assert [(one["family"], one["near_misses"]) for one in found["tools"]["families"]] == [("money", 1)]
 

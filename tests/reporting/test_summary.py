@@ -24,7 +24,6 @@ from service.reporting.summaries import (
     summarize_request,
 )
 from service.reporting.summary import Summary, SummaryOptions
-from service.reporting.summary.composition import Targets, ToolOverride, ToolTarget
 from service.stats.rates import Estimate
 from tests.bulk import examples
 from tests.reporting.report_sets import Table, report_of, reports_of, table, trials
@@ -92,31 +91,6 @@ def test_make_up() -> None:
 def test_slices() -> None:
     assert [[s.tag, s.value, s.rates.cases] for s in SUMMARY.slices] == [one[:3] for one in WANT["slices"]]
     assert all(is_rate(s.rates.passed, one[3]) for s, one in zip(SUMMARY.slices, WANT["slices"], strict=True))
-
-
-TARGETS: list[tuple[Targets, set[tuple[str, str | None]]]] = [
-    (Targets(per_tool=ToolTarget(positive=0, no_call=0)), set()),
-    (Targets(no_call=0.25, per_tool=ToolTarget(positive=0)), set()),
-    (Targets(no_call=0.26, per_tool=ToolTarget(positive=0)), {("few_no_call", None)}),
-    (Targets(per_tool=ToolTarget(positive=3)), {("few_positive", "lookup"), ("few_positive", "void")}),
-    (Targets(per_tool=ToolTarget(positive=0, no_call=3)), {("no_negative", t) for t in ("lookup", "refund", "void")}),
-    (
-        Targets(
-            per_tool=ToolTarget(positive=0), tools={"refund": ToolOverride(recovery=1), "new": ToolOverride(positive=1)}
-        ),
-        {("few_recovery", "refund"), ("few_positive", "new"), ("no_negative", "new")},
-    ),
-    (
-        Targets(per_tool=ToolTarget(positive=0), shares={"step": {"select": 0.5, "integrate": 0.1}}),
-        {("small_share", "step=integrate")},
-    ),
-]
-
-
-@pytest.mark.parametrize(("targets", "want"), TARGETS)
-def test_targets(targets: Targets, want: set[tuple[str, str | None]]) -> None:
-    alone = SummaryOptions(targets=targets.model_copy(update={"recovery": 0, "per_value": 0, "sandboxed": 0}))
-    assert {(w.code, w.subject) for w in summarize_reports(REPORTS, alone).warnings} == want
 
 
 def test_conditions_of_the_library_may_be_mappings_and_say_what_is_taken() -> None:

@@ -122,7 +122,9 @@ def find_warnings(composition: Composition) -> Iterator[SetWarning]:
             message = f"{one.tool}: positive examples: {one.positive}; its rates need at least {MIN_POSITIVE}"
             yield SetWarning("few_positive", message, one.tool)
         if one.no_call < MIN_NEGATIVE:
-            message = f"{one.tool}: negative examples (on offer, no call due): {one.no_call}; at least {MIN_NEGATIVE} is due"
+            message = (
+                f"{one.tool}: negative examples (on offer, no call due): {one.no_call}; at least {MIN_NEGATIVE} is due"
+            )
             yield SetWarning("no_negative", message, one.tool)
     for share in composition.shares:
         if share.value is not None and share.cases < MIN_PER_VALUE:
