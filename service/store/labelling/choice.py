@@ -1,17 +1,14 @@
-"""Choose what an annotator labels next: items left to a human, then second opinions, then what narrows the interval most.
+"""Choose what an annotator labels next: items left to a human, then second opinions, then what is drawn at random.
 
-Items left to a human were selected by the judge's answer, so no rate may be computed from their labels. All others are drawn at
-random within strata of the judge's value, as `stats.sampling` plans it.
+Items left to a human were selected by the judge's answer, so no rate may be computed from their labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from service.stats.sampling import Stratum, allocate_labels, compute_half_width
 from service.store.database import Database
 from service.store.labelling.drafts import LabelSource
 from service.store.labelling.draws import (
@@ -21,13 +18,9 @@ from service.store.labelling.draws import (
     is_labelled,
     match_items,
     match_labels,
-    read_strata,
     select_drawn,
 )
 from service.store.tables import LABEL_ITEMS, LABELS
-
-FORECAST_LABELS = 20
-"""Further labels for which the narrower interval is forecast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +47,6 @@ class LabelProgress:
     mine: int
     """Labels by the annotator who asks."""
     annotators: int
-    width: float | None
-    """The width of the 95 % interval of the pass rate, from randomly drawn labels; null if a stratum has none."""
-    width_next: float | None
-    """The same with twenty more labels, placed where they help most."""
 
 
 class LabelChooser:
@@ -77,7 +66,8 @@ class LabelChooser:
             second = self._select_second(tenant, criterion, annotator)
             if found := connection.execute(second.limit(1)).one_or_none():
                 return LabelChoice(found.item, criterion, found.stage, "second")
-            return self._draw(connection, tenant, criterion)
+            found = connection.execute(select_drawn(tenant, criterion).limit(1)).one_or_none()
+            return None if found is None else LabelChoice(found.item, criterion, found.stage, "sample")
 
     def measure(self, tenant: str, criterion: str, annotator: str) -> LabelProgress:
         """Measure how far the labelling of a criterion is."""
@@ -98,7 +88,6 @@ class LabelChooser:
         with self._database.read() as connection:
             labelled, twice = connection.execute(sums).one()
             annotators, mine = connection.execute(people).one()
-            widths = _compute_widths(read_strata(connection, tenant, criterion)[0])
             return LabelProgress(
                 criterion,
                 items=connection.execute(items).scalar_one(),
@@ -107,8 +96,6 @@ class LabelChooser:
                 twice=int(twice),
                 mine=int(mine),
                 annotators=annotators,
-                width=widths[0],
-                width_next=widths[1],
             )
 
     def count_waiting(self, tenant: str) -> dict[str, int]:
@@ -128,34 +115,6 @@ class LabelChooser:
 
     def _select_second(self, tenant: str, criterion: str, annotator: str) -> sa.Select[str, str]:
         return _select_items(tenant, criterion, is_due_again(annotator, self._due)).order_by(LABEL_ITEMS.c.draw)
-
-    def _draw(self, connection: sa.Connection, tenant: str, criterion: str) -> LabelChoice | None:
-        strata, ranges = read_strata(connection, tenant, criterion)
-        for at in _order_strata(strata):
-            drawn = select_drawn(tenant, criterion, *ranges[at])
-            found = connection.execute(drawn.limit(1)).one_or_none()
-            if found is not None:
-                return LabelChoice(found.item, criterion, found.stage, "sample")
-        return None
-
-
-def _order_strata(strata: Sequence[Stratum]) -> list[int]:
-    """Order strata by how much the next label helps; full ones follow, in case a label was deleted meanwhile."""
-    more = allocate_labels(strata, 1)
-    return sorted(range(len(strata)), key=lambda at: -more[at])
-
-
-def _compute_widths(strata: Sequence[Stratum]) -> tuple[float | None, float | None]:
-    if not strata or any(not one.labels for one in strata):
-        return None, None
-    return _compute_width(strata, [0] * len(strata)), _compute_width(strata, allocate_labels(strata, FORECAST_LABELS))
-
-
-def _compute_width(strata: Sequence[Stratum], more: Sequence[int]) -> float:
-    """Return the width of the interval within [0, 1], with so many more labels in each stratum."""
-    total = sum(one.items for one in strata)
-    centre, half = sum(one.items / total * one.smoothed_rate for one in strata), compute_half_width(strata, more)
-    return min(1.0, centre + half) - max(0.0, centre - half)
 
 
 def _select_items(tenant: str, criterion: str, which: sa.ColumnElement[bool]) -> sa.Select[str, str]:

@@ -9,7 +9,7 @@ from typing import Literal
 Word = Literal["pass", "fail", "unsure"]
 """An annotator's word on an item. `unsure` is stored, but takes no side."""
 LabelSource = Literal["human", "sample", "second", "direct", "adjudication", "import"]
-"""How a label came about. human: a fit, or the lack of one, left the item to a human. sample: it was drawn at random, by strata.
+"""How a label came about. human: a fit, or the lack of one, left the item to a human. sample: it was drawn at random.
 second: another person had labelled it, so that agreement is measured. direct: somebody looked it up. adjudication: annotators
 disagreed, and this label decides. import: it was labelled elsewhere."""
 
