@@ -41,7 +41,7 @@ class Stratum:
 
 
 def cut_strata_of_counts(counts: Mapping[float, int], *, max_strata: int = MAX_STRATA) -> list[tuple[float, float]]:
-    """Cut items into at most `max_strata` ranges of about equal size, given how many have each value; equal values share a range."""
+    """Cut items into at most `max_strata` ranges of about equal size, by how many have each value; equal ones share a range."""
     ranked = sorted(counts)
     ends = list(accumulate([counts[one] for one in ranked]))
     cuts = sorted({bisect_right(ends, ends[-1] * at // max_strata) for at in range(max_strata)})
