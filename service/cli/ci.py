@@ -1,11 +1,11 @@
-"""Report to continuous integration: JUnit XML of reports and gates, and GitHub's annotations with the step summary."""
+"""Report to continuous integration: JUnit XML of reports, and GitHub's annotations with the step summary."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -18,29 +18,12 @@ from service.cli.sections import explain_change, explain_proved
 from service.cli.tally import Tally
 from service.cli.views import HEAD, JsonReports, build_row
 from service.core.report import Report
-from service.errors import (
-    BadLinesError,
-    InputError,
-    MalformedError,
-    RubricError,
-    SettingsError,
-    TooLargeError,
-    UnknownRubricError,
-)
+from service.errors import InputError
+from service.reporting import statements
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 from service.reporting.markdown import render_markdown
 from service.reporting.regression import RegressionGate
-from service.reporting.statements import (
-    OutcomeStatement,
-    describe_result,
-    describe_verdict,
-    explain_low_score,
-    list_reasons,
-    list_statements,
-    list_waits,
-)
-from service.reporting.summary.gate import AssertionResult, Gate
 
 # JUnit.
 
@@ -48,17 +31,6 @@ MAX_MEMORY_BYTES = 2**20
 """Bytes of test cases kept in memory before they go to a temporary file. They wait because the counts come first in XML."""
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-ERROR_TYPES: Mapping[type[InputError], str] = {
-    InputError: "InputError",
-    MalformedError: "MalformedError",
-    TooLargeError: "TooLargeError",
-    RubricError: "RubricError",
-    UnknownRubricError: "UnknownRubricError",
-    SettingsError: "SettingsError",
-    BadLinesError: "BadLinesError",
-}
-"""The names of errors in the file, independent of class names, because readers rely on them."""
 
 
 def escape_xml(text: str) -> str:
@@ -74,14 +46,6 @@ def _render_element(tag: str, text: str | None = None, **attributes: object) -> 
     """Render an element; without any text, not even an empty one, it closes itself. Attributes that are None are left out."""
     shown = "".join([f' {name}="{escape_xml(str(one))}"' for name, one in attributes.items() if one is not None])
     return f"<{tag}{shown}/>" if text is None else f"<{tag}{shown}>{escape_xml(text)}</{tag}>"
-
-
-def _render_head(name: str, **attributes: object) -> str:
-    suite = _render_element("testsuite", "", name=name, **attributes).removesuffix("</testsuite>")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n {suite}\n'
-
-
-END = " </testsuite>\n</testsuites>\n"
 
 
 class JUnit:
@@ -117,11 +81,13 @@ class JUnit:
 
     def close(self) -> None:
         """Write the document."""
-        self._stream.write(_render_head("callgrade", **self._counts, time=f"{self._seconds:.3f}").encode())
+        suite = _render_element("testsuite", "", name="callgrade", **self._counts, time=f"{self._seconds:.3f}")
+        head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n {suite.removesuffix("</testsuite>")}\n'
+        self._stream.write(head.encode())
         self._cases.seek(0)
         while part := self._cases.read(MAX_MEMORY_BYTES):
             self._stream.write(part)
-        self._stream.write(END.encode())
+        self._stream.write(b" </testsuite>\n</testsuites>\n")
         self._cases.close()
 
     def _render_report(self, result: ScoredRecord) -> tuple[str, list[str]]:
@@ -129,58 +95,35 @@ class JUnit:
         if report.verdict == "fail":
             kind, elements = "failures", list(_list_failures(report))
         elif report.verdict in ("undecided", "not_applicable"):
-            message = "; ".join([describe_verdict(report), *list_waits(report)])
+            message = "; ".join([statements.describe_verdict(report), *statements.list_waits(report)])
             kind, elements = "skipped", [_render_element("skipped", message=message)]
             if report.verdict == "undecided" and self._strict:
                 kind, elements = "failures", [_render_element("failure", "", type="undecided", message=message)]
-        return kind, [*elements, _render_element("system-out", f"{result.place}: {describe_result(report)}")]
+        return kind, [*elements, _render_element("system-out", f"{result.place}: {statements.describe_result(report)}")]
 
 
 def _render_refusal(error: InputError) -> tuple[str, list[str]]:
     text = describe_error(error)
-    name = next(ERROR_TYPES[one] for one in type(error).__mro__ if one in ERROR_TYPES)
-    return "errors", [_render_element("error", text, type=name, message=text.splitlines()[0])]
+    return "errors", [_render_element("error", text, type=type(error).__name__, message=text.splitlines()[0])]
 
 
 def _list_failures(report: Report) -> Iterator[str]:
     """Yield a failure for each criterion that did not pass, the one that failed first before the others."""
-    statements = list_statements(report)
-    for words in explain_low_score(report, statements):
+    told = statements.list_statements(report)
+    for words in statements.explain_low_score(report, told):
         yield _render_element("failure", "", type="score", message=words)
     failed: dict[str, list[str]] = {}
-    for one in statements:
+    for one in told:
         if one.state in ("failed", "blocked") and one.criterion in report.failing:
             failed.setdefault(one.criterion, []).extend(_explain_failure(one))
     for criterion, lines in failed.items():
         yield _render_element("failure", "\n".join(lines), type=criterion, message=lines[0])
 
 
-def _explain_failure(one: OutcomeStatement) -> Iterator[str]:
+def _explain_failure(one: statements.OutcomeStatement) -> Iterator[str]:
     yield from (f"{words} ({path})" if path else words for words, path in one.list_remarks())
     if one.state == "blocked":
         yield one.explain_gap() if one.step is None else f"step {one.step + 1}: {one.explain_gap()}"
-
-
-def render_gate_junit(gate: Gate) -> str:
-    """Render a gate as JUnit XML, with one test case per assertion."""
-    kinds = {"failures": ("failed",), "errors": ("error", "undecided"), "skipped": ("skipped",)}
-    counts = {name: sum(one.status in statuses for one in gate.results) for name, statuses in kinds.items()}
-    cases: list[str] = []
-    for one in gate.results:
-        name, kind = escape_xml(one.assertion), one.broke_at or "gate"
-        cases.append(f'  <testcase name="{name}" classname="{kind}">\n{_render_assertion(one)}  </testcase>\n')
-    return _render_head("callgrade gate", tests=len(gate.results), **counts) + "".join(cases) + END
-
-
-def _render_assertion(one: AssertionResult) -> str:
-    tags = {"failed": "failure", "error": "error", "undecided": "error", "skipped": "skipped", "warned": "system-out"}
-    kinds = {"failed": one.broke_at or "assertion", "error": "not_measured", "undecided": "undecided"}
-    texts = {"failed": ", ".join(one.failing), "warned": f"warning: {one.message}"}
-    if one.status not in tags:
-        return ""
-    message = None if one.status == "warned" else one.message
-    element = _render_element(tags[one.status], texts.get(one.status), type=kinds.get(one.status), message=message)
-    return f"    {element}\n"
 
 
 # GitHub.
@@ -260,9 +203,11 @@ def _annotate(result: Result, level: Level) -> str:
     if isinstance(result, Refusal):
         title, message = "not scored", describe_error(result.error)
     else:
-        verdict = describe_verdict(result.report)
+        verdict = statements.describe_verdict(result.report)
         title = escape_unprintable(f"{result.name}: {verdict}")
-        message = "\n".join([escape_unprintable(words) for words, _ in list_reasons(result.report)]) or verdict
+        message = (
+            "\n".join([escape_unprintable(words) for words, _ in statements.list_reasons(result.report)]) or verdict
+        )
     return render_annotation(level, message, title=title, file=place.source, line=place.line)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from service.cli.screen import warn
 
@@ -40,11 +41,10 @@ def read_settings() -> Settings:
     return settings
 
 
-FORMAT = typer.Option("--format", "-f", help="Output format.")
-TableOption = Annotated[Literal["table", "json"], FORMAT]
-LogLevelOption = Annotated[
-    Literal["debug", "info", "warning", "error", "critical"] | None,
-    typer.Option(help="Log this level and above. [default: CALLGRADE_LOG_LEVEL or info]"),
+FORMAT = Option("--format", "-f", help="Output format.")
+TableOrJson = Annotated[Literal["table", "json"], FORMAT]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error", "critical"] | None, Option(help="Log this level and above.")
 ]
 
 # Traces and reports.
@@ -59,84 +59,50 @@ def _check_format(name: str) -> str:
     return name
 
 
-FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is standard input.")
+Files = Annotated[list[Path], Argument(metavar="FILE...", help="JSON or JSON Lines, also gzipped; - is stdin.")]
+Reports = Annotated[list[Path], Argument(metavar="FILE...", help="Reports as JSON (Lines), also gzipped; - is stdin.")]
+Rubric = Annotated[
+    str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for all records. [default: four_step]")
 ]
-ReportsArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="FILE...", help="Reports as JSON or JSON Lines, also gzipped; - is standard input."),
-]
-RubricOption = Annotated[
-    str | None,
-    typer.Option(
-        "--rubric", "-r", metavar="ID|FILE", help="Rubric for all records, overriding their own. [default: four_step]"
-    ),
-]
-ExpectedOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--expected", "-e", metavar="FILE", help="Expectation for all records, overriding their own; JSON or YAML."
-    ),
-]
-FormatOption = Annotated[
+Expected = Annotated[Path | None, Option("--expected", "-e", metavar="FILE", help="Expectation for all records.")]
+InputFormat = Annotated[
     str,
-    typer.Option(
+    Option(
         "--input-format",
         "-i",
         metavar="FORMAT",
         callback=_check_format,
-        help="Format of traces that do not name one (callgrade formats lists them); auto guesses it and says so.",
+        help="Format of traces that name none; auto guesses it.",
     ),
 ]
-PluginOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--plugin", metavar="FILE", help="Python file with checks of your own, added to every rubric; repeatable."
-    ),
+Plugin = Annotated[
+    list[Path] | None, Option("--plugin", metavar="FILE", help="File with checks of your own; repeatable.")
 ]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write to. [default: standard output]")
-]
-AllowUndecidedOption = Annotated[
-    bool, typer.Option("--allow-undecided", help="Forgive undecided verdicts, unless a fault is the reason.")
+Output = Annotated[Path | None, Option("--output", "-o", metavar="FILE", help="File to write to.")]
+AllowUndecided = Annotated[
+    bool, Option("--allow-undecided", help="Forgive undecided verdicts, unless a fault is the reason.")
 ]
 
 # Calibration.
 
-LabelsOption = Annotated[Path, typer.Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
-PredictionsOption = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="FILE", help="The judges' predictions, as JSON Lines. [default: those in the labelled set]"),
-]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The report.json of a run, or its folder.")]
-JudgedRubricOption = Annotated[str, typer.Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")]
-AskOption = Annotated[
-    Literal["cached", "live", "fresh"], typer.Option(help="How to ask judges; fresh ignores cached answers.")
-]
-DrawsOption = Annotated[
-    int, typer.Option(metavar="N", min=0, max=100_000, help="Bootstrap draws for each interval; 0 for no intervals.")
-]
-MethodOption = Annotated[
+Labels = Annotated[Path, Option(metavar="FILE", help="The labelled set: JSON Lines (also gzipped) or CSV.")]
+Predictions = Annotated[list[Path] | None, Option(metavar="FILE", help="Predictions. [default: those with the labels]")]
+Run = Annotated[Path, Argument(metavar="RUN", help="The report.json of a run, or its folder.")]
+JudgedRubric = Annotated[str, Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked.")]
+Asking = Annotated[Literal["cached", "live", "fresh"], Option(help="How to ask judges; fresh ignores cached answers.")]
+Draws = Annotated[int, Option(metavar="N", min=0, max=100_000, help="Draws for each interval; 0 for none.")]
+Method = Annotated[
     Literal["auto", "identity", "platt", "isotonic", "temperature", "venn_abers"],
-    typer.Option(help="The map to fit; auto means Platt below 300 labels, else isotonic."),
+    Option(help="The map to fit; auto means Platt below 300 labels, else isotonic."),
 ]
-GuaranteeOption = Annotated[
+Guarantee = Annotated[
     float | None,
-    typer.Option(
-        metavar="SHARE",
-        min=0.5,
-        max=0.999,
-        help="Guarantee that this share of accepted verdicts agrees with the labels.",
-    ),
+    Option(metavar="SHARE", min=0.5, max=0.999, help="Guarantee that this share of accepted verdicts agrees."),
 ]
-CascadeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="JUDGE",
-        help="A judge of a cascade; repeatable, in order. Each is asked what the one before leaves open. Needs --guarantee.",
-    ),
+Cascade = Annotated[
+    list[str] | None, Option(metavar="JUDGE", help="A judge of a cascade, in order; needs --guarantee.")
 ]
-SeedOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Seed for splitting the groups.")]
+Seed = Annotated[str | None, Option(metavar="TEXT", help="Seed for splitting the groups.")]
 
 
 def check_cascade(cascade: Sequence[str], guarantee: float | None) -> None:
@@ -148,27 +114,17 @@ def check_cascade(cascade: Sequence[str], guarantee: float | None) -> None:
 # A running service.
 
 LOCAL_URL = "http://127.0.0.1:8000"
-ServerOption = Annotated[
-    str, typer.Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="URL of the service.")
+Server = Annotated[str, Option("--server", metavar="URL", envvar="CALLGRADE_SERVER", help="URL of the service.")]
+Key = Annotated[str | None, Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="API key of the service.")]
+Job = Annotated[str, Argument(metavar="ID", help="The id that `submit` printed.")]
+JudgeModel = Annotated[str | None, Option(metavar="MODEL", help="Model to use as the judge.")]
+Name = Annotated[str | None, Option(metavar="TEXT", help="A name to recognize it by.")]
+Tag = Annotated[list[str] | None, Option(metavar="K=V", help="A tag to attach; repeatable.")]
+Budget = Annotated[float | None, Option(metavar="X", min=0, help="Pause when judges have cost this much.")]
+Questions = Annotated[int | None, Option(metavar="N", min=0, help="Pause after this many requests to judges.")]
+Deadline = Annotated[float | None, Option(metavar="N", help="Hours until it expires, up to 8,760.")]
+Webhook = Annotated[str | None, Option(metavar="URL", help="URL to notify when it ends.")]
+Idempotency = Annotated[
+    str | None, Option(metavar="TEXT", help="The same key submits once. [default: from the content]")
 ]
-KeyOption = Annotated[
-    str | None,
-    typer.Option("--key", metavar="TEXT", envvar="CALLGRADE_API_KEY", help="API key, if the service requires one."),
-]
-JobArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `submit` printed.")]
-JudgeModelOption = Annotated[str | None, typer.Option(metavar="MODEL", help="Model to use as the judge.")]
-NameOption = Annotated[str | None, typer.Option(metavar="TEXT", help="A name to recognize it by.")]
-TagOption = Annotated[list[str] | None, typer.Option(metavar="K=V", help="A tag to attach; repeatable.")]
-BudgetOption = Annotated[float | None, typer.Option(metavar="X", min=0, help="Pause when judges have cost this much.")]
-QuestionsOption = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Pause after this many requests to judges.")
-]
-DeadlineOption = Annotated[float | None, typer.Option(metavar="N", help="Hours until it expires, up to 8,760.")]
-WebhookOption = Annotated[str | None, typer.Option(metavar="URL", help="URL to notify when it ends.")]
-IdempotencyOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT", help="Submissions with the same key are one submission. [default: derived from the content]"
-    ),
-]
-WatchOption = Annotated[bool, typer.Option("--watch", "--wait", help="Show the progress until it ends.")]
+Watch = Annotated[bool, Option("--watch", "--wait", help="Show the progress until it ends.")]

@@ -21,21 +21,9 @@ from service.cli.tally import Tally
 from service.core.outcome import Skipped
 from service.core.report import Report, StageScore
 from service.engine import report_json
+from service.reporting import statements
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
-from service.reporting.statements import (
-    OutcomeStatement,
-    describe_calibration,
-    describe_open,
-    describe_result,
-    fold_states,
-    is_measured,
-    list_gaps,
-    list_reasons,
-    list_remarks,
-    list_statements,
-    read_score,
-)
 
 STYLES: dict[str, str] = {
     "pass": "green",
@@ -64,10 +52,10 @@ def show_steps(console: Console, report: Report, *, head: str = "=> ", places: b
 
     `places`: show findings with their pointers.
     """
-    console.print(Text(escape_unprintable(head)).append(describe_result(report), STYLES[report.verdict]))
-    statements = list_statements(report)
-    rows = [(stage, _list_notes(stage, statements, places=places)) for stage in report.stages]
-    reason = escape_unprintable(list_reasons(report)[0].words) if report.verdict == "fail" else ""
+    console.print(Text(escape_unprintable(head)).append(statements.describe_result(report), STYLES[report.verdict]))
+    told = statements.list_statements(report)
+    rows = [(stage, _list_notes(stage, told, places=places)) for stage in report.stages]
+    reason = escape_unprintable(statements.list_reasons(report)[0].words) if report.verdict == "fail" else ""
     if not next((notes[0].plain for _, notes in rows if notes), "").startswith(reason):
         console.print(Text(reason))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -76,7 +64,7 @@ def show_steps(console: Console, report: Report, *, head: str = "=> ", places: b
     table.add_column("what was found", overflow="fold")
     for stage, notes in rows:
         if stage.verdict != "not_applicable" or stage.stage not in OPTIONAL_STAGES:
-            score = stage.score if is_measured(report, stage) else None
+            score = stage.score if statements.is_measured(report, stage) else None
             table.add_row(stage.stage, _render_verdict(stage.verdict), render_number(score), Text("\n").join(notes))
     console.print()
     console.print(table)
@@ -84,18 +72,20 @@ def show_steps(console: Console, report: Report, *, head: str = "=> ", places: b
         console.print(line)
 
 
-def _list_notes(stage: StageScore, statements: Sequence[OutcomeStatement], *, places: bool) -> list[Text]:
+def _list_notes(stage: StageScore, told: Sequence[statements.OutcomeStatement], *, places: bool) -> list[Text]:
     """List what was found and what has no score; what passed only beside that; if nothing applies, why."""
-    own = [one for one in statements if one.stage == stage.stage]
+    own = [one for one in told if one.stage == stage.stage]
     if stage.verdict == "not_applicable":
         reasons = dict.fromkeys(one.outcome.reason for one in own if isinstance(one.outcome, Skipped))
         return [Text(escape_unprintable("; ".join(reasons)), style="dim")]
-    found = list_remarks(one for one in own if one.state != "absent")
+    found = statements.list_remarks(one for one in own if one.state != "absent")
     shown = found[: MAX_PLACES if places else MAX_NOTES]
     notes = [f"{words} ({path})" if places and path else words for words, path in shown]
     notes += [f"and {len(found) - len(shown)} more"] if len(found) > len(shown) else []
-    gaps = list_gaps((one.criterion, one.explain_gap()) for one in own if one.state in ("blocked", "open", "unchecked"))
-    passed = [name for name, state in fold_states(own).items() if state == "passed"]
+    gaps = statements.list_gaps(
+        (one.criterion, one.explain_gap()) for one in own if one.state in ("blocked", "open", "unchecked")
+    )
+    passed = [name for name, state in statements.fold_states(own).items() if state == "passed"]
     if gaps and passed and stage.verdict != "fail":
         gaps.append(f"{', '.join(passed)}: passed")
     texts = [Text(escape_unprintable(note)) for note in notes]
@@ -105,10 +95,10 @@ def _list_notes(stage: StageScore, statements: Sequence[OutcomeStatement], *, pl
 def _list_lines_below(report: Report) -> Iterator[Text]:
     """Yield what the verdict waits for, what else is open, what could not be read, and notes on the request."""
     style = "magenta" if report.verdict == "undecided" else "dim"
-    yield from [Text(line, style=style) for line in describe_open(report)]
+    yield from [Text(line, style=style) for line in statements.describe_open(report)]
     for part in report.unread:
         yield Text(escape_unprintable(f"could not be read: {part.path}: {part.reason}"), style="yellow")
-    if calibration := describe_calibration(report):
+    if calibration := statements.describe_calibration(report):
         yield Text(calibration, style="dim")
     if report.executed is not None:
         counts = f"{report.executed.verdict} ({pluralize(report.executed.steps, 'call')})"
@@ -137,11 +127,11 @@ def build_row(result: Result) -> tuple[str, ...]:
         place = replace(result.place, source=Path(result.place.source).name)
         reason = describe_error(type(result.error)(result.error.problems[:1]))
         return escape_unprintable(f"{place}{place.pointer}"), "error", "-", "-", "-", reason
-    report, reasons = result.report, list_reasons(result.report)
+    report, reasons = result.report, statements.list_reasons(result.report)
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     finding = escape_unprintable(reasons[0].words) + more if reasons else ""
     name = escape_unprintable(result.name if result.trial is None else f"{result.name} ({result.trial})")
-    numbers = render_number(read_score(report)), render_share(report.coverage)
+    numbers = render_number(statements.read_score(report)), render_share(report.coverage)
     return name, report.verdict, *numbers, report.first_failing_stage or "-", finding
 
 

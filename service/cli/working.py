@@ -107,17 +107,14 @@ def _build_stop_event(*, beside: bool) -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if beside:
-        reading = partial(_wait_for_eof, lambda: loop.call_soon_threadsafe(stop.set))
-        threading.Thread(target=reading, name="beside", daemon=True).start()
+
+        def wait_for_eof() -> None:
+            while os.read(sys.stdin.fileno(), 1_024):  # unbuffered: at exit the process would wait for a buffer's lock
+                pass
+            loop.call_soon_threadsafe(stop.set)
+
+        threading.Thread(target=wait_for_eof, name="beside", daemon=True).start()
     return stop
-
-
-def _wait_for_eof(then: Callable[[], object]) -> None:
-    while os.read(
-        sys.stdin.fileno(), 1_024
-    ):  # unbuffered, because the process would wait at exit for the lock of a buffer
-        pass
-    then()
 
 
 def _sweep(batches: Batches, settings: Settings) -> None:
@@ -129,33 +126,26 @@ def _sweep(batches: Batches, settings: Settings) -> None:
 
 
 class Supervisor:
-    """Keeps one worker running: restarts it with growing delays."""
+    """Keeps one worker running: restarts it with growing delays. `options`: further ones of `callgrade worker`."""
 
     def __init__(self, *options: str, log_level: str, grace: float) -> None:
-        """`options`: further ones of `callgrade worker`."""
         program = (sys.executable, "-P", "-m", "service.cli", "worker", "--beside", "--log-level", log_level.lower())
         self._command = [*program, *options]
         self._grace = grace
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._keep_running, name="worker", daemon=True)
-
-    def start(self) -> None:
-        """Start the worker."""
         self._thread.start()
 
-    def stop_with(self, stopping: threading.Event) -> None:
-        """Wait for the event, then tell the worker to end, so that it has the same grace period as requests."""
-        stopping.wait()
+    def end(self) -> None:
+        """Tell the worker to end."""
         self._stopping.set()
         if self._process is not None:
             self._process.terminate()
 
     def stop(self) -> None:
         """End the worker, which may finish what is under way within the grace period."""
-        self._stopping.set()
-        if self._process is not None:
-            self._process.terminate()
+        self.end()
         self._thread.join(self._grace + 5.0)
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
@@ -181,11 +171,18 @@ class Supervisor:
 def supervised_workers(
     number: int, *options: str, log_level: str, grace: float, stopping: threading.Event
 ) -> Generator[None]:
-    """Run so many workers during the block. They are told to end as soon as `stopping` is set."""
+    """Run so many workers during the block.
+
+    They are told to end as soon as `stopping` is set, so that they have the same grace period as requests.
+    """
     supervisors = [Supervisor(*options, log_level=log_level, grace=grace) for _ in range(number)]
-    for one in supervisors:
-        one.start()
-        threading.Thread(target=one.stop_with, args=(stopping,), name="worker-end", daemon=True).start()
+
+    def end_all() -> None:
+        stopping.wait()
+        for one in supervisors:
+            one.end()
+
+    threading.Thread(target=end_all, name="worker-end", daemon=True).start()
     try:
         yield
     finally:

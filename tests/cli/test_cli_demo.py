@@ -51,14 +51,12 @@ def test_the_demo_covers_every_step_and_both_verdicts() -> None:
     assert len({report.trace_id for report in reports}) == len(CASES)
 
 
-def test_every_finding_and_every_question_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_finding_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     shown = " ".join(run("demo").out.split())
     for case in CASES:
         for finding in service.score(case.request).findings():  # type: ignore[arg-type]
             assert finding.message[:40] in shown
-        for ask in service.plan(case.request).asks:  # type: ignore[arg-type]
-            assert ask.judge.question in shown
     assert "callgrade serve" in shown
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -85,23 +84,6 @@ def test_a_gate_file_with_flags(run: Run, reports: Path, tmp_path: Path) -> None
     assert [one["status"] for one in gate["results"]] == ["failed", "passed", "passed"]
 
 
-def test_junit(run: Run, reports: Path) -> None:
-    asserted = ["pass_rate >= 0.1", "0.9 <= pass_rate < 1", "result_groundedness.score >= 0.9"]
-    ran = run("summarize", reports, "-f", "junit", *(part for one in asserted for part in ("-a", one)))
-    assert ran.code == 2
-    (suite,) = ET.fromstring(ran.raw)  # noqa: S314 (our own)
-    assert {name: suite.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
-        "tests": "3",
-        "failures": "1",
-        "errors": "1",
-        "skipped": "0",
-    }
-    assert [case.get("name") for case in suite] == asserted
-    assert [[child.tag for child in case] for case in suite] == [[], ["failure"], ["error"]]
-    assert suite[1][0].get("type") == "decide"
-    assert suite[1][0].text == "l2, n2, r2, r3"
-
-
 def test_markdown(run: Run, reports: Path) -> None:
     ran = run("summarize", reports, "-f", "markdown", "-a", "pass_rate >= 0.95")
     assert (ran.code, ran.lines[0]) == (2, "### Gate: failed at decide")
@@ -160,7 +142,6 @@ USAGE: list[tuple[list[str], int, str]] = [
     (["nowhere.ndjson"], 5, "no report could be read"),
     (["reports.ndjson", "--gate", "nowhere.yaml"], 4, "nowhere.yaml"),
     (["reports.ndjson", "--gate", "gate.yaml"], 4, "gate.yaml/assertions"),
-    (["reports.ndjson", "--format", "junit"], 4, "add --assert or --gate"),
     (["reports.ndjson", "--pass-k", "2"], 4, "no case names its task"),
     (["reports.ndjson", "--rubric", "nobody"], 4, "nobody"),
 ]

@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeVar
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import TableOption, build_group, read_settings
+from service.cli.options import build_group, read_settings
 from service.cli.screen import pluralize, print_line, print_table
 from service.errors import SettingsError
 
@@ -21,7 +22,7 @@ commands = build_group("cache", "Inspect, prune and clear the cache of judgement
 
 
 @commands.command("stats")
-def show_stats(output_format: TableOption = "table") -> int:
+def show_stats(output_format: options.TableOrJson = "table") -> int:
     """Show where the cache is, how many judgements it holds and how large it is."""
 
     async def measure(found: GuardedCache) -> CacheStats | None:

@@ -7,36 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import (
-    FORMAT,
-    LOCAL_URL,
-    AskOption,
-    BudgetOption,
-    CascadeOption,
-    DeadlineOption,
-    DrawsOption,
-    GuaranteeOption,
-    IdempotencyOption,
-    JudgedRubricOption,
-    JudgeModelOption,
-    KeyOption,
-    LabelsOption,
-    MethodOption,
-    NameOption,
-    PredictionsOption,
-    QuestionsOption,
-    RunArgument,
-    SeedOption,
-    ServerOption,
-    TableOption,
-    TagOption,
-    WatchOption,
-    WebhookOption,
-    build_group,
-    check_cascade,
-)
+from service.cli.options import build_group
 from service.cli.screen import pluralize, print_refusals, say
 
 if TYPE_CHECKING:
@@ -47,19 +22,14 @@ commands = build_group("calibrate", "Fit judges to human labels, and show how we
 
 @commands.command("judge")
 def calibrate_judge(
-    labels: LabelsOption,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")
-    ] = None,
-    rubric: JudgedRubricOption = "four_step",
-    judges: AskOption = "live",
+    labels: options.Labels,
+    out: Annotated[Path | None, Option(metavar="FILE", help="File to write the predictions to, as JSON Lines.")] = None,
+    rubric: options.JudgedRubric = "four_step",
+    judges: options.Asking = "live",
     repeats: Annotated[
-        int,
-        typer.Option(metavar="K", min=1, max=100, help="Answers per question; more than one measures a judge's noise."),
+        int, Option(metavar="K", min=1, max=100, help="Answers per question; several measure its noise.")
     ] = 1,
-    price: Annotated[
-        bool, typer.Option("--price", help="Only print the price if nothing were cached, without asking anyone.")
-    ] = False,
+    price: Annotated[bool, Option("--price", help="Only print the price if nothing were cached.")] = False,
 ) -> int:
     """Have judges answer the labelled items, and write the predictions that `calibrate run` fits.
 
@@ -76,24 +46,16 @@ def calibrate_judge(
 
 @commands.command("run")
 def calibrate_run(
-    labels: LabelsOption,
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to write the report and the fits to.")],
-    predictions: PredictionsOption = None,
-    method: MethodOption = "auto",
-    seed: SeedOption = None,
-    splits: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, max=10_000, help="Measure the ECE again on this many other splits of the groups."
-        ),
-    ] = 0,
-    guarantee: GuaranteeOption = None,
-    cascade: CascadeOption = None,
-    hold_out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Another labelled set: fit on all of --labels, and measure on this one."),
-    ] = None,
-    draws: DrawsOption = 1_000,
+    labels: options.Labels,
+    out: Annotated[Path, Option(metavar="FOLDER", help="Folder to write the report and the fits to.")],
+    predictions: options.Predictions = None,
+    method: options.Method = "auto",
+    seed: options.Seed = None,
+    splits: Annotated[int, Option(metavar="N", min=0, max=10_000, help="Measure the ECE on N other splits too.")] = 0,
+    guarantee: options.Guarantee = None,
+    cascade: options.Cascade = None,
+    hold_out: Annotated[Path | None, Option(metavar="FILE", help="Another labelled set, to measure on.")] = None,
+    draws: options.Draws = 1_000,
 ) -> int:
     """Fit recorded predictions to human labels. The fits use all labels; the figures come from cross-fitting.
 
@@ -105,14 +67,14 @@ def calibrate_run(
     from service.cli.calibrating import Sources, run_calibration
     from service.fits.files import get_today
 
-    check_cascade(cascade or (), guarantee)
-    options = ReportOptions(method=method, extra_splits=splits, resampling=Resampling(draws=draws), made=get_today())
-    options = replace(options, guarantee=guarantee, cascade=tuple(cascade or ()), seed=seed or options.seed)
-    return run_calibration(Sources(labels, predictions or ()), out, options, hold_out=hold_out)
+    options.check_cascade(cascade or (), guarantee)
+    chosen = ReportOptions(method=method, extra_splits=splits, resampling=Resampling(draws=draws), made=get_today())
+    chosen = replace(chosen, guarantee=guarantee, cascade=tuple(cascade or ()), seed=seed or chosen.seed)
+    return run_calibration(Sources(labels, predictions or ()), out, chosen, hold_out=hold_out)
 
 
 @commands.command("install")
-def calibrate_install(run: RunArgument) -> int:
+def calibrate_install(run: options.Run) -> int:
     """Install the fits of a run in CALLGRADE_HOME/fits, so that they turn judges' answers into verdicts.
 
     Refuses the fit of a useless judge: one whose AUROC has no 95 % interval above 0.5. Warns about each judge and model whose
@@ -124,7 +86,7 @@ def calibrate_install(run: RunArgument) -> int:
 
 
 @commands.command("fits")
-def calibrate_fits(output_format: TableOption = "table") -> int:
+def calibrate_fits(output_format: options.TableOrJson = "table") -> int:
     """List the fits in CALLGRADE_HOME/fits, whether each applies, and what later checks found."""
     from service.cli.fitted import list_fits
 
@@ -133,17 +95,13 @@ def calibrate_fits(output_format: TableOption = "table") -> int:
 
 @commands.command("check")
 def calibrate_check(
-    run: RunArgument,
-    labels: LabelsOption,
-    rubric: JudgedRubricOption = "four_step",
-    judge: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One judge of the report. [default: all that the rubric uses]")
-    ] = None,
-    size: Annotated[
-        int, typer.Option(metavar="N", min=2, help="Number of held-out items to judge again, per criterion.")
-    ] = 200,
-    judges: AskOption = "fresh",
-    output_format: TableOption = "table",
+    run: options.Run,
+    labels: options.Labels,
+    rubric: options.JudgedRubric = "four_step",
+    judge: Annotated[str | None, Option(metavar="NAME", help="One judge of the run. [default: all]")] = None,
+    size: Annotated[int, Option(metavar="N", min=2, help="Held-out items to judge, per criterion.")] = 200,
+    judges: options.Asking = "fresh",
+    output_format: options.TableOrJson = "table",
 ) -> int:
     """Judge a pinned sample of held-out items again, and exit with 2 if agreement fell by more than 0.03 and chance.
 
@@ -158,15 +116,13 @@ def calibrate_check(
 
 @commands.command("compare")
 def calibrate_compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="The report.json or folder of a run, or predictions.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="The same of another judge, on the same items.")],
-    labels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The labelled set; required for predictions.")
-    ] = None,
-    judge_a: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of A, if it has several.")] = None,
-    judge_b: Annotated[str | None, typer.Option(metavar="NAME", help="Which judge of B, if it has several.")] = None,
-    draws: DrawsOption = 1_000,
-    output_format: Annotated[Literal["table", "json", "markdown"], FORMAT] = "table",
+    a: Annotated[Path, Argument(metavar="A", help="The report.json or folder of a run, or predictions.")],
+    b: Annotated[Path, Argument(metavar="B", help="The same of another judge, on the same items.")],
+    labels: Annotated[Path | None, Option(metavar="FILE", help="The labelled set; required for predictions.")] = None,
+    judge_a: Annotated[str | None, Option(metavar="NAME", help="Which judge of A, if it has several.")] = None,
+    judge_b: Annotated[str | None, Option(metavar="NAME", help="Which judge of B, if it has several.")] = None,
+    draws: options.Draws = 1_000,
+    output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
 ) -> int:
     """Compare two judges, paired by item: agreement, kappa, Brier score, and the items on which they differ."""
     from service.cli.calibrating import compare_judges
@@ -176,34 +132,28 @@ def calibrate_compare(
 
 @commands.command("submit")
 def calibrate_submit(
-    labels: Annotated[
-        Path, typer.Argument(metavar="LABELS", help="The labelled set: JSON Lines (also gzipped) or CSV.")
-    ],
-    predictions: PredictionsOption = None,
-    rubric: Annotated[
-        str | None,
-        typer.Option("--rubric", "-r", metavar="ID", help="Rubric whose judges are asked. [default: four_step]"),
-    ] = None,
+    labels: Annotated[Path, Argument(metavar="LABELS", help="The labelled set: JSON Lines (also gzipped) or CSV.")],
+    predictions: options.Predictions = None,
+    rubric: options.JudgedRubric = "four_step",
     judges: Annotated[
-        Literal["cached", "live", "fresh"] | None,
-        typer.Option(help="How to ask judges; if given, they are asked even if the labelled set contains predictions."),
+        Literal["cached", "live", "fresh"] | None, Option(help="Ask them in this way, even if there are predictions.")
     ] = None,
-    judge_model: JudgeModelOption = None,
-    repeats: Annotated[int, typer.Option(metavar="K", min=1, max=10, help="Answers per question.")] = 1,
-    method: MethodOption = "auto",
-    seed: SeedOption = None,
-    guarantee: GuaranteeOption = None,
-    cascade: CascadeOption = None,
-    name: NameOption = None,
-    tag: TagOption = None,
-    budget_usd: BudgetOption = None,
-    max_questions: QuestionsOption = None,
-    deadline_hours: DeadlineOption = None,
-    webhook: WebhookOption = None,
-    idempotency_key: IdempotencyOption = None,
-    watch: WatchOption = False,
-    server: ServerOption = LOCAL_URL,
-    key: KeyOption = None,
+    judge_model: options.JudgeModel = None,
+    repeats: Annotated[int, Option(metavar="K", min=1, max=10, help="Answers per question.")] = 1,
+    method: options.Method = "auto",
+    seed: options.Seed = None,
+    guarantee: options.Guarantee = None,
+    cascade: options.Cascade = None,
+    name: options.Name = None,
+    tag: options.Tag = None,
+    budget_usd: options.Budget = None,
+    max_questions: options.Questions = None,
+    deadline_hours: options.Deadline = None,
+    webhook: options.Webhook = None,
+    idempotency_key: options.Idempotency = None,
+    watch: options.Watch = False,
+    server: options.Server = options.LOCAL_URL,
+    key: options.Key = None,
 ) -> int:
     """Submit labelled items to a running service for calibration, and print the id.
 
@@ -218,8 +168,8 @@ def calibrate_submit(
     if judges is not None and predictions:
         text = "--judges asks the judges, so recorded predictions cannot be used"
         raise typer.BadParameter(text, param_hint="--predictions")
-    check_cascade(cascade or (), guarantee)
-    options = build_options(
+    options.check_cascade(cascade or (), guarantee)
+    query = build_options(
         name=name,
         rubric=rubric,
         judges=judges,
@@ -237,7 +187,7 @@ def calibrate_submit(
     )
     labelled = read_labelled(Sources(labels, predictions or ()))
     recorded = read_prediction_files(predictions or ()) or (() if judges is not None else labelled.predictions)
-    with JobUpload("calibration", options, idempotency_key) as upload, connect(server, key) as client:
+    with JobUpload("calibration", query, idempotency_key) as upload, connect(server, key) as client:
         lines = labelled.labels.lines
         for item in sorted(labelled.labels.items, key=lambda item: lines[item.key]):  # a report names the same lines
             upload.add(_write_line(item), RecordPlace(str(labels), lines[item.key]))

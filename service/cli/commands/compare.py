@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import AllowUndecidedOption
 from service.cli.screen import say, show
 
 commands = typer.Typer()
@@ -17,22 +18,17 @@ commands = typer.Typer()
 
 @commands.command("compare")
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Reports of one run, the baseline.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Reports of the same cases in the other run.")],
+    a: Annotated[Path, Argument(metavar="A", help="Reports of one run, the baseline.")],
+    b: Annotated[Path, Argument(metavar="B", help="Reports of the same cases in the other run.")],
     output_format: Annotated[
         Literal["table", "json", "markdown", "github"],
-        typer.Option("--format", "-f", help="Output format; github writes annotations and the step summary."),
+        Option("--format", "-f", help="Output format; github writes annotations and the step summary."),
     ] = "table",
-    fail_on_regression: Annotated[
-        bool, typer.Option("--fail-on-regression", help="Exit 2 if B regressed, 3 if that is undecided.")
-    ] = False,
+    fail_on_regression: Annotated[bool, Option("--fail-on-regression", help="Exit 2 if B regressed.")] = False,
     on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="What to gate on: passed, score, a stage or a criterion; repeatable. [default: passed]"
-        ),
+        list[str] | None, Option(metavar="NAME", help="Gate on passed (the default), score, a stage or a criterion.")
     ] = None,
-    allow_undecided: AllowUndecidedOption = False,
+    allow_undecided: options.AllowUndecided = False,
 ) -> int:
     """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed.
 

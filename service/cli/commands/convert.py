@@ -6,15 +6,15 @@ import json
 
 import typer
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import FilesArgument, FormatOption
 from service.cli.screen import RefusalPrinter, print_table, say
 
 commands = typer.Typer()
 
 
 @commands.command("convert")
-def convert(files: FilesArgument, input_format: FormatOption = "auto") -> int:
+def convert(files: options.Files, input_format: options.InputFormat = "auto") -> int:
     """Print traces as callgrade reads them, in its own format. Parts that cannot be read are listed on standard error.
 
     Try this first when a score surprises you. Prints one JSON document per line.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from typer import Option
 
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
@@ -68,13 +69,8 @@ def list_demo_cases() -> list[DemoCase]:
 
 @commands.command("demo")
 def demo(
-    save: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE", help="Write the cases as JSON Lines for `callgrade score`.")
-    ] = None,
-    judge: Annotated[
-        bool,
-        typer.Option("--judge", help="Ask a judge what code leaves open: the configured one, else a stand-in."),
-    ] = False,
+    save: Annotated[Path | None, Option("--save", metavar="FILE", help="Write the cases as JSON Lines.")] = None,
+    judge: Annotated[bool, Option("--judge", help="Ask the configured judge, or else a stand-in.")] = False,
 ) -> int:
     """Score the bundled cases and show, step by step, what broke. Needs no key and no network.
 
@@ -114,9 +110,7 @@ def demo(
     console.print()
     if judge:
         _show_judging(console, reports)
-    else:
-        _show_questions(console, plans)
-    console.print()
+        console.print()
     verdicts = Counter(report.verdict for report in reports)
     failed = Counter(report.first_failing_stage for report in reports if report.first_failing_stage)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
@@ -159,21 +153,6 @@ def _render(value: JsonValue) -> str:
 
 def _render_json(value: JsonValue) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _show_questions(console: Console, plans: Sequence[Plan]) -> None:
-    """Print each question that a judge would have been asked, once."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    asks = [ask for plan in plans for ask in plan.asks]
-    counts = Counter((ask.criterion, ask.judge.question, " | ".join(ask.judge.scale)) for ask in asks)
-    console.print(
-        "What code cannot decide is left to a judge, which is a language model. None was asked here; it would answer:"
-    )
-    for (criterion, question, choices), count in counts.items():
-        text = f"{criterion} ({pluralize(count, 'time')}): {question} [{choices}]"
-        console.print(Padding(Text(escape_unprintable(text)), (0, 0, 0, 2)))
 
 
 def _show_judging(console: Console, reports: Sequence[Report]) -> None:

@@ -4,32 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import (
-    LOCAL_URL,
-    BudgetOption,
-    DeadlineOption,
-    FormatOption,
-    IdempotencyOption,
-    JobArgument,
-    JudgeModelOption,
-    KeyOption,
-    NameOption,
-    QuestionsOption,
-    ServerOption,
-    TableOption,
-    TagOption,
-    WatchOption,
-    WebhookOption,
-    build_group,
-    read_settings,
-)
+from service.cli.options import build_group, read_settings
 from service.cli.screen import pluralize, print_line, print_refusals, say
 from service.errors import CallgradeError, InputError, Problem
 
@@ -37,7 +21,8 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from service.cli.inputs import Refusal
-    from service.cli.remote import JobUpload
+    from service.cli.remote import AnyJobs, JobUpload
+    from service.client.jobs import AnyJob
     from service.reading.trace_files import BadRecord, TraceRecord
 
 commands = build_group(
@@ -47,35 +32,27 @@ commands = build_group(
 
 @commands.command("submit")
 def submit_batch(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSON or JSON Lines, also gzipped; - is standard input.")
-    ],
+    file: Annotated[Path, Argument(metavar="FILE", help="JSON or JSON Lines, also gzipped; - is standard input.")],
     rubric: Annotated[
-        str | None, typer.Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for records that name none.")
+        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric for records without one.")
     ] = None,
     judges: Annotated[
-        Literal["off", "cached", "live", "fresh"] | None,
-        typer.Option(help="How to ask judges about records that do not say; as in `callgrade score`."),
+        Literal["off", "cached", "live", "fresh"] | None, Option(help="How to ask judges, unless a record says.")
     ] = None,
-    judge_model: JudgeModelOption = None,
-    input_format: FormatOption = "auto",
-    name: NameOption = None,
-    tag: TagOption = None,
-    budget_usd: BudgetOption = None,
-    max_questions: QuestionsOption = None,
-    deadline_hours: DeadlineOption = None,
-    webhook: WebhookOption = None,
-    skip_invalid: Annotated[
-        bool,
-        typer.Option("--skip-invalid", help="Leave out records that cannot be scored, instead of refusing the batch."),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print how many questions judges would be asked, and the price.")
-    ] = False,
-    idempotency_key: IdempotencyOption = None,
-    watch: WatchOption = False,
-    server: ServerOption = LOCAL_URL,
-    key: KeyOption = None,
+    judge_model: options.JudgeModel = None,
+    input_format: options.InputFormat = "auto",
+    name: options.Name = None,
+    tag: options.Tag = None,
+    budget_usd: options.Budget = None,
+    max_questions: options.Questions = None,
+    deadline_hours: options.Deadline = None,
+    webhook: options.Webhook = None,
+    skip_invalid: Annotated[bool, Option("--skip-invalid", help="Leave out records that cannot be scored.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Only print the number of questions and the price.")] = False,
+    idempotency_key: options.Idempotency = None,
+    watch: options.Watch = False,
+    server: options.Server = options.LOCAL_URL,
+    key: options.Key = None,
 ) -> int:
     """Submit traces as a batch, and print its id.
 
@@ -89,7 +66,7 @@ def submit_batch(
     from service.wiring import build_limits
 
     sent_rubric = _read_rubric(rubric) if rubric is not None and names_file(rubric) else None
-    options = build_options(
+    query = build_options(
         name=name,
         rubric=rubric if sent_rubric is None else None,
         judges=judges,
@@ -103,7 +80,7 @@ def submit_batch(
     )
     named = None if input_format == "auto" else input_format
     guessed, left_out = Counter[str](), Counter[str]()
-    with JobUpload("batch", options, idempotency_key) as upload:
+    with JobUpload("batch", query, idempotency_key) as upload:
         for record in read_records([file], build_limits(read_settings()), left_out=left_out, named=named):
             _add_record(upload, record, named, sent_rubric, guessed)
         print_guesses(guessed, left_out)
@@ -131,22 +108,21 @@ def submit_batch(
 
 @commands.command("list")
 def list_jobs(
-    kind: Annotated[Literal["batch", "calibration"], typer.Option(help="Which jobs to list.")] = "batch",
-    status: Annotated[str | None, typer.Option(metavar="STATUS", help="List only those with this status.")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Maximum number to list.")] = 20,
-    after: Annotated[str | None, typer.Option(metavar="ID", help="List only those older than this one.")] = None,
-    output_format: TableOption = "table",
-    server: ServerOption = LOCAL_URL,
-    key: KeyOption = None,
+    kind: Annotated[Literal["batch", "calibration"], Option(help="Which jobs to list.")] = "batch",
+    status: Annotated[str | None, Option(metavar="STATUS", help="List only those with this status.")] = None,
+    limit: Annotated[int, Option(metavar="N", min=1, max=100, help="Maximum number to list.")] = 20,
+    after: Annotated[str | None, Option(metavar="ID", help="List only those older than this one.")] = None,
+    output_format: options.TableOrJson = "table",
+    server: options.Server = options.LOCAL_URL,
+    key: options.Key = None,
 ) -> int:
     """List batches or calibrations, newest first."""
     from service.cli.following import show_jobs
     from service.cli.remote import connect
 
-    query = {"limit": str(limit), "after": after, "status": status}
-    options = {name: value for name, value in query.items() if value is not None}
+    query = {"limit": str(limit)} | ({"after": after} if after else {}) | ({"status": status} if status else {})
     with connect(server, key) as client:
-        page = client.batches.page(**options) if kind == "batch" else client.calibrations.page(**options)
+        page = client.batches.page(**query) if kind == "batch" else client.calibrations.page(**query)
     if output_format == "json":
         return _print_json(page)
     show_jobs(page.data)
@@ -157,22 +133,19 @@ def list_jobs(
 
 @commands.command("show")
 def show_job(
-    job_id: JobArgument, output_format: TableOption = "table", server: ServerOption = LOCAL_URL, key: KeyOption = None
+    job_id: options.Job,
+    output_format: options.TableOrJson = "table",
+    server: options.Server = options.LOCAL_URL,
+    key: options.Key = None,
 ) -> int:
     """Show the state of a job."""
-    from service.cli import following
-    from service.cli.remote import connect_for
-
-    with connect_for(job_id, server, key) as client:
+    with _use(job_id, server, key) as client:
         job = client.find(job_id)
-    if output_format == "json":
-        return _print_json(job)
-    following.show_job(job)
-    return ExitCode.PASSED
+    return _print_json(job) if output_format == "json" else _show(job)
 
 
 @commands.command("watch")
-def watch_job(job_id: JobArgument, server: ServerOption = LOCAL_URL, key: KeyOption = None) -> int:
+def watch_job(job_id: options.Job, server: options.Server = options.LOCAL_URL, key: options.Key = None) -> int:
     """Show the progress of a job until it ends. Ctrl-C stops watching, not the job.
 
     Exit code 0 if it completed, whatever the verdicts (to gate on the results, use `callgrade summarize`); 2 if it failed,
@@ -180,18 +153,17 @@ def watch_job(job_id: JobArgument, server: ServerOption = LOCAL_URL, key: KeyOpt
     missing.
     """
     from service.cli.following import watch_to_the_end
-    from service.cli.remote import connect_for
 
-    with connect_for(job_id, server, key) as client:
+    with _use(job_id, server, key) as client:
         return watch_to_the_end(client, job_id)
 
 
 @commands.command("results")
 def fetch_results(
-    job_id: JobArgument,
+    job_id: options.Job,
     output: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             metavar="FILE|FOLDER",
@@ -199,10 +171,10 @@ def fetch_results(
             "[default: standard output]",
         ),
     ] = None,
-    errors: Annotated[bool, typer.Option("--errors", help="Fetch why items of a batch have no report.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait until it has ended.")] = False,
-    server: ServerOption = LOCAL_URL,
-    key: KeyOption = None,
+    errors: Annotated[bool, Option("--errors", help="Fetch why items of a batch have no report.")] = False,
+    wait: Annotated[bool, Option("--wait", help="Wait until it has ended.")] = False,
+    server: options.Server = options.LOCAL_URL,
+    key: options.Key = None,
 ) -> int:
     """Fetch the reports that a batch has so far, as JSON Lines in the order of its items; or a completed calibration.
 
@@ -210,10 +182,9 @@ def fetch_results(
     same command again to continue. A calibration is written as `callgrade calibrate run` writes it.
     """
     from service.cli.fetching import fetch, fetch_calibration
-    from service.cli.remote import connect_for
     from service.client.jobs import BatchClient
 
-    with connect_for(job_id, server, key) as client:
+    with _use(job_id, server, key) as client:
         if isinstance(client, BatchClient):
             return fetch(client, job_id, "errors" if errors else "results", output=output, wait=wait)
         if output is None or errors:
@@ -223,14 +194,10 @@ def fetch_results(
 
 def _add_verb(verb: Literal["cancel", "pause", "retry"], text: str) -> None:
     @commands.command(verb, help=text)
-    def change_job(job_id: JobArgument, server: ServerOption = LOCAL_URL, key: KeyOption = None) -> int:
-        from service.cli import following
-        from service.cli.remote import connect_for
-
-        with connect_for(job_id, server, key) as client:
+    def change_job(job_id: options.Job, server: options.Server = options.LOCAL_URL, key: options.Key = None) -> int:
+        with _use(job_id, server, key) as client:
             change = {"cancel": client.cancel, "pause": client.pause, "retry": client.retry}[verb]
-            following.show_job(change(job_id))
-        return ExitCode.PASSED
+            return _show(change(job_id))
 
 
 _add_verb("cancel", "Cancel a job. Items under way finish, the others never run; nothing is fitted.")
@@ -240,31 +207,36 @@ _add_verb("retry", "Run the failed items of an ended job again; a calibration is
 
 @commands.command("resume")
 def resume_job(
-    job_id: JobArgument,
-    budget_usd: Annotated[float | None, typer.Option(metavar="X", min=0, help="New budget for the whole job.")] = None,
-    max_questions: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="New limit on requests to judges for the whole job.")
-    ] = None,
-    server: ServerOption = LOCAL_URL,
-    key: KeyOption = None,
+    job_id: options.Job,
+    budget_usd: Annotated[float | None, Option(metavar="X", min=0, help="New budget for the whole job.")] = None,
+    max_questions: Annotated[int | None, Option(metavar="N", min=0, help="New limit on requests to judges.")] = None,
+    server: options.Server = options.LOCAL_URL,
+    key: options.Key = None,
 ) -> int:
     """Resume a paused job, with other limits if given."""
-    from service.cli import following
-    from service.cli.remote import connect_for
-
-    with connect_for(job_id, server, key) as client:
-        following.show_job(client.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
-    return ExitCode.PASSED
+    with _use(job_id, server, key) as client:
+        return _show(client.resume(job_id, budget_usd=budget_usd, max_questions=max_questions))
 
 
 @commands.command("delete")
-def delete_job(job_id: JobArgument, server: ServerOption = LOCAL_URL, key: KeyOption = None) -> int:
+def delete_job(job_id: options.Job, server: options.Server = options.LOCAL_URL, key: options.Key = None) -> int:
     """Delete a job that has ended, with its items and results."""
-    from service.cli.remote import connect_for
-
-    with connect_for(job_id, server, key) as client:
+    with _use(job_id, server, key) as client:
         client.delete(job_id)
     say(f"{job_id} is deleted, with its items and results")
+    return ExitCode.PASSED
+
+
+def _use(job_id: str, server: str, key: str | None) -> AbstractContextManager[AnyJobs]:
+    from service.cli.remote import connect_for
+
+    return connect_for(job_id, server, key)
+
+
+def _show(job: AnyJob) -> ExitCode:
+    from service.cli import following
+
+    following.show_job(job)
     return ExitCode.PASSED
 
 

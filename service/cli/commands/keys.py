@@ -10,9 +10,11 @@ import socket
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import TableOption, build_group, read_settings
+from service.cli.options import build_group, read_settings
 from service.cli.screen import print_line, print_table, say
 from service.reporting.escaping import escape_unprintable
 
@@ -41,25 +43,23 @@ def read_duration(text: str) -> float:
     return seconds
 
 
-KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="The id that `keys list` shows.")]
+KeyArgument = Annotated[str, Argument(metavar="ID", help="The id that `keys list` shows.")]
 
 
 @keys.command("create")
 def create_key(
-    name: Annotated[str, typer.Option(metavar="TEXT", help="What the key is for; shown by `keys list`.")],
-    tenant: Annotated[
-        str, typer.Option(metavar="ID", help="Its tenant. Tenants share no batches, judgements or limits.")
-    ] = "default",
+    name: Annotated[str, Option(metavar="TEXT", help="What the key is for; shown by `keys list`.")],
+    tenant: Annotated[str, Option(metavar="ID", help="Its tenant; tenants share nothing.")] = "default",
     scope: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="SCOPE",
             help="What it may do: score, batch, calibrate, label, metrics, or admin for everything; repeatable. "
             "[default: score, batch]",
         ),
     ] = None,
     expires: Annotated[
-        float | None, typer.Option(metavar="TIME", parser=read_duration, help=f"{LIFETIME_HELP} [default: never]")
+        float | None, Option(metavar="TIME", parser=read_duration, help=f"{LIFETIME_HELP} [default: never]")
     ] = None,
 ) -> int:
     """Create a key, and print it on standard output. Only a digest is stored, so the key cannot be shown again."""
@@ -71,11 +71,11 @@ def create_key(
 def rotate_key(
     key: KeyArgument,
     overlap: Annotated[
-        float, typer.Option(metavar="TIME", parser=read_duration, help="How long the old key stays valid too.")
+        float, Option(metavar="TIME", parser=read_duration, help="How long the old key lasts too.")
     ] = "1d",  # pyright: ignore[reportArgumentType] (its parser reads it)
     expires: Annotated[
         float | None,
-        typer.Option(metavar="TIME", parser=read_duration, help=f"{LIFETIME_HELP} [default: as long as the old key's]"),
+        Option(metavar="TIME", parser=read_duration, help=f"{LIFETIME_HELP} [default: as long as the old key's]"),
     ] = None,
 ) -> int:
     """Replace a key with a new one of the same name, tenant and scopes, and print it. The old key ends after the overlap."""
@@ -85,7 +85,7 @@ def rotate_key(
 
 
 @keys.command("list")
-def list_keys(output_format: TableOption = "table") -> int:
+def list_keys(output_format: options.TableOrJson = "table") -> int:
     """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
     from service.store.times import format_rfc3339
 
@@ -125,8 +125,8 @@ def revoke_key(key: KeyArgument) -> int:
 
 @commands.command("audit")
 def audit(
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="Maximum number of entries.")] = 100,
-    output_format: TableOption = "table",
+    limit: Annotated[int, Option(metavar="N", min=1, max=100_000, help="Maximum number of entries.")] = 100,
+    output_format: options.TableOrJson = "table",
 ) -> int:
     """Show the audit log, newest first: who changed which keys, batches, calibrations and files, and when."""
     from service.store.access.audit import AUDIT_LOG, Audit

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import ExpectedOption, FilesArgument, FormatOption, PluginOption, RubricOption, TableOption
 from service.cli.screen import RefusalPrinter, build_console, pluralize
 from service.core.money import NOTHING, Cost, format_usd
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
@@ -35,16 +36,13 @@ commands = typer.Typer()
 
 @commands.command("plan")
 def plan(
-    files: FilesArgument,
-    rubric: RubricOption = None,
-    expected: ExpectedOption = None,
-    input_format: FormatOption = "auto",
-    plugin: PluginOption = None,
-    output_format: TableOption = "table",
-    price: Annotated[
-        bool,
-        typer.Option("--price", help="Also show what the answers would cost at most with the configured judge model."),
-    ] = False,
+    files: options.Files,
+    rubric: options.Rubric = None,
+    expected: options.Expected = None,
+    input_format: options.InputFormat = "auto",
+    plugin: options.Plugin = None,
+    output_format: options.TableOrJson = "table",
+    price: Annotated[bool, Option("--price", help="Show what the answers would cost at most.")] = False,
 ) -> int:
     """Show which questions judges would be asked about traces, without asking them."""
     from service.cli.inputs import print_guesses, read_inputs
@@ -170,12 +168,7 @@ def _show_json(plans: Iterator[Planned], totals: Totals) -> None:
 
 def _build_object(record: RecordRequest, made: Plan) -> dict[str, JsonValue]:
     asks: list[JsonValue] = [
-        {
-            **_build_ask(ask),
-            "tool": ask.tool,
-            "question": ask.judge.question,
-            "choices": list(ask.judge.scale),
-        }
+        {**_build_ask(ask), "tool": ask.tool, "question": ask.judge.question, "choices": list(ask.judge.scale)}
         for ask in made.asks
     ]
     return {

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+from typer import Option
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import FormatOption, ReportsArgument, read_settings
+from service.cli.options import read_settings
 from service.cli.screen import pluralize, say
 
 if TYPE_CHECKING:
@@ -22,22 +24,14 @@ commands = typer.Typer()
 
 @commands.command("report")
 def report(
-    files: ReportsArgument,
-    html: Annotated[Path, typer.Option("--html", metavar="FILE", help="File to write the page to.")],
+    files: options.Reports,
+    html: Annotated[Path, Option("--html", metavar="FILE", help="File to write the page to.")],
     traces: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--traces", metavar="FILE", help="File with the scored traces, to show the conversations; repeatable."
-        ),
+        list[Path] | None, Option("--traces", metavar="FILE", help="File with the scored traces; repeatable.")
     ] = None,
-    input_format: FormatOption = "auto",
-    most: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, max=10_000, help="Maximum number of traces shown in full, failed ones first."),
-    ] = 200,
-    title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Title of the page. [default: the file name]")
-    ] = None,
+    input_format: options.InputFormat = "auto",
+    most: Annotated[int, Option(metavar="N", min=0, max=10_000, help="How many traces to show in full.")] = 200,
+    title: Annotated[str | None, Option(metavar="TEXT", help="Title of the page. [default: the file name]")] = None,
 ) -> int:
     """Write reports as one HTML page that needs no server: failures in groups, and each trace with the place where it failed.
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import FORMAT, build_group, read_settings
+from service.cli.options import build_group, read_settings
 from service.cli.screen import print_line, print_table, say
 from service.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    import yaml
-
     from service.core.rubric import Rubric
     from service.registry import Registry
 
@@ -42,8 +39,8 @@ def list_rubrics() -> int:
 
 @commands.command("show")
 def show_rubric(
-    rubric: Annotated[str, typer.Argument(metavar="ID", help="The rubric's id, id@version or file.")],
-    output_format: Annotated[Literal["yaml", "json"], FORMAT] = "yaml",
+    rubric: Annotated[str, Argument(metavar="ID", help="The rubric's id, id@version or file.")],
+    output_format: Annotated[Literal["yaml", "json"], options.FORMAT] = "yaml",
 ) -> int:
     """Print a complete rubric as it scores, including defaults and judges."""
     from service.cli.inputs import find_rubric
@@ -63,25 +60,23 @@ def print_schema() -> int:
 
 
 @commands.command("check")
-def check_rubrics(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Rubric files, YAML or JSON.")],
-) -> int:
+def check_rubrics(files: Annotated[list[Path], Argument(metavar="FILE...", help="Rubric files, YAML or JSON.")]) -> int:
     """Check rubric files: print every problem with its place, or ok and the rubric's hash."""
     from service.packaged_files import read_yaml
     from service.registry import read_rubric
 
     registry, code = _load_registry(), ExitCode.PASSED
     for file in files:
-        text = ""
         try:
-            text = file.read_text("utf-8")
-            rubric = registry.find(read_rubric(read_yaml(text, source="")))
+            rubric = registry.find(read_rubric(read_yaml(file.read_text("utf-8"), source="")))
         except (OSError, UnicodeDecodeError) as error:
             reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else "not UTF-8"
             say(f"error: {file}: {reason}")
             code = ExitCode.CONFIG
         except InputError as error:
-            _print_problems(file, error.problems, text)
+            below = InputError(Problem(one.path.removeprefix("/rubric"), one.message) for one in error.problems)
+            for problem in below.in_file(str(file)).problems:
+                say(f"error: {problem}")
             code = ExitCode.CONFIG
         else:
             size = len(rubric.criteria)
@@ -125,59 +120,3 @@ def _render_yaml(rubric: Rubric) -> str:
             return True
 
     return yaml.dump(rubric.model_dump(mode="json"), Dumper=Plain, sort_keys=False, allow_unicode=True, width=110)
-
-
-def _print_problems(file: Path, problems: Sequence[Problem], text: str) -> None:
-    """Print each problem, preceded by its line in the file if it is known."""
-    lines = YamlLines(text)
-    for problem in problems:
-        if match := re.fullmatch(r"line (\d+), (column \d+: .*)", problem.message, re.DOTALL):
-            where = f":{match[1]}: {match[2]}"
-        else:
-            path = problem.path.removeprefix("/rubric")
-            line = lines.find_line(path) if path else None
-            where = "".join([f":{line}" if line else "", f": {path}" if path else "", f": {problem.message}"])
-        say(f"error: {file}{where}")
-
-
-class YamlLines:
-    """Line numbers in a YAML document."""
-
-    def __init__(self, text: str) -> None:
-        import yaml
-
-        self._members: dict[int, dict[str, tuple[yaml.Node, int]]] = {}
-        try:
-            self._root: yaml.Node | None = yaml.compose(text, Loader=yaml.SafeLoader)  # pyright: ignore[reportUnknownMemberType]
-        except yaml.YAMLError:
-            self._root = None
-
-    def find_line(self, path: str) -> int | None:
-        """Return the line (from 1) of a JSON pointer, or of the deepest part of it that exists.
-
-        >>> YamlLines("id: a\\ncriteria:\\n  - {id: b}\\n").find_line("/criteria/0/stage")
-        3
-        """
-        from service.core.json.pointers import split_pointer
-
-        try:
-            parts = split_pointer(path)
-        except ValueError:
-            return None
-        node, line = self._root, None
-        for part in parts:
-            if id(node) not in self._members:
-                self._members[id(node)] = dict(reversed(list(_iter_members(node))))  # the first of duplicate keys wins
-            node, line = self._members[id(node)].get(part, (None, line))
-        return line
-
-
-def _iter_members(node: yaml.Node | None) -> Iterator[tuple[str, tuple[yaml.Node, int]]]:
-    import yaml
-
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield key.value, (value, key.start_mark.line + 1)
-    if isinstance(node, yaml.SequenceNode):
-        for n, item in enumerate(node.value):
-            yield str(n), (item, item.start_mark.line + 1)

@@ -12,17 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 import typer
+from typer import Option
 
+from service.cli import options
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.options import (
-    AllowUndecidedOption,
-    ExpectedOption,
-    FilesArgument,
-    FormatOption,
-    OutputOption,
-    PluginOption,
-    RubricOption,
-)
 from service.cli.screen import MAX_LISTED_REFUSALS, pluralize, print_refusals, say, show_count
 
 if TYPE_CHECKING:
@@ -35,45 +28,35 @@ commands = typer.Typer()
 
 @commands.command("score")
 def score(
-    files: FilesArgument,
-    rubric: RubricOption = None,
-    expected: ExpectedOption = None,
-    input_format: FormatOption = "auto",
-    plugin: PluginOption = None,
+    files: options.Files,
+    rubric: options.Rubric = None,
+    expected: options.Expected = None,
+    input_format: options.InputFormat = "auto",
+    plugin: options.Plugin = None,
     output_format: Annotated[
         Literal["table", "json", "ndjson", "junit", "github"],
-        typer.Option(
+        Option(
             "--format",
             "-f",
             help="Output format; github writes annotations and the step summary, and the reports to --output.",
         ),
     ] = "table",
     fail_under: Annotated[
-        float | None,
-        typer.Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X, 3 if it may be."),
+        float | None, Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X.")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Treat undecided as a failure: exit 2 instead of 3.")
-    ] = False,
-    allow_undecided: AllowUndecidedOption = False,
+    strict: Annotated[bool, Option("--strict", help="Treat undecided as a failure: exit 2 instead of 3.")] = False,
+    allow_undecided: options.AllowUndecided = False,
     judges: Annotated[
         Literal["off", "cached", "live", "fresh"] | None,
-        typer.Option(
+        Option(
             help="How to ask judges: off = use only what code decides, cached = use cached answers only, live = ask what is "
             "not cached, fresh = ask everything again. [default: CALLGRADE_JUDGES, else live if CALLGRADE_JUDGE_MODEL is set]"
         ),
     ] = None,
-    repeats: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=1, max=100, help="Score each trace N times, and name those whose verdict varies."
-        ),
-    ] = 1,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the steps of every trace.")] = False,
-    failed: Annotated[
-        bool, typer.Option("--failed", help="Show only traces that fail or are undecided; the totals still count all.")
-    ] = False,
-    output: OutputOption = None,
+    repeats: Annotated[int, Option(metavar="N", min=1, max=100, help="Score each trace N times.")] = 1,
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Show the steps of every trace.")] = False,
+    failed: Annotated[bool, Option("--failed", help="Show only what fails or is undecided; count all.")] = False,
+    output: options.Output = None,
 ) -> int:
     """Score traces and write one report for each.
 

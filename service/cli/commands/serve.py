@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
+from typer import Option
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import LogLevelOption, read_settings
+from service.cli.options import read_settings
 
 NICE_INCREMENT = 5
 """The nice value of a worker beside a server: requests, which somebody is waiting for, go first."""
@@ -19,18 +21,13 @@ commands = typer.Typer()
 
 @commands.command("serve")
 def serve(
-    host: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. [default: CALLGRADE_HOST or 127.0.0.1]")
-    ] = None,
+    host: Annotated[str | None, Option(metavar="ADDRESS", help="Address. [default: CALLGRADE_HOST]")] = None,
     port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, max=65_535, help="Port; 0 picks a free one. [default: CALLGRADE_PORT or 8000]"
-        ),
+        int | None, Option(metavar="N", min=0, max=65_535, help="0 picks a free one. [default: CALLGRADE_PORT]")
     ] = None,
-    log_level: LogLevelOption = None,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, max=256, help="Number of server processes.")] = 1,
-    browser: Annotated[bool, typer.Option("--open", help="Open the pages in a browser.")] = False,
+    log_level: options.LogLevel = None,
+    workers: Annotated[int, Option(metavar="N", min=1, max=256, help="Number of server processes.")] = 1,
+    browser: Annotated[bool, Option("--open", help="Open the pages in a browser.")] = False,
 ) -> int:
     """Serve the HTTP API and the pages. Settings come from CALLGRADE_* variables; logs are JSON lines on standard error."""
     from service.api.app import create_app
@@ -73,20 +70,14 @@ def serve(
 
 @commands.command("worker")
 def worker(
-    log_level: LogLevelOption = None,
+    log_level: options.LogLevel = None,
     workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, max=256, help="Number of worker processes. [default: one for each core]"),
+        int | None, Option(metavar="N", min=1, max=256, help="Processes. [default: the number of cores]")
     ] = None,
     *,
-    code: Annotated[
-        bool, typer.Option("--code", hidden=True, help="Leave what waits for judges or a sandbox to other workers.")
-    ] = False,
-    beside: Annotated[bool, typer.Option("--beside", hidden=True, help="End when standard input ends.")] = False,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Only check whether a worker on this machine is alive: exit 0 if so, else 2."),
-    ] = False,
+    code: Annotated[bool, Option("--code", hidden=True, help="Take nothing that waits for judges.")] = False,
+    beside: Annotated[bool, Option("--beside", hidden=True, help="End when standard input ends.")] = False,
+    check: Annotated[bool, Option("--check", help="Exit 0 if a worker on this machine is alive, else 2.")] = False,
 ) -> int:
     """Work on batches until told to stop. Any number of workers share the work: with SQLite on one machine."""
     # Without Redis only the first process asks judges: limits of providers hold for a process.

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
+from typer import Option
 
+from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import FORMAT, ReportsArgument, read_settings
+from service.cli.options import read_settings
 from service.cli.screen import say, show
 from service.errors import InputError, Problem, SettingsError
 
@@ -28,40 +30,24 @@ commands = typer.Typer()
 
 @commands.command("summarize")
 def summarize(
-    files: ReportsArgument,
+    files: options.Reports,
     assertions: Annotated[
-        list[str] | None,
-        typer.Option("--assert", "-a", metavar="TEXT", help="Assertion such as 'pass_rate >= 0.95'; repeatable."),
+        list[str] | None, Option("--assert", "-a", metavar="TEXT", help="Such as 'pass_rate >= 0.95'; repeatable.")
     ] = None,
-    gate: Annotated[
-        Path | None, typer.Option("--gate", metavar="FILE", help="YAML or JSON file with a list `assertions`.")
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TAG", help="Tag to slice by; repeatable. [default: step, tool, difficulty, model]"),
-    ] = None,
-    pass_k: Annotated[
-        list[int] | None,
-        typer.Option(metavar="K", min=1, help="k for pass^k over the tag `task`; repeatable. [default: all]"),
-    ] = None,
+    gate: Annotated[Path | None, Option("--gate", metavar="FILE", help="File with a list `assertions`.")] = None,
+    by: Annotated[list[str] | None, Option(metavar="TAG", help="Tag to slice by; repeatable.")] = None,
+    pass_k: Annotated[list[int] | None, Option(metavar="K", min=1, help="k for pass^k over the tag `task`.")] = None,
     rubric: Annotated[
-        str | None,
-        typer.Option(
-            "--rubric", "-r", metavar="ID|FILE", help="Rubric that declares tool families. [default: the reports' own]"
-        ),
+        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric with tool families.")
     ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Labels by trace_id and criterion, as JSON Lines, to correct the rates."),
-    ] = None,
-    output_format: Annotated[Literal["table", "json", "markdown", "junit"], FORMAT] = "table",
+    labels: Annotated[Path | None, Option(metavar="FILE", help="Labels of reports, to correct the rates.")] = None,
+    output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
 ) -> int:
     """Sum up reports: rates with intervals, figures per tool, pass^k and the composition of the set. Optionally gate on them.
 
     Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
     stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
-    from service.cli.ci import render_gate_junit
     from service.cli.reports import read_reports
     from service.cli.sections import build_summary_sections
     from service.reporting.markdown import render_markdown
@@ -70,20 +56,16 @@ def summarize(
 
     gated = () if gate is None else _read_document(gate, "--gate", read_gate)
     asserted = (*gated, *(assertions or ())) if assertions or gate else None
-    if output_format == "junit" and asserted is None:
-        raise SettingsError.at("--format", "junit lists assertions, and there are none; add --assert or --gate")
     found = read_reports(files)
     families = _read_families(rubric, found.reports)
-    options = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
+    chosen = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
     given = _read_labels(labels) if labels else ()
     with _blaming_command():
-        summary = summarize_reports(found.reports, options, asserted, given, unscored=len(found.refused))
+        summary = summarize_reports(found.reports, chosen, asserted, given, unscored=len(found.refused))
     if output_format == "json":
         sys.stdout.write(render_json(summary).decode() + "\n")
     elif output_format == "markdown":
         sys.stdout.write(render_markdown(build_summary_sections(summary)))
-    elif output_format == "junit" and summary.gate is not None:
-        sys.stdout.write(render_gate_junit(summary.gate))
     else:
         show(build_summary_sections(summary))
     for one in summary.gate.results if summary.gate else ():
