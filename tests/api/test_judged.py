@@ -345,6 +345,28 @@ def test_metrics_tell_of_replies_and_faults(provider, clock, send, tmp_path: Pat
     assert 'callgrade_judge_replies_total{cache="miss"} 1.0' in told
 
 
+def test_a_cache_that_fails_costs_only_the_cache_and_is_seen(provider, clock, send, tmp_path: Path, caplog):
+    place = tmp_path / "cache"
+    place.touch()  # a file, where the folder of the cache should be
+    app = application(provider, clock, "good", cache=DiskCache(place, ttl=3_600.0, max_bytes=2**24, rest=0))
+
+    def look() -> tuple[list[str], bool]:
+        while (ready := send(app, "/readyz", None, "GET")).status != 200:  # each waits a second for what is loading
+            pass
+        told = send(app, "/metrics", None, "GET").body.decode()
+        return ready.json["warnings"], "callgrade_judge_cache_failing 1.0" in told
+
+    assert look() == ([], False)
+    assert judged(send(app, "/v1/score", body()).json)["value"] == 1.0
+    [warning], failing = look()
+    assert failing and "judges are asked again" in warning
+    assert "the cache at" in caplog.text
+    place.unlink()
+    send(app, "/v1/score", body())
+    assert look() == ([], False)
+    assert 'callgrade_judge_cache_events_total{event="failures"} 3.0' in send(app, "/metrics", None, "GET").body.decode()
+
+
 def fit_for(model: str) -> Fit:
     """A fit of the packaged judge with this model: what it calls doubtful, humans pass in 9 of 10 cases."""
     judge = Registry().judges["argument_plausibility"]

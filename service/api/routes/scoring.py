@@ -34,6 +34,7 @@ from service.api.problems import PROBLEM, Place, ProblemDetails, build_details, 
 from service.api.readiness import Readiness
 from service.api.routes.summaries import SummaryRoutes
 from service.api.score_keeping import ScoreKeeper
+from service.asking.cache.guard import GuardedCache
 from service.core.plan import Plan
 from service.core.report import ENGINE, Report, RubricRef
 from service.core.rubric import Rubric
@@ -101,6 +102,8 @@ class Health:
 
     status: Literal["ok"]
     engine: str
+    warnings: tuple[str, ...] = ()
+    """What costs more than it should, although requests are answered."""
 
 
 class RubricList(RootModel[tuple[RubricInfo, ...]]):
@@ -263,7 +266,10 @@ class ScoringRoutes:
     async def readyz(self, _: Request) -> Health:
         """Say that the process is ready: what requests need is loaded. A judge that is down does not stop scoring."""
         await self.readiness.check()
-        return Health("ok", ENGINE)
+        judging = self.engine.judging
+        trouble = judging.cache.trouble if judging and isinstance(judging.cache, GuardedCache) else None
+        warning = f"the cache of judgements failed when last used ({trouble}); judges are asked again"
+        return Health("ok", ENGINE, (warning,) if trouble else ())
 
     async def show_metrics(self, _: Request) -> Response:
         """Return metrics for Prometheus."""
