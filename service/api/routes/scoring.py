@@ -199,9 +199,9 @@ class ScoringRoutes:
         many = {"type": "array", "items": {"$ref": "#/components/schemas/ScoreRequest"}, "maxItems": self.max_many}
         one, several = RequestBody(ScoreRequest, EXAMPLE), RequestBody(many, [EXAMPLE])
         exposition = [Answer({"text/plain": TEXT})]
-        check = RequestBody({}, RUBRIC_EXAMPLE)
+        check, key = RequestBody({}, RUBRIC_EXAMPLE), [IDEMPOTENCY_KEY]
         return [
-            Operation("POST", "/v1/score", self.score, Report, 409, 422, 503, body=one, parameters=[IDEMPOTENCY_KEY]),
+            Operation("POST", "/v1/score", self.score, Report, 409, 422, 503, 507, body=one, parameters=key),
             Operation("POST", "/v1/score/many", self.score_many, ManyReports, 422, 503, body=several),
             self.summaries.build_operation(),
             Operation("GET", "/v1/rubrics", self.list_rubrics, RubricList, 503),

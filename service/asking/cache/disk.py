@@ -29,6 +29,7 @@ T = TypeVar("T")
 MAX_BATCH_ROWS = 256
 """Most rows written in one transaction."""
 
+
 class DiskRows:
     """The rows of a folder. All work runs in one thread.
 

@@ -237,8 +237,6 @@ class GuardedCache:
             try:
                 async with asyncio.timeout(patience):
                     found = await work()
-                self.trouble = None
-                return found
             except RefusedRowError:
                 self.counts.refused += 1
             except NotStoredError as error:
@@ -246,6 +244,9 @@ class GuardedCache:
             except Exception as error:  # noqa: BLE001 (a cache raises nothing)
                 self._note_failure(error)
                 self._resting_until = max(self._resting_until, self._clock() + self._rest)
+            else:
+                self.trouble = None
+                return found
         return None
 
     def _note_failure(self, error: Exception) -> None:
