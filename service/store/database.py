@@ -44,6 +44,13 @@ DEAD_PEER_OPTIONS = {
 FULL_PATIENCE_S = 0.5
 """How long to insist on a full disk: enough for the log to be emptied."""
 
+DAMAGED = (
+    "The file is damaged. It holds keys, batches with results, labels, kept scores, installed fits, usage and the audit log: "
+    "what no backup has may be lost. Stop all processes that use it; then restore a backup, or save what can be read "
+    "(`sqlite3 store.db .recover | sqlite3 saved.db`), or move it away with its -wal and -shm to start with an empty store"
+)
+"""What a damaged file of SQLite means, and how to go on."""
+
 MIGRATION_LOCK = 0x63616C6C
 """The advisory lock under which PostgreSQL's tables are migrated: one process at a time."""
 
@@ -166,6 +173,11 @@ def is_transient(error: DBAPIError) -> bool:
     return error.connection_invalidated or (
         isinstance(error, OperationalError | InterfaceError) and ("no such" not in message and "syntax" not in message)
     )
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether a file of SQLite is at fault, and not the disk or the load."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def insist(work: Callable[[], T], *, give_up: float = float("inf"), stopped: Callable[[], bool] = lambda: False) -> T:
