@@ -172,6 +172,10 @@ class BusyError(CallgradeError):
     retryable = True
 
 
+class DiskFullError(BusyError):
+    """A disk has no room for what must be kept; nothing of it was kept."""
+
+
 class AllowanceSpentError(BusyError):
     """A tenant's day is used up, and nothing was asked. `retry_after`: seconds until its next day."""
 

@@ -13,6 +13,7 @@ from service.errors import (
     BadLinesError,
     BusyError,
     CallgradeError,
+    DiskFullError,
     InputError,
     JobGoneError,
     JobStateError,
@@ -64,6 +65,7 @@ STATUS: Mapping[type[CallgradeError], int] = {
     JobGoneError: 410,
     QueueFullError: 429,
     AllowanceSpentError: 429,
+    DiskFullError: 507,
     BusyError: 503,
     JudgeDownError: 503,
 }

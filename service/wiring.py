@@ -309,14 +309,18 @@ def prepare_database(settings: Settings, *, give_up: float = 10.0) -> Database:
         insist(database.migrate, give_up=give_up)
     except (BusyError, DBAPIError) as error:
         variable = "CALLGRADE_DATABASE_URL" if settings.database_url else "CALLGRADE_HOME"
-        raise SettingsError.at(variable, f"the database cannot be used: {_describe_error(error)}") from None
+        place = settings.home / "store.db" if not settings.database_url else "the database"
+        raise SettingsError.at(variable, f"{place} cannot be used: {_describe_error(error)}") from None
     return database
 
 
 def _describe_error(error: Exception) -> str:
     """Return the message of the database or its driver, in one line; drivers quote no password that they recognise."""
+    from service.store.database import DAMAGED, is_damage  # noqa: PLC0415 (likewise)
+
     cause = getattr(error.__cause__ if isinstance(error, BusyError) else error, "orig", None) or error
-    return " ".join(str(cause).split())[:300]
+    text = " ".join(str(cause).split())[:300]
+    return f"{text}. {DAMAGED}" if is_damage(cause) else text
 
 
 def list_rubric_folders(settings: Settings) -> tuple[Path, ...]:

@@ -38,6 +38,7 @@ from service.api.routes.scoring import ScoringRoutes
 from service.api.routes.usage import UsageRoutes
 from service.api.score_keeping import ScoreKeeper
 from service.api.stopping import watch_stop_signals
+from service.asking.cache.guard import GuardedCache
 from service.engine import Engine
 from service.errors import CallgradeError
 from service.fits.manager import FitManager
@@ -163,6 +164,8 @@ def _build_metrics(engine: Engine, backlog: BacklogCollector | None) -> ServiceM
     metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.registry}, backlog=backlog, models=models)
     if engine.judging is not None:
         engine.judging.observers.append(metrics.count_ask)
+        if isinstance(engine.judging.cache, GuardedCache):
+            metrics.watch_cache(engine.judging.cache)
     return metrics
 
 

@@ -14,9 +14,6 @@ from starlette.requests import ClientDisconnect, Request
 from service.errors import InputError, TooLargeError
 from service.reading.strict_json import Limits
 
-MAX_DISCARDED_LIMITS = 4
-"""How much of a body that is too large is read and thrown away, in multiples of its limit."""
-
 PATIENCE_S = 30.0
 """Seconds until the first byte of a body, plus the time it may fall behind `MIN_BYTES_PER_S`."""
 
@@ -60,7 +57,7 @@ async def read_body(request: Request, limits: Limits, *, patience: float = PATIE
     _refuse_media(request.headers)
     async with Pace(patience) as pace:
         if read_declared_length(request.headers) > limits.max_bytes:
-            raise await _discard_too_large(request, limits, 0)
+            raise _build_too_large(limits)
         return await _receive(request, limits, pace)
 
 
@@ -101,7 +98,7 @@ async def _receive(request: Request, limits: Limits, pace: Pace) -> bytes:
         if more:
             pace.extend(len(body))
         if len(body) > limits.max_bytes:
-            raise await _discard_too_large(request, limits, len(body), more=more)
+            raise _build_too_large(limits)
     return bytes(body)
 
 
@@ -113,15 +110,7 @@ async def read_part(request: Request) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-async def _discard_too_large(request: Request, limits: Limits, seen: int, *, more: bool = True) -> InputError:
-    """Build the error after reading on: a client that is cut off while it sends never reads the response.
-
-    Reading stops at a bound, and a client that waits for `100 Continue` is not read at all.
-    """
-    more = more and "expect" not in request.headers
-    while more and seen <= limits.max_bytes * MAX_DISCARDED_LIMITS:
-        part, more = await read_part(request)
-        seen += len(part)
+def _build_too_large(limits: Limits) -> InputError:
     return TooLargeError.at("", f"the body passes {limits.max_bytes} bytes")
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
 from functools import cache
 
 import prometheus_client as prometheus
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from service.api.backlog import BacklogCollector
+from service.asking.cache.guard import GuardedCache
 from service.core.judging.prompts import Usage
 from service.core.money import Cost
 from service.reporting.counts import ReportCounts
@@ -22,6 +26,22 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 OTHER = "other"
 """The label of anything without a name of ours, so that no caller can add a label."""
+
+
+class _CacheCollector(Collector):
+    """What this process saw of the cache of judgements."""
+
+    def __init__(self, cache: GuardedCache) -> None:
+        self._cache = cache
+
+    def collect(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
+        """Yield the counters and whether the cache fails, for the registry."""
+        events = CounterMetricFamily("callgrade_judge_cache_events", "What happened in the cache", labels=["event"])
+        for event, count in asdict(self._cache.counts).items():
+            events.add_metric([event], count)
+        yield events
+        failing = self._cache.trouble is not None
+        yield GaugeMetricFamily("callgrade_judge_cache_failing", "Whether the cache failed when last used", failing)
 
 
 class ServiceMetrics:
@@ -77,6 +97,10 @@ class ServiceMetrics:
         self._unscored = cache(unscored.labels)
         self._judge_seconds = cache(judge_seconds.labels)
         self._hits, self._misses = replies.labels("hit"), replies.labels("miss")
+
+    def watch_cache(self, cache: GuardedCache) -> None:
+        """Show the state of the cache of judgements."""
+        self._registry.register(_CacheCollector(cache))
 
     def count_answer(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count one HTTP request."""

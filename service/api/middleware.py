@@ -5,14 +5,18 @@ Pure ASGI: it neither wraps streams nor starts tasks, so cancellation and back-p
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
+from contextlib import suppress
 from secrets import token_hex
 
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.body import is_expected
 from service.api.metrics import METHODS, OTHER, ServiceMetrics
 from service.api.problems import build_details, render_problem
 from service.store.access.callers import NAMELESS, Caller
@@ -25,29 +29,51 @@ CLIENT_GONE_STATUS = 499
 """Counted if the client leaves before the response; it is never sent."""
 
 
+MAX_UNREAD_BYTES = 16 * 2**20
+"""Bytes of a body that are still read, and thrown away, once its request is answered."""
+
+UNREAD_S = 10.0
+"""Seconds for which they are."""
+
+MAX_UNREAD = 200
+"""Most answered requests whose bodies are read on at once."""
+
+
 class RequestMiddleware:
     """The outermost layer of the application. Whatever fails below it becomes a problem document here."""
 
     def __init__(self, app: ASGIApp, *, metrics: ServiceMetrics) -> None:
         self.app = app
         self.metrics = metrics
+        self._unread = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request; pass anything else on."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        exchange = _Exchange(scope, send)
+        exchange = _Exchange(scope, receive, send)
         self.metrics.in_flight.inc()
         try:
-            await self._answer(exchange, receive)
+            await self._answer(exchange)
         finally:
             self.metrics.in_flight.dec()
             self._record(exchange)
+        if exchange.held_open:
+            await self._close(exchange)
 
-    async def _answer(self, exchange: _Exchange, receive: Receive) -> None:
+    async def _close(self, exchange: _Exchange) -> None:
+        self._unread += 1
         try:
-            await self.app(exchange.scope, receive, exchange.send)
+            if self._unread <= MAX_UNREAD:
+                await exchange.discard_body()
+        finally:
+            self._unread -= 1
+        await exchange.end()
+
+    async def _answer(self, exchange: _Exchange) -> None:
+        try:
+            await self.app(exchange.scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             exchange.status = CLIENT_GONE_STATUS
         except Exception:  # a bug of ours: the caller learns no more than that
@@ -69,7 +95,7 @@ class RequestMiddleware:
 class _Exchange:
     """One request and the state of its response."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.started_at = time.perf_counter()
         self.status = 500
         self.response_started = False
@@ -78,6 +104,10 @@ class _Exchange:
         self.head = scope["method"] == "HEAD"
         # A copy: servers look into their own scope to see whether the response has a body.
         self.scope: Scope = {**scope, "method": "GET"} if self.head else scope
+        self.held_open = False
+        """Whether the response is sent but not ended: the server would close the connection on a body that still comes."""
+        self._body_comes = _closes_after_body(scope)
+        self._receive = receive
         self._send = send
 
     @property
@@ -91,14 +121,34 @@ class _Exchange:
         caller: Caller = self.scope.get("state", {}).get("caller", NAMELESS)
         return {"key": caller.key_id} if caller.key_id else {}
 
+    async def receive(self) -> Message:
+        """Receive the next message."""
+        message = await self._receive()
+        self._body_comes = self._body_comes and message.get("more_body", False)
+        return message
+
+    async def discard_body(self) -> None:
+        """Read on, within bounds: a client that is cut off while it sends never reads the response."""
+        seen = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(UNREAD_S):
+                while self._body_comes and seen <= MAX_UNREAD_BYTES:
+                    seen += len((await self.receive()).get("body", b""))
+
+    async def end(self) -> None:
+        """End a response that was held open."""
+        await self._send({"type": "http.response.body"})
+
     async def send(self, message: Message) -> None:
         """Send on; record the status, add the request id, and drop the body of a response to HEAD."""
         if message["type"] == "http.response.start":
             self.response_started = True
             self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
-        elif self.head:
-            message = {**message, "body": b""}
+        else:
+            self.held_open = self._body_comes and not message.get("more_body", False)
+            body = b"" if self.head else message.get("body", b"")
+            message = {**message, "body": body, "more_body": message.get("more_body", False) or self.held_open}
         await self._send(message)
 
     async def fail(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
@@ -108,6 +158,13 @@ class _Exchange:
 
 async def _receive_nothing() -> Message:
     return {"type": "http.disconnect"}
+
+
+def _closes_after_body(scope: Scope) -> bool:
+    """Whether a body comes that nothing waits for (`100 Continue`), on a connection that ends with the response."""
+    headers = Headers(scope=scope)
+    closes = "close" in headers.get("connection", "").lower() or scope.get("http_version") == "1.0"
+    return closes and is_expected(headers) and "expect" not in headers
 
 
 def _read_given_id(scope: Scope) -> str | None:

@@ -36,6 +36,7 @@ PROBLEM_DESCRIPTIONS: Mapping[int, str] = {
     429: "More than this tenant may send: requests, bytes, waiting items, or questions in a day",
     500: "An internal error",
     503: "Too much is running, or not ready",
+    507: "A disk has no room for it; nothing was kept",
 }
 
 BODY_STATUSES = (400, 408, 413, 415)
@@ -167,7 +168,7 @@ def adapt(form: type[Any]) -> TypeAdapter[Any]:
 
 def describe_problem(status: int) -> dict[str, Any]:
     """Describe the response of an error."""
-    headers = {"headers": _RETRY} if status in (429, 503) else {}
+    headers = {"headers": _RETRY} if status in (429, 503, 507) else {}
     return {
         "description": PROBLEM_DESCRIPTIONS[status],
         "content": {MEDIA_TYPE: {"schema": _refer(ProblemDetails)}},

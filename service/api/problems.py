@@ -8,7 +8,7 @@ from math import ceil
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from service.errors import AllowanceSpentError, CallgradeError, QueueFullError
+from service.errors import AllowanceSpentError, CallgradeError, DiskFullError, QueueFullError
 from service.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, find_status, list_places
 
 __all__ = [
@@ -43,4 +43,4 @@ def _find_wait(error: CallgradeError) -> int:
     """Return the seconds after which another try may help."""
     if isinstance(error, AllowanceSpentError):
         return max(1, ceil(error.retry_after))
-    return 30 if isinstance(error, QueueFullError) else 1
+    return 30 if isinstance(error, QueueFullError | DiskFullError) else 1

@@ -10,14 +10,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from service.api.body import PATIENCE_S, Pace, read_media_type, read_part
-from service.errors import BusyError, InputError
 from service.jobs.spool import Spool
 
 WRITE_BYTES = 256 * 2**10
 """Bytes that are gathered before they are written."""
-
-MAX_DISCARDED_BYTES = 16 * 2**20
-"""Bytes of a refused body that are read and thrown away: a client that is cut off while it sends never reads why."""
 
 Form = Literal["document", "lines"]
 
@@ -60,17 +56,6 @@ async def receive(request: Request, spool: Spool, *, patience: float = PATIENCE_
             pace.extend(seen)
             waiting += part
             if len(waiting) >= WRITE_BYTES or not more:
-                await _write(request, spool, bytes(waiting), more=more)
+                await asyncio.to_thread(spool.write, bytes(waiting))
                 waiting.clear()
     await asyncio.to_thread(spool.finish)
-
-
-async def _write(request: Request, spool: Spool, data: bytes, *, more: bool) -> None:
-    try:
-        await asyncio.to_thread(spool.write, data)
-    except (InputError, BusyError):
-        discarded = 0
-        while more and "expect" not in request.headers and discarded <= MAX_DISCARDED_BYTES:
-            part, more = await read_part(request)
-            discarded += len(part)
-        raise

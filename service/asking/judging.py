@@ -109,7 +109,7 @@ class Judging:
         self.observers = [] if observers is None else observers
         self.judges = judges
         self._calls = calls
-        self._cache = cache
+        self.cache = cache
         self._pricing = pricing
         self._draw_nonces = nonces
         self._now = now
@@ -118,7 +118,7 @@ class Judging:
 
     async def close(self) -> None:
         """Release the cache and all connections."""
-        await self._cache.close()
+        await self.cache.close()
         if self._closing is not None:
             await self._closing()
 
@@ -268,13 +268,13 @@ class Judging:
         return reply, "coalesced" if joined and use == "miss" else use
 
     async def _read_cached(self, key: str, question: Question) -> CachedReply | None:
-        text = await self._cache.get(key)
+        text = await self.cache.get(key)
         return None if text is None else parse_cached(text, question)
 
     async def _ask_model(self, ask: _ModelAsk, key: str, spending: Spending) -> CachedReply:
         """Ask the model, and cache its answer. Raises JudgeError."""
         reply = await self._ask_and_repair(ask, spending)
-        await self._cache.set(key, CACHED_REPLY.dump_json(reply).decode())
+        await self.cache.set(key, CACHED_REPLY.dump_json(reply).decode())
         return reply
 
     async def _ask_and_repair(self, ask: _ModelAsk, spending: Spending) -> CachedReply:

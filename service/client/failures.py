@@ -9,7 +9,7 @@ from random import random
 from service.errors import CallgradeError
 from service.problems import ProblemDetails
 
-TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+TRANSIENT_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 507})
 """Statuses after which the same request may succeed."""
 
 

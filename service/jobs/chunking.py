@@ -45,7 +45,7 @@ class Cutter:
         self._file.close()
 
     def add(self, line: bytes, *, waits: bool = True) -> None:
-        """Add the line of one item, without its newline. Raises BusyError when the disk is full.
+        """Add the line of one item, without its newline. Raises DiskFullError when the disk is full.
 
         `waits`: whether the item needs judges or a sandbox.
         """

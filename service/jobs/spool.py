@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from service.errors import BusyError, MalformedError, TooLargeError
+from service.errors import DiskFullError, MalformedError, TooLargeError
 
 MAX_INFLATE_BYTES = 256 * 2**10
 """The most bytes to unpack at once."""
@@ -50,7 +50,7 @@ class Spool:
         return self._hash.hexdigest()
 
     def write(self, part: bytes) -> None:
-        """Write the next bytes. Raises TooLargeError past the limit, MalformedError for bad gzip, BusyError on a full disk."""
+        """Write the next bytes. Raises TooLargeError past the limit, MalformedError for bad gzip, DiskFullError."""
         for piece in self._unpack(part) if self._packed else (part,):
             self.size += len(piece)
             if self.size > self._max_bytes:
@@ -89,10 +89,10 @@ class Spool:
 
 @contextmanager
 def guard_space() -> Generator[None]:
-    """Raise BusyError when the disk is full."""
+    """Raise DiskFullError when the disk is full."""
     try:
         yield
     except OSError as error:
         if error.errno not in DISK_FULL_ERRNOS:
             raise
-        raise BusyError("no room is left on the disk for temporary files") from None
+        raise DiskFullError("no room is left on the disk for temporary files") from None

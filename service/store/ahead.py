@@ -31,6 +31,9 @@ KEPT_BYTES = 2**20
 DISK_FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_WRITE})
 """SQLite's error codes for a full disk."""
 
+DISK_FULL_STATE = "53100"
+"""PostgreSQL's."""
+
 
 class WriteAheadLog:
     """The log of one SQLite database."""
@@ -97,5 +100,6 @@ class WriteAheadLog:
 
 
 def is_disk_full(error: DBAPIError) -> bool:
-    """Whether SQLite ran out of disk space."""
-    return getattr(error.orig, "sqlite_errorcode", None) in DISK_FULL_CODES
+    """Whether the database ran out of disk space."""
+    code, state = [getattr(error.orig, name, None) for name in ("sqlite_errorcode", "sqlstate")]
+    return code in DISK_FULL_CODES or state == DISK_FULL_STATE

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.sql.elements import ColumnElement
 
-from service.errors import BusyError, SettingsError
+from service.errors import BusyError, DiskFullError, SettingsError
 from service.logs.quiet import limit_rate
 from service.store.ahead import WriteAheadLog, is_disk_full
 
@@ -40,6 +40,16 @@ DEAD_PEER_OPTIONS = {
     "tcp_user_timeout": 10_000,
 }
 """Settings by which a machine that freezes or vanishes in a transaction loses its locks before its work is taken over."""
+
+FULL_PATIENCE_S = 0.5
+"""How long to insist on a full disk: enough for the log to be emptied."""
+
+DAMAGED = (
+    "The file is damaged. It holds keys, batches with results, labels, kept scores, installed fits, usage and the audit log: "
+    "what no backup has may be lost. Stop all processes that use it; then restore a backup, or save what can be read "
+    "(`sqlite3 store.db .recover | sqlite3 saved.db`), or move it away with its -wal and -shm to start with an empty store"
+)
+"""What a damaged file of SQLite means, and how to go on."""
 
 MIGRATION_LOCK = 0x63616C6C
 """The advisory lock under which PostgreSQL's tables are migrated: one process at a time."""
@@ -70,7 +80,7 @@ class Database:
             with self._begin_alone() as connection:
                 yield connection
         except DBAPIError as error:
-            if is_disk_full(error):  # emptying the log frees its disk space
+            if self.is_sqlite and is_disk_full(error):  # emptying the log frees its disk space
                 self._log.checkpoint(self._begin_alone)
             raise
         if self.is_sqlite and self._log.is_full():
@@ -165,10 +175,16 @@ def is_transient(error: DBAPIError) -> bool:
     )
 
 
+def is_damage(error: BaseException) -> bool:
+    """Whether a file of SQLite is at fault, and not the disk or the load."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def insist(work: Callable[[], T], *, give_up: float = float("inf"), stopped: Callable[[], bool] = lambda: False) -> T:
     """Return what `work` returns; repeat it, as a whole, while the database is out of reach.
 
-    Raises BusyError after `give_up` seconds, or as soon as `stopped` says so; any other error at once.
+    Raises BusyError after `give_up` seconds, or as soon as `stopped` says so; DiskFullError as soon as that seems to last; any
+    other error at once.
     """
     start, wait = time.monotonic(), 0.05
     while True:
@@ -178,7 +194,11 @@ def insist(work: Callable[[], T], *, give_up: float = float("inf"), stopped: Cal
             if isinstance(error, DBAPIError) and not is_transient(error):
                 raise
             why = getattr(error, "orig", error)
-            if stopped() or time.monotonic() - start + wait > give_up:
+            is_full = isinstance(error, DBAPIError) and is_disk_full(error)
+            patience = FULL_PATIENCE_S if is_full and give_up < float("inf") else give_up
+            if stopped() or time.monotonic() - start + wait > patience:
+                if is_full:
+                    raise DiskFullError("the database has no room left on its disk") from error
                 raise BusyError(f"the database cannot be reached: {type(why).__name__}") from error
             LOG.warning("waiting for the database", extra={"fields": {"why": str(why).strip()[:200]}})
         time.sleep(wait)

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -36,7 +37,9 @@ from service.store.jobs.batches import Batches
 from service.store.tables import BATCHES, CHUNKS
 from tests.api.asgi_caller import Answer, Ask, exchange
 from tests.api.test_judged import body as judged_body
+from tests.faults.disk import fill, small
 from tests.store.played import closed, ended, opened, overdue, paused, ready, recorded
+from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
 DOCUMENT = {"content-type": "application/json"}
@@ -149,6 +152,28 @@ def test_bad_lines_are_left_out_where_that_is_asked_for(client: Client) -> None:
     assert [(one["line"], one["errors"][0]["pointer"]) for one in batch["rejected"]] == [(2, "/trace"), (3, "/rubric")]
     assert client("GET", f"/v1/batches/{batch['id']}").json == batch
     client.refused(400, jsonl({}), skip_invalid="true")
+
+
+def test_a_full_disk_is_507_and_nothing_is_half_stored(ask: Ask, tmp_path: Path) -> None:
+    with small(tmp_path / "disk"):
+        store = open_new_store(tmp_path / "disk")
+        client, filler = Client(ask, create_app(SMALL, database=store)), tmp_path / "disk" / "filler"
+        kept = client.submit()["id"]
+        store.close()  # the log goes, and with it the room that it holds
+        with filler.open("wb", buffering=0) as file:
+            fill(file)
+        once = {**LINES, "idempotency-key": "once"}
+        for _ in range(2):
+            assert "no room left on its disk" in client.refused(507, FIVE, once)["detail"]
+        answer = client("POST", f"/v1/batches/{kept}/cancel")
+        assert (answer.status, answer.headers["retry-after"]) == (507, "30")
+        listed = client("GET", "/v1/batches").json["data"]
+        assert [(one["id"], one["status"]) for one in listed] == [(kept, "in_progress")]
+        filler.unlink()
+        again = client.submit(FIVE, once)
+        assert ready(store, again["id"]) == [0, 4]
+        assert stored(store) == 2
+        store.close()
 
 
 PACKED = {**LINES, "content-encoding": "gzip"}

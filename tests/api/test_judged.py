@@ -13,6 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from service.api.app import create_app
+from service.asking.budget.days import Days
 from service.asking.cache.disk import DiskCache
 from service.asking.cache.guard import Cache
 from service.asking.cached_replies import NoCache
@@ -25,10 +26,13 @@ from service.core.judging.questions import ASSEMBLY
 from service.engine import Engine
 from service.logs.redaction import Redactor
 from service.registry import Registry
+from service.store.access.usage import Caps, UsageStore
 from service.store.database import Database
 from tests.api.asgi_caller import JSON, Answer, exchange
 from tests.faults.clock import Clock
+from tests.faults.disk import fill, small
 from tests.faults.provider import Provider
+from tests.stores import open_new_store
 
 KEY = "canary-key-of-no-known-shape-7421"
 ATTEMPTS = 3
@@ -343,6 +347,45 @@ def test_metrics_tell_of_replies_and_faults(provider, clock, send, tmp_path: Pat
     told = send(app, "/metrics", None, "GET").body.decode()
     assert 'callgrade_judge_replies_total{cache="hit"} 2.0' in told
     assert 'callgrade_judge_replies_total{cache="miss"} 1.0' in told
+
+
+def test_a_cache_that_fails_costs_only_the_cache_and_is_seen(provider, clock, send, tmp_path: Path, caplog):
+    place = tmp_path / "cache"
+    place.touch()  # a file, where the folder of the cache should be
+    app = application(provider, clock, "good", cache=DiskCache(place, ttl=3_600.0, max_bytes=2**24, rest=0))
+
+    def look() -> tuple[list[str], bool]:
+        while (ready := send(app, "/readyz", None, "GET")).status != 200:  # each waits a second for what is loading
+            pass
+        told = send(app, "/metrics", None, "GET").body.decode()
+        return ready.json["warnings"], "callgrade_judge_cache_failing 1.0" in told
+
+    assert look() == ([], False)
+    assert judged(send(app, "/v1/score", body()).json)["value"] == 1.0
+    [warning], failing = look()
+    assert failing
+    assert "judges are asked again" in warning
+    assert "the cache at" in caplog.text
+    place.unlink()
+    send(app, "/v1/score", body())
+    assert look() == ([], False)
+    assert (
+        'callgrade_judge_cache_events_total{event="failures"} 3.0' in send(app, "/metrics", None, "GET").body.decode()
+    )
+
+
+def test_a_full_disk_costs_no_judged_score(provider, clock, send, tmp_path: Path):
+    with small(tmp_path / "disk"):
+        store, cache = open_new_store(tmp_path / "disk"), kept_in(tmp_path / "disk" / "cache")
+        with (tmp_path / "disk" / "filler").open("wb", buffering=0) as file:
+            fill(file)
+        app = application(provider, clock, "good", cache=cache, database=store)
+        app.state.parts.engine.days = Days(UsageStore(store), Caps(questions=1_000, usd=10.0))
+        for number in range(2):
+            answer = send(app, "/v1/score", body(number, store=True))
+            assert (answer.status, judged(answer.json)["value"]) == (200, 1.0)
+            assert "x-callgrade-score-id" not in answer.headers
+        store.close()
 
 
 def fit_for(model: str) -> Fit:

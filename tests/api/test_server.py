@@ -195,6 +195,23 @@ def test_what_kills_parsers_does_not_kill_the_process(server: Server, path: str,
     assert server.process.poll() is None
 
 
+@pytest.mark.parametrize("path", ["/v1/score", "/v1/batches"])
+@pytest.mark.parametrize("headers", [(), ("connection: close",)], ids=["kept", "closed"])
+def test_too_large_a_body_is_refused_while_it_comes(server: Server, path: str, headers: tuple[str, ...]) -> None:
+    connection = server.connect()
+    connection.send(head("POST", path, None, *headers) + b"500000\r\n" + bytes(5 * 2**20) + b"\r\n")
+    assert connection.answer()[0] == 413  # the body has not ended
+    connection.send(b"500000\r\n" + bytes(5 * 2**20) + b"\r\n0\r\n\r\n")
+    if not headers:
+        connection.send(head("GET", "/livez", 0))
+    assert connection.answer()[0] == (0 if headers else 200)
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("POST", "/v1/nothing", 404), ("PUT", "/v1/score", 405)])
+def test_who_is_refused_before_the_body_is_read_learns_it(server: Server, method: str, path: str, status: int) -> None:
+    assert server.ask(method, path, bytes(12_000_000), "connection: close")[0] == status
+
+
 def test_the_rest_of_a_refused_body_is_not_taken_for_a_request(server: Server) -> None:
     connection = server.connect()
     connection.send(head("POST", "/v1/score", 50_000_000, "expect: 100-continue") + head("DELETE", "/readyz", 0))

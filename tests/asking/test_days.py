@@ -16,9 +16,10 @@ from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
 from service.core.judging.prompts import Usage
 from service.errors import DaySpentError, JudgeError
-from service.store.access.usage import DAY_S, Caps, UsageStore, format_day
+from service.store.access.usage import DAY_S, Caps, UsageAmount, UsageStore, format_day
 from service.store.database import Database, open_database
 from tests.bulk import examples
+from tests.faults.disk import fill, small
 from tests.stores import open_new_store
 
 UNIT = 1 / 64
@@ -244,3 +245,28 @@ def test_without_the_database_nothing_is_asked_that_cannot_be_counted(tmp_path: 
         await days.close()
 
     asyncio.run(main())
+
+
+def test_a_full_disk_refuses_no_question_within_the_caps(tmp_path: Path) -> None:
+    caps = Caps(questions=3, usd=1.0)
+
+    async def spend_all(store: UsageStore) -> Days:
+        days = Days(store, caps, now=noon)
+        for _ in range(2):
+            await spend(days, "t", 0.1, Usage(1, 1, 0.1))
+        with pytest.raises(DaySpentError, match="3 questions"):
+            await spend(days, "t", 0.1, Usage(1, 1, 0.1))
+        return days
+
+    with small(tmp_path / "disk"), asyncio.Runner() as runner:
+        database = open_new_store(tmp_path / "disk")
+        store = UsageStore(database)
+        assert store.add("t", TODAY, UsageAmount(questions=1), caps)
+        with (tmp_path / "disk" / "filler").open("wb", buffering=0) as file:
+            fill(file)
+        days = runner.run(spend_all(store))
+        assert [day.questions for day in store.list_days(TODAY)] == [1]
+        (tmp_path / "disk" / "filler").unlink()
+        runner.run(days.close())
+        assert [(day.questions, day.cost_usd) for day in store.list_days(TODAY)] == [(3, 0.2)]
+        database.close()

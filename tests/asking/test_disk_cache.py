@@ -338,6 +338,41 @@ def test_a_locked_database_is_a_miss_then_left_alone_then_used_again(tmp_path: P
     asyncio.run(scene())
 
 
+def test_a_lock_that_is_held_for_a_moment_costs_no_answer(tmp_path: Path) -> None:
+    async def scene() -> None:
+        await filled(tmp_path)
+        cache = DiskCache(tmp_path, ttl=DAY, max_bytes=2**30)
+        with closing(connected(tmp_path)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            asyncio.get_running_loop().call_later(1.2, other.execute, "ROLLBACK")
+            found = await asyncio.gather(cache.set(key(1), TEXT), *[cache.get(key(0)) for _ in range(200)])
+        assert found[1:] == [text_of(0)] * 200
+        assert await cache.get(key(1)) == TEXT
+        assert (cache.counts.failures, cache.trouble) == (0, None)
+        await cache.close()
+
+    asyncio.run(scene())
+
+
+def test_a_row_that_could_not_be_written_is_written_with_the_next(tmp_path: Path) -> None:
+    async def scene() -> None:
+        await filled(tmp_path)
+        clock = Clock()
+        cache = opened(tmp_path, timeout=0.01, clock=clock)
+        with closing(connected(tmp_path)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            await cache.set(key(1), TEXT)
+            await cache.set(key(2), TEXT)
+            assert (cache.counts.failures, cache.trouble) == (2, "TimeoutError")
+        clock.now = 1.0
+        await cache.set(key(3), TEXT)
+        assert [await cache.get(key(n)) for n in (1, 2, 3)] == [TEXT] * 3
+        assert cache.trouble is None
+        await cache.close()
+
+    asyncio.run(scene())
+
+
 def test_a_commit_that_fails_leaves_nothing_locked(tmp_path: Path) -> None:
     """Without WAL a reader who stays keeps others from committing."""
 
@@ -456,6 +491,28 @@ def test_several_processes_share_a_folder(tmp_path: Path) -> None:
     for process in processes:
         _, kept, later, failures, aside = told(process)
         assert (kept + failures >= 100, later, aside) == (True, "x", 0)  # type: ignore[operator]
+
+
+LOAD = """
+import asyncio, os, sys
+from pathlib import Path
+from service.asking.cache.disk import DiskCache
+
+async def main():
+    cache, keys = DiskCache(Path(sys.argv[1]), ttl=1e6, max_bytes=2**30), [f"{os.getpid()}-{n}" for n in range(400)]
+    await asyncio.gather(*[cache.set(key, "x" * 2_000) for key in keys])
+    found = await asyncio.gather(*[cache.get(key) for key in keys])
+    await cache.close()
+    print(found.count(None), cache.counts.failures)
+
+asyncio.run(main())
+"""
+
+
+def test_under_load_nothing_is_asked_twice(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LOAD, str(tmp_path)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    assert [process.communicate(timeout=120)[0] for process in processes] == ["0 0\n"] * 3
 
 
 def test_a_folder_that_cannot_be_made_is_no_cache(tmp_path: Path) -> None:

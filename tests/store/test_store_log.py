@@ -13,9 +13,13 @@ from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
+from service.errors import SettingsError
+from service.settings import Settings
 from service.store.ahead import CHECKPOINT_BYTES, KEPT_BYTES, WriteAheadLog
 from service.store.database import Database, open_database
+from service.wiring import prepare_database
 from tests.faults.disk import fill, small
+from tests.stores import open_new_store
 
 ROW = CHECKPOINT_BYTES // 4
 
@@ -169,6 +173,21 @@ def _read_from_a_full_disk(disk: Path, ended: str) -> None:
     assert numbers(store) == [1, 2]
     store.close()
     before.close()
+
+
+@pytest.mark.parametrize("kept", [0, 100], ids=["another kind of file", "an empty header"])
+def test_a_damaged_store_stops_the_start_and_says_how_to_go_on(tmp_path: Path, kept: int) -> None:
+    open_new_store(tmp_path).close()
+    file = tmp_path / "store.db"
+    file.write_bytes(file.read_bytes()[:kept] + b"no database" * 1_000)
+    before = file.read_bytes()
+    with pytest.raises(SettingsError) as stopped:
+        prepare_database(Settings(home=tmp_path))
+    told = str(stopped.value)
+    assert told.startswith(f"CALLGRADE_HOME: {file} cannot be used: ")
+    assert all(part in told for part in ("keys, batches", "may be lost", "restore a backup", "empty store"))
+    assert "\n" not in told
+    assert file.read_bytes() == before
 
 
 def test_a_store_of_an_earlier_version_is_taken_over(tmp_path: Path) -> None:

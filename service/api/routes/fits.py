@@ -61,9 +61,9 @@ class FitRoutes:
         body = RequestBody(FitInstallRequest, EXAMPLE)
         return [
             Operation("GET", "/v1/fits", self.list_fits, FitStates, 503),
-            Operation("POST", "/v1/fits", self.install_fits, FitInstallation, 404, 409, 422, 503, body=body),
+            Operation("POST", "/v1/fits", self.install_fits, FitInstallation, 404, 409, 422, 503, 507, body=body),
             Operation(
-                "DELETE", "/v1/fits/{fit_id:path}", self.roll_back_fit, deleted, 404, 409, 503, parameters=[FIT_ID]
+                "DELETE", "/v1/fits/{fit_id:path}", self.roll_back_fit, deleted, 404, 409, 503, 507, parameters=[FIT_ID]
             ),
         ]
 

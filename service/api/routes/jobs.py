@@ -129,7 +129,7 @@ class JobRoutes(ABC, Generic[J]):
         ]
         submission: dict[str, Any] = {"body": self.body, "query": self.options, "parameters": [IDEMPOTENCY_KEY]}
         return [
-            self._build("POST", "", self.submit_job, accepted, 410, 422, 429, 503, **submission),
+            self._build("POST", "", self.submit_job, accepted, 410, 422, 429, 503, 507, **submission),
             self._build("GET", "", self.list_jobs, self.listed, 422, 503, query=self.page),
             *operations,
         ]
@@ -145,6 +145,7 @@ class JobRoutes(ABC, Generic[J]):
         example = f"{self.noun}_019aa5b3c4d000112233445566778899"
         job_id = describe_path_parameter(f"{self.noun}_id", f"The id of a {self.noun}", example)
         path = f"/{{{self.noun}_id}}{path}"
+        errors = errors if method == "GET" else (*errors, 507)
         return self._build(
             method, path, handler, answers, 404, 503, *errors, parameters=[job_id, *more.pop("parameters", ())], **more
         )

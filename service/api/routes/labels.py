@@ -159,7 +159,7 @@ class LabelRoutes:
         imported = RequestBody(None, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
         one = RequestBody(LabelRequest, EXAMPLE)
         return [
-            Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 422, 503, body=one),
+            Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 422, 503, 507, body=one),
             Operation("GET", "/v1/labels", self.list_labels, LabelList, 422, 503, query=LabelPageQuery),
             Operation("GET", "/v1/labels/next", self.choose_next_label, LabelTask, 404, 422, 503, query=NextQuery),
             Operation(
@@ -170,13 +170,13 @@ class LabelRoutes:
                 query=DisagreementQuery,
             ),
             Operation("GET", "/v1/labels/export", self.export_labels, export, 422, 503, query=CriterionQuery),
-            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 422, 503, body=imported),
+            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 422, 503, 507, body=imported),
             Operation(
                 "DELETE",
                 "/v1/labels/{label_id}",
                 self.delete_label,
                 [Answer({}, 204, "The label is deleted")],
-                *(404, 503),
+                *(404, 503, 507),
                 parameters=[label_id],
             ),
         ]

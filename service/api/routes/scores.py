@@ -86,7 +86,9 @@ class KeptScoreRoutes:
             Operation("GET", "/v1/scores", self.list_scores, KeptScoreList, 422, 503, query=ScorePageQuery),
             Operation("GET", "/v1/scores/breakdown", self.break_down_scores, ScoreBreakdown, 503),
             Operation("GET", "/v1/scores/{score_id}", self.show_score, SCORE_SCHEMA, 404, 503, parameters=[SCORE_ID]),
-            Operation("DELETE", "/v1/scores/{score_id}", self.delete_score, deleted, 404, 503, parameters=[SCORE_ID]),
+            Operation(
+                "DELETE", "/v1/scores/{score_id}", self.delete_score, deleted, 404, 503, 507, parameters=[SCORE_ID]
+            ),
         ]
 
     async def list_scores(self, request: Request) -> KeptScoreList:

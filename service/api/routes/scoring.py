@@ -32,6 +32,7 @@ from service.api.problems import PROBLEM, Place, ProblemDetails, build_details, 
 from service.api.readiness import Readiness
 from service.api.routes.summaries import SummaryRoutes
 from service.api.score_keeping import ScoreKeeper
+from service.asking.cache.guard import GuardedCache
 from service.core.plan import Plan
 from service.core.report import ENGINE, Report, RubricRef
 from service.core.rubric import Rubric
@@ -99,6 +100,8 @@ class Health:
 
     status: Literal["ok"]
     engine: str
+    warnings: tuple[str, ...] = ()
+    """What costs more than it should, although requests are answered."""
 
 
 class RubricList(RootModel[tuple[RubricInfo, ...]]):
@@ -191,7 +194,7 @@ class ScoringRoutes:
         exposition = [Answer({"text/plain": TEXT})]
         check = RequestBody({}, RUBRIC_EXAMPLE)
         return [
-            Operation("POST", "/v1/score", self.score, Report, 422, 503, body=one),
+            Operation("POST", "/v1/score", self.score, Report, 422, 503, 507, body=one),
             Operation("POST", "/v1/score/many", self.score_many, ManyReports, 422, 503, body=several),
             self.summaries.build_operation(),
             Operation("GET", "/v1/rubrics", self.list_rubrics, RubricList, 503),
@@ -253,7 +256,10 @@ class ScoringRoutes:
     async def readyz(self, _: Request) -> Health:
         """Say that the process is ready: what requests need is loaded. A judge that is down does not stop scoring."""
         await self.readiness.check()
-        return Health("ok", ENGINE)
+        judging = self.engine.judging
+        trouble = judging.cache.trouble if judging and isinstance(judging.cache, GuardedCache) else None
+        warning = f"the cache of judgements failed when last used ({trouble}); judges are asked again"
+        return Health("ok", ENGINE, (warning,) if trouble else ())
 
     async def show_metrics(self, _: Request) -> Response:
         """Return metrics for Prometheus."""

@@ -132,11 +132,22 @@ class _Day:
                 try:
                     if await self._write(usd, calls, self._days.caps):
                         return True
-                except BusyError:
-                    raise DaySpentError(
-                        "today's usage cannot be looked up: the database is away", retry_after=RETRY_S
-                    ) from None
+                except BusyError:  # written later: a full disk is no reason to refuse what needs none
+                    if await self._cover_unwritten(usd, calls):
+                        return True
         return False
+
+    async def _cover_unwritten(self, usd: float, calls: float) -> bool:
+        """Cover so much by reading alone: what other processes could not write either is not seen."""
+        added, store = self._sum_used(usd, calls) - self._written, self._days.store
+        try:
+            if not await self._days.run_stored(lambda: store.fits(*self._key, added, self._days.caps)):
+                return False
+        except BusyError:
+            reason = "today's usage cannot be looked up: the database is away"
+            raise DaySpentError(reason, retry_after=RETRY_S) from None
+        self.spending.covered_usd, self.spending.covered_calls = usd, calls
+        return True
 
     def build_refusal(self) -> DaySpentError:
         """Build the error for a day that is used up."""

@@ -17,6 +17,7 @@ from service.asking.cache.texts import (
     JOURNAL_MODE,
     CacheTable,
     find_database,
+    is_busy,
     is_damage,
     is_undecodable,
     is_unwritable,
@@ -36,7 +37,18 @@ class DiskRows:
     meets a file in that mode; and `aside`, the last damaged database.
     """
 
-    def __init__(self, folder: Path, counts: CacheCounts, *, ttl: float, max_bytes: int, timeout: float) -> None:
+    def __init__(  # noqa: PLR0913 (each by name)
+        self,
+        folder: Path,
+        counts: CacheCounts,
+        *,
+        ttl: float,
+        max_bytes: int,
+        timeout: float,
+        rest: float,
+        clock: Callable[[], float],
+    ) -> None:
+        """After a write that waited in vain for other processes, none is tried for `rest` seconds."""
         self.place = str(folder)
         self._folder = folder.absolute() / f"rows-{JOURNAL_MODE}"
         self._aside = folder.absolute() / "aside"
@@ -47,6 +59,9 @@ class DiskRows:
         self._table: CacheTable | None = None
         self._file_id: tuple[int, int] | None = None
         self._pending: deque[tuple[str, str]] = deque(maxlen=4 * MAX_BATCH_ROWS)
+        self._rest = rest
+        self._clock = clock
+        self._busy_until = float("-inf")
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cache")
 
     async def read(self, key: str) -> str | None:
@@ -54,8 +69,13 @@ class DiskRows:
         return await self._run(lambda: self._run_on_table(lambda table: table.get(key)))
 
     async def write(self, key: str, sealed: str) -> None:
-        """Store a row, together with others that wait to be stored: a transaction costs more than its rows."""
+        """Store a row, together with others that wait to be stored: a transaction costs more than its rows.
+
+        A row that is not stored now waits for the next write.
+        """
         self._pending.append((key, sealed))
+        if self._clock() < self._busy_until:
+            raise NotStoredError from TimeoutError()
         await self._run(self._drain)
 
     async def measure(self) -> tuple[int, int]:
@@ -90,6 +110,9 @@ class DiskRows:
             self._run_on_table(lambda table: self._keep(table, batch))
         except Exception as error:
             if is_unwritable(error):
+                self._pending.extendleft(reversed(batch))
+                if is_busy(error):
+                    self._busy_until = self._clock() + self._rest
                 raise NotStoredError from error
             raise
 
@@ -158,7 +181,8 @@ class DiskCache(GuardedCache):
     """A cache in a folder, created on first use.
 
     `ttl` in seconds, `max_bytes` of the database; above it the oldest rows go, ten for each one written. While other processes
-    keep the database busy, a statement waits `timeout` seconds, and an operation `patience` seconds in all.
+    keep the database busy, a statement waits `timeout` seconds, and an operation `patience` seconds in all: waiting costs less
+    than asking a judge again.
     """
 
     def __init__(  # noqa: PLR0913 (each by name)
@@ -167,11 +191,11 @@ class DiskCache(GuardedCache):
         *,
         ttl: float,
         max_bytes: int,
-        timeout: float = 0.25,
-        patience: float = 1.0,
+        timeout: float = 4.0,
+        patience: float = 5.0,
         rest: float = 1.0,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         counts = CacheCounts()
-        rows = DiskRows(folder, counts, ttl=ttl, max_bytes=max_bytes, timeout=timeout)
+        rows = DiskRows(folder, counts, ttl=ttl, max_bytes=max_bytes, timeout=timeout, rest=rest, clock=clock)
         super().__init__(rows, counts, patience=patience, rest=rest, clock=clock)

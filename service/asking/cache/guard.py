@@ -27,6 +27,9 @@ MAX_SEALED_BYTES = MAX_TEXT_BYTES + 64
 SCAN_TIMEOUT_S = 60.0
 """Seconds that scanning or emptying a whole cache may take."""
 
+MAX_AT_ONCE = 32
+"""Most operations of one process that are under way; the others queue, and their wait for a turn is no failure."""
+
 LOG_INTERVAL_S = 60.0
 """Fewest seconds between log lines about a failing cache; the counts miss nothing."""
 
@@ -148,8 +151,8 @@ def _compute_seal(key: str, text: str) -> str:
 class GuardedCache:
     """A cache over `rows`.
 
-    `patience` is the longest wait for one operation, in seconds. After a failure the rows are left alone for `rest` seconds of
-    `clock`, with only misses, so that hanging rows do not cost that patience for every question.
+    `patience` is the longest that one operation may take, in seconds, from when it is its turn. After a failure the rows are
+    left alone for `rest` seconds of `clock`, with only misses, so that hanging rows do not cost that patience for every question.
     """
 
     def __init__(
@@ -167,8 +170,11 @@ class GuardedCache:
         self._clock = clock
         self._resting_until = float("-inf")
         self._quiet_until = float("-inf")
+        self._turns = asyncio.Semaphore(MAX_AT_ONCE)
         self.counts = counts or CacheCounts()
         """What this process saw. Free to read at any time; `stats` queries the store as well."""
+        self.trouble: str | None = None
+        """The kind of error of the last operation that was tried; None if it worked."""
 
     @property
     def place(self) -> str:
@@ -225,23 +231,28 @@ class GuardedCache:
 
     async def _try(self, work: Callable[[], Awaitable[T]], patience: float) -> T | None:
         """Run the work and return its result; None if it fails, takes too long, or is not tried at all."""
-        if self._clock() < self._resting_until:
-            return None
-        try:
-            async with asyncio.timeout(patience):
-                return await work()
-        except RefusedRowError:
-            self.counts.refused += 1
-        except NotStoredError as error:
-            self._note_failure(error)
-        except Exception as error:  # noqa: BLE001 (a cache raises nothing)
-            self._note_failure(error)
-            self._resting_until = max(self._resting_until, self._clock() + self._rest)
+        async with self._turns:
+            if self._clock() < self._resting_until:
+                return None
+            try:
+                async with asyncio.timeout(patience):
+                    found = await work()
+            except RefusedRowError:
+                self.counts.refused += 1
+            except NotStoredError as error:
+                self._note_failure(error)
+            except Exception as error:  # noqa: BLE001 (a cache raises nothing)
+                self._note_failure(error)
+                self._resting_until = max(self._resting_until, self._clock() + self._rest)
+            else:
+                self.trouble = None
+                return found
         return None
 
     def _note_failure(self, error: Exception) -> None:
         self.counts.failures += 1
+        self.trouble = name_error_kind(error)
         if self._clock() < self._quiet_until:
             return
         self._quiet_until = self._clock() + LOG_INTERVAL_S
-        LOG.warning("the cache at %s failed: %s", self.place, name_error_kind(error))
+        LOG.warning("the cache at %s failed: %s", self.place, self.trouble)

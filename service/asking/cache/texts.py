@@ -27,6 +27,7 @@ __all__ = [
     "CacheTable",
     "TextDisk",
     "find_database",
+    "is_busy",
     "is_damage",
     "is_undecodable",
     "is_unwritable",
@@ -42,9 +43,9 @@ JOURNAL_MODE = "wal" if sqlite3.sqlite_version_info >= (3, 51, 3) else "truncate
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR})
 """SQLite's codes for a file that waiting will not repair; SQLITE_ERROR means one with tables other than ours."""
 
-_UNWRITABLE_CODES = frozenset(
-    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-)
+_BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+_UNWRITABLE_CODES = _BUSY_CODES | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
 
 _SETTINGS = {
     "eviction_policy": "least-recently-stored",  # the only one whose reads write nothing
@@ -202,6 +203,11 @@ def is_undecodable(error: BaseException) -> bool:
 def is_unwritable(error: BaseException) -> bool:
     """Whether perhaps only writing fails: a full disk or other writers, which do not prevent reading."""
     return _find_code(_find_root(error)) in _UNWRITABLE_CODES
+
+
+def is_busy(error: BaseException) -> bool:
+    """Whether other processes held the database for longer than a statement waits."""
+    return _find_code(_find_root(error)) in _BUSY_CODES
 
 
 def is_damage(error: BaseException) -> bool:

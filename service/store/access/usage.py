@@ -94,6 +94,17 @@ class UsageStore:
             connection.execute(insert(USAGE).values(nothing).on_conflict_do_nothing())
             return connection.execute(raised.values(values)).rowcount > 0
 
+    def fits(self, tenant: str, day: int, more: UsageAmount, caps: Caps) -> bool:
+        """Whether `add` would add it, found by reading alone: for a database that cannot be written."""
+        used = [sa.func.coalesce(sa.func.sum(one), 0) for one in (_QUESTIONS, _USD)]
+        with self.database.read() as connection:
+            row = connection.execute(sa.select(*used).where(USAGE.c.tenant == tenant, USAGE.c.day == day)).one()
+        limits = caps.questions, caps.usd
+        return all(
+            limit is None or there + amount <= limit
+            for there, amount, limit in zip(row, _sum_capped(more), limits, strict=True)
+        )
+
     def list_days(self, today: int, *, tenant: str | None = None, days: int = KEPT_DAYS) -> tuple[DayUsage, ...]:
         """List today and so many days before it, newest first: of one tenant, or of all."""
         chosen = sa.select(USAGE).where(USAGE.c.day >= today - days)
@@ -118,17 +129,20 @@ def format_day(day: int) -> str:
     return datetime.fromtimestamp(day * DAY_S, UTC).date().isoformat()
 
 
+_QUESTIONS = USAGE.c.questions + USAGE.c.held_questions
+_USD = USAGE.c.cost_usd + USAGE.c.uncertain_usd + USAGE.c.held_usd
+
+
+def _sum_capped(more: UsageAmount) -> tuple[int, float]:
+    """Return the questions and the dollars that caps limit."""
+    return more.questions + more.held_questions, more.cost_usd + more.uncertain_usd + more.held_usd
+
+
 def _match_caps(more: UsageAmount, caps: Caps) -> list[sa.ColumnElement[bool]]:
     """Return the conditions under which it may be added."""
-    found: list[sa.ColumnElement[bool]] = []
-    questions = more.questions + more.held_questions
-    if caps.questions is not None:
-        found.append(USAGE.c.questions + USAGE.c.held_questions + questions <= caps.questions)
-    usd = more.cost_usd + more.uncertain_usd + more.held_usd
-    if caps.usd is not None:
-        spent = USAGE.c.cost_usd + USAGE.c.uncertain_usd + USAGE.c.held_usd
-        found.append(spent + usd <= caps.usd)
-    return found
+    questions, usd = _sum_capped(more)
+    found = [] if caps.questions is None else [_QUESTIONS + questions <= caps.questions]
+    return found if caps.usd is None else [*found, _USD + usd <= caps.usd]
 
 
 def _build_day_usage(row: sa.Row[tuple[object, ...]]) -> DayUsage:
