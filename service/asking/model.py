@@ -24,8 +24,13 @@ from pydantic import JsonValue, SecretStr
 from service import heap
 from service.asking.failures import MAX_PAUSE_S, explain_failure, find_refused_params
 from service.asking.faults import CallError
-from service.asking.reasoning import build_reasoning_params, count_thinking_tokens
-from service.asking.replies import ReplyForm, build_reply_params, read_completion
+from service.asking.replies import (
+    ReplyForm,
+    build_reasoning_params,
+    build_reply_params,
+    count_thinking_tokens,
+    read_completion,
+)
 from service.core.judging.prompts import Completion, Prompt
 from service.logs.quiet import extend_environ, silence
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
