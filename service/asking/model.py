@@ -306,7 +306,7 @@ def _build_client(library: _Library, traits: _Traits, request: Mapping[str, Any]
 async def disconnect() -> None:
     """Close the connections to providers, before the event loop ends; a later call reconnects."""
     if _is_loaded():
-        await import_module("service.outbound.transport").disconnect()
+        await import_module("service.outbound.transport").close_connections()
 
 
 def _build_unbounded_error() -> CallError:

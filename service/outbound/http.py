@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from time import monotonic
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
-
-import aiohttp
-from yarl import URL
 
 from service.core.json.values import format_value
 from service.errors import CallgradeError, InputError
 from service.outbound.addresses import is_reachable
 from service.outbound.timeouts import Timeouts
+
+if TYPE_CHECKING:  # loaded with the first exchange: whoever only verifies a webhook needs the standard library alone
+    import aiohttp
 
 Resolver = Callable[[str, int], Iterable[str]]
 """Returns the addresses of a host, as text. Raises OSError if it has none."""
@@ -119,6 +119,8 @@ class Outbound:
 
         Raises NoAnswerError if there is none, AddressError if no connection may be made.
         """
+        import aiohttp  # noqa: PLC0415
+
         try:
             async with asyncio.timeout(self._times.total):
                 return await self._exchange(target, data, _HEADERS | dict(headers or {}))
@@ -135,6 +137,8 @@ class Outbound:
         return f"not within {total:g} seconds" if seconds >= total else f"{what} within {seconds:g} seconds"
 
     async def _exchange(self, target: Target, data: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        import aiohttp  # noqa: PLC0415
+
         start, times = monotonic(), self._times
         try:
             async with asyncio.timeout(times.connect):
@@ -199,6 +203,9 @@ async def _post(
     deadline: float,
 ) -> aiohttp.ClientResponse:
     """Return the head of the answer from the first address that accepts a connection."""
+    import aiohttp  # noqa: PLC0415
+    from yarl import URL  # noqa: PLC0415
+
     for n, address in enumerate(addresses, 1):
         host = f"[{address}]" if ":" in address else address
         url = f"{'https' if target.tls else 'http'}://{host}:{target.port}{target.path}"

@@ -154,7 +154,7 @@ def _get_session(find_tls: FindTls) -> aiohttp.ClientSession:
     return _SESSIONS[loop]
 
 
-async def disconnect() -> None:
+async def close_connections() -> None:
     """Close the connections of this event loop, before it ends; a later call reconnects."""
     session = _SESSIONS.pop(asyncio.get_running_loop(), None)
     if session is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
 
@@ -17,13 +17,6 @@ RUN_KIND_KEY = pytest.StashKey[RunKind]()
 """How the current run ended: passed, failed, undecided, or broke (it raised something other than an AssertionError)."""
 
 MARK_ARGUMENTS = ("repeats", "at_least", "cases")
-
-
-class _Runner(Protocol):
-    """The part that we use of pytest's plugin `runner`."""
-
-    def runtestprotocol(self, item: pytest.Item, *, log: bool, nextitem: pytest.Item | None) -> Reports: ...
-    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> None: ...
 
 
 class RunPlan(NamedTuple):
@@ -73,7 +66,7 @@ def run_repeatedly(item: pytest.Item, nextitem: pytest.Item | None, plan: RunPla
 
     A run that is skipped, or fails with anything but an AssertionError, ends the series: a crash is not noise.
     """
-    runner = _get_runner(item)
+    runner: Any = item.config.pluginmanager.get_plugin("runner")
     runs: list[tuple[RunKind, Reports]] = []
     same_scope = cast("pytest.Item", item.parent)  # keeps wider fixtures set up for the test's next run
     for n in range(plan.repeats):
@@ -91,10 +84,6 @@ def run_repeatedly(item: pytest.Item, nextitem: pytest.Item | None, plan: RunPla
     return _fold(runs, plan)
 
 
-def _get_runner(item: pytest.Item) -> _Runner:
-    return cast("_Runner", item.config.pluginmanager.get_plugin("runner"))
-
-
 def _find_kind(kind: RunKind, reports: Reports) -> RunKind:
     """Name how a run ended, including failures without an exception, such as a strict xfail or a plugin's soft assertion."""
     return "failed" if kind == "passed" and any(report.failed for report in reports) else kind
@@ -102,9 +91,8 @@ def _find_kind(kind: RunKind, reports: Reports) -> RunKind:
 
 def _end_early(item: pytest.Item, nextitem: pytest.Item | None, reports: Reports, text: str) -> Reports:
     """Tear down what is left set up for the next run, and return the reports of the run that broke."""
-    teardown = pytest.CallInfo[None].from_call(
-        lambda: _get_runner(item).pytest_runtest_teardown(item, nextitem), "teardown"
-    )
+    runner: Any = item.config.pluginmanager.get_plugin("runner")
+    teardown = pytest.CallInfo[None].from_call(lambda: runner.pytest_runtest_teardown(item, nextitem), "teardown")
     if teardown.excinfo is not None:
         reports = [*reports[:-1], pytest.TestReport.from_item_and_call(item, teardown)]
     reports[-1].user_properties.append((PROPERTY_PREFIX + "runs", text))

@@ -24,7 +24,7 @@ from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
 from service.outbound.timeouts import Timeouts
-from service.outbound.transport import BoundTransport, disconnect
+from service.outbound.transport import BoundTransport, close_connections
 from service.outbound.unpacking import AnswerBody, PackedError, TooLongError, holds_more_values
 from tests.bulk import share
 from tests.conftest import Run
@@ -258,7 +258,7 @@ def test_of_several_exchanges_the_last_one_stands(run: Run) -> None:
             with contextlib.suppress(httpx.TransportError):
                 await transport.handle_async_request(httpx.Request("POST", url))
             seen.append((notes.status, notes.retry_after, notes.refusal, notes.fault, notes.sent, notes.answers))
-        await disconnect()
+        await close_connections()
         return seen
 
     head = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n"
