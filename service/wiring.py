@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
@@ -87,14 +86,8 @@ def build_days(settings: Settings, database: Database) -> Days:
     return Days(UsageStore(database), caps)
 
 
-def build_judging(
-    settings: Settings, environ: Mapping[str, str] | None = None, *, cache: Cache | None = None
-) -> Judging | None:
-    """Build what answers judges' questions; None if no model is set.
-
-    `environ` holds further secrets to redact; default: the process's environment. `cache`: where judgements are kept;
-    default: as the settings say.
-    """
+def build_judging(settings: Settings, *, cache: Cache | None = None) -> Judging | None:
+    """Build what answers judges' questions; None if no model is set. `cache`: where judgements are kept, if not as set."""
     if not settings.judge_model:
         return None
     from service.asking.calls import ModelCaller, Observer, RetryPolicy  # noqa: PLC0415 (likewise)
@@ -103,7 +96,7 @@ def build_judging(
     from service.asking.limits.provider_gate import ProviderGate, ProviderGates  # noqa: PLC0415
     from service.asking.model import disconnect  # noqa: PLC0415
 
-    model = _build_model(settings, os.environ if environ is None else environ)
+    model = _build_model(settings)
     policy = RetryPolicy(settings.judge_attempts, settings.judge_deadline, settings.judge_total)
     shared_limits = build_shared_limits(settings)
     gates = ProviderGates(
@@ -144,15 +137,13 @@ def choose_route(settings: Settings) -> str:
     return build_route(api_base=base, mask=mask, reply=reply)
 
 
-def _build_model(settings: Settings, environ: Mapping[str, str]) -> LiteLLM:
+def _build_model(settings: Settings) -> LiteLLM:
     from service.asking.model import LiteLLM  # noqa: PLC0415 (likewise)
-    from service.logs.redaction import Redactor  # noqa: PLC0415
 
     return LiteLLM(
         api_base=settings.judge_api_base or None,
         api_key=settings.judge_api_key or None,
         reply=settings.judge_reply,
-        redact=Redactor.from_env(environ, [settings.judge_api_key]),
         bounds=_build_bounds(settings),
         longest_pause=settings.judge_longest_pause,
     )
@@ -165,7 +156,7 @@ async def load_judges(settings: Settings) -> None:
     """
     from service.core.judging.prompts import Prompt  # noqa: PLC0415 (likewise)
 
-    await _build_model(settings, os.environ).worst_usd(Prompt(settings.judge_model, (), {}, max_tokens=1))
+    await _build_model(settings).worst_usd(Prompt(settings.judge_model, (), {}, max_tokens=1))
 
 
 async def load_rubrics(engine: Engine) -> None:

@@ -9,7 +9,7 @@ from pkgutil import walk_packages
 
 import service
 from service.api.app import create_app
-from service.asking.model import _IMPORT_ENVIRON
+from service.asking.model import IMPORT_ENVIRON
 from service.logs.quiet import extend_environ
 
 UNLOADED = (".migrations", ".__main__")
@@ -31,7 +31,7 @@ WHEN_NEEDED = (
 for module in walk_packages(service.__path__, "service."):
     if not any(part in module.name for part in UNLOADED):
         import_module(module.name)
-with extend_environ(_IMPORT_ENVIRON), warnings.catch_warnings():
+with extend_environ(IMPORT_ENVIRON), warnings.catch_warnings():
     warnings.simplefilter("ignore")
     for name in ("litellm", "openai.resources.chat", *WHEN_NEEDED):
         import_module(name)

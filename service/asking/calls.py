@@ -11,8 +11,6 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from service.asking.budget.reservations import Spending
 from service.asking.faults import CallError
-from service.asking.limits.payer import get_payer
-from service.asking.limits.policies import Clock
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.asking.model import Model
 from service.core.judging.prompts import Completion, Prompt, Usage
@@ -76,37 +74,45 @@ class ModelCaller:
         """Return the gate that calls of this model share with others."""
         return self._gates.get(model, self._account)
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
-        """Return the reply to a prompt.
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:
+        """Return the reply to a prompt, on behalf of a tenant.
 
         Raises the JudgeError of the last attempt; NotSentError if no request was made because the provider is down, asked for a
         pause or does not accept the key; JudgeError `budget_exhausted` if `spending` has too little left.
         """
         worst = await self._pricing(prompt)
-        clock, policy = self._gates.clock, self._policy
+        clock, policy, retries = self._gates.clock, self._policy, self._gates.retries
         most = stop_after_attempt(policy.attempts)
-        patience = _Patience(clock, policy.total_s)
-        self._gates.retries.count_call(get_payer())
-        retrying = AsyncRetrying(
+        end: float | None = None  # the clock starts with the first attempt
+
+        def get_seconds_left() -> float:
+            return policy.total_s if end is None else end - clock.now()
+
+        def ends(state: RetryCallState) -> bool:
+            """In this order, so that the retry budget only pays for a retry that will be made."""
+            error = _find_error(state)
+            scheduled = isinstance(error, JudgeError) and error.retry_after  # the provider spreads these out itself
+            too_late = state.upcoming_sleep > get_seconds_left()
+            return most(state) or too_late or not (scheduled or retries.take(tenant))
+
+        async def attempt() -> Completion:
+            nonlocal end
+            async with self.find_gate(prompt.model).hold(get_seconds_left(), tenant):
+                end = clock.now() + policy.total_s if end is None else end
+                await spending.wait_for_room(worst)
+                with spending.reserve(worst) as reservation:
+                    reply = await self._complete_in_time(prompt)
+                    reservation.settle(reply.usage)
+                    return reply
+
+        retries.count_call(tenant)
+        return await AsyncRetrying(
             sleep=clock.sleep,
             retry=retry_if_exception(_may_help),
             wait=self._compute_wait,
-            # In this order, so that the retry budget only pays for a retry that will be made.
-            stop=lambda state: most(state) or patience.ends(state) or self._is_spent(state),
+            stop=ends,
             reraise=True,
-        )
-        return await retrying(self._attempt, prompt, spending, worst, patience)
-
-    async def _attempt(
-        self, prompt: Prompt, spending: Spending, worst: float | None, patience: _Patience
-    ) -> Completion:
-        async with self.find_gate(prompt.model).hold(patience.get_seconds_left()):
-            patience.start()
-            await spending.wait_for_room(worst)
-            with spending.reserve(worst) as reservation:
-                reply = await self._complete_in_time(prompt)
-                reservation.settle(reply.usage)
-                return reply
+        )(attempt)
 
     async def _complete_in_time(self, prompt: Prompt) -> Completion:
         seconds, start = self._policy.attempt_s, self._gates.clock.now()
@@ -135,33 +141,6 @@ class ModelCaller:
         if requested_s is not None:
             return requested_s + self._chance.uniform(0.0, policy.backoff_s)
         return self._chance.uniform(doubled / 2, doubled)
-
-    def _is_spent(self, state: RetryCallState) -> bool:
-        error = _find_error(state)
-        scheduled = isinstance(error, JudgeError) and bool(error.retry_after)  # the provider spreads these out itself
-        return not scheduled and not self._gates.retries.take(get_payer())
-
-
-class _Patience:
-    """The time that a call has from its first attempt on."""
-
-    def __init__(self, clock: Clock, total: float) -> None:
-        self._clock = clock
-        self._total = total
-        self._start: float | None = None
-
-    def start(self) -> None:
-        """Start the clock at the first attempt; later calls change nothing."""
-        if self._start is None:
-            self._start = self._clock.now()
-
-    def get_seconds_left(self) -> float:
-        """Return the seconds left."""
-        return self._total if self._start is None else self._start + self._total - self._clock.now()
-
-    def ends(self, state: RetryCallState) -> bool:
-        """Whether the time is over before the next attempt would begin."""
-        return state.upcoming_sleep > self.get_seconds_left()
 
 
 def _find_error(state: RetryCallState) -> BaseException | None:

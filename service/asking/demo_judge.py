@@ -25,7 +25,7 @@ _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\d)[^.!?\n]*)*[.!?]?")
 class DemoJudge:
     """Answers prompts like a model, by rules. Deterministic and free."""
 
-    async def complete(self, prompt: Prompt, spending: Spending | None = None) -> Completion:  # noqa: ARG002
+    async def complete(self, prompt: Prompt, spending: Spending | None = None, tenant: str = "") -> Completion:  # noqa: ARG002
         """Return the reply to a judge's prompt."""
         return Completion(json.dumps(build_reply(prompt)), STAND_IN, "stop", None, Usage(0, 0, 0.0))
 

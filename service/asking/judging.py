@@ -16,7 +16,6 @@ from service.asking.budget.reservations import Spending
 from service.asking.cache.guard import Cache
 from service.asking.cached_replies import CACHED_REPLY, CachedReply, parse_cached
 from service.asking.calls import Observer, Pricing, find_no_price
-from service.asking.limits.payer import set_payer
 from service.asking.single_flight import SingleFlight
 from service.core.judging.judges import Ask
 from service.core.judging.masking import UNMASKED, Masks, build_masks
@@ -51,8 +50,8 @@ def draw_nonces() -> tuple[str, str]:
 class Calls(Protocol):
     """Makes one call to a model, within all limits."""
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
-        """Return the model's reply. Raises JudgeError."""
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str) -> Completion:
+        """Return the model's reply, on behalf of a tenant. Raises JudgeError."""
         ...
 
 
@@ -281,7 +280,7 @@ class Judging:
         """Ask the model; if its reply cannot be used, or leaves out sentences, ask once more."""
         boundary, token = self._draw_nonces()
         prompt = ask.question.prompt(ask.model, boundary, token, sample=ask.sample)
-        first = await self._complete(ask, prompt, spending)
+        first = await self._calls.complete(prompt, spending, ask.tenant)
         reply: CachedReply | None = None
         try:
             reply = CachedReply(read_judgement(first, ask.question, token), first.model, first.usage)
@@ -294,7 +293,7 @@ class Judging:
             if not left_out:
                 return reply
             repair = ask.question.prompt(ask.model, boundary, token, sample=ask.sample, left_out=left_out)
-        second = await self._complete(ask, repair, spending)
+        second = await self._calls.complete(repair, spending, ask.tenant)
         usage = _sum(first.usage, second.usage)
         try:
             return CachedReply(read_judgement(second, ask.question, token), second.model, usage)
@@ -302,10 +301,6 @@ class Judging:
             if reply is None or error.cause not in REPAIRABLE:
                 raise
         return replace(reply, usage=usage)  # what it left out stays open
-
-    async def _complete(self, ask: _ModelAsk, prompt: Prompt, spending: Spending) -> Completion:
-        with set_payer(ask.tenant):
-            return await self._calls.complete(prompt, spending)
 
     def _build_reply(self, ask: _ModelAsk, reply: CachedReply, use: CacheUse, start: float) -> JudgeReply:
         paid = reply.usage if use == "miss" else replace(reply.usage, cost_usd=0.0)

@@ -1,15 +1,16 @@
 """The one module that talks to models, through litellm, which it imports on the first call.
 
 It uses litellm only for what it does well, the dialects of the providers: litellm retries nothing, caches nothing, reports to
-nobody and fetches nothing on import. `service.outbound.transport` carries what it sends and receives,
-`service.asking.replies` reads what it returns, and `service.asking.failures` explains what it raises.
+nobody and fetches nothing on import. Every request goes through a client that we hand in: `service.outbound.transport` carries
+what is sent and received, `service.asking.replies` reads what litellm returns, and `service.asking.failures` explains what it
+raises.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
+import os
 import warnings
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,12 +24,16 @@ from pydantic import JsonValue, SecretStr
 from service import heap
 from service.asking.failures import MAX_PAUSE_S, explain_failure, find_refused_params
 from service.asking.faults import CallError
-from service.asking.reasoning import build_reasoning_params, count_thinking_tokens
-from service.asking.replies import ReplyForm, build_reply_params, read_completion
+from service.asking.replies import (
+    ReplyForm,
+    build_reasoning_params,
+    build_reply_params,
+    count_thinking_tokens,
+    read_completion,
+)
 from service.core.judging.prompts import Completion, Prompt
-from service.logs.quiet import RedactingFilter, WithholdingFilter, extend_environ, hush
-from service.logs.redaction import Redactor
-from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, get_notes, note_exchanges
+from service.logs.quiet import extend_environ, silence
+from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
 
 LITELLM_TIMEOUT_S = 600.0
 """Seconds after which litellm itself gives up. Not a deadline, as slowly arriving bytes extend it. The caller has one."""
@@ -36,7 +41,7 @@ LITELLM_TIMEOUT_S = 600.0
 TOP_LOGPROBS = 20
 """Alternatives requested for each token; the most that OpenAI allows."""
 
-_IMPORT_ENVIRON = {
+IMPORT_ENVIRON = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # prices come from the package, not from the network
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # likewise what Anthropic's models take
     "LITELLM_MODE": "PRODUCTION",  # a .env file that lies about is not loaded into our environment
@@ -46,18 +51,33 @@ _QUIET_SETTINGS: Mapping[str, JsonValue] = {
     "suppress_debug_info": True,  # it prints advice
     "turn_off_message_logging": True,
 }
-_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
-_CHATTY_LOGGERS = (*_LOGGERS, "openai", "httpx", "httpcore", "aiohttp")  # they log prompts and URLs
-_UNBOUNDED_PROVIDERS = frozenset({"aiohttp_openai"})
-"""Providers that litellm reaches in a way that `service.outbound.transport` does not see."""
-_QUOTING_LOGGERS = ("aiohttp.client", "aiohttp.internal", "asyncio")
-"""Loggers that quote a provider in warnings, and are not parents of those above."""
+_QUOTING_LOGGERS = (
+    *("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "httpx", "httpcore"),
+    *("aiohttp", "aiohttp.client", "aiohttp.internal"),
+)
+"""Loggers that quote prompts, addresses and what a provider sent."""
 _LOADER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="litellm-import")
 
-_OPENAI_COMPATIBLE = frozenset(
-    {"openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "ollama", "ollama_chat", "custom_openai", "openai_like"}
-)
+_OPENAI_COMPATIBLE = frozenset({"openai", "hosted_vllm", "lm_studio", "llamafile", "custom_openai"})
 """OpenAI's protocol, or a local server's, at an address that the user chooses; such servers accept a JSON schema."""
+
+_CHAT_HTTP = (
+    "anthropic",
+    "bedrock",
+    "bedrock_mantle",
+    "databricks",
+    "gemini",
+    "mistral",
+    "sagemaker_chat",
+    "snowflake",
+)
+_COMPATIBLE_HTTP = ("azure_ai", "deepseek", "fireworks_ai", "groq", "hosted_vllm", "openrouter", "together_ai", "xai")
+_OTHER_HTTP = ("bytez", "cometapi", "compactifai", "datarobot", "edenai", "heroku", "minimax", "nadir", "ovhcloud")
+OVER_HTTP = frozenset({*_CHAT_HTTP, *_COMPATIBLE_HTTP, *_OTHER_HTTP})
+"""Providers that litellm asks by the HTTP client that a call hands in, and in no other way."""
+
+OTHERWISE = frozenset({"anyscale", "chatgpt", "clarifai", "github_copilot", "ragflow"})
+"""Providers that litellm counts as compatible with OpenAI and asks in another way."""
 
 
 class Model(Protocol):
@@ -68,24 +88,28 @@ class Model(Protocol):
         ...
 
 
-class _Clients(Protocol):
-    def flush_cache(self) -> None: ...
-
-
 class _Library(Protocol):
     """The part of litellm that we use."""
 
-    in_memory_llm_clients_cache: _Clients
+    AZURE_DEFAULT_API_VERSION: str
+    openai_compatible_providers: list[str]
 
     def acompletion(self, **params: object) -> Awaitable[object]: ...
     def completion(self, **params: object) -> object: ...
-    def close_litellm_async_clients(self) -> Awaitable[None]: ...
     def completion_cost(self, completion_response: object, *, model: str) -> float: ...
     def cost_per_token(self, *, model: str, prompt_tokens: int, completion_tokens: int) -> tuple[float, float]: ...
-    def get_llm_provider(self, model: str) -> tuple[str, str, object, object]: ...
+    def get_llm_provider(self, model: str, *, api_base: str | None) -> tuple[str, str, str | None, str | None]: ...
     def get_supported_openai_params(self, model: str, custom_llm_provider: str) -> list[str] | None: ...
     def supports_response_schema(self, model: str, custom_llm_provider: str) -> bool: ...
     def supports_reasoning(self, model: str) -> bool: ...
+
+
+class _Costs(NamedTuple):
+    """What must be known of a model before it is paid for."""
+
+    price: tuple[float, float] | None
+    """US dollars per token of a prompt, and per token of a reply; None: unknown."""
+    thinks: bool
 
 
 class _Traits(NamedTuple):
@@ -94,6 +118,10 @@ class _Traits(NamedTuple):
     provider: str
     params: frozenset[str]
     form: ReplyForm
+    key: str | None = None
+    """The provider's key, as litellm finds it where none is set."""
+    base: str | None = None
+    """The provider's address, likewise."""
     refused: frozenset[str] = frozenset()
     """Parameters that the endpoint does not take, by its own answer to an earlier request."""
 
@@ -101,8 +129,8 @@ class _Traits(NamedTuple):
 class LiteLLM:
     """Models through litellm, with one key and one address. Use it from one event loop, as connections are kept.
 
-    `api_base` None: the provider's own address. `api_key` None: litellm reads the provider's environment variables, but sends
-    nothing it finds there to an OpenAI-compatible server at an `api_base`, which may be anybody's. `reply` chooses how the model
+    `api_base` None: the provider's own address. `api_key` None: the provider's environment variables are read, but nothing that
+    is found there is sent to an OpenAI-compatible server at an `api_base`, which may be anybody's. `reply` chooses how the model
     is made to reply with an object; "auto": by JSON schema where litellm knows that the model accepts one and for
     OpenAI-compatible servers at an `api_base`, else by a forced tool call where the provider has tools, else by instruction.
     `bounds` apply to each exchange with the provider; `longest_pause` caps what its Retry-After may demand, in seconds.
@@ -114,19 +142,16 @@ class LiteLLM:
         api_base: str | None,
         api_key: str | None,
         reply: Literal["auto", "schema", "tool", "text"],
-        redact: Redactor,
         bounds: ExchangeBounds | None = None,
         longest_pause: float = MAX_PAUSE_S,
     ) -> None:
         self._api_base = api_base
         self._api_key = SecretStr(api_key) if api_key else None
         self._reply: Literal["auto", "schema", "tool", "text"] = reply
-        self._redact = redact
         self._bounds = bounds or ExchangeBounds()
         self._longest_pause = longest_pause
         self._traits: dict[str, _Traits] = {}
-        self._prices: dict[str, tuple[float, float] | None] = {}
-        self._thinks: dict[str, bool] = {}
+        self._costs: dict[str, _Costs] = {}
 
     @property
     def account(self) -> str:
@@ -136,31 +161,29 @@ class LiteLLM:
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Return the reply. Raises CallError for every failure."""
-        library = await self._prepare_library()
-        prompt = await self._add_thinking_room(library, prompt)
-        with note_exchanges(
-            self._bounds.with_logprobs(prompt.max_tokens) if prompt.logprobs else self._bounds
-        ) as notes:
-            try:
-                reply = await self._ask(library, prompt, notes)
-            except CallError as error:
-                fault = error
-            except Exception as error:  # noqa: BLE001 (whatever litellm raises is a fault of the call)
-                fault = explain_failure(error, notes, longest_pause=self._longest_pause)
-            else:
-                if notes.answers:
-                    price = await self._find_price(library, prompt.model)
-                    return read_completion(reply, lambda: _look_up_cost(library, reply, prompt.model, price))
-                fault = _build_unbounded_error()
+        library = await _prepare_library()
+        price, prompt = self._add_thinking_room(library, prompt)
+        notes = ExchangeNotes(self._bounds.with_logprobs(prompt.max_tokens) if prompt.logprobs else self._bounds)
+        try:
+            reply = await self._ask(library, prompt, notes)
+        except CallError as error:
+            fault = error
+        except Exception as error:  # noqa: BLE001 (whatever litellm raises is a fault of the call)
+            fault = explain_failure(error, notes, longest_pause=self._longest_pause)
+        else:
+            if notes.answers:
+                return read_completion(reply, lambda: _look_up_cost(library, reply, prompt.model, price))
+            fault = _build_unbounded_error()
         raise fault  # here it has no context, which would quote keys
 
     async def _ask(self, library: _Library, prompt: Prompt, notes: ExchangeNotes) -> object:
         """Send the request; if the endpoint refuses parameters by name, once more without them. What then works is remembered."""
-        traits = self._traits.get(prompt.model) or await self._learn(library, prompt.model)
+        traits = self._traits.get(prompt.model) or self._learn(library, prompt.model)
         while True:
             request = self._build_request(traits, prompt)
+            client = _build_client(library, traits, request, notes)
             try:
-                reply = await library.acompletion(**request)
+                reply = await library.acompletion(**request, client=client)
             except Exception:
                 refused = find_refused_params(notes, request) - traits.refused
                 if not refused:
@@ -177,50 +200,33 @@ class LiteLLM:
         A token of the prompt is at least one byte (English has four, other scripts and base64 less than two), the schema counts
         too, and the reply uses all of `max_tokens` and of its room for thinking.
         """
-        library = await self._prepare_library()
-        price = await self._find_price(library, prompt.model)
-        prompt = await self._add_thinking_room(library, prompt)
+        price, prompt = self._add_thinking_room(await _prepare_library(), prompt)
         text = "".join(turn.text for turn in prompt.turns) + str(prompt.schema)
         tokens = len(text.encode("utf-8", "replace")) + 16 * (len(prompt.turns) + 1)
         return price and tokens * price[0] + prompt.max_tokens * price[1]
 
-    async def _find_price(self, library: _Library, model: str) -> tuple[float, float] | None:
-        if model not in self._prices:
-            with note_exchanges(self._bounds):  # as in `_learn`
-                self._prices[model] = await asyncio.to_thread(_look_up_price, library, model)
-        return self._prices[model]
-
-    async def _add_thinking_room(self, library: _Library, prompt: Prompt) -> Prompt:
-        """Extend the prompt by room for the model's thinking, which providers count as tokens of the reply.
+    def _add_thinking_room(self, library: _Library, prompt: Prompt) -> tuple[tuple[float, float] | None, Prompt]:
+        """Return the price, and the prompt with room for the model's thinking, which providers count as tokens of the reply.
 
         A model without a price is a local one or a deployment under a name of its own: it may think, so it gets room too.
         """
         model = prompt.model
-        if model not in self._thinks:
-            unknown = not any(await self._find_price(library, model) or ())
-            with note_exchanges(self._bounds):  # as in `_learn`
-                self._thinks[model] = unknown or await asyncio.to_thread(_look_up_thinking, library, model)
-        room = count_thinking_tokens(prompt.reasoning, thinks=self._thinks[model])
-        return replace(prompt, max_tokens=prompt.max_tokens + room)
+        if model not in self._costs:
+            price = _look_up_price(library, model)
+            self._costs[model] = _Costs(price, not any(price or ()) or _look_up_thinking(library, model))
+        price, thinks = self._costs[model]
+        room = count_thinking_tokens(prompt.reasoning, thinks=thinks)
+        return price, replace(prompt, max_tokens=prompt.max_tokens + room)
 
-    async def _prepare_library(self) -> _Library:
-        if not _is_loaded():
-            try:
-                await asyncio.get_running_loop().run_in_executor(_LOADER_THREAD, _load)  # three seconds
-            except (ImportError, AttributeError) as error:  # AttributeError: a version that `transport` does not know
-                reason = f"litellm cannot be used as it is installed ({type(error).__name__})"
-                raise CallError("provider_error", reason) from None
-        library = _load()
-        _redact_logs(self._redact)
-        return library
-
-    def _build_request(self, traits: _Traits, prompt: Prompt) -> dict[str, object]:
-        reasoning = build_reasoning_params(prompt.reasoning, traits.params - traits.refused)
+    def _build_request(self, traits: _Traits, prompt: Prompt) -> dict[str, Any]:
+        takes = traits.params - traits.refused
+        reasoning = build_reasoning_params(prompt.reasoning, takes)
         form = "text" if reasoning and traits.form == "tool" else traits.form  # a model that thinks cannot be forced
-        params: dict[str, object] = {
+        params: dict[str, Any] = {
             "model": prompt.model,
             "messages": [{"role": turn.role, "content": turn.text} for turn in prompt.turns],
             "max_retries": 0,  # and never num_retries, which adds a loop of litellm's own
+            "allowed_openai_params": ["max_retries"],  # else some providers drop it, and ask three times
             "timeout": LITELLM_TIMEOUT_S,
             "drop_params": True,  # for models that take a parameter, but not every value of it
             "api_base": self._api_base,
@@ -230,13 +236,10 @@ class LiteLLM:
             **reasoning,
         }
         limits = [name for name in ("max_tokens", "max_completion_tokens") if name not in traits.refused]
-        if limits or any(
-            self._prices.get(prompt.model) or ()
-        ):  # without a price nobody reckons with the length of a reply
+        if limits or any(self._costs[prompt.model].price or ()):  # without a price the length of a reply costs nothing
             params[limits[0] if limits else "max_completion_tokens"] = prompt.max_tokens
         if form == "tool":
-            params["_skip_mcp_handler"] = True  # which needs a package that we do not install
-        takes = traits.params - traits.refused
+            params["_skip_mcp_handler"] = True  # litellm has no public way to take tools without the package `mcp`
         if prompt.temperature is not None and "temperature" in takes and not reasoning:
             params["temperature"] = prompt.temperature
         if prompt.logprobs and {"logprobs", "top_logprobs"} <= takes:
@@ -248,40 +251,67 @@ class LiteLLM:
             return self._api_key.get_secret_value()
         return "none" if self._api_base and provider in _OPENAI_COMPATIBLE else None
 
-    async def _learn(self, library: _Library, model: str) -> _Traits:
+    def _learn(self, library: _Library, model: str) -> _Traits:
         """Find and keep the traits of a model. Raises what litellm raises for a model of an unknown provider."""
-        with note_exchanges(self._bounds):  # litellm asks some providers what their models can do, and blocks meanwhile
-            self._traits[model] = await asyncio.to_thread(self._find_traits, library, model)
+        name, provider, key, base = library.get_llm_provider(model, api_base=self._api_base)
+        takes = frozenset(library.get_supported_openai_params(name, provider) or ())
+        if self._reply != "auto":
+            form = self._reply
+        elif library.supports_response_schema(name, provider) or (self._api_base and provider in _OPENAI_COMPATIBLE):
+            form = "schema"
+        else:
+            form = "tool" if {"tools", "tool_choice"} <= takes else "text"
+        self._traits[model] = _Traits(provider, takes, form, key, base)
         return self._traits[model]
 
-    def _find_traits(self, library: _Library, model: str) -> _Traits:
-        name, provider, _, _ = library.get_llm_provider(model)
-        if provider in _UNBOUNDED_PROVIDERS:
-            raise _build_unbounded_error()
-        takes = frozenset(library.get_supported_openai_params(name, provider) or ())
-        form = self._choose_form(library, name, provider, takes) if self._reply == "auto" else self._reply
-        return _Traits(provider, takes, form)
 
-    def _choose_form(self, library: _Library, name: str, provider: str, takes: frozenset[str]) -> ReplyForm:
-        if library.supports_response_schema(name, provider):
-            return "schema"
-        if self._api_base and provider in _OPENAI_COMPATIBLE:
-            return "schema"
-        return "tool" if {"tools", "tool_choice"} <= takes else "text"
+def _build_client(library: _Library, traits: _Traits, request: Mapping[str, Any], notes: ExchangeNotes) -> object:
+    """Build the client that litellm is to use: its own or OpenAI's, over our transport. Raises CallError if it takes none."""
+    import httpx  # noqa: PLC0415 (with litellm)
+    import openai  # noqa: PLC0415
+    from litellm.llms.custom_httpx.http_handler import (  # noqa: PLC0415
+        AsyncHTTPHandler,
+        get_ssl_configuration,
+    )
+
+    from service.outbound.transport import BoundTransport  # noqa: PLC0415
+
+    transport = BoundTransport(notes, get_ssl_configuration)
+    provider, base = traits.provider, request["api_base"] or traits.base
+    if provider in OVER_HTTP:
+        handler = AsyncHTTPHandler(transport=transport, follow_redirects=False)
+        handler.client = handler.client  # it is ours: litellm starts no task to close it
+        return handler
+    if provider not in {"openai", "azure", "custom_openai"} and (
+        provider not in library.openai_compatible_providers or provider in OTHERWISE
+    ):
+        raise _build_unbounded_error()
+    client = httpx.AsyncClient(transport=transport, trust_env=False)
+    if provider == "azure":
+        key = request["api_key"] or os.environ.get("AZURE_API_KEY")
+        version = os.environ.get("AZURE_API_VERSION", library.AZURE_DEFAULT_API_VERSION)
+        base = base or os.environ.get("AZURE_API_BASE") or ""
+        return openai.AsyncAzureOpenAI(
+            api_key=key, azure_endpoint=base, api_version=version, http_client=client, max_retries=0
+        )
+    key = request["api_key"] or traits.key
+    if provider == "openai":
+        key, base = key or os.environ.get("OPENAI_API_KEY"), base or os.environ.get("OPENAI_API_BASE")
+    if not key:  # the client would take OpenAI's
+        lacking = "no key is set for the provider (CALLGRADE_JUDGE_API_KEY or its own variable)"
+        raise CallError("unauthorized", lacking)
+    return openai.AsyncOpenAI(api_key=key, base_url=base, http_client=client, max_retries=0)
 
 
 async def disconnect() -> None:
     """Close the connections to providers, before the event loop ends; a later call reconnects."""
     if _is_loaded():
-        library = _load()
-        await library.close_litellm_async_clients()
-        library.in_memory_llm_clients_cache.flush_cache()
+        await import_module("service.outbound.transport").close_connections()
 
 
 def _build_unbounded_error() -> CallError:
-    return CallError(
-        "provider_error", "litellm reaches this provider in a way that cannot be limited, so it is not asked"
-    )
+    reason = "litellm reaches this provider in a way that cannot be limited, so it is not asked"
+    return CallError("provider_error", f"{reason}; name its OpenAI-compatible address, if it has one")
 
 
 def _look_up_price(library: _Library, model: str) -> tuple[float, float] | None:
@@ -310,6 +340,16 @@ def _look_up_cost(library: _Library, reply: object, model: str, price: tuple[flo
         return None
 
 
+async def _prepare_library() -> _Library:
+    if not _is_loaded():
+        try:
+            await asyncio.get_running_loop().run_in_executor(_LOADER_THREAD, _load)  # three seconds
+        except ImportError as error:
+            reason = f"litellm cannot be used as it is installed ({type(error).__name__})"
+            raise CallError("provider_error", reason) from None
+    return _load()
+
+
 def _is_loaded() -> bool:
     return _load.cache_info().currsize > 0
 
@@ -317,46 +357,22 @@ def _is_loaded() -> bool:
 @cache
 def _load() -> _Library:
     """Import the library, silent and warm. The first call is always made in the one thread of `_LOADER_THREAD`."""
-    hush(_CHATTY_LOGGERS)  # before they log anything
-    for name in (*_CHATTY_LOGGERS, *_QUOTING_LOGGERS):
-        logging.getLogger(name).addFilter(WithholdingFilter(lambda: get_notes() is not None))
-    with extend_environ(_IMPORT_ENVIRON), warnings.catch_warnings():
+    silence(_QUOTING_LOGGERS)  # before they log anything
+    with extend_environ(IMPORT_ENVIRON), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm  # noqa: PLC0415 (three seconds and 170 MB)
 
         library = cast("_Library", litellm)
         for name, value in _QUIET_SETTINGS.items():
             setattr(library, name, value)
-        hush(_LOGGERS)  # the import has given them handlers
-        import_module("service.outbound.transport").install()  # it loads what litellm is built on
-        library.in_memory_llm_clients_cache.flush_cache()  # clients made before bypass our transport
-        _warm_up(library)
-    _withhold_warnings()
+        import_module("openai.resources.chat")
+        import_module("service.outbound.transport")
+        # What the library would import in its first call is a second's work on the event loop. Sends nothing.
+        message = {"role": "user", "content": "Hello"}
+        library.completion(model="openai/nothing", messages=[message], mock_response="Hello", max_retries=0)
+        # The first call of an Anthropic model would fetch this table; read now, it comes from the package.
+        import_module("litellm.anthropic_beta_headers_manager").get_unsupported_headers("anthropic")
+    silence(_QUOTING_LOGGERS)  # the import has given them handlers
+    warnings.filterwarnings("ignore", "Pydantic serializer warnings")  # they quote what a provider sent
     heap.freeze_loaded()
     return library
-
-
-def _withhold_warnings() -> None:
-    """Suppress Python warnings during our calls: pydantic quotes the data that it received."""
-    show = warnings.showwarning
-
-    def showwarning(*args: Any, **more: Any) -> None:
-        if get_notes() is None:
-            show(*args, **more)
-
-    warnings.showwarning = showwarning
-
-
-def _warm_up(library: _Library) -> None:
-    """Import what the library would import in its first call, a second's work on the event loop. Sends nothing."""
-    import_module("openai.resources.chat")
-    message = {"role": "user", "content": "Hello"}
-    library.completion(model="openai/nothing", messages=[message], mock_response="Hello", max_retries=0)
-    # The first call of an Anthropic model would fetch this table; read now, it comes from the package.
-    import_module("litellm.anthropic_beta_headers_manager").get_unsupported_headers("anthropic")
-
-
-@cache
-def _redact_logs(redact: Redactor) -> None:
-    for name in _LOGGERS:
-        logging.getLogger(name).addFilter(RedactingFilter(redact))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextvars import Context
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -28,13 +27,12 @@ class _SharedWork(Generic[T]):
 class SingleFlight(Generic[T]):
     """Work under way, by key. Nothing is kept once it has ended: neither a result nor an error.
 
-    The work runs in a task of its own, so that it outlives any single caller; it is cancelled when no caller is left. It starts
-    without context variables: what it does for all must not carry the name of one of them. Use from one event loop.
+    The work runs in a task of its own, so that it outlives any single caller; it is cancelled when no caller is left. Use from
+    one event loop.
     """
 
     def __init__(self) -> None:
         self._work: dict[str, _SharedWork[T]] = {}
-        self._tasks: set[asyncio.Task[T]] = set()  # the loop itself keeps only weak references
 
     def __len__(self) -> int:
         """Return how many pieces of work are under way."""
@@ -49,23 +47,21 @@ class SingleFlight(Generic[T]):
         shared = self._work.get(key)
         coalesced = shared is not None
         if shared is None:
-            shared = self._work[key] = _SharedWork(self._start(key, make))
+            shared = self._work[key] = _SharedWork(asyncio.create_task(self._run(key, make)))
+            # Retrieved, so that asyncio does not complain of an error if every caller has gone.
+            shared.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         shared.waiters += 1
         try:
             await asyncio.wait([shared.task])  # unlike awaiting the task, this leaves it alone when cancelled
         finally:
             shared.waiters -= 1
             if not shared.waiters:
-                self._leave(key, shared)
+                # New callers start afresh rather than join work that is being cancelled.
+                self._forget(key, shared.task)
+                shared.task.cancel()  # no effect on work that has ended
         if shared.task.cancelled():
             raise LostWorkError("the work that was waited for has been cancelled")
         return shared.task.result(), coalesced
-
-    def _start(self, key: str, make: Callable[[], Awaitable[T]]) -> asyncio.Task[T]:
-        task = asyncio.get_running_loop().create_task(self._run(key, make), context=Context())
-        self._tasks.add(task)
-        task.add_done_callback(self._drop_task)
-        return task
 
     async def _run(self, key: str, make: Callable[[], Awaitable[T]]) -> T:
         try:
@@ -74,17 +70,7 @@ class SingleFlight(Generic[T]):
             # Here rather than when the task has ended: nobody may join work whose outcome is settled.
             self._forget(key, asyncio.current_task())
 
-    def _leave(self, key: str, shared: _SharedWork[T]) -> None:
-        """Drop work after its last caller left: new callers start afresh rather than join work that is being cancelled."""
-        self._forget(key, shared.task)
-        shared.task.cancel()  # no effect on work that has ended
-
     def _forget(self, key: str, task: asyncio.Task[T] | None) -> None:
         found = self._work.get(key)
         if found is not None and found.task is task:
             del self._work[key]
-
-    def _drop_task(self, task: asyncio.Task[T]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not complain if every caller has gone

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
-from service.logs.redaction import Redactor
-
 
 @contextmanager
 def extend_environ(more: Mapping[str, str]) -> Generator[None]:
@@ -37,30 +35,12 @@ def hush(names: Iterable[str]) -> None:
         logger.setLevel(logging.WARNING)
 
 
-class RedactingFilter(logging.Filter):
-    """Removes secrets from records, and exceptions, which quote them."""
-
-    def __init__(self, redact: Redactor) -> None:
-        super().__init__()
-        self._redact = redact
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Redact the record; always True."""
-        record.msg, record.args = self._redact(record.getMessage()), None
-        record.exc_info = record.exc_text = record.stack_info = None
-        return True
-
-
-class WithholdingFilter(logging.Filter):
-    """Drops records while `should_withhold` says so, e.g. because they would quote what a stranger sent."""
-
-    def __init__(self, should_withhold: Callable[[], bool]) -> None:
-        super().__init__()
-        self._should_withhold = should_withhold
-
-    def filter(self, record: logging.LogRecord) -> bool:  # noqa: ARG002 (logging's)
-        """Whether the record may pass."""
-        return not self._should_withhold()
+def silence(names: Iterable[str]) -> None:
+    """Remove the handlers of these loggers, and drop all their records."""
+    for name in names:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.setLevel(logging.CRITICAL + 1)
 
 
 class RateFilter(logging.Filter):

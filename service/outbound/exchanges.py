@@ -1,13 +1,10 @@
-"""The network limits of one call to a model, and notes on its exchanges, taken where the bytes pass.
+"""The limits on the exchanges of one call to a model, and notes on them, taken where the bytes pass.
 
 litellm reports faults in the provider's words. Our reports come from these notes, in our own words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -75,22 +72,3 @@ class ExchangeNotes:
     def begin(self) -> None:
         """Start the notes of the next exchange."""
         self.status, self.retry_after, self.refusal, self.fault = None, "", b"", None
-
-
-_NOTES: ContextVar[ExchangeNotes | None] = ContextVar("callgrade_exchanges", default=None)
-
-
-def get_notes() -> ExchangeNotes | None:
-    """Return the notes of the call that this code runs for; None outside of our calls."""
-    return _NOTES.get()
-
-
-@contextmanager
-def note_exchanges(bounds: ExchangeBounds) -> Generator[ExchangeNotes]:
-    """Take notes on all exchanges made inside the block, including tasks and threads that inherit this context."""
-    found = ExchangeNotes(bounds)
-    token = _NOTES.set(found)
-    try:
-        yield found
-    finally:
-        _NOTES.reset(token)

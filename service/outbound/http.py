@@ -10,14 +10,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import cached_property, partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from functools import cached_property
 from time import monotonic
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from service.core.json.values import format_value
@@ -25,14 +22,14 @@ from service.errors import CallgradeError, InputError
 from service.outbound.addresses import is_reachable
 from service.outbound.timeouts import Timeouts
 
-P = ParamSpec("P")
-T = TypeVar("T")
+if TYPE_CHECKING:  # loaded with the first exchange: whoever only verifies a webhook needs the standard library alone
+    import aiohttp
 
 Resolver = Callable[[str, int], Iterable[str]]
 """Returns the addresses of a host, as text. Raises OSError if it has none."""
 
-MAX_EXCHANGES = 16
-"""Most exchanges under way at once; more wait for their turn."""
+MAX_LOOK_UPS = 16
+"""Most names that are resolved at once; more wait for their turn."""
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -60,7 +57,7 @@ class Target(NamedTuple):
 
 
 class HttpAnswer(NamedTuple):
-    """The answer. `body` is empty unless the status is 200; an oversized one ends one byte after the limit."""
+    """The answer. `body` is empty unless the status is 200; an oversized one ends soon after the limit."""
 
     status: int
     body: bytes
@@ -99,8 +96,7 @@ class Outbound:
         self._max_bytes = max_bytes
         self._resolve = resolve
         self._make_tls = tls
-        self._pool = ThreadPoolExecutor(MAX_EXCHANGES, thread_name_prefix="outbound")
-        self._resolving = ThreadPoolExecutor(MAX_EXCHANGES, thread_name_prefix="outbound-name")
+        self._resolving = ThreadPoolExecutor(MAX_LOOK_UPS, thread_name_prefix="outbound-name")
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
@@ -118,111 +114,75 @@ class Outbound:
             return target
         raise InputError.at(place, f"{target.authority} is not among the hosts that are allowed here")
 
-    async def run_aside(self, work: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
-        """Run `work`, which makes exchanges, in one of MAX_EXCHANGES threads."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *args, **more))
-
-    def exchange(self, target: Target, data: bytes, headers: Mapping[str, str] | None = None) -> HttpAnswer:
+    async def exchange(self, target: Target, data: bytes, headers: Mapping[str, str] | None = None) -> HttpAnswer:
         """POST JSON and return the answer, whatever its status; `headers` are added to ours.
 
         Raises NoAnswerError if there is none, AddressError if no connection may be made.
         """
-        until = _Deadlines.now(self._times)
+        import aiohttp  # noqa: PLC0415
+
         try:
-            return self._exchange(target, data, _HEADERS | dict(headers or {}), until)
-        except (OSError, HTTPException, ValueError) as error:
-            raise NoAnswerError(self._explain_error(error, until)) from None
-
-    def _explain_error(self, error: Exception, until: _Deadlines) -> str:
-        now, times = monotonic(), self._times
-        if now >= until.total:
-            return f"not within {times.total:g} seconds"
-        if isinstance(error, _NoConnectionError):
-            return f"no connection within {times.connect:g} seconds"
-        if now >= until.first_byte or isinstance(error, TimeoutError):
-            return f"no answer began within {times.first_byte:g} seconds"
-        return format_value(f"{type(error).__name__}: {error}", 200)
-
-    def _exchange(self, target: Target, data: bytes, headers: Mapping[str, str], until: _Deadlines) -> HttpAnswer:
-        addresses = self._look_up(target, until.connect)
-        with (
-            _connect(addresses, target.port, until.connect) as plain,
-            _duplicate(plain) as twin,
-            _cut_at(twin, until.total),
-            self._wrap_tls(plain, twin, target, until.connect) as sock,
-        ):
-            with _cut_at(twin, until.first_byte):
-                response = _post(sock, target, data, headers)
-            with response:
-                _refuse_late(until.first_byte)  # a head that was cut off looks like a complete one
-                return self._read(response, until.total)
-
-    @contextmanager
-    def _wrap_tls(
-        self, plain: socket.socket, twin: socket.socket, target: Target, deadline: float
-    ) -> Generator[socket.socket]:
-        """Wrap the connection in TLS if the target has it."""
-        if not target.tls:
-            yield plain
-            return
-        try:
-            with _cut_at(twin, deadline):
-                wrapped = self._tls.wrap_socket(plain, server_hostname=target.host)
-        except OSError:
-            if monotonic() >= deadline:
-                raise _NoConnectionError from None
-            raise
-        with wrapped:
-            if monotonic() >= deadline:  # cut off before it began, the handshake is left out without a word
-                raise _NoConnectionError
-            yield wrapped
-
-    def _read(self, response: HTTPResponse, deadline: float) -> HttpAnswer:
-        if response.status != 200 or not self._max_bytes:
-            return HttpAnswer(response.status, b"")
-        body = response.read(self._max_bytes + 1)
-        if len(body) <= self._max_bytes:
-            _refuse_late(deadline)  # so does a body
-        return HttpAnswer(response.status, body)
-
-    def _look_up(self, target: Target, deadline: float) -> list[str]:
-        """Resolve the target. One forbidden address rules out all: the name is not to be trusted."""
-        looking = self._resolving.submit(lambda: list(dict.fromkeys(self._resolve(target.host, target.port))))
-        try:
-            addresses = looking.result(max(0.0, deadline - monotonic()))
+            async with asyncio.timeout(self._times.total):
+                return await self._exchange(target, data, _HEADERS | dict(headers or {}))
         except TimeoutError:
-            raise _NoConnectionError from None
+            reason = self._describe_delay(self._times.total, "")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            cause = getattr(error, "certificate_error", getattr(error, "os_error", error))
+            first_line, _, _ = str(getattr(cause, "message", cause)).partition("\n")  # the rest quotes the answer
+            reason = format_value(f"{type(cause).__name__}: {first_line}", 200)
+        raise NoAnswerError(reason)
+
+    def _describe_delay(self, seconds: float, what: str) -> str:
+        total = self._times.total
+        return f"not within {total:g} seconds" if seconds >= total else f"{what} within {seconds:g} seconds"
+
+    async def _exchange(self, target: Target, data: bytes, headers: Mapping[str, str]) -> HttpAnswer:
+        import aiohttp  # noqa: PLC0415
+
+        start, times = monotonic(), self._times
+        try:
+            async with asyncio.timeout(times.connect):
+                addresses = await self._look_up(target)
+        except TimeoutError:
+            raise NoAnswerError(self._describe_delay(times.connect, "no connection")) from None
+        connector = aiohttp.TCPConnector(ssl=self._tls if target.tls else True, force_close=True)
+        async with aiohttp.ClientSession(
+            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
+        ) as session:
+            try:
+                async with asyncio.timeout(times.first_byte - (monotonic() - start)):
+                    answer = await _post(session, addresses, target, data, headers, start + times.connect)
+            except aiohttp.ConnectionTimeoutError:
+                raise NoAnswerError(self._describe_delay(times.connect, "no connection")) from None
+            except TimeoutError:
+                raise NoAnswerError(self._describe_delay(times.first_byte, "no answer began")) from None
+            try:
+                return HttpAnswer(answer.status, await self._read(answer))
+            finally:
+                answer.close()
+
+    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
+        body = bytearray()
+        if answer.status == 200 and self._max_bytes:
+            async for piece in answer.content.iter_any():
+                body += piece
+                if len(body) > self._max_bytes:
+                    break
+        return bytes(body)
+
+    async def _look_up(self, target: Target) -> list[str]:
+        """Resolve the target. One forbidden address rules out all: the name is not to be trusted."""
+
+        def look_up() -> list[str]:
+            if target.tls:
+                self._tls  # noqa: B018 (made here, where it holds nobody up)
+            return list(dict.fromkeys(self._resolve(target.host, target.port)))
+
+        addresses = await asyncio.get_running_loop().run_in_executor(self._resolving, look_up)
         for address in addresses:
             if not is_reachable(address, allow_private=self._allow_private):
                 raise AddressError(f"{target.host} resolves to {address}, which may not be connected to")
-        if not addresses:
-            raise AddressError(f"{target.host} has no address")
         return addresses
-
-
-class _NoConnectionError(TimeoutError):
-    """No connection in time."""
-
-
-class _Deadlines(NamedTuple):
-    """The deadlines of an exchange, by the monotonic clock."""
-
-    connect: float
-    first_byte: float
-    total: float
-
-    @classmethod
-    def now(cls, times: Timeouts) -> _Deadlines:
-        start = monotonic()
-        return cls(*[start + seconds for seconds in times])
-
-
-def _post(sock: socket.socket, target: Target, data: bytes, headers: Mapping[str, str]) -> HTTPResponse:
-    connection = HTTPConnection(target.host, target.port)
-    connection.sock = sock
-    connection.auto_open = 0  # it must not connect by itself
-    connection.request("POST", target.path, data, {"Host": target.authority, **headers})
-    return connection.getresponse()
 
 
 _HEADERS = {
@@ -234,9 +194,34 @@ _HEADERS = {
 }
 
 
-def _refuse_late(deadline: float) -> None:
-    if monotonic() >= deadline:
-        raise TimeoutError
+async def _post(
+    session: aiohttp.ClientSession,
+    addresses: list[str],
+    target: Target,
+    data: bytes,
+    headers: Mapping[str, str],
+    deadline: float,
+) -> aiohttp.ClientResponse:
+    """Return the head of the answer from the first address that accepts a connection."""
+    import aiohttp  # noqa: PLC0415
+    from yarl import URL  # noqa: PLC0415
+
+    for n, address in enumerate(addresses, 1):
+        host = f"[{address}]" if ":" in address else address
+        url = f"{'https' if target.tls else 'http'}://{host}:{target.port}{target.path}"
+        try:
+            return await session.post(
+                URL(url, encoded=True),
+                data=data,
+                headers={"Host": target.authority, **headers},
+                server_hostname=target.host if target.tls else None,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(connect=max(0.001, deadline - monotonic())),
+            )
+        except aiohttp.ClientConnectorError:
+            if n == len(addresses):
+                raise
+    raise AddressError(f"{target.host} has no address")
 
 
 def _parse_target(url: str) -> Target:
@@ -254,48 +239,3 @@ def _parse_target(url: str) -> Target:
         raise ValueError("expected a URL without a user or a password")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(host, port or _PORTS[parts.scheme], path, parts.scheme == "https", parts.netloc.lower())
-
-
-@contextmanager
-def _connect(addresses: Iterable[str], port: int, deadline: float) -> Generator[socket.socket]:
-    """Connect to the first address that accepts."""
-    refusal: OSError = _NoConnectionError()
-    for address in addresses:
-        try:
-            sock = socket.create_connection((address, port), max(0.001, deadline - monotonic()))
-        except TimeoutError:
-            refusal = _NoConnectionError()
-            continue
-        except OSError as error:
-            refusal = error
-            continue
-        with sock:
-            sock.settimeout(None)  # a timer cuts it off
-            yield sock
-        return
-    raise refusal
-
-
-@contextmanager
-def _duplicate(sock: socket.socket) -> Generator[socket.socket]:
-    """Duplicate the connection, so that we keep a handle when TLS takes over the socket."""
-    with sock.dup() as twin:
-        yield twin
-
-
-@contextmanager
-def _cut_at(twin: socket.socket, deadline: float) -> Generator[None]:
-    """End the connection at the deadline: a socket timeout alone starts anew with each byte that arrives."""
-    timer = threading.Timer(max(0.0, deadline - monotonic()), _cut, [twin])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()  # so that the timer never touches the number of a closed file
-
-
-def _cut(sock: socket.socket) -> None:
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import ssl
 from collections.abc import Callable, Iterable, Mapping
@@ -49,16 +50,13 @@ class Sandboxes:
 
     async def ask(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
         """Return the sandbox's reply. Raises SandboxError for every failure."""
-        return await self._outbound.run_aside(self.exchange, target, message)
-
-    def exchange(self, target: Target, message: Mapping[str, JsonValue]) -> JsonValue:
-        """Do the same as `ask`, in this thread."""
         try:
-            return self._read(self._outbound.exchange(target, json.dumps(message, allow_nan=False).encode()))
+            answer = await self._outbound.exchange(target, json.dumps(message, allow_nan=False).encode())
         except AddressError as error:
             raise SandboxError(str(error)) from None
         except NoAnswerError as error:
             raise SandboxError(f"the sandbox did not answer: {error}") from None
+        return await asyncio.to_thread(self._read, answer)
 
     def _read(self, answer: HttpAnswer) -> JsonValue:
         if answer.status != 200:

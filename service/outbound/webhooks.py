@@ -141,14 +141,11 @@ class Webhooks:
             target = self._find_target(url)
         except InputError as error:
             raise WebhookError(error.problems[0].message, retryable=False) from None
-        await self._outbound.run_aside(self._deliver, target, id, body)
-
-    def _deliver(self, target: Target, id: str, body: bytes) -> None:  # noqa: A002 (likewise)
         timestamp = str(int(self._now()))
         signed = signature(self._secret, id, timestamp, body)
         headers = {"webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": signed}
         try:
-            answer = self._outbound.exchange(target, body, headers)
+            answer = await self._outbound.exchange(target, body, headers)
         except AddressError as error:
             raise WebhookError(str(error), retryable=False) from None
         except NoAnswerError as error:

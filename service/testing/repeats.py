@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from service.cli.screen import pluralize
 from service.testing.failures import TraceFailure
@@ -67,11 +66,12 @@ def run_repeatedly(item: pytest.Item, nextitem: pytest.Item | None, plan: RunPla
 
     A run that is skipped, or fails with anything but an AssertionError, ends the series: a crash is not noise.
     """
+    runner: Any = item.config.pluginmanager.get_plugin("runner")
     runs: list[tuple[RunKind, Reports]] = []
     same_scope = cast("pytest.Item", item.parent)  # keeps wider fixtures set up for the test's next run
     for n in range(plan.repeats):
         item.stash[RUN_KIND_KEY] = "broke"
-        reports = runtestprotocol(item, log=False, nextitem=nextitem if n == plan.repeats - 1 else same_scope)
+        reports = runner.runtestprotocol(item, log=False, nextitem=nextitem if n == plan.repeats - 1 else same_scope)
         kind = item.stash[RUN_KIND_KEY]
         bad = any(report.when != "call" and not report.passed for report in reports)
         if kind == "broke" or bad or any(report.skipped for report in reports):
@@ -91,8 +91,8 @@ def _find_kind(kind: RunKind, reports: Reports) -> RunKind:
 
 def _end_early(item: pytest.Item, nextitem: pytest.Item | None, reports: Reports, text: str) -> Reports:
     """Tear down what is left set up for the next run, and return the reports of the run that broke."""
-    state = item.session._setupstate  # pyright: ignore[reportPrivateUsage] (pytest has no public way)
-    teardown = pytest.CallInfo[None].from_call(lambda: state.teardown_exact(nextitem), "teardown")
+    runner: Any = item.config.pluginmanager.get_plugin("runner")
+    teardown = pytest.CallInfo[None].from_call(lambda: runner.pytest_runtest_teardown(item, nextitem), "teardown")
     if teardown.excinfo is not None:
         reports = [*reports[:-1], pytest.TestReport.from_item_and_call(item, teardown)]
     reports[-1].user_properties.append((PROPERTY_PREFIX + "runs", text))

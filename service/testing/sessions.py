@@ -35,7 +35,7 @@ RecordedRows = dict[str, Any]
 class _NoModel:
     """Stands in for the model in a run that asks none."""
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:  # noqa: ARG002
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
         raise JudgeError("unreachable", "this run replays a cassette and asks no model")
 
 

@@ -24,7 +24,6 @@ from service.asking.model import LiteLLM, disconnect
 from service.core.judging.fits import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.engine import Engine
-from service.logs.redaction import Redactor
 from service.registry import Registry
 from service.store.access.usage import Caps, UsageStore
 from service.store.database import Database
@@ -95,7 +94,7 @@ def application(  # noqa: PLR0913 (each is what one test is about)
 ) -> FastAPI:
     """The service with this judge."""
     base = provider.base(script)
-    port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
+    port = LiteLLM(api_base=base, api_key=KEY, reply="auto")
     chance = random.Random(7)  # noqa: S311 (jitter)
     caller = ModelCaller(
         port, ProviderGates(clock), account=port.account, pricing=port.worst_usd, policy=policy, chance=chance
@@ -403,7 +402,7 @@ def fit_for(model: str) -> Fit:
 
 def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, send):
     base = provider.base()
-    port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
+    port = LiteLLM(api_base=base, api_key=KEY, reply="auto")
     judging = Judging(ModelCaller(port, ProviderGates(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base))
     for model, status, value, passed in (
         ("says-doubtful", "calibrated", 0.9, True),
@@ -426,7 +425,7 @@ def test_a_fit_of_the_very_judge_calibrates_it_and_no_other(provider, clock, sen
 )
 def test_a_stratum_that_the_request_names_and_no_fit_knows_is_out_of_domain(provider, clock, send, tags, status):
     base = provider.base()
-    port = LiteLLM(api_base=base, api_key=KEY, reply="auto", redact=Redactor([KEY]))
+    port = LiteLLM(api_base=base, api_key=KEY, reply="auto")
     judging = Judging(ModelCaller(port, ProviderGates(clock)), NoCache(), Judges("openai/says-doubtful", api_base=base))
     fit = fit_for("says-doubtful").model_copy(update={"strata": ("a", "b")})
     report = send(create_app(engine=Engine(Registry(), judging=judging, fits=[fit])), "/v1/score", body(tags=tags)).json

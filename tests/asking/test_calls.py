@@ -20,7 +20,6 @@ from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
 from service.errors import JudgeError
-from service.logs.redaction import Redactor
 from tests.conftest import Run
 from tests.faults.clock import Clock
 from tests.faults.provider import Provider
@@ -45,7 +44,7 @@ def caller(
     script: str | None = None,
     gates: ProviderGates | None = None,
 ) -> ModelCaller:
-    model = LiteLLM(api_base=provider.base(script), api_key="the-key", reply="auto", redact=Redactor(["the-key"]))
+    model = LiteLLM(api_base=provider.base(script), api_key="the-key", reply="auto")
     gates = gates or ProviderGates(clock)
     chance = random.Random(7)  # noqa: S311 (jitter)
     return ModelCaller(model, gates, account=model.account, pricing=model.worst_usd, policy=policy, chance=chance)
@@ -69,7 +68,7 @@ def causes(outcomes: list[Outcome]) -> Counter[str]:
 @pytest.fixture(autouse=True, scope="module")
 def warm(run: Run) -> None:
     """The first call imports the library, which no deadline of a test is to count in."""
-    model = LiteLLM(api_base=None, api_key="none", reply="auto", redact=Redactor())
+    model = LiteLLM(api_base=None, api_key="none", reply="auto")
     run(model.worst_usd(prompt(PRICED)))
 
 

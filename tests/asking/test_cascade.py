@@ -41,7 +41,7 @@ def score_all(home: Path) -> tuple[dict[str, Report], Counter[str]]:
         route = choose_route(settings)
         first = fit_of("cheap", judge_digest=cheap.digest, route=route)
         fits = (first, fit_of("strong", judge_digest=strong.digest, route=route, after=first.id))
-        judging = build_judging(settings, {})
+        judging = build_judging(settings)
         engine = Engine(registry, judging=judging, fits=fits)
         registry.add(_read(made))
 

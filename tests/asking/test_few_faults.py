@@ -42,7 +42,7 @@ def test_only_the_traces_of_failed_replies_are_undecided(
         judge_attempts=1,
         home=tmp_path,
     )
-    engine = Engine(Registry(), judging=build_judging(settings, {}))
+    engine = Engine(Registry(), judging=build_judging(settings))
 
     async def score_all() -> list[Report]:
         return await asyncio.gather(*[engine.score_async(right(number)) for number in range(TRACES)])

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 import pytest
@@ -217,30 +216,6 @@ def test_work_cancelled_from_within_is_an_error_and_cancels_no_caller() -> None:
 
         found = await ended(calling(flights, cancelled, 2))
         assert [type(one) for one in found] == [LostWorkError, LostWorkError]
-
-    run(scene())
-
-
-WHO: ContextVar[str] = ContextVar("who", default="nobody")
-
-
-def test_context_leaks_neither_in_nor_out() -> None:
-    async def scene() -> None:
-        flights = SingleFlight[str]()
-
-        async def named() -> str:
-            found = WHO.get()
-            WHO.set("the work")
-            await asyncio.sleep(0)
-            return found
-
-        async def caller(name: str) -> tuple[str, str]:
-            WHO.set(name)
-            found, _ = await flights.run_once("k", named)
-            return found, WHO.get()
-
-        tasks = [asyncio.create_task(caller(name), context=copy_context()) for name in ("a", "b")]
-        assert await asyncio.gather(*tasks) == [("nobody", "a"), ("nobody", "b")]
 
     run(scene())
 

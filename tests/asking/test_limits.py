@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from service.asking.budget.reservations import Spending
 from service.asking.failures import MAX_RETRY_AFTER_S, read_retry_after
 from service.asking.faults import CallError, NotSentError
-from service.asking.limits.payer import get_payer, set_payer
 from service.asking.limits.policies import Breaker, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.core.judging.prompts import Usage
@@ -310,16 +309,18 @@ def test_retries_are_a_tenth_of_the_calls_of_a_minute(clock: Clock) -> None:
 # Gate
 
 
-async def through(gate: ProviderGate, error: BaseException | None = None, patience: float = 100.0) -> None:
-    async with gate.hold(patience):
+async def through(
+    gate: ProviderGate, error: BaseException | None = None, patience: float = 100.0, tenant: str = ""
+) -> None:
+    async with gate.hold(patience, tenant):
         if error:
             raise error
 
 
-async def ends(gate: ProviderGate, *errors: BaseException | None) -> None:
+async def ends(gate: ProviderGate, *errors: BaseException | None, tenant: str = "") -> None:
     for error in errors:
         try:
-            await through(gate, error)
+            await through(gate, error, tenant=tenant)
         except BaseException as raised:  # noqa: BLE001 (the case decides what is raised)
             assert raised is error  # noqa: PT017
 
@@ -387,7 +388,7 @@ def test_a_storm_of_429_sends_one_request_for_each_window() -> None:
 
     asyncio.run(play())
     assert [after - before for before, after in pairwise(begun)] == [2.0] * 9
-    assert not gate.breaker.is_open
+    assert not gate.breakers[""].is_open
 
 
 def test_a_pause_that_outlasts_the_patience_is_told_at_once(clock: Clock) -> None:
@@ -407,7 +408,7 @@ def test_an_open_breaker_is_told_at_once_with_the_last_fault(clock: Clock) -> No
     assert (caught.value.cause, caught.value.retry_after, caught.value.retryable) == ("provider_error", 10.0, False)
     clock.advance(10)
     asyncio.run(through(gate))
-    assert not gate.breaker.is_open
+    assert not gate.breakers[""].is_open
 
 
 HARMLESS = [
@@ -426,7 +427,7 @@ HARMLESS = [
 def test_what_is_no_outage_never_opens_the_breaker(clock: Clock, error: BaseException) -> None:
     gate = ProviderGate(clock)
     asyncio.run(ends(gate, *[error] * 30, None))
-    assert not gate.breaker.is_open
+    assert not gate.breakers[""].is_open
     assert gate.concurrency.in_flight == 0
 
 
@@ -518,14 +519,13 @@ def test_those_in_the_queue_learn_that_the_key_was_closed() -> None:
 @pytest.mark.parametrize(("cause", "number"), [("timeout", 10), ("provider_error", 10), ("unauthorized", 1)])
 def test_what_a_tenant_does_to_a_provider_stops_no_other(clock: Clock, cause: FaultCause, number: int) -> None:
     gate, retries = ProviderGate(clock), RetryBudget(clock, share=0.0, floor=1)
-    with set_payer("hostile"):
-        asyncio.run(ends(gate, *[CallError(cause, "too slow", usage=Usage(), retryable=True)] * number))
-        assert (retries.take(get_payer()), retries.take(get_payer())) == (True, False)
-    with set_payer("quiet"):
-        asyncio.run(through(gate))
-        assert retries.take(get_payer())
-    with set_payer("hostile"), pytest.raises(NotSentError, match="too slow"):
-        asyncio.run(through(gate))
+    faults = [CallError(cause, "too slow", usage=Usage(), retryable=True)] * number
+    asyncio.run(ends(gate, *faults, tenant="hostile"))
+    assert (retries.take("hostile"), retries.take("hostile")) == (True, False)
+    asyncio.run(through(gate, tenant="quiet"))
+    assert retries.take("quiet")
+    with pytest.raises(NotSentError, match="too slow"):
+        asyncio.run(through(gate, tenant="hostile"))
 
 
 def test_lanes_are_apart_by_model_and_by_account(clock: Clock) -> None:

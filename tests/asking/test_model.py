@@ -21,9 +21,8 @@ import pytest
 
 from service.asking.failures import explain_failure
 from service.asking.faults import CallError
-from service.asking.model import LiteLLM, disconnect
+from service.asking.model import LiteLLM, _prepare_library, disconnect
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
-from service.logs.redaction import Redactor
 from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
 from tests.conftest import Run
 from tests.faults.provider import TOKENS_IN, TOKENS_OUT, Provider
@@ -52,7 +51,7 @@ def prompt(model: str = "good", **changes: Any) -> Prompt:
 
 
 def client(provider: Provider, reply: Form = "auto", script: str | None = None) -> LiteLLM:
-    return LiteLLM(api_base=provider.base(script), api_key=KEY, reply=reply, redact=Redactor([KEY]))
+    return LiteLLM(api_base=provider.base(script), api_key=KEY, reply=reply)
 
 
 def outcome(run: Run, model: LiteLLM, asked: Prompt) -> Completion | CallError:
@@ -120,7 +119,7 @@ def test_a_fault_is_told_apart_and_litellm_does_not_try_again(
 def test_without_a_key_nothing_is_tried_twice(run: Run, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     for name in [name for name in os.environ if name.endswith(("_API_KEY", "_ADMIN_KEY", "_AUTH_TOKEN"))]:
         monkeypatch.delenv(name)
-    keyless = LiteLLM(api_base=None, api_key=None, reply="auto", redact=Redactor([]))
+    keyless = LiteLLM(api_base=None, api_key=None, reply="auto")
     error = outcome(run, keyless, replace(prompt(), model=model))
     assert isinstance(error, CallError)
     assert (error.cause, error.retryable, error.usage) == ("unauthorized", False, None)
@@ -222,9 +221,8 @@ FORMS = [("openai/gpt-4o", "schema"), ("openai/a-model-nobody-knows", "tool"), (
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_auto_takes_the_strictest_form_that_the_model_has(run: Run, name: str, form: str) -> None:
-    model = LiteLLM(api_base=None, api_key=KEY, reply="auto", redact=Redactor())
-    library = run(model._prepare_library())
-    assert model._find_traits(library, name).form == form
+    model = LiteLLM(api_base=None, api_key=KEY, reply="auto")
+    assert model._learn(run(_prepare_library()), name).form == form
 
 
 def test_parameters_go_out_as_they_are(run: Run, provider: Provider) -> None:
@@ -320,7 +318,7 @@ def test_a_key_of_the_environment_is_not_sent_to_a_server_of_ones_own(
     run: Run, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    model = LiteLLM(api_base=provider.base(), api_key=None, reply="auto", redact=Redactor())
+    model = LiteLLM(api_base=provider.base(), api_key=None, reply="auto")
     assert isinstance(outcome(run, model, prompt()), Completion)
     assert KEY not in str(provider.requests[-1].headers)
 
@@ -359,7 +357,7 @@ def test_no_callback_of_litellm_is_told_of_a_success(
 def test_a_cost_is_that_of_the_price_map(run: Run, provider: Provider) -> None:
     reply = outcome(run, client(provider), prompt(PRICED))
     assert isinstance(reply, Completion)
-    library = run(client(provider)._prepare_library())
+    library = run(_prepare_library())
     prices = library.cost_per_token(model=PRICED, prompt_tokens=TOKENS_IN, completion_tokens=TOKENS_OUT)
     assert reply.usage.cost_usd == pytest.approx(sum(prices))
     assert sum(prices) > 0
@@ -479,12 +477,11 @@ def test_nothing_that_came_is_on_standard_error_or_in_logs() -> None:
         from service.core.judging.prompts import Prompt, Turn
         from service.errors import JudgeError
         from service.asking.model import LiteLLM, disconnect
-        from service.logs.redaction import Redactor
         from tests.faults.provider import Provider, serving
         async def play(provider):
-            for name in ("openai/x", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash", "ollama/x", "nlp_cloud/x"):
+            for name in ("openai/x", "anthropic/claude-haiku-4-5", "gemini/gemini-2.5-flash", "mistral/x", "groq/x"):
                 for kind in {[*SAYING, "none", "long-model", "negative-usage", "empty-choices", "reset", "302"]!r}:
-                    model = LiteLLM(api_base=provider.base("fault-" + kind), api_key="none", reply="auto", redact=Redactor())
+                    model = LiteLLM(api_base=provider.base("fault-" + kind), api_key="none", reply="auto")
                     try:
                         await model.complete(Prompt(name, (Turn("user", "x"),), {{"type": "object"}}, 9))
                     except JudgeError:
@@ -502,7 +499,7 @@ def test_nothing_that_came_is_on_standard_error_or_in_logs() -> None:
 
 def test_accounts_tell_keys_and_addresses_apart() -> None:
     accounts = {
-        LiteLLM(api_base=base, api_key=key, reply="auto", redact=Redactor()).account
+        LiteLLM(api_base=base, api_key=key, reply="auto").account
         for base in (None, "http://127.0.0.1:1/v1")
         for key in (None, "one", "two")
     }
@@ -542,10 +539,9 @@ def test_loading_litellm_connects_to_nothing_and_leaves_the_environment_as_it_wa
         sys.addaudithook(lambda event, _: seen.append(event) if event.startswith("socket.") else None)
         from service.core.judging.prompts import Prompt
         from service.asking.model import LiteLLM
-        from service.logs.redaction import Redactor
         logging.basicConfig(level=logging.DEBUG)
         logging.getLogger("asyncio").setLevel(logging.WARNING)
-        model = LiteLLM(api_base=None, api_key="none", reply="auto", redact=Redactor())
+        model = LiteLLM(api_base=None, api_key="none", reply="auto")
         with asyncio.Runner() as runner:
             runner.get_loop()  # it has a pair of sockets of its own
             seen.clear()
@@ -566,7 +562,6 @@ def test_no_call_connects_elsewhere() -> None:
         from service.core.judging.prompts import Prompt, Turn
         from service.errors import JudgeError
         from service.asking.model import LiteLLM, disconnect
-        from service.logs.redaction import Redactor
         from tests.faults.provider import Provider, serving
         hosts = set()
         def note(event, args):
@@ -575,7 +570,7 @@ def test_no_call_connects_elsewhere() -> None:
         sys.addaudithook(note)
         async def play(provider):
             for name in ("openai/gpt-4o", "anthropic/claude-sonnet-4-5", "mistral/mistral-small"):
-                model = LiteLLM(api_base=provider.base("fault-400"), api_key="none", reply="auto", redact=Redactor())
+                model = LiteLLM(api_base=provider.base("fault-400"), api_key="none", reply="auto")
                 try:
                     await model.complete(Prompt(name, (Turn("user", "x"),), {"type": "object", "properties": {}}, 9))
                 except JudgeError:

@@ -18,7 +18,6 @@ from service.asking.budget.reservations import Spending
 from service.asking.calls import ModelCaller, RetryPolicy
 from service.asking.faults import CallError, NotSentError
 from service.asking.limits.lua import ENTER, RENEW
-from service.asking.limits.payer import set_payer
 from service.asking.limits.policies import ConcurrencyLimit
 from service.asking.limits.provider_gate import ProviderGate, ProviderGates
 from service.asking.limits.shared import LEASE_S, RENEWAL_INTERVAL_S, Admission, GateNews, SharedLimits
@@ -68,12 +67,17 @@ class World:
         )
 
     async def request(
-        self, gate: ProviderGate, error: BaseException | None = None, patience: float = 1_000.0, lasts: float = 0.0
+        self,
+        gate: ProviderGate,
+        error: BaseException | None = None,
+        patience: float = 1_000.0,
+        lasts: float = 0.0,
+        tenant: str = "",
     ) -> str:
         """One request that ends in an error or none; how it ended for who asked."""
         name = id(gate)
         try:
-            async with gate.hold(patience):
+            async with gate.hold(patience, tenant):
                 self.begun.append((name, self.clock.now()))
                 await asyncio.sleep(0)
                 self.clock.advance(lasts)
@@ -183,9 +187,9 @@ def test_what_another_has_learnt_holds_nobody_longer_than_the_longest_pause(redi
     asyncio.run(scene())
 
 
-async def outage(here: World, gate: ProviderGate) -> None:
+async def outage(here: World, gate: ProviderGate, tenant: str = "") -> None:
     for _ in range(10):
-        await here.request(gate, fault(503))
+        await here.request(gate, fault(503), tenant=tenant)
     here.begun.clear()
 
 
@@ -218,13 +222,11 @@ def test_an_outage_of_one_tenant_stops_no_other_in_any_process(redis_url: str, p
     async def scene() -> None:
         async with world(redis_url, prefix) as here:
             one, other = here.process(), here.process()
-            with set_payer("hostile"):
-                await outage(here, one)
-                assert await here.request(other, patience=0.0) == "not sent: provider_error 10.000"
-            with set_payer("quiet"):
-                assert [await here.request(gate) for gate in (one, other)] == ["answered"] * 2
-            with set_payer("hostile"):
-                assert await here.request(other, patience=0.0) == "not sent: provider_error 10.000"
+            refused = "not sent: provider_error 10.000"
+            await outage(here, one, "hostile")
+            assert await here.request(other, patience=0.0, tenant="hostile") == refused
+            assert [await here.request(gate, tenant="quiet") for gate in (one, other)] == ["answered"] * 2
+            assert await here.request(other, patience=0.0, tenant="hostile") == refused
 
     asyncio.run(scene())
 
@@ -252,7 +254,7 @@ def test_a_probe_whose_process_dies_is_followed_by_one_a_period_later(redis_url:
             await outage(here, one)
             here.clock.advance(10)
             assert other.shared
-            assert await other.shared.enter() == Admission(str(*other.shared._leases), probe=True)  # type: ignore[attr-defined]
+            assert await other.shared.enter("") == Admission(str(*other.shared._leases), probe=True)  # type: ignore[attr-defined]
             assert await here.request(one, patience=0.0) == "not sent: provider_error 10.000"
             here.clock.advance(10)
             assert await here.request(one) == "answered"
@@ -308,7 +310,7 @@ def test_requests_from_before_an_outage_put_no_probe_off(redis_url: str, prefix:
                 await outage(here, one)
                 here.clock.advance(5)
                 let_go(ends)
-            assert other.breaker.is_open
+            assert other.breakers[""].is_open
             here.clock.advance(5)
             assert await here.request(one, patience=0.0) == "answered"
 
@@ -391,7 +393,7 @@ def test_a_process_that_dies_gives_its_places_back(redis_url: str, prefix: str) 
             gate = here.process()
             for _ in range(3):
                 assert gate.shared
-                await gate.shared.enter()
+                await gate.shared.enter("")
 
     async def lives() -> None:
         async with world(redis_url, prefix, clock, most=3) as here:
@@ -413,14 +415,14 @@ def test_a_long_request_keeps_its_place(redis_url: str, prefix: str) -> None:
         async with world(redis_url, prefix, clock, most=1, sleep=clock.sleep) as here:
             gate, limits = here.process(), here.limits[0]
             assert gate.shared
-            admission = await gate.shared.enter()
+            admission = await gate.shared.enter("")
             assert isinstance(admission, Admission)
             for _ in range(10):
                 await clock.asleep(1)
                 clock.advance(RENEWAL_INTERVAL_S)
                 await clock.asleep(1)
                 assert await asked(limits, prefix) == "full"
-            await gate.shared.leave(admission, GateNews("answered"))
+            await gate.shared.leave(admission, GateNews("answered"), "")
             assert await asked(limits, prefix) == "go"
             clock.advance(RENEWAL_INTERVAL_S)
             await asyncio.sleep(0)
@@ -493,7 +495,7 @@ def test_a_clock_that_is_set_back_holds_nobody_up(redis_url: str, prefix: str) -
             await outage(here, one)
             here.clock.advance(10)
             assert one.shared
-            await one.shared.enter()  # and is never heard of again
+            await one.shared.enter("")  # and is never heard of again
             here.clock.time -= 7_200
             assert await here.request(other, patience=0.0) == "answered"
 

@@ -22,7 +22,7 @@ def test_threads_with_loops_of_their_own_share_one_request(provider: Provider, t
     provider.latency = 0.2
     address = {"judge_api_base": provider.base(), "judge_api_key": "none"}
     settings = Settings(judge_model="openai/good", home=tmp_path, **address)
-    engine = Engine(Registry(), judging=build_judging(settings, {}))
+    engine = Engine(Registry(), judging=build_judging(settings))
     verdicts: list[str] = []
 
     def ask() -> None:

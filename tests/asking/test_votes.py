@@ -34,7 +34,7 @@ class Scripted:
         self.script = list(script)
         self.prompts: list[Prompt] = []
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:  # noqa: ARG002
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
         self.prompts.append(prompt)
         said = self.script.pop(0)
         token = re.search(r'"token": copy "([^"]*)"', prompt.turns[0].text)
@@ -128,7 +128,7 @@ def test_a_row_whose_value_is_not_that_of_its_label_is_a_miss(change: dict[str, 
 class Halved(Scripted):
     """One of its models cannot be reached."""
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
         if prompt.model == "m":
             raise JudgeError("timeout", "slow")
         return await super().complete(prompt, spending)
@@ -143,7 +143,7 @@ def test_no_member_of_a_jury_votes_for_another(fallback: str, models: list[str |
 class Alone(Scripted):
     """Of three models one alone can be reached, and who stands in."""
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
         if prompt.model in ("m", "n"):
             raise JudgeError("unreachable", "away")
         return await super().complete(prompt, spending)
@@ -193,7 +193,7 @@ def test_what_is_left_out_twice_is_open(second: Any) -> None:
 class Inventing(Scripted):
     """It quotes what the answer does not say, of what it was shown there."""
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:  # noqa: ARG002
         [order] = set(re.findall(r"order (\w+)", prompt.turns[1].text))
         self.seen = order
         told = await super().complete(prompt, spending)

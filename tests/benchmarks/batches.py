@@ -147,7 +147,7 @@ class _Sleep:
 class _Sleeping(DemoJudge):
     """A model that takes its time and is right."""
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:
         await asyncio.sleep(0.05)
         return await super().complete(prompt, spending)
 

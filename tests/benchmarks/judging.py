@@ -26,7 +26,6 @@ from service.asking.judging import Judges, Judging
 from service.asking.limits.provider_gate import ProviderGates
 from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
-from service.logs.redaction import Redactor
 from service.registry import Registry
 from service.request import ScoreRequest, read_request
 from tests.benchmarks.http import rate
@@ -63,7 +62,7 @@ def measure() -> None:
 
 async def _measured() -> None:
     registry = Registry()
-    model = LiteLLM(api_base=BASE, api_key="none", reply="auto", redact=Redactor())
+    model = LiteLLM(api_base=BASE, api_key="none", reply="auto")
     caller = ModelCaller(model, ProviderGates(), account=model.account, pricing=model.worst_usd)
     live = Engine(registry, judging=Judging(caller, NoCache(), Judges("openai/good", api_base=BASE)))
     await _ready(live)
@@ -89,7 +88,7 @@ def _measure_cached() -> None:
     with tempfile.TemporaryDirectory() as folder:
 
         def serve() -> Any:
-            model = LiteLLM(api_base=BASE, api_key="none", reply="auto", redact=Redactor())
+            model = LiteLLM(api_base=BASE, api_key="none", reply="auto")
             cache = DiskCache(Path(folder), ttl=3_600.0, max_bytes=2**30)
             judging = Judging(ModelCaller(model, ProviderGates()), cache, Judges("openai/good", api_base=BASE))
             return create_app(engine=Engine(Registry(), judging=judging))

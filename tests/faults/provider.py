@@ -256,17 +256,14 @@ def _packed(asked: Asked, name: str, body: bytes | None = None) -> Reply:
     return Reply(body=text, headers=(("Content-Encoding", name),))
 
 
-def _every_dialect(asked: Asked) -> Reply:
-    """A good reply as Anthropic, Gemini, Ollama and NLP Cloud word it, all in one."""
+def _two_dialects(asked: Asked) -> Reply:
+    """A good reply as Anthropic and Gemini word it, both in one."""
     text = '{"label": "yes"}'
     anthropic = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}]}
     anthropic |= {"stop_reason": "end_turn", "usage": {"input_tokens": TOKENS_IN, "output_tokens": TOKENS_OUT}}
     gemini = {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}]}
     gemini |= {"usageMetadata": {"promptTokenCount": TOKENS_IN, "candidatesTokenCount": TOKENS_OUT}}
-    ollama = {"message": {"role": "assistant", "content": text}, "response": text, "done": True, "done_reason": "stop"}
-    ollama |= {"prompt_eval_count": TOKENS_IN, "eval_count": TOKENS_OUT, "created_at": "2026-01-01T00:00:00Z"}
-    cloud = {"generated_text": text, "nb_input_tokens": TOKENS_IN, "nb_generated_tokens": TOKENS_OUT}
-    return _json({"id": "c1", "model": asked.body["model"] or "m"} | anthropic | gemini | ollama | cloud)
+    return _json({"id": "c1", "model": asked.body["model"] or "m"} | anthropic | gemini)
 
 
 def _redirect(status: str) -> Behaviour:
@@ -330,7 +327,7 @@ FAULTS: Mapping[str, Behaviour] = {
     "no-usage": lambda asked: Reply(body=re.sub(rb'"usage": \{[^}]*\}, ', b"", good(asked).body)),
     "logprobs": _with_logprobs,
     "all-logprobs": lambda asked: _with_logprobs(asked, tokens=asked.body["max_tokens"], alternatives=20),
-    "none": _every_dialect,
+    "none": _two_dialects,
     "drip-head": Reply(then="drip-head"),
     "flood": Reply(then="flood"),
     "bomb": _bomb,

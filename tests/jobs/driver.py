@@ -19,7 +19,6 @@ from service.asking.model import LiteLLM, disconnect
 from service.engine import Engine
 from service.jobs.items import ItemScorer, widen_limits
 from service.jobs.runner import Runner
-from service.logs.redaction import Redactor
 from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.store.database import Database
@@ -94,7 +93,7 @@ class Driver:
 
 
 def _engine(provider: Provider, model: str, clock: Clock, folder: Path | None) -> Engine:
-    port = LiteLLM(api_base=provider.base(), api_key="none", reply="auto", redact=Redactor([]))
+    port = LiteLLM(api_base=provider.base(), api_key="none", reply="auto")
     caller = ModelCaller(
         port,
         ProviderGates(clock),

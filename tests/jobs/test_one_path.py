@@ -44,7 +44,7 @@ Changes = dict[str, Any]
 class Named(DemoJudge):
     """The stand-in, under the name of whoever is asked."""
 
-    async def complete(self, prompt: Prompt, spending: Spending | None = None) -> Completion:
+    async def complete(self, prompt: Prompt, spending: Spending | None = None, tenant: str = "") -> Completion:
         return replace(await super().complete(prompt, spending), model=prompt.model.rpartition("/")[2])
 
 

@@ -59,7 +59,7 @@ class Counted:
         self.asked = 0
         self._calls = DemoJudge()
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:
         self.asked += 1
         return await self._calls.complete(prompt, spending)
 
@@ -67,7 +67,7 @@ class Counted:
 class Down:
     """A judge that cannot be reached."""
 
-    async def complete(self, prompt: Prompt, spending: Spending) -> Completion:
+    async def complete(self, prompt: Prompt, spending: Spending, tenant: str = "") -> Completion:
         raise JudgeError("provider_error", "nobody there")
 
 
@@ -141,7 +141,7 @@ def test_the_judge_is_shown_the_evidence_that_scoring_shows_and_the_fit_is_bound
     prompts: list[str] = []
 
     class Noting(DemoJudge):
-        async def complete(self, prompt: Prompt, spending: Spending | None = None) -> Completion:
+        async def complete(self, prompt: Prompt, spending: Spending | None = None, tenant: str = "") -> Completion:
             prompts.append(prompt.turns[1].text)
             return await super().complete(prompt, spending)
 

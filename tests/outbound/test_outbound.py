@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 from service.errors import CallgradeError, InputError, SandboxError, WebhookError
-from service.outbound.http import NoAnswerError, Outbound
+from service.outbound.http import Outbound
 from service.outbound.sandbox import Sandboxes
 from service.outbound.timeouts import Timeouts
 from service.outbound.webhooks import Webhooks
@@ -24,7 +22,7 @@ GOOD = http(b'{"results": [], "final": 1}')
 
 def asks_a_sandbox(url: str, hosts: Iterable[str], **more: Any) -> None:
     sandboxes = Sandboxes(hosts, timeout=20, **more)
-    sandboxes.exchange(sandboxes.admit(url), {"initial": None, "calls": []})
+    asyncio.run(sandboxes.ask(sandboxes.admit(url), {"initial": None, "calls": []}))
 
 
 def delivers_a_webhook(url: str, hosts: Iterable[str], **more: Any) -> None:
@@ -211,18 +209,6 @@ def test_an_answer_that_does_not_begin_is_given_up(front: Front, behaviour: Call
 def test_a_handshake_that_does_not_end_is_given_up(front: Front) -> None:
     with scripted(stall) as server, pytest.raises(front.fault, match=r"no connection within 0\.3 seconds"):
         front.go(f"https://127.0.0.1:{server.port}/", [f"127.0.0.1:{server.port}"], allow_private=True, connect=0.3)
-
-
-def test_a_handshake_that_is_cut_off_before_it_begins_is_given_up() -> None:
-    def late() -> ssl.SSLContext:
-        time.sleep(0.6)
-        return ssl.create_default_context()
-
-    with scripted(stall) as server:
-        host = f"127.0.0.1:{server.port}"
-        outbound = Outbound([host], allow_private=True, times=Timeouts(0.3, 20, 20), max_bytes=1, tls=late)
-        with pytest.raises(NoAnswerError, match=r"no connection within 0\.3 seconds"):
-            outbound.exchange(outbound.admit(f"https://{host}/", place=""), b"{}")
 
 
 # What is let in. PORT stands for the listener's: every row would reach it, were the URL only believed.

@@ -60,7 +60,7 @@ def local(port: int, **more: Any) -> Sandboxes:
 
 def asked(server: Scripted, **more: Any) -> Any:
     sandboxes = local(server.port, **more)
-    return sandboxes.exchange(sandboxes.admit(f"http://127.0.0.1:{server.port}/run"), MESSAGE)
+    return asyncio.run(sandboxes.ask(sandboxes.admit(f"http://127.0.0.1:{server.port}/run"), MESSAGE))
 
 
 # What is sent and believed.
@@ -87,7 +87,7 @@ def test_the_name_is_looked_up_once_and_the_address_kept() -> None:
     with scripted(http(GOOD)) as server:
         url = f"http://shop.example:{server.port}/"
         sandboxes = Sandboxes([f"shop.example:{server.port}"], allow_private=True, resolve=rebinding)
-        assert sandboxes.exchange(sandboxes.admit(url), MESSAGE) == json.loads(GOOD)
+        assert asyncio.run(sandboxes.ask(sandboxes.admit(url), MESSAGE)) == json.loads(GOOD)
     assert lookups == [("shop.example", server.port)]
     assert f"Host: shop.example:{server.port}".encode() in server.requests[0].split(b"\r\n")
 
@@ -95,7 +95,9 @@ def test_the_name_is_looked_up_once_and_the_address_kept() -> None:
 def test_the_next_address_is_tried_where_one_takes_no_connection() -> None:
     with scripted(http(GOOD)) as server:
         sandboxes = local(server.port, resolve=lambda *_: ["127.0.0.2", "127.0.0.1"])
-        assert sandboxes.exchange(sandboxes.admit(f"http://127.0.0.1:{server.port}"), MESSAGE) == json.loads(GOOD)
+        assert asyncio.run(sandboxes.ask(sandboxes.admit(f"http://127.0.0.1:{server.port}"), MESSAGE)) == json.loads(
+            GOOD
+        )
 
 
 # Faults.
@@ -111,7 +113,7 @@ FAULTS: list[tuple[str, Behaviour | bytes, str]] = [
     ("no UTF-8", http(b'{"results": [], "final": "\xff"}'), "not JSON we accept"),
     ("NaN", http(b'{"results": [], "final": NaN}'), "not JSON we accept"),
     ("a key twice", http(b'{"results": [], "results": [], "final": 1}'), "not JSON we accept"),
-    ("cut off", OK + b"Content-Length: 999\r\n\r\n" + GOOD[:-5], "not JSON we accept"),
+    ("cut off", OK + b"Content-Length: 999\r\n\r\n" + GOOD[:-5], "did not answer: "),
     ("huge", http(b" " * 5_000 + GOOD), "passes 4096 bytes"),
     (
         "endless",
@@ -142,7 +144,7 @@ def test_a_look_up_that_hangs_is_given_up() -> None:
     sandboxes = Sandboxes(["a.example"], timeout=0.2, resolve=hanging)
     try:
         with pytest.raises(SandboxError, match=r"not within 0\.2 seconds"):
-            sandboxes.exchange(sandboxes.admit("https://a.example"), MESSAGE)
+            asyncio.run(sandboxes.ask(sandboxes.admit("https://a.example"), MESSAGE))
     finally:
         done.set()
 
@@ -154,7 +156,7 @@ def test_a_name_without_an_address_is_a_fault() -> None:
     for resolve, words in ((unknown, "not known"), (lambda *_: [], "no address")):
         sandboxes = Sandboxes(["a.example"], resolve=resolve)
         with pytest.raises(SandboxError, match=words):
-            sandboxes.exchange(sandboxes.admit("https://a.example"), MESSAGE)
+            asyncio.run(sandboxes.ask(sandboxes.admit("https://a.example"), MESSAGE))
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -212,10 +214,10 @@ def test_tls_is_checked_against_the_name(certificate: Path, host: str, trusted: 
         )
         target = sandboxes.admit(f"https://{host}:{server.port}/")
         if words is None:
-            assert sandboxes.exchange(target, MESSAGE) == json.loads(GOOD)
+            assert asyncio.run(sandboxes.ask(target, MESSAGE)) == json.loads(GOOD)
             return
         with pytest.raises(SandboxError, match=words):
-            sandboxes.exchange(target, MESSAGE)
+            asyncio.run(sandboxes.ask(target, MESSAGE))
 
 
 # The pure part.

@@ -106,7 +106,7 @@ def reports_of(
         judge_api_key="none",
         home=home,
     )
-    engine = Engine(Registry(), judging=build_judging(settings, {}), fits=tuple(fits))
+    engine = Engine(Registry(), judging=build_judging(settings), fits=tuple(fits))
 
     async def score_all() -> list[Report]:
         try:

@@ -150,7 +150,7 @@ def score_all(provider: Provider, runs: Sequence[RecordedRun], made: Calibration
 
     provider.reply_of = reply_of
     settings = Settings(judge_model="openai/recorded", judge_api_base=provider.base(), judge_api_key="none", home=home)
-    engine = Engine(Registry(), judging=build_judging(settings, {}), fits=made.fits)
+    engine = Engine(Registry(), judging=build_judging(settings), fits=made.fits)
 
     async def score() -> list[Report]:
         try:

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from service.asking.failures import MAX_PAUSE_S
 from service.asking.faults import NotSentError, is_outage, is_rate_limit, wants_long_pause
-from service.asking.limits.payer import get_payer
 from service.asking.limits.policies import Breaker, Clock, ConcurrencyLimit, Cooldown, RetryBudget, SystemClock
-from service.asking.limits.shared import Admission, GateNews, Halt, SharedGate
+from service.asking.limits.shared import Admission, GateNews, Halt, RedisGate
 from service.errors import JudgeError
 
 UNSHARED = Admission("", probe=False)
@@ -22,6 +21,7 @@ NOTHING = GateNews("nothing")
 
 
 class _GateTicket(NamedTuple):
+    tenant: str
     epoch: int
     probe: bool
     admission: Admission
@@ -40,57 +40,48 @@ class ProviderGate:
         *,
         concurrency: ConcurrencyLimit | None = None,
         longest_pause: float = MAX_PAUSE_S,
-        shared: SharedGate | None = None,
+        shared: RedisGate | None = None,
     ) -> None:
         self.shared = shared
         self._clock = clock
         self._longest_pause = longest_pause
         self.concurrency = concurrency or ConcurrencyLimit()
         self.cooldown = Cooldown(clock)
-        self._breakers: defaultdict[str, Breaker] = defaultdict(partial(Breaker, clock))
+        self.breakers: defaultdict[str, Breaker] = defaultdict(partial(Breaker, clock))
+        """By tenant."""
         self._closed = Cooldown(clock)
         self._why: JudgeError | None = None  # it was closed
 
-    @property
-    def breaker(self) -> Breaker:
-        """The breaker of the tenant whose question this is."""
-        return self._breakers[get_payer()]
-
     @asynccontextmanager
-    async def hold(self, patience: float) -> AsyncGenerator[None]:
+    async def hold(self, patience: float, tenant: str = "") -> AsyncGenerator[None]:
         """Hold a place for one request inside the block; an error that the block raises is the outcome of the request.
 
-        Waits for a place as long as it takes, and for cooldowns up to `patience` seconds, but never longer than the longest
-        pause. Raises NotSentError if a cooldown is longer, the breaker is open or the key is closed.
+        Waits for a place as long as it takes, in turn with other tenants, and for cooldowns up to `patience` seconds, but never
+        longer than the longest pause. Raises NotSentError if a cooldown is longer, the breaker is open or the key is closed.
         """
-        ticket = await self._enter(patience)
-        news = ABANDONED
+        ticket = await self._enter(patience, tenant)
+        news = None
         try:
             yield
+            self.concurrency.grow(ticket.epoch)
+            self.breakers[tenant].note_success()
+            news = ANSWERED
         except JudgeError as error:
             news = self._note_fault(ticket, error)
             raise
-        except BaseException:  # probably a cancellation
-            self.breaker.note_abandonment(probe=ticket.probe)
-            raise
-        else:
-            self.concurrency.grow(ticket.epoch)
-            self.breaker.note_success()
-            news = ANSWERED
         finally:
-            await self._leave(ticket, news)
+            if news is None:  # probably a cancellation
+                self.breakers[tenant].note_abandonment(probe=ticket.probe)
+            try:
+                if self.shared is not None:
+                    await self.shared.leave(ticket.admission, news or ABANDONED, tenant)
+            finally:
+                self.concurrency.release()
 
-    async def _leave(self, ticket: _GateTicket, news: GateNews) -> None:
-        try:
-            if self.shared is not None:
-                await self.shared.leave(ticket.admission, news)
-        finally:
-            self.concurrency.release()
-
-    async def _enter(self, patience: float) -> _GateTicket:
+    async def _enter(self, patience: float, tenant: str) -> _GateTicket:
         patience = min(patience, self._longest_pause)
         while True:
-            self._refuse_if_shut()
+            self._refuse_if_shut(tenant)
             left = self.cooldown.get_seconds_left()
             if left > max(0.0, patience):
                 raise NotSentError(
@@ -100,32 +91,30 @@ class ProviderGate:
                 patience -= left
                 await self._clock.sleep(left)
                 continue
-            epoch = await self.concurrency.acquire(get_payer())
+            epoch = await self.concurrency.acquire(tenant)
             if epoch is None:
                 continue
             ticket = None
             try:
-                ticket = await self._admit(epoch)
+                ticket = await self._admit(epoch, tenant)
             finally:
                 if ticket is None:
                     self.concurrency.release()
             if ticket is not None:
                 return ticket
 
-    async def _admit(self, epoch: int) -> _GateTicket | None:
+    async def _admit(self, epoch: int, tenant: str) -> _GateTicket | None:
         """Admit a request; None if the state has changed while it queued."""
-        if not self._is_free():
+        if not self._is_free(tenant):
             return None
-        if self.shared is None:
-            return _GateTicket(epoch, self.breaker.admit(), UNSHARED)
-        answer = await self.shared.enter()
+        answer = UNSHARED if self.shared is None else await self.shared.enter(tenant)
         if isinstance(answer, Halt):
             self._adopt(answer, epoch)
             return None
-        if not self._is_free():
-            await self.shared.leave(answer, ABANDONED)
+        if self.shared is not None and not self._is_free(tenant):
+            await self.shared.leave(answer, ABANDONED, tenant)
             return None
-        return _GateTicket(epoch, self.breaker.admit() or answer.probe, answer)
+        return _GateTicket(tenant, epoch, self.breakers[tenant].admit() or answer.probe, answer)
 
     def _adopt(self, halt: Halt, epoch: int) -> None:
         """Adopt what another process has learnt. Raises NotSentError if its breaker is open, which only a probe may close."""
@@ -138,28 +127,24 @@ class ProviderGate:
             raise _build_refusal(seconds, halt.why)
         self._shut(halt.why, seconds)
 
-    def _is_free(self) -> bool:
-        return not (
-            self.cooldown.get_seconds_left() or self._closed.get_seconds_left() or self.breaker.get_seconds_left()
-        )
+    def _is_free(self, tenant: str) -> bool:
+        stops = (self.cooldown, self._closed, self.breakers[tenant])
+        return not any(stop.get_seconds_left() for stop in stops)
 
-    def _refuse_if_shut(self) -> None:
+    def _refuse_if_shut(self, tenant: str) -> None:
         """Raise NotSentError if no request may go out and waiting is useless."""
-        left = self._closed.get_seconds_left()
-        if left and self._why:
-            raise _build_refusal(left, self._why)
-        left = self.breaker.get_seconds_left()
-        if left and self.breaker.why:
-            raise _build_refusal(left, self.breaker.why)
+        breaker = self.breakers[tenant]
+        for left, why in ((self._closed.get_seconds_left(), self._why), (breaker.get_seconds_left(), breaker.why)):
+            if left and why:
+                raise _build_refusal(left, why)
 
-    def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
-        """Record a fault; return what other processes should know of it."""
-        if isinstance(error, NotSentError) or error.cause == "budget_exhausted":  # no request was made after all
-            self.breaker.note_abandonment(probe=ticket.probe)
-            return ABANDONED
+    def _note_fault(self, ticket: _GateTicket, error: JudgeError) -> GateNews | None:
+        """Record a fault; return what other processes should know of it, None if no request was made after all."""
+        if isinstance(error, NotSentError) or error.cause == "budget_exhausted":
+            return None
         if is_outage(error) or error.cause == "unauthorized":
             return self._note_outage(ticket, error)
-        self.breaker.note_success()  # it answered, even if not as hoped
+        self.breakers[ticket.tenant].note_success()  # it answered, even if not as hoped
         if error.cause == "quota_exhausted" or wants_long_pause(error):
             self._shut(error, self._longest_pause)
             self.concurrency.shrink(ticket.epoch, to_one=True)
@@ -179,13 +164,14 @@ class ProviderGate:
         self.concurrency.wake()
 
     def _note_outage(self, ticket: _GateTicket, error: JudgeError) -> GateNews:
-        breaker, was_open = self.breaker, self.breaker.is_open
+        breaker = self.breakers[ticket.tenant]
+        was_open = breaker.is_open
         if error.cause == "unauthorized" and (ticket.probe or not was_open):
             breaker.open(error, self._longest_pause)
         else:
             breaker.note_failure(error, probe=ticket.probe)
         if breaker.is_open and (ticket.probe or not was_open):
-            self.concurrency.wake(get_payer())
+            self.concurrency.wake(ticket.tenant)
             return GateNews("open", breaker.get_seconds_left(), error)
         return NOTHING
 
@@ -207,7 +193,7 @@ class ProviderGates:
         *,
         make: Callable[[Clock], ProviderGate] = ProviderGate,
         retries: RetryBudget | None = None,
-        shared: Callable[[str, str], SharedGate] | None = None,
+        shared: Callable[[str, str], RedisGate] | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.retries = retries or RetryBudget(self.clock)

@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, cast, get_args
 
 from service.asking.cache.shared import build_client, describe_place
 from service.asking.limits.lua import ENTER, LEAVE, RENEW
-from service.asking.limits.payer import get_payer
 from service.errors import FaultCause, JudgeError
 from service.logs.redaction import name_error_kind
 
@@ -62,18 +61,6 @@ class GateNews(NamedTuple):
     kind: Literal["answered", "pause", "closed", "open", "abandoned", "nothing"]
     seconds: float = 0.0
     why: JudgeError | None = None
-
-
-class SharedGate(Protocol):
-    """What all processes know of one model and account. Its methods raise nothing but CancelledError."""
-
-    async def enter(self) -> Admission | Halt:
-        """Admit one request, waiting for a place as long as it takes, or return why none may go out."""
-        ...
-
-    async def leave(self, admission: Admission, news: GateNews) -> None:
-        """Report that the request is over."""
-        ...
 
 
 class _Script(Protocol):
@@ -168,7 +155,7 @@ class SharedLimits:
 
 
 class RedisGate:
-    """What processes share about one model and account; `limits.lua` documents the keys."""
+    """What processes share about one model and account; `limits.lua` documents the keys. `enter` and `leave` raise no fault."""
 
     def __init__(self, limits: SharedLimits, prefix: str) -> None:
         self._limits = limits
@@ -178,45 +165,45 @@ class RedisGate:
         self._turn = asyncio.Lock()  # whoever holds it asks, on behalf of all who wait
         self._ended = asyncio.Event()
 
-    async def enter(self) -> Admission | Halt:
+    async def enter(self, tenant: str) -> Admission | Halt:
         """Admit one request, or return why none may go out."""
         if not self._turn.locked():
-            answer = await self._ask()
+            answer = await self._ask(tenant)
             if not _is_full(answer):
                 return answer
         async with self._turn:
             while True:
                 self._ended.clear()
-                answer = await self._ask()
+                answer = await self._ask(tenant)
                 if not _is_full(answer):
                     return answer
                 with suppress(TimeoutError):
                     async with asyncio.timeout(POLL_S):
                         await self._ended.wait()
 
-    @property
-    def _keys(self) -> list[str]:
-        return [self._prefix + name for name in ("state", "leases", "waiting", f"breaker:{get_payer()}")]
+    def _list_keys(self, tenant: str) -> list[str]:
+        return [self._prefix + name for name in ("state", "leases", "waiting", f"breaker:{tenant}")]
 
-    async def _ask(self) -> Admission | Halt:
+    async def _ask(self, tenant: str) -> Admission | Halt:
         lease = token_hex(8)
 
         async def ask() -> Admission | Halt:
             limits = self._limits
-            return _parse_reply(await limits.run(ENTER, self._keys, lease, limits.process, limits.most, LEASE_S), lease)
+            args = (lease, limits.process, limits.most, LEASE_S)
+            return _parse_reply(await limits.run(ENTER, self._list_keys(tenant), *args), lease)
 
         answer = await self._limits.try_work(ask) or Admission("", probe=False)
         if isinstance(answer, Admission) and answer.lease:
             self._hold(answer.lease)
         return answer
 
-    async def leave(self, admission: Admission, news: GateNews) -> None:
+    async def leave(self, admission: Admission, news: GateNews, tenant: str) -> None:
         """Report that the request is over, and free its place."""
         self._leases.discard(admission.lease)
         if not self._leases:
             self.stop()
         args = (admission.lease, news.kind, int(admission.probe), news.seconds, _format_error(news.why))
-        await self._limits.try_work(lambda: self._limits.run(LEAVE, self._keys, *args))
+        await self._limits.try_work(lambda: self._limits.run(LEAVE, self._list_keys(tenant), *args))
         self._ended.set()
 
     def _hold(self, lease: str) -> None:
@@ -228,7 +215,9 @@ class RedisGate:
         while True:
             await self._limits.sleep(RENEWAL_INTERVAL_S)
             leases = tuple(self._leases)
-            await self._limits.try_work(lambda leases=leases: self._limits.run(RENEW, self._keys, LEASE_S, *leases))
+            await self._limits.try_work(
+                lambda leases=leases: self._limits.run(RENEW, self._list_keys(""), LEASE_S, *leases)
+            )
 
     def stop(self) -> None:
         """Stop renewing. Places that are still held become free when their leases end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
 from typing import Literal, NamedTuple
 
@@ -134,11 +134,6 @@ def _render_returned(step: Step) -> dict[str, JsonValue]:
     return found
 
 
-def _render_tools(trace: Trace, focus: Focus) -> JsonValue:
-    offered = _list_offered(trace, focus)
-    return None if offered is None else [_render_definition(tool) for tool in offered]
-
-
 def _list_offered(trace: Trace, focus: Focus) -> list[ToolDef] | None:
     """List the tools that were on offer to the agent of the step, or by the end of the turn; None if they are unknown."""
     every = Catalogue(trace.tools, trace.offers)
@@ -152,28 +147,26 @@ def _list_offered(trace: Trace, focus: Focus) -> list[ToolDef] | None:
     return None if tools is None else [tool for tool in tools if tool.name not in late]
 
 
-def _render_tool(trace: Trace, focus: Focus) -> JsonValue:
-    tool = trace.index_tools()(_get_step(trace, focus))
-    return None if tool is None else _render_definition(tool)
-
-
 def _render_near_misses(trace: Trace, focus: Focus) -> JsonValue:
     """Render the tools most easily confused with the one called, nearest first: at most five."""
     step = _get_step(trace, focus)
     mine = trace.index_tools()(step) or ToolDef(step.call.name)
+
+    def compute_distance(tool: ToolDef) -> tuple[float, str]:
+        names = fuzz.token_set_ratio(mine.name.replace("_", " ")[:200], tool.name.replace("_", " ")[:200])
+        return -names - fuzz.token_set_ratio(mine.description[:500], tool.description[:500]), tool.name
+
     others = [tool for tool in _list_offered(trace, focus) or () if tool.name != mine.name]
-    return [
-        _render_definition(tool)
-        for tool in sorted(others, key=lambda tool: (-_measure_likeness(mine, tool), tool.name))[:5]
-    ]
+    return _render_definitions(sorted(others, key=compute_distance)[:5])
 
 
-def _measure_likeness(one: ToolDef, other: ToolDef) -> float:
-    names = fuzz.token_set_ratio(one.name.replace("_", " ")[:200], other.name.replace("_", " ")[:200])
-    return names + fuzz.token_set_ratio(one.description[:500], other.description[:500])
+def _render_definitions(tools: Sequence[ToolDef] | None) -> JsonValue:
+    return None if tools is None else [_render_definition(tool) for tool in tools]
 
 
-def _render_definition(tool: ToolDef) -> JsonValue:
+def _render_definition(tool: ToolDef | None) -> JsonValue:
+    if tool is None:
+        return None
     parameters = dict(tool.parameters) if isinstance(tool.parameters, Mapping) else tool.parameters
     return {"name": tool.name, "description": tool.description, "parameters": parameters}
 
@@ -182,49 +175,26 @@ def _get_step(trace: Trace, focus: Focus) -> Step:
     return trace.steps[focus.step or 0]
 
 
-def _render_call(trace: Trace, focus: Focus) -> JsonValue:
-    return _render_made_call(_get_step(trace, focus).call)
-
-
-def _render_calls(trace: Trace, focus: Focus) -> JsonValue:
-    return [_render_made_call(step.call) for step in _list_steps_so_far(trace, focus)]
-
-
-def _render_result(trace: Trace, focus: Focus) -> JsonValue:
-    return _render_returned(_get_step(trace, focus))
-
-
-def _render_results(trace: Trace, focus: Focus) -> JsonValue:
-    """Render every result up to the end of the step or turn."""
-    return [_render_returned(step) for step in _list_steps_so_far(trace, focus) if step.result is not None]
-
-
 def _list_steps_so_far(trace: Trace, focus: Focus) -> list[Step]:
     if focus.step is not None:
         return list(trace.steps[: focus.step + 1])
     return [step for step in trace.steps if focus.turn is None or step.turn <= focus.turn]
 
 
-def _render_texts(trace: Trace, focus: Focus) -> JsonValue:
-    return [text for _, text in list_texts(trace, focus.turn) if not is_hollow(text)]
-
-
-def _render_answer(trace: Trace, _: Focus) -> JsonValue:
-    return None if trace.answer is None or is_hollow(trace.answer) else trace.answer
-
-
 _RENDERERS: Mapping[PartName, Callable[[Trace, Focus], JsonValue]] = {
     "conversation": _render_conversation,
-    "tools": _render_tools,
-    "tool": _render_tool,
+    "tools": lambda trace, focus: _render_definitions(_list_offered(trace, focus)),
+    "tool": lambda trace, focus: _render_definition(trace.index_tools()(_get_step(trace, focus))),
     "near_misses": _render_near_misses,
-    "call": _render_call,
-    "calls": _render_calls,
-    "result": _render_result,
-    "results": _render_results,
+    "call": lambda trace, focus: _render_made_call(_get_step(trace, focus).call),
+    "calls": lambda trace, focus: [_render_made_call(step.call) for step in _list_steps_so_far(trace, focus)],
+    "result": lambda trace, focus: _render_returned(_get_step(trace, focus)),
+    "results": lambda trace, focus: [
+        _render_returned(step) for step in _list_steps_so_far(trace, focus) if step.result is not None
+    ],
     "turn": _render_turn,
-    "said": _render_texts,
-    "answer": _render_answer,
+    "said": lambda trace, focus: [text for _, text in list_texts(trace, focus.turn) if not is_hollow(text)],
+    "answer": lambda trace, _: None if trace.answer is None or is_hollow(trace.answer) else trace.answer,
     "criterion": lambda _, focus: focus.words,
     "value": lambda _, focus: focus.value,
     "evidence": lambda _, focus: focus.evidence,

@@ -1,4 +1,4 @@
-"""Score a judge's labels: its own value by the menu, and a graded value that uses everything it says.
+"""The labels that a judge may give, and what they are worth: a value by the menu, and one that uses everything it says.
 
 Live replies and recorded judgements of other systems share these definitions.
 """
@@ -7,12 +7,50 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import fsum
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from service.core.judging.fits.maps import Share
+from service.core.models.kinds import FrozenModel
 
 CANNOT_TELL = "cannot_tell"
 """The label on every menu that leaves the question open. It has no value, low or high."""
 
 ClaimRule = Literal["none", "worst", "mean"]
+
+
+class Label(FrozenModel):
+    """One label that a judge may give."""
+
+    value: Share
+    """The value of the label, in [0, 1]."""
+    means: str = ""
+    """When to give this label: the anchor of the scale."""
+
+
+def _read_label(given: object) -> object:
+    return {"value": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
+
+
+def _name_labels(given: object) -> object:
+    """Turn numeric labels into strings: YAML reads labels like 0 to 5 as numbers."""
+    if not isinstance(given, dict):
+        return given
+    return {str(key) if type(key) is int else key: value for key, value in given.items()}  # pyright: ignore
+
+
+def _sort_best_first(labels: dict[str, Label]) -> dict[str, Label]:
+    """Sort labels best first, as a model sees them; their order in the file means nothing."""
+    return dict(sorted(labels.items(), key=lambda item: (-item[1].value, item[0])))
+
+
+Scale = Annotated[
+    dict[Annotated[str, Field(min_length=1, max_length=64)], Annotated[Label, BeforeValidator(_read_label)]],
+    BeforeValidator(_name_labels),
+    Field(min_length=2, max_length=20),
+    AfterValidator(_sort_best_first),
+]
 
 
 class Worth(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Annotated, Literal, NamedTuple
 
@@ -16,8 +16,7 @@ from service.core.judging.examples import Example
 from service.core.judging.fits.guarantee import GuaranteedShare
 from service.core.judging.fits.maps import Share
 from service.core.judging.focus import Focus, PartName, list_texts
-from service.core.judging.grades import CANNOT_TELL, ClaimRule
-from service.core.judging.scales import Scale
+from service.core.judging.grades import CANNOT_TELL, ClaimRule, Scale
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.lazy import lazy
 from service.core.outcome import Finding, Outcome, Skipped, build_failure
@@ -319,42 +318,32 @@ def _explain_unasked(judge: Judge, case: Case, subject: Subject) -> Outcome | No
     return None
 
 
-def _find_first(case: Case, subject: Subject, is_so: Callable[[Step], bool]) -> Step | None:
-    """Return the first call that satisfies the predicate: the subject's own step, or any call up to the end of its turn.
+def _find_first(case: Case, subject: Subject, part: Required, *, there: bool) -> Step | None:
+    """Return the first call that has (or lacks) this part: the subject's own step, or any call up to the end of its turn.
 
     The search runs once per trace, not once per turn.
     """
     steps = case.trace.steps
+
+    def is_so(step: Step) -> bool:
+        return ((step.call.arguments if part == "arguments" else step.result) is not None) is there
+
     if subject.step is not None:
         own = steps[subject.step]
         return own if is_so(own) else None
-    first = case.once(is_so, lambda: ([step for step in steps if is_so(step)] or [None])[0])
+    first = case.once(("first call", part, there), lambda: next((step for step in steps if is_so(step)), None))
     return first if first is not None and (subject.turn is None or first.turn <= subject.turn) else None
 
 
-def _lacks_arguments(step: Step) -> bool:
-    return step.call.arguments is None
-
-
-def _lacks_result(step: Step) -> bool:
-    return step.result is None
-
-
-def _has_result(step: Step) -> bool:
-    return step.result is not None
-
-
 def _check_arguments(case: Case, subject: Subject) -> Skipped | None:
-    if _find_first(case, subject, _lacks_arguments) is None:
-        return None
-    return NO_ARGUMENTS
+    return None if _find_first(case, subject, "arguments", there=False) is None else NO_ARGUMENTS
 
 
 def _check_result(case: Case, subject: Subject) -> Skipped | None:
     steps = case.trace.steps
     if not steps or (subject.turn is not None and subject.step is None and steps[0].turn > subject.turn):
         return NO_TOOL
-    if _find_first(case, subject, _has_result) is not None:
+    if _find_first(case, subject, "result", there=True) is not None:
         return None
     return _find_missing_before_text(case, subject) or NO_RESULT
 
@@ -368,7 +357,7 @@ def _find_gap(judge: Judge, case: Case, subject: Subject) -> Skipped | None:
 
 def _find_missing_before_text(case: Case, subject: Subject) -> Skipped | None:
     """Return the gap if a text follows a call whose result the trace lacks: there is nothing to compare the text with."""
-    missing = _find_first(case, subject, _lacks_result)
+    missing = _find_first(case, subject, "result", there=False)
     if missing is None or subject.step is not None:
         return None
     spoken = [n for n, one in case.find_messages(subject.turn) if one.role == "assistant" and one.text]

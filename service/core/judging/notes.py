@@ -64,6 +64,13 @@ class JudgeVote:
     cost_usd: float | None = None
     latency_ms: float | None = None
 
+    @classmethod
+    def of(cls, reply: JudgeReply) -> JudgeVote:
+        """Build the vote of a reply."""
+        given = reply.judgement
+        value, raw = (given.value, given.low.graded) if reply.has_verdict else (None, None)
+        return cls(reply.model, given.label, value, reply.cache, raw, reply.usage.cost_usd, reply.latency_ms)
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeNote:
@@ -106,17 +113,9 @@ def build_note(judge: Judge, replies: Sequence[JudgeReply], spokesman: JudgeRepl
         tokens_out=sum_counts([reply.usage.tokens_out for reply in replies]),
         cost_usd=sum_costs([reply.usage.cost_usd for reply in replies]),
         latency_ms=max([reply.latency_ms for reply in replies if reply.latency_ms is not None], default=None),
-        votes=tuple([_build_vote(reply) for reply in replies]) if several else (),
+        votes=tuple([JudgeVote.of(reply) for reply in replies]) if several else (),
         spread=max(values) - min(values) if several and values else None,
         route=replies[0].route,
-    )
-
-
-def _build_vote(reply: JudgeReply) -> JudgeVote:
-    judgement = reply.judgement
-    worth = (judgement.value, judgement.low.graded) if reply.has_verdict else (None, None)
-    return JudgeVote(
-        reply.model, judgement.label, worth[0], reply.cache, worth[1], reply.usage.cost_usd, reply.latency_ms
     )
 
 

@@ -111,7 +111,7 @@ class UsageStore:
         if tenant is not None:
             chosen = chosen.where(USAGE.c.tenant == tenant)
         with self.database.read() as connection:
-            rows = connection.execute(chosen.order_by(USAGE.c.day.desc(), USAGE.c.tenant)).all()
+            rows = connection.execute(chosen.order_by(USAGE.c.day.desc(), USAGE.c.tenant)).mappings().all()
         return tuple([_build_day_usage(row) for row in rows])
 
     def forget_old(self, today: int) -> None:
@@ -145,8 +145,7 @@ def _match_caps(more: UsageAmount, caps: Caps) -> list[sa.ColumnElement[bool]]:
     return found if caps.usd is None else [*found, _USD + usd <= caps.usd]
 
 
-def _build_day_usage(row: sa.Row[tuple[object, ...]]) -> DayUsage:
-    found = row._mapping  # pyright: ignore[reportPrivateUsage] (its documented name)
+def _build_day_usage(found: sa.RowMapping) -> DayUsage:
     return DayUsage(
         tenant=found["tenant"],
         day=format_day(found["day"]),

@@ -5,6 +5,7 @@ exactly the judge it was made for: another digest of its file, another model or 
 """
 
 from service.core.judging.fits.fit import (
+    VERSION,
     AppliedFit,
     Binding,
     Fit,
@@ -17,6 +18,7 @@ from service.core.judging.fits.fit import (
     calibrate_value,
     explain_useless,
     join_models,
+    strip_version,
 )
 from service.core.judging.fits.guarantee import Guarantee, GuaranteedShare
 from service.core.judging.fits.maps import (
@@ -31,7 +33,6 @@ from service.core.judging.fits.maps import (
     log_odds,
     sigmoid,
 )
-from service.core.judging.fits.snapshots import VERSION, strip_version
 
 __all__ = [
     "VERSION",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
@@ -15,7 +16,6 @@ from pydantic import Field, model_validator
 
 from service.core.judging.fits.guarantee import Guarantee
 from service.core.judging.fits.maps import NOISE, Calibrator, Share
-from service.core.judging.fits.snapshots import strip_version
 from service.core.models.kinds import FrozenModel, Several, TaggedUnion
 from service.core.models.lazy import lazy
 
@@ -309,6 +309,21 @@ def apply_fit(fit: Fit, raw: float, *, stratum: str | None = None) -> AppliedFit
     return AppliedFit(
         "calibrated", raw, value, fit.id, interval, fit.threshold, fit.is_unsure(raw, value), fit.guarantee
     )
+
+
+VERSION = re.compile(r"[-:@](\d{3,8}|\d{4}-\d\d-\d\d|latest)")
+"""A suffix of a model's name that is a version, not a size."""
+
+_LAST = re.compile(VERSION.pattern + r"\Z")
+
+
+def strip_version(model: str) -> str:
+    """Return the model's name without provider and version; for a jury, the joined names of its members.
+
+    >>> strip_version("openai/GPT-5-mini-2026-08-07"), strip_version("a-0613+b:latest"), strip_version("qwen3:8b")
+    ('gpt-5-mini', 'a+b', 'qwen3:8b')
+    """
+    return "+".join(sorted(_LAST.sub("", one.rpartition("/")[2].casefold()) for one in model.split("+")))
 
 
 def _hash_value(value: object) -> str:
