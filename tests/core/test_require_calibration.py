@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service import Plan, conclude, plan, report_json, score
+from service import Plan, conclude, plan, report_json
 from service.core.judging.fits import Fit, Identity, Status
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
@@ -184,13 +184,6 @@ def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any
     assert report.provenance.calibrators == "uncalibrated"
 
 
-def test_a_stale_fit_by_age_is_left_out() -> None:
-    made = plan(body(rubric(PLAUSIBLE)))
-    fit = fit_of("argument_plausibility", "argument_plausibility", made.rubric).model_copy(update={"stale": True})
-    [found] = [one for one in outcomes(conclude(made, replies(made), fits=[fit])) if isinstance(one, WithheldJudgement)]
-    assert found.calibration.status == "stale"
-
-
 def test_what_code_decides_needs_no_calibration() -> None:
     proven = {**CASCADE, "check": {**CASCADE["check"], "veto": 0.0}}
     report = conclude(plan(body(rubric(proven, SCHEMA), answer="It came to $54.00.")), {})
@@ -223,17 +216,3 @@ def test_words_in_an_expectation_are_judged_likewise(share: float, fitted: bool)
     assert isinstance(found, Scored if fitted else WithheldJudgement)
     if isinstance(found, Scored):
         assert found.passed == (share == 1.0)
-
-
-def test_an_extension_can_require_it() -> None:
-    made = plan(body({"extends": "four_step", "require_calibration": True}))
-    assert made.rubric.require_calibration
-    assert {type(one) for one in outcomes(conclude(made, replies(made))) if hasattr(one, "raw")} == {WithheldJudgement}
-
-
-def test_the_hash_of_rubrics_without_it_is_as_ever() -> None:
-    base = REGISTRY.find("four_step")
-    assert json.loads(base.model_dump_json())["require_calibration"] is False
-    strict = REGISTRY.find(Rubric.model_validate({**base.model_dump(), "require_calibration": True}))
-    assert strict.digest != base.digest
-    assert score({"trace": {"format": "openai", "messages": []}, "rubric": "four_step"}).rubric.hash == base.digest

@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
-from service import InputError, Report, conclude, plan, score
-from service.core.evidence.evidenced import Suspicion
+from service import InputError, conclude, plan, score
 from service.core.judging.focus import Focus, render_part
 from service.core.judging.notes import JudgeReply
 from service.core.judging.prompts import Usage
@@ -153,10 +151,6 @@ def ask_openai(result: Json) -> Json:
     return {"trace": {"format": "openai", "messages": messages}, "expected": {"calls": [{"tool": "get_balance"}]}}
 
 
-def test_there_are_twenty_spellings_with_structure() -> None:
-    assert sum(ends == "fail" for _, _, ends in FALSE["spellings"]) >= 20
-
-
 @pytest.mark.parametrize("asked", [ask, ask_openai], ids=["callgrade", "openai"])
 @pytest.mark.parametrize(
     ("result", "ends"), [row[1:] for row in FALSE["spellings"]], ids=[row[0] for row in FALSE["spellings"]]
@@ -184,15 +178,6 @@ def test_the_report_says_in_which_form_a_result_was_read() -> None:
     events = [{"user": "Hi"}, {"call": {"name": "a"}}, {"call": {"name": "b"}, "result": 'It is {"c": 1}.'}]
     report = score({"trace": {"format": "callgrade", "events": events}})
     assert [step.result_forms for step in report.steps] == [(), ("json_in_text", "text")]
-
-
-def test_a_suspicion_is_read_back_as_one() -> None:
-    report = score({**ask("balance: 120\ncurrency: EUR"), "judges": "off"})
-    written = json.loads(TypeAdapter(Any).dump_json(report))
-    back = TypeAdapter(Report).validate_python(written)
-    kinds = [[type(each.outcome) for c in one.criteria for each in c.outcomes] for one in (report, back)]
-    assert kinds[0] == kinds[1]
-    assert Suspicion in kinds[0]
 
 
 @pytest.mark.parametrize(("label", "value", "verdict"), [("grounded", 1.0, "pass"), ("contradicted", 0.0, "fail")])

@@ -5,9 +5,8 @@ from __future__ import annotations
 import doctest
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import date, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -16,13 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.benchmarks.slips import formulas, payloads, voices, wording
-from tests.benchmarks.slips.__main__ import LEVELS, find
 from tests.benchmarks.slips.cases import HALVES, Case, apply, build_cases, load_scenes, parse_answers
 from tests.benchmarks.slips.slots import Slot
 from tests.benchmarks.slips.voices import FREE
 from tests.bulk import share
 
-SOME = share([*HALVES], one_in=3)
+SOME = share([*HALVES], one_in=len(HALVES))
 """To make up the cases of one half takes a second."""
 
 
@@ -43,25 +41,6 @@ def test_a_mutant_differs_from_its_true_answer_in_the_changed_phrase_alone(half:
             assert len(case.changes) == (2 if case.slip == "swapped" else 1), case.id
             assert all(case.true[change.start : change.end] != change.text for change in case.changes), case.id
             assert apply(case.true, case.changes) == case.text != case.true, case.id
-
-
-@half
-def test_no_mutant_is_a_true_text(half: str) -> None:
-    true = {(case.scene.name, case.text) for case in cases(half) if not case.slip}
-    assert not [case.id for case in cases(half) if case.slip and (case.scene.name, case.text) in true]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("half", [each for each in SOME if each != "open"])
-def test_there_are_enough_of_every_class(half: str) -> None:
-    counts = Counter(case.slip for case in cases(half) if not case.is_true_answer)
-    assert sum(count >= 10 for slip, count in counts.items() if slip) >= 25
-    assert counts.total() - counts[""] >= 2000
-    assert counts[""] >= 0.95 * (counts.total() - counts[""])
-
-
-def test_no_domain_is_in_two_halves() -> None:
-    assert max(Counter(name for names in HALVES.values() for name in names).values()) == 1
 
 
 @half
@@ -101,12 +80,6 @@ def test_examples_hold(module: Any) -> None:
     assert doctest.testmod(module).failed == 0
 
 
-def test_a_case_needs_the_value_its_formula_has() -> None:
-    assert formulas.compute("a.n + sum(x.n for x in rows)", {"rows": [{"n": 2}]}, [{"n": 2}], now=date(2026, 1, 1)) == 4
-    with pytest.raises(KeyError):
-        formulas.compute("a.missing", {}, [{"n": 2}], now=date(2026, 1, 1))
-
-
 @given(st.integers(1, 5_000_000).map(lambda cents: cents / 100))
 def test_a_free_amount_is_near_what_it_says(value: float) -> None:
     for said in (*FREE.money(value, "EUR").exact, *FREE.money(value, "EUR").loose):
@@ -129,11 +102,6 @@ def test_a_free_time_is_the_time(value: Any) -> None:
         text = said.lower().replace(".m.", "m").replace(".", ":").replace(" ", "")
         form = "%H:%M" if text[-1].isdigit() else "%I:%M%p" if ":" in text else "%I%p"
         assert datetime.strptime(text, form).time() == value.replace(second=0, microsecond=0), said
-
-
-def test_a_case_can_be_scored() -> None:
-    case = cases("dev")[0]
-    assert {each.level for each in find(case, case.text)} <= set(LEVELS)
 
 
 def slots(half: str) -> Iterator[tuple[Any, Slot]]:

@@ -161,22 +161,12 @@ UNREADS = [
     ("a call was due, and one is unread", {"calls": [{"tool": "look"}]}, [], (UNREAD_CALL,), {"decide", "tool_name"}),
     ("a ban that the unread call may break", {"disallowed": [{"tool": "void"}]}, [], (UNREAD_CALL,), {"disallowed"}),
     ("a count", {"counts": {"look": 1}}, [], (UNREAD_CALL,), {"count"}),
-    (
-        "an unread result",
-        {"calls": [{"tool": "look", "result": {"a": 1}}]},
-        [["look", {}, None]],
-        (UNREAD_RESULT,),
-        {"results"},
-    ),
-    (
-        "an answer after an unread result",
-        {"calls": [{"tool": "look"}]},
-        [["look", {}, None]],
-        (UNREAD_RESULT,),
-        {"result_groundedness"},
-    ),
+    ("an unread result", {"calls": [{"tool": "look", "result": {"a": 1}}]}, [["look", {}, None]], (UNREAD_RESULT,),
+     {"results"}),
+    ("an answer after an unread result", {"calls": [{"tool": "look"}]}, [["look", {}, None]], (UNREAD_RESULT,),
+     {"result_groundedness"}),
     ("an unread text", {"answer": "It is done."}, [], (UNREAD_TEXT,), {"answer"}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
