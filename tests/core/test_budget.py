@@ -27,7 +27,6 @@ from service.core.report import Report
 from service.core.work_limits import (
     LIMITS,
     MAX_CRITERIA,
-    MAX_FINDING_CHARS,
     MAX_JUDGES,
     MAX_NAME_CHARS,
     MAX_OUTCOMES,
@@ -69,14 +68,6 @@ def test_a_small_body_of_each_kind_is_scored_whole(name):
 def test_a_thousand_calls_of_one_tool_in_another_order_are_all_found():
     report = scored(reversed_calls(1_000))
     assert [step.matched for step in report.steps] == list(reversed(range(1_000)))
-    assert {step.outcomes["arguments"].value for step in report.steps} == {1.0}
-
-
-def test_calls_of_several_tools_may_be_more():
-    tools = [f"f{k % 5}" for k in range(2_000)]
-    made = trace([call(tool, {"a": k}) for k, tool in enumerate(tools)])
-    wanted = [due(tool, {"a": k}) for k, tool in enumerate(tools)]
-    report = scored({"trace": made, "expected": {"calls": wanted[::-1]}})
     assert {step.outcomes["arguments"].value for step in report.steps} == {1.0}
 
 
@@ -148,41 +139,21 @@ def test_a_check_beyond_its_work_is_open_and_says_the_number(name, n, work, leas
     assert all(work in one.reason and "; at most " in one.reason for one in found)
 
 
-def test_no_report_holds_more_outcomes_or_findings_than_the_budget():
-    report = scored(BODIES["criteria_and_calls"](900))
-    outcomes = [one for step in report.steps for one in step.outcomes.values()]
-    assert len(outcomes) <= MAX_OUTCOMES
-    assert sum(len(finding.message) + len(finding.path) for finding in report.findings()) <= MAX_FINDING_CHARS
-
-
 @pytest.mark.parametrize(
     ("rubric", "said"),
     [
-        (
-            under(*[{"kind": "tool_name"}] * (MAX_CRITERIA + 1)),
-            f"/rubric/criteria: {MAX_CRITERIA + 1} criteria; at most {MAX_CRITERIA} are taken",
-        ),
-        (
-            {
-                **under({"kind": "tool_name"}),
-                "judges": [
-                    {"id": f"j{n}", "level": "step", "question": "?", "scale": {"a": 1, "b": 0}}
-                    for n in range(MAX_JUDGES + 1)
-                ],
-            },
-            f"/rubric: {MAX_JUDGES + 1} judges; at most {MAX_JUDGES} come with a rubric",
-        ),
+        (under(*[{"kind": "tool_name"}] * (MAX_CRITERIA + 1)),
+         f"/rubric/criteria: {MAX_CRITERIA + 1} criteria; at most {MAX_CRITERIA} are taken"),
+        ({**under({"kind": "tool_name"}), "judges": [{"id": f"j{n}", "level": "step", "question": "?",
+         "scale": {"a": 1, "b": 0}} for n in range(MAX_JUDGES + 1)]},
+         f"/rubric: {MAX_JUDGES + 1} judges; at most {MAX_JUDGES} come with a rubric"),
     ],
     ids=["criteria", "judges"],
-)
+)  # fmt: skip
 def test_a_rubric_beyond_the_limits_is_refused_by_place_and_number(rubric, said):
     with pytest.raises(InputError) as refused:
         scored({"trace": trace([call("f")]), "rubric": rubric})
     assert [str(problem) for problem in refused.value.problems] == [said]
-
-
-def test_a_rubric_at_the_limit_scores():
-    assert scored({"trace": trace([]), "rubric": under(*[{"kind": "tool_name"}] * MAX_CRITERIA)}).verdict
 
 
 @pytest.mark.parametrize(("models", "votes"), [((), 1), (("a", "b"), 15)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from math import exp
 
 import pytest
@@ -23,7 +22,7 @@ from service.core.judging.fits import (
     log_odds,
     sigmoid,
 )
-from service.core.models.kinds import list_kinds
+from tests.fits import make_fit
 
 DIGEST, OTHER = "a" * 64, "b" * 64
 SHARES = st.floats(0, 1)
@@ -60,15 +59,6 @@ def test_every_map_is_monotone_and_stays_in_its_range(found: Calibrator, a: floa
     assert low.value <= high.value + 1e-12
     if low.interval:
         assert 0 <= low.interval[0] <= low.value + 1e-12 <= low.interval[1] + 2e-12 <= 1 + 3e-12
-
-
-@given(MAPS)
-def test_a_map_reads_back_as_the_same_map(found: Calibrator) -> None:
-    assert type(found).model_validate_json(found.model_dump_json()) == found
-
-
-def test_the_kinds() -> None:
-    assert set(list_kinds(Calibrator)) == {"identity", "platt", "isotonic", "temperature", "venn_abers"}
 
 
 CASES = [
@@ -108,11 +98,6 @@ def test_a_map_that_could_not_hold_is_refused(kind: type[Calibrator], fields: di
         kind.model_validate(fields)
 
 
-@given(st.floats(-1e308, 1e308))
-def test_the_logistic_curve_never_overflows(x: float) -> None:
-    assert 0 <= sigmoid(x) <= 1
-
-
 def test_log_odds_of_certainty_are_finite() -> None:
     assert log_odds(1.0) == pytest.approx(-log_odds(0.0))
     assert log_odds(1.0) < 10
@@ -120,23 +105,9 @@ def test_log_odds_of_certainty_are_finite() -> None:
 
 
 def fit(**changes: object) -> Fit:
-    fields = {
-        "judge": "result_groundedness",
-        "judge_digest": DIGEST,
-        "model": "m-2026-01-01",
-        "criterion": "c",
-        "method": "platt",
-        "calibrator": {"kind": "platt", "slope": 4.0, "offset": -2.0},
-        "origin": "human",
-        "labels": 100,
-        "groups": 40,
-        "enough": True,
-        "domain": (0.0, 0.9),
-        "threshold": 0.4,
-        "review_band": (0.3, 0.5),
-        "data": OTHER,
-    }
-    return Fit.model_validate({**fields, **changes})
+    bound = {"judge": "result_groundedness", "judge_digest": DIGEST, "model": "m-2026-01-01", "method": "platt"}
+    shape = {"calibrator": {"kind": "platt", "slope": 4.0, "offset": -2.0}, "domain": (0.0, 0.9), "threshold": 0.4}
+    return make_fit(**{**bound, **shape, "review_band": (0.3, 0.5), **changes})
 
 
 BINDING = Binding("result_groundedness", DIGEST, "m-2026-01-01")
@@ -213,13 +184,6 @@ STRATA = [
 @pytest.mark.parametrize(("strata", "stratum", "status"), STRATA)
 def test_a_stratum_that_was_not_fitted_is_out_of_domain(strata: tuple[str, ...], stratum: str, status: str) -> None:
     assert calibrate_value([fit(strata=strata)], BINDING, "c", 0.5, stratum=stratum).status == status
-
-
-def test_age_is_no_part_of_what_a_fit_is() -> None:
-    one, other = fit(made=date(2026, 1, 1)), fit(made=date(2026, 6, 1), stale=True)
-    assert one.id == other.id == fit().id
-    assert "stale" not in other.model_dump_json()
-    assert Fit.model_validate_json(one.model_dump_json()).made == date(2026, 1, 1)
 
 
 JURY = {"model": "b+a", "weights": {"a": 0.75, "b": 0.25}, "calibrator": Identity(), "method": "identity"}

@@ -49,10 +49,6 @@ def test_a_missing_transcript_is_not_a_pass(expected: dict[str, Any], compat: bo
     assert (found.verdict, found.score, found.all_passed) == ("undecided", None, False)
 
 
-def test_nothing_expected_does_not_apply() -> None:
-    assert report("apple_trajectory", {"made": [["a"]]}, compat=False).verdict == "not_applicable"
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -126,9 +122,3 @@ def test_the_most_are_met_that_can_be(calls: list[Any], ordered: list[Any], unor
 @settings(max_examples=examples(60))
 def test_apples_scan_never_finds_more_in_order(calls: list[Any], ordered: list[Any]) -> None:
     assert met(calls, ordered, [], compat=True) <= met(calls, ordered, [])
-
-
-def test_many_contested_calls_are_shared_too() -> None:
-    calls = [("a", {"x": 1})] * 8
-    patterns = [{"tool": "a"}] * 4
-    assert met(calls, patterns, patterns) == 8

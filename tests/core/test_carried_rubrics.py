@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from service import InputError, Report, score
-from service.packaged_files import find_resource
-from service.registry import Registry
 from tests.core.carried_cases import codes, report, values
 
 CARRIED = (
-    "apple_trajectory",
-    "future_agi_function_calling",
-    "read_only",
-    "tau_reward",
-    "three_layer",
-    "uipath_tool_call_args",
-    "uipath_tool_call_count",
-    "uipath_tool_call_order",
-    "uipath_tool_call_output",
-)
-
-
-@pytest.mark.parametrize("name", CARRIED)
-def test_a_rubric_stands_in_a_file_of_its_name_that_says_whose_method_it_is(name: str) -> None:
-    text = Path(find_resource("rubrics", f"{name}.yaml")).read_text("utf-8")
-    assert text.startswith("# ")
-    assert Registry().find(name).id == name
+    "apple_trajectory", "future_agi_function_calling", "read_only", "tau_reward", "three_layer",
+    "uipath_tool_call_args", "uipath_tool_call_count", "uipath_tool_call_order", "uipath_tool_call_output",
+)  # fmt: skip
 
 
 SEND = {
     "name": "send",
-    "parameters": {
-        "type": "object",
-        "properties": {"n": {"type": "integer"}, "on": {"type": "string", "format": "date"}, "to": {"type": "string"}},
-        "required": ["n"],
-        "additionalProperties": False,
-    },
-}
+    "parameters": {"type": "object", "properties": {"n": {"type": "integer"},
+     "on": {"type": "string", "format": "date"}, "to": {"type": "string"}}, "required": ["n"],
+     "additionalProperties": False},
+}  # fmt: skip
 WORLDS = {"initial": {"sent": 0}, "final": {"sent": 1}}
 LAYERS = ("decide", "schema", "ast", "exec")
 
@@ -75,12 +55,6 @@ def test_three_layers(made: Any, calls: Any, layers: tuple[float | None, ...]) -
     assert tuple(values(found)[layer] for layer in LAYERS) == layers
     assert (found.verdict == "pass") == (0 not in layers)
     assert ("over_call" in codes(found)) == (calls == "none" and bool(made))
-
-
-def test_two_calls_of_one_tool_in_any_order() -> None:
-    patterns = [{"tool": "send", "args": {"n": 1}}, {"tool": "send", "args": {"n": 2}}]
-    case = {"made": [["send", {"n": 2}], ["send", {"n": 1}]], "tools": [SEND], "expected": {"calls": patterns}}
-    assert values(report("three_layer", case, compat=False))["ast"] == 1.0
 
 
 def test_a_broken_call_that_did_the_right_thing_passes_the_third_layer_alone() -> None:
@@ -193,11 +167,6 @@ def test_tau_rewards(said: str, outputs: list[str], final: Any, end: str, theirs
     upstream = run(said, outputs=outputs, final=final, end=end, compat=True)
     assert upstream.score == theirs
     assert ("compat_differs" in codes(upstream)) == (theirs != ours)
-
-
-def test_what_doing_nothing_scores_is_told() -> None:
-    notes = {f.code: f.message for f in run("x", outputs=[]).findings()}
-    assert notes["null_agent"] == "doing nothing scores 0"
 
 
 def test_a_call_can_end_a_run() -> None:

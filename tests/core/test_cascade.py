@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from service import conclude, plan, report_json, score
+from service import conclude, plan, score
 from service.core.evidence.evidenced import EvidencedScore
-from service.core.judging.judged_outcomes import JudgedScore
-from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
-from service.core.judging.replies import Judgement
 from service.core.outcome import Errored, Scored, Skipped
 from tests.fits import make_fit
+from tests.replies import make_reply
 
 TRUE, FLIPPED, FREE = "It came to $5,400.00.", "It came to $54.00.", "It has been settled for a while."
 
@@ -52,10 +48,6 @@ def criteria(made: Any) -> list[str]:
     return [ask.criterion for ask in made.asks]
 
 
-def reply(label: str, value: float) -> tuple[JudgeReply, ...]:
-    return (JudgeReply(Judgement(label, value, "so it is"), "m", "m", "miss", Usage(1, 1, None)),)
-
-
 def outcome_of(report: Any, criterion: str) -> Any:
     found = [each.outcome for one in report.criteria if one.id == criterion for each in one.outcomes]
     found += [step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]
@@ -69,13 +61,6 @@ def test_what_code_proves_wrong_is_not_asked():
     outcome = outcome_of(conclude(made, {}), "result_groundedness")
     assert isinstance(outcome, EvidencedScore)
     assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["scale_flip"])
-
-
-def test_it_is_found_without_a_judge_too():
-    report = score(request(FLIPPED))
-    assert (report.verdict, report.first_failing_stage, report.provenance.questions_saved) == ("fail", "integrate", 1)
-    assert "result_groundedness" in report.failing
-    assert "result_groundedness" not in {left.criterion for left in report.not_asked}
 
 
 @pytest.mark.parametrize("answer", [TRUE, FREE])
@@ -101,15 +86,6 @@ def test_the_judge_sees_the_evidence():
     assert "evidence" not in {part.name for part in build_question(ask, free.trace).parts}
 
 
-def test_the_evidence_stays_in_the_report():
-    made = plan(request(TRUE))
-    outcome = outcome_of(conclude(made, {"result_groundedness/turn/1": reply("grounded", 1.0)}), "result_groundedness")
-    assert isinstance(outcome, JudgedScore)
-    written = json.loads(report_json(conclude(made, {"result_groundedness/turn/1": reply("grounded", 1.0)})))
-    told = next(one for one in written["criteria"] if one["id"] == "result_groundedness")["outcomes"][0]["outcome"]
-    assert told["evidence"][0]["verdict"] == "supported"
-
-
 VETOES = [(None, 1.0, True), (0.5, 0.5, False), (0.8, 0.8, True), (1.0, 1.0, True)]
 
 
@@ -117,17 +93,11 @@ VETOES = [(None, 1.0, True), (0.5, 0.5, False), (0.8, 0.8, True), (1.0, 1.0, Tru
 def test_a_veto_caps_what_the_judge_may_give(veto, value, passed):
     made = plan(request(FLIPPED, veto=veto))
     assert "result_groundedness" in criteria(made)
-    outcome = outcome_of(conclude(made, {"result_groundedness/turn/1": reply("grounded", 1.0)}), "result_groundedness")
+    outcome = outcome_of(
+        conclude(made, {"result_groundedness/turn/1": (make_reply("grounded", 1.0),)}), "result_groundedness"
+    )
     assert (outcome.value, outcome.raw, outcome.passed) == (value, 1.0, passed)
     assert "scale_flip" in [finding.code for finding in outcome.findings]
-
-
-def test_a_veto_lifts_nothing():
-    made = plan(request(FLIPPED, veto=0.5))
-    outcome = outcome_of(
-        conclude(made, {"result_groundedness/turn/1": reply("contradicted", 0.0)}), "result_groundedness"
-    )
-    assert outcome.value == 0.0
 
 
 def test_a_judge_that_is_down_leaves_what_code_proved():
@@ -152,14 +122,6 @@ def test_where_something_is_expected_of_the_arguments_nobody_looks_further():
     assert "argument_plausibility" not in criteria(made)
     outcome = outcome_of(conclude(made, {}), "argument_plausibility")
     assert (outcome.cause, outcome.reason) == ("not_applicable", "arguments has decided it")
-
-
-def test_without_results_there_is_nothing_to_ask():
-    body = request(TRUE)
-    del body["trace"]["events"][1]["result"]
-    outcome = outcome_of(conclude(plan(body), {}), "result_groundedness")
-    assert isinstance(outcome, Skipped)
-    assert outcome.cause == "not_captured"
 
 
 def test_the_worst_turn_counts():
@@ -195,5 +157,7 @@ def test_a_fit_is_bound_to_all_that_is_asked(fields: dict[str, Any], check: dict
         del asked["rubric"]["criteria"][0]["check"]["evidence"]
     made = plan(asked)
     key = next(ask.key for ask in made.asks if ask.criterion == "result_groundedness")
-    found = outcome_of(conclude(made, {key: reply("grounded", 1.0)}, mode="live", fits=[fit]), "result_groundedness")
+    found = outcome_of(
+        conclude(made, {key: (make_reply("grounded", 1.0),)}, mode="live", fits=[fit]), "result_groundedness"
+    )
     assert found.calibration.status == status

@@ -33,13 +33,9 @@ CASES: list[tuple[str, list[str], list[str], list[str]]] = [
     ("said twice, quoted once", ["Paid. Sent. Paid."], ["Paid."], ["Sent."]),
     ("the same words in two sentences", ["High of 2 C today. Low of 2 C there."], ["2 C"], ["Low of 2 C there."]),
     ("and quoted twice", ["High of 2 C today. Low of 2 C there."], ["2 C", "2 C"], []),
-    (
-        "another script",
-        ["\u4ed8\u4e86\u6b3e\u3002\u5df2\u5bc4\u51fa\u3002"],
-        ["\u4ed8\u4e86"],
-        ["\u5df2\u5bc4\u51fa\u3002"],
-    ),
-]
+    ("another script", ["\u4ed8\u4e86\u6b3e\u3002\u5df2\u5bc4\u51fa\u3002"], ["\u4ed8\u4e86"],
+     ["\u5df2\u5bc4\u51fa\u3002"]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("texts", "quotes", "left"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])

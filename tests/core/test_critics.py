@@ -8,11 +8,10 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from service.core.critics import (
     AnyOf,
-    Contains,
     Critic,
     DateTime,
     Exact,
@@ -21,21 +20,16 @@ from service.core.critics import (
     Numeric,
     OpenComparison,
     Pattern,
-    Present,
     Similar,
-    ValueCritic,
     arcade_cosine,
     cosine,
 )
-from service.core.models.kinds import FrozenModel, TaggedUnion, list_kinds
+from service.core.models.kinds import FrozenModel, TaggedUnion
 from service.core.regex import MAX_PATTERN, compile_regex
 
 DATA = Path(__file__).parents[1] / "data" / "critics"
 TABLES = yaml.safe_load((DATA / "cases.yaml").read_text("utf-8"))
 REFUSED = yaml.safe_load((DATA / "refused.yaml").read_text("utf-8"))
-WORDS = {"natural_language"}  # compares nothing: it is for a judge
-OURS = {name: cls for name, cls in list_kinds(Critic).items() if cls.__module__.startswith("service.")}
-KINDS = sorted(OURS.keys() - WORDS)
 METRICS = ["cosine", "arcade_cosine", "levenshtein", "token_set"]
 
 SCALARS = (
@@ -94,22 +88,11 @@ def test_the_tables(settings, row):
     assert match.note or match.passed
 
 
-@pytest.mark.parametrize("kind", sorted(WORDS))
-def test_a_kind_without_rows_has_a_doctest(kind):
-    assert ">>>" in (OURS[kind].__doc__ or "")
-
-
 @pytest.mark.parametrize(("settings", "words"), REFUSED)
 def test_settings_that_are_refused(settings, words):
     with pytest.raises(ValidationError) as caught:
         critic_of(settings)
     assert words in str(caught.value)
-
-
-def test_the_schema_names_every_kind():
-    schema = TypeAdapter(Holder).json_schema()
-    mapping = schema["properties"]["critic"]["discriminator"]["mapping"]
-    assert set(KINDS) <= set(mapping)
 
 
 # Laws. `SETTINGS` has every matcher of the tables, alone and inside one and two composites.
@@ -260,11 +243,6 @@ def test_an_own_value_comes_before_the_one_from_outside_even_if_null():
     assert Exact().match(5, 5).passed
 
 
-def test_matchers_that_compare_with_no_value_ignore_the_one_from_outside():
-    assert Contains(value="a").match("abc", "z").passed
-    assert Present().match(1, 2).passed
-
-
 def test_in_any_of_each_matcher_takes_its_own_value_else_the_one_from_outside():
     either = AnyOf(
         of=[{"kind": "exact", "value": "none"}, {"kind": "any_of", "of": [{"kind": "numeric", "tolerance": 1}]}]
@@ -284,14 +262,6 @@ WANTS = [
 @pytest.mark.parametrize(("settings", "wanted"), WANTS)
 def test_a_matcher_says_whether_it_needs_a_value_from_outside(settings, wanted):
     assert critic_of(settings).wants_expected is wanted
-
-
-def test_every_matcher_with_a_value_of_its_own_survives_a_round_trip():
-    for critic in CRITICS:
-        again = critic_of(critic.model_dump(mode="json", exclude_unset=True) | {"kind": critic.kind})
-        assert again.wants_expected is critic.wants_expected
-        if isinstance(critic, ValueCritic):
-            assert again.has_value is critic.has_value
 
 
 # Caps: over them nothing is said, neither yes nor no.
@@ -352,16 +322,6 @@ def test_a_lone_surrogate_matches_nothing_and_is_no_pattern():
         compile_regex("\ud800")
 
 
-@given(st.text("ab|()[]*+?^$\\nz#x.{1}", max_size=12), st.text("ab\nz", max_size=6))
-def test_a_whole_match_is_also_a_match_somewhere(pattern, text):
-    try:
-        whole = compile_regex(pattern)
-    except ValueError:
-        return
-    if whole.matches(text):
-        assert compile_regex(pattern, search=True).matches(text)
-
-
 # Defects reproduced in other scorers, with what is right.
 
 DEFECTS = [
@@ -376,16 +336,11 @@ DEFECTS = [
     ("the zone is dropped", {"kind": "datetime"}, "2026-03-01T10:00:00", "2026-03-01T10:00:00+09:00", 0.0),
     ("an overflow leaves the mean", {"kind": "datetime"}, "99999999999999999999", "2026-03-01", 0.0),
     ("null is the text None", {"kind": "similar"}, None, "None", 0.0),
-    (
-        "one-character words are invisible",
-        {"kind": "similar", "threshold": 0.99},
-        "meeting at 4 PM",
-        "meeting at 3 PM",
-        0.602975,
-    ),
+    ("one-character words are invisible", {"kind": "similar", "threshold": 0.99}, "meeting at 4 PM", "meeting at 3 PM",
+     0.602975),
     ("nothing expected matches anything", {"kind": "json_similar"}, {"a": 1}, {}, 0.0),
     ("extra items are free", {"kind": "json_similar"}, [1, 2, 3], [1], 1 / 3),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -406,12 +361,9 @@ NOTES = [
     ({"kind": "datetime", "value": "2026-05-01"}, "2026-05-01T00:01:00", "60 s apart, a date being its midnight"),
     ({"kind": "datetime", "value": "2026-05-01"}, "2026-05-01T00:00:00Z", "assume_zone"),
     ({"kind": "datetime", "value": "2026-05-01"}, "May 1st", '"May 1st" is not a date or time that can be read'),
-    (
-        {"kind": "any_of", "of": [{"kind": "exact", "value": 1}, {"kind": "exact", "value": 2}]},
-        3,
-        "expected 1, got 3 and expected 2",
-    ),
-]
+    ({"kind": "any_of", "of": [{"kind": "exact", "value": 1}, {"kind": "exact", "value": 2}]}, 3,
+     "expected 1, got 3 and expected 2"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("settings", "actual", "words"), NOTES)

@@ -9,7 +9,6 @@ import pytest
 from pydantic import TypeAdapter
 
 from service import InputError, score
-from service.core.critics import Critic
 from service.core.expectations.expectation import Expectation
 from service.core.expectations.templates import has_matcher
 
@@ -160,9 +159,3 @@ def scored(wanted: Any, given: Any) -> float | None:
     rubric = {"id": "one", "criteria": [{"id": "it", "stage": "arguments", "check": {"kind": "arguments"}}]}
     trace = {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"a": given}}}]}
     return score({"rubric": rubric, "trace": trace, "expected": args(wanted)}).score
-
-
-def test_an_object_with_a_kind_is_a_matcher_at_any_depth():
-    value = EXPECTATION.validate_python(args({"x": [{"y": {"kind": "present"}}]})).calls[0].args["a"]
-    assert isinstance(value["x"][0]["y"], Critic)
-    assert scored({"x": [{"y": {"kind": "present"}}]}, {"x": [{"y": 5}]}) == 1

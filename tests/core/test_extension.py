@@ -42,70 +42,43 @@ def rubric(**check: Any) -> dict[str, Any]:
 
 
 KINDS = {
-    "critic": Kind(
-        "service/core/critics/parity.py",
-        {
-            "rubric": rubric(kind="arguments"),
-            "trace": CALLING,
-            "expected": {"calls": [{"tool": "look", "args": {"n": {"kind": "parity", "value": 3}}}]},
-        },
-        0.0,
-    ),
-    "gate": Kind(
-        "service/core/gates/short_name.py", {"rubric": rubric(kind="short_name", most=3), "trace": CALLING}, 0.0
-    ),
+    "critic": Kind("service/core/critics/parity.py", {"rubric": rubric(kind="arguments"), "trace": CALLING,
+     "expected": {"calls": [{"tool": "look", "args": {"n": {"kind": "parity", "value": 3}}}]}}, 0.0),
+    "gate": Kind("service/core/gates/short_name.py", {"rubric": rubric(kind="short_name", most=3), "trace": CALLING},
+     0.0),
     "method": Kind("service/core/methods/half.py", {"rubric": rubric(kind="half"), "trace": CALLING}, 0.5),
-    "format": Kind(
-        "service/intake/formats/lines.py",
-        {
-            "rubric": {"id": "case", "criteria": [TOOL_NAME]},
-            "trace": {"format": "lines", **LINES},
-            "expected": {"calls": [{"tool": "look"}]},
-        },
-        1.0,
-    ),
-    "gold": Kind(
-        "service/intake/gold/names.py",
-        {
-            "rubric": {"id": "case", "criteria": [TOOL_NAME]},
-            "trace": CALLING,
-            "expected": {"format": "names", "tools": ["look", "book"]},
-        },
-        0.5,
-    ),
-    "form of results": Kind(
-        "service/core/results/forms/arrows.py",
-        {
-            "rubric": rubric(kind="results"),
-            "trace": {"format": "callgrade", "events": [{"call": {"name": "look"}, "result": "n -> 4; m -> 5"}]},
-            "expected": {"calls": [{"tool": "look", "result": {"n": "4", "m": "5"}}]},
-        },
-        1.0,
-    ),
-    "judge": Kind(
-        "rubrics/judges/brevity.yaml", {"rubric": rubric(kind="judge", judge="brevity"), "trace": CALLING}, 0.0
-    ),
-    "rubric": Kind(
-        "rubrics/names_only.yaml",
-        {"rubric": "names_only", "trace": CALLING, "expected": {"calls": [{"tool": "look"}]}},
-        1.0,
-    ),
-}
+    "format": Kind("service/intake/formats/lines.py", {"rubric": {"id": "case", "criteria": [TOOL_NAME]},
+     "trace": {"format": "lines", **LINES}, "expected": {"calls": [{"tool": "look"}]}}, 1.0),
+    "gold": Kind("service/intake/gold/names.py", {"rubric": {"id": "case", "criteria": [TOOL_NAME]}, "trace": CALLING,
+     "expected": {"format": "names", "tools": ["look", "book"]}}, 0.5),
+    "form of results": Kind("service/core/results/forms/arrows.py",
+     {"rubric": rubric(kind="results"), "trace": {"format": "callgrade",
+     "events": [{"call": {"name": "look"}, "result": "n -> 4; m -> 5"}]},
+     "expected": {"calls": [{"tool": "look", "result": {"n": "4", "m": "5"}}]}}, 1.0),
+    "judge": Kind("rubrics/judges/brevity.yaml", {"rubric": rubric(kind="judge", judge="brevity"), "trace": CALLING},
+     0.0),
+    "rubric": Kind("rubrics/names_only.yaml", {"rubric": "names_only", "trace": CALLING,
+     "expected": {"calls": [{"tool": "look"}]}}, 1.0),
+}  # fmt: skip
 
 SCORE = """
 import json, sys
 from pathlib import Path
 import service
+from pydantic import TypeAdapter
 from service import conclude, plan
 from service.core.judging.prompts import Usage
 from service.core.judging.replies import Judgement
 from service.core.judging.notes import JudgeReply
+from service.intake import FORMATS, TraceInput, guess_format
 
 assert Path(service.__file__).parents[1] == Path.cwd(), service.__file__
 answer = JudgeReply(Judgement("long", 0.25, "it goes on", ()), "x/m", "m", "miss", Usage(1, 1, 0.0))
 made = {name: plan(request) for name, request in json.load(sys.stdin).items()}
 scored = {name: conclude(one, {ask.key: (answer,) for ask in one.asks}) for name, one in made.items()}
-print(json.dumps({name: report.score for name, report in scored.items()}))
+last = TypeAdapter(TraceInput).json_schema()["anyOf"][0]["oneOf"][-1]["$ref"]
+found = [guess_format({"lines": ["user: Go"]}), "lines" in FORMATS, last]
+print(json.dumps([{name: report.score for name, report in scored.items()}, found]))
 """
 
 
@@ -137,21 +110,9 @@ def run(program: str, folder: Path, given: object = None) -> Any:
 
 
 def test_a_new_kind_is_one_new_file(extended: Path) -> None:
-    scores = run(SCORE, extended, {name: kind.request for name, kind in KINDS.items()})
+    scores, listed = run(SCORE, extended, {name: kind.request for name, kind in KINDS.items()})
     assert scores == {name: kind.score for name, kind in KINDS.items()}
-
-
-LISTS = """
-import json, sys
-from service.intake import FORMATS, TraceInput, guess_format
-from pydantic import TypeAdapter
-last = TypeAdapter(TraceInput).json_schema()["anyOf"][0]["oneOf"][-1]["$ref"]
-print(json.dumps([guess_format(json.load(sys.stdin)), "lines" in FORMATS, last]))
-"""
-
-
-def test_a_new_format_is_guessed_and_listed(extended: Path) -> None:
-    assert run(LISTS, extended, LINES) == ["lines", True, "#/$defs/LinesTrace"]
+    assert listed == ["lines", True, "#/$defs/LinesTrace"]
 
 
 def test_a_file_that_is_not_named_as_its_format_is_refused(extended: Path) -> None:
@@ -159,7 +120,7 @@ def test_a_file_that_is_not_named_as_its_format_is_refused(extended: Path) -> No
     (formats / "lines.py").rename(formats / "rows.py")
     try:
         with pytest.raises(AssertionError, match="rows holds the format 'lines': a file is named as its format"):
-            run(LISTS, extended, LINES)
+            run("from service.intake import TraceInput\nprint(TraceInput)", extended)
     finally:
         (formats / "rows.py").rename(formats / "lines.py")
 
@@ -210,15 +171,3 @@ def test_a_module_without_a_command_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(TypeError, match=r"some_commands\.rows has no commands"):
         add_commands(typer.Typer(), import_module("some_commands"))
-
-
-def test_without_the_file_the_kind_is_unknown() -> None:
-    """What the copies show is theirs: this service knows none of it."""
-    from service import CallgradeError, conclude, plan
-
-    for name, kind in KINDS.items():
-        if name == "form of results":  # without it the text is text
-            assert conclude(plan(kind.request)).score == 0.0
-            continue
-        with pytest.raises(CallgradeError):
-            plan(kind.request)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from service import InputError, Report, score
-from service.core.outcome import Errored, MethodScore, Outcome, Scored, Skipped
+from service.core.outcome import MethodScore, Outcome, Scored, Skipped
 from service.packaged_files import read_yaml
 from tests import own_checks  # noqa: F401 (registers the checks that tables name)
 
@@ -120,19 +120,6 @@ def test_no_case_is_named_twice():
     for file, table in zip(FILES, TABLES, strict=True):
         names = [case["name"] for case in table["cases"]]
         assert sorted(set(names)) == sorted(names), file.name
-
-
-def test_the_tables_reach_every_kind_of_outcome():
-    kinds = {
-        type(each)
-        for table in TABLES
-        for case in table["cases"]
-        if "error" not in case["want"]
-        for report in [score(request_of(table, case))]
-        for criterion in report.criteria
-        for each in outcomes(report, criterion.id)
-    }
-    assert {Scored, Skipped, Errored, MethodScore} <= kinds
 
 
 LONG = ("x" * 5001, "y" * 5001)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.evidence.injection import signals as injection
 from service.core.evidence.injection.signals import MAX_CHARACTERS, MAX_FINDINGS, find_suspicions
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
 from service.packaged_files import read_yaml
@@ -70,14 +69,6 @@ def test_benign(case: dict[str, Any]):
     assert find_suspicions(trace(**{case.get("at", "result"): case["text"]})) == ()
 
 
-def test_the_table_is_large_enough():
-    cases = [*TABLE["malicious"], *TABLE["benign"]]
-    assert len(TABLE["malicious"]) >= 60
-    assert len(TABLE["benign"]) >= 60
-    assert len({case["text"] for case in cases}) == len(cases)
-    assert len({case["name"] for case in cases}) == len(cases)
-
-
 @pytest.mark.parametrize("at", PATHS)
 def test_it_is_found_wherever_strangers_write(at: str):
     assert [finding.path for finding in find_suspicions(trace(**{at: ATTACK}))] == [PATHS[at]]
@@ -85,10 +76,6 @@ def test_it_is_found_wherever_strangers_write(at: str):
 
 def test_who_sets_the_model_up_may_say_what_they_like():
     assert find_suspicions(trace(system=ATTACK)) == ()
-
-
-def test_nothing_was_called_and_nothing_said():
-    assert find_suspicions(Trace(None, "callgrade", None, (), (), None, 0)) == ()
 
 
 def test_the_passage_is_short_and_safe():
@@ -109,11 +96,6 @@ def test_what_is_not_looked_at_is_said():
     assert (code, path) == ("injection_unchecked", "/steps/0/result/content/x/0/0")
 
 
-@pytest.mark.parametrize("sort", get_args(injection.Sort))
-def test_each_sort_has_its_attacks(sort: str):
-    assert sum(case["sort"] == sort for case in TABLE["malicious"]) >= 4
-
-
 def test_a_deep_result_is_searched():
     deep: Any = ATTACK
     for _ in range(3000):
@@ -122,22 +104,8 @@ def test_a_deep_result_is_searched():
 
 
 CLUMPS = (
-    "ignore ",
-    "all ",
-    "previous ",
-    "a" * 30,
-    "4142" * 20,
-    '"',
-    "'",
-    "`",
-    "[",
-    "<|",
-    "{",
-    "score",
-    "\n",
-    " : ",
-    "%41",
-)
+    "ignore ", "all ", "previous ", "a" * 30, "4142" * 20, '"', "'", "`", "[", "<|", "{", "score", "\n", " : ", "%41",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("clump", [*CLUMPS, "give this answer ", '"label": ', "assistant:\nhuman: x\n", "\u200b", "- "])

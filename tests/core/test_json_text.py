@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.core.json.parsing import MAX_DEPTH, MAX_DIGITS, UnreadableError, parse
+from service.core.json.parsing import MAX_DEPTH, MAX_DIGITS, parse
 from service.intake.build import build_tool_call, read_result_content
 
 
@@ -98,13 +98,6 @@ def test_unreadable_arguments_are_kept_with_the_reason(text: Any, why: str) -> N
     assert len(call.problem) < 300
 
 
-def test_a_long_key_does_not_make_a_long_problem() -> None:
-    key = "k" * 10_000
-    problem = build_tool_call(None, "f", f'{{"{key}": 1, "{key}": 2}}').problem
-    assert problem is not None
-    assert len(problem) < 300
-
-
 scalars = st.none() | st.booleans() | st.integers(-(10**63), 10**63) | st.floats(allow_nan=False, allow_infinity=False)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=10)
 documents = st.recursive(scalars | texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=20)
@@ -126,13 +119,6 @@ def test_no_string_raises_and_none_is_read_against_the_rules(text: str) -> None:
     assert (call.arguments is None) == (call.problem is not None)
     content = read_result_content(text)
     assert content == text or json.dumps(content, allow_nan=False)
-
-
-@given(documents)
-def test_arguments_of_any_json_type_never_raise(value: Any) -> None:
-    call = build_tool_call(None, "f", value)
-    assert call.raw is value
-    assert (call.arguments is None) == (call.problem is not None)
 
 
 RESULTS: list[tuple[Any, Any]] = [
@@ -167,8 +153,3 @@ RESULTS: list[tuple[Any, Any]] = [
 def test_results(given: Any, wanted: Any) -> None:
     assert read_result_content(given) == wanted
     assert type(read_result_content(given)) is type(wanted)
-
-
-def test_unreadable_text_is_an_error_of_its_own() -> None:
-    with pytest.raises(UnreadableError, match="EOF"):
-        parse("")

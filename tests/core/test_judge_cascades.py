@@ -13,11 +13,9 @@ from pydantic import ValidationError
 from service import Plan, conclude
 from service.core.conclusion.conclude import list_next_asks
 from service.core.judging.fits import Binding, Fit, Guarantee
-from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Errored
-from service.core.plan import plan
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import report_json
@@ -26,6 +24,7 @@ from service.registry import Registry
 from service.reporting.summaries import read_report
 from service.request import plan_request, read_request
 from tests.core.test_require_calibration import body, votes
+from tests.fits import make_fit
 
 SCALE = {"no": 0.0, "rather_not": 0.3, "unsure": 0.5, "rather": 0.7, "yes": 1.0}
 CHEAP = {"id": "cheap", "level": "trace", "question": "?", "scale": SCALE, "models": ["m1"]}
@@ -59,23 +58,8 @@ def fit_of(name: str, *, after: str | None = None, share: float = 0.9, **more: A
     """Accepts values of 0 and of 1."""
     binding = BINDINGS[name]
     promise = Guarantee(share=share, passes_from=1.0, fails_to=0.0, after=after)
-    fields: dict[str, Any] = {
-        "judge": name,
-        "judge_digest": binding.digest,
-        "model": binding.model,
-        "assembly": ASSEMBLY,
-        "criterion": "c",
-        "method": "identity",
-        "calibrator": {"kind": "identity"},
-        "origin": "human",
-        "labels": 100,
-        "groups": 100,
-        "enough": True,
-        "domain": (0.0, 1.0),
-        "threshold": 0.5,
-        "data": "0" * 64,
-    }
-    return Fit.model_validate({**fields, "guarantee": promise, **more})
+    bound = {"judge": name, "judge_digest": binding.digest, "model": binding.model, "assembly": ASSEMBLY}
+    return make_fit(**{**bound, "groups": 100, "guarantee": promise, **more})
 
 
 FITS = (fit_of("cheap"), fit_of("strong", after=fit_of("cheap").id))
@@ -179,10 +163,3 @@ def test_what_cannot_be_a_cascade_is_refused() -> None:
     for share in (0.4, 1.0):
         with pytest.raises((ValidationError, InputError)):
             Rubric.model_validate(rubric(guarantee=share))
-
-
-def test_the_core_asks_the_first_judge_first() -> None:
-    made = plan(PLAN.trace, PLAN.rubric)
-    (first,) = made.asks
-    assert [(one.judge.id, one.key) for one in first.chain] == [("cheap", "c/"), ("strong", "c/@1")]
-    assert isinstance(run(PLAN, 1.0)[0].criteria[0].outcomes[0].outcome, JudgedScore)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.core.judging.masking import Masks, build_masks
+from service.core.judging.masking import build_masks
 from service.core.judging.sensitive_values import SensitiveKind, iter_leaves
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
-from tests.bulk import examples
+from tests.bulk import examples, share
 
 ALL: frozenset[SensitiveKind] = frozenset({"secrets", "identifiers", "contacts"})
 
@@ -172,24 +172,10 @@ def test_what_receipts_show_stays():
     assert re.fullmatch(r"[a-z]{4}@[a-z]{4}\.[a-z]{7}\.com", mail)
 
 
-def test_nothing_to_mask():
-    masks = build_masks(trace(user="Hello"), ALL)
-    assert not masks
-    assert (masks.mask({"a": ["Hello"]}), masks.unmask("Hello")) == ({"a": ["Hello"]}, "Hello")
-    assert not build_masks(trace(result={"order_id": "8821-A"}), frozenset())
-    assert not Masks()
-
-
 def test_the_stand_in_is_the_same_in_every_process():
     """It is part of a cache key: a change here makes caches of masked questions worthless."""
     masks = build_masks(trace(arguments={"order_id": "8821-A"}), ALL)
     assert masks.mask("8821-A") == "7872-O"
-
-
-def test_the_value_is_not_changed_in_place():
-    value: Any = {"a": [{"order_id": "8821-A"}]}
-    build_masks(trace(result=value), ALL).mask(value)
-    assert value == {"a": [{"order_id": "8821-A"}]}
 
 
 def test_any_depth():
@@ -202,9 +188,11 @@ def test_any_depth():
     assert hidden != {"order_id": "8821-A"}
 
 
-@pytest.mark.parametrize(
-    "clump", ["8", "1 ", "a_", "4111 ", "a@", "a.", "sk-", "eyJ", "order ", '"id": "A1', "+1 ", "DE12 "]
-)
+CLUMPS = ["8", "1 ", "a_", "4111 ", "a@", "a.", "sk-", "eyJ", "order ", '"id": "A1', "+1 ", "DE12 "]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("clump", share(CLUMPS, one_in=3))
 def test_a_text_made_to_be_slow_is_read_in_full(clump: str):
     text = clump * (50_000 // len(clump)) + " A-5512"
     masks = build_masks(trace(user=text, arguments={"order_id": "A-5512"}), ALL)

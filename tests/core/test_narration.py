@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
-from service import Report, score
+from service import score
 from service.core.evidence.evidenced import Suspicion
 from service.core.evidence.facts.facts import MAX_FACTS
 from service.core.evidence.narration.answers import narrate
@@ -99,30 +97,11 @@ def test_no_value_is_too_odd_to_be_checked(record: Any, records: Any, words: lis
     assert not [outcome for outcome in outcomes(report) if isinstance(outcome, Errored)]
 
 
-def test_every_class_has_twenty_cases():
-    count = Counter(group["class"] for group in TABLE["groups"] for _ in group["cases"])
-    assert len(CASES) >= 200 * len(count) / 10
-    assert min(count.values()) >= 20
-
-
 def test_a_later_turn_that_contradicts_an_earlier_payload_is_found():
     report = scored(events_of({"balance_cents": 12400}, "Your balance is $124.", "As I said, your balance is $142."))
     assert [told(outcome) for outcome in outcomes(report)] == ["supported", "digit_flip"]
     assert [each.turn for each in report.criteria[0].outcomes] == [1, 2]
     assert [finding.path for finding in report.findings()] == ["/messages/4/text"]
-
-
-def test_the_worst_text_decides():
-    report = scored(events_of({"balance_cents": 12400}, "Your balance is $124.", "As I said, your balance is $142."))
-    assert (report.criteria[0].value, report.verdict) == (0.0, "fail")
-
-
-def test_the_evidence_is_in_the_report_and_the_report_is_read_back():
-    report = scored(events_of({"balance_cents": 12400}, "Your balance is $124."))
-    written = json.loads(TypeAdapter(Any).dump_json(report))
-    [outcome] = [each["outcome"] for each in written["criteria"][0]["outcomes"]]
-    assert outcome["evidence"][0]["source"] == "/steps/0/result/content/balance_cents"
-    assert TypeAdapter(Report).validate_python(written).criteria[0].value == 1.0
 
 
 def test_only_results_before_a_text_are_known_to_it():
@@ -132,12 +111,6 @@ def test_only_results_before_a_text_are_known_to_it():
         *events_of({"balance": 5}, "Your balance is $5.")[1:],
     ]
     assert [told(outcome) for outcome in outcomes(scored(events))] == ["supported"]
-
-
-def test_a_contradiction_points_at_the_fact():
-    [outcome] = outcomes(scored(events_of({"order": {"total_cents": 1999}}, "Total: $199.90")))
-    [claim] = outcome.evidence
-    assert (claim.source, claim.text) == ("/steps/0/result/content/order/total_cents", "$199.90")
 
 
 def test_what_the_user_said_is_no_retelling_of_a_result():

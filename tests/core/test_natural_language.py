@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from service import Plan, Report, conclude, plan, report_json
-from service.core.judging.judged_outcomes import JudgedScore, MixedScore
+from service import Plan, Report, conclude, plan
+from service.core.judging.judged_outcomes import MixedScore
 from service.core.judging.notes import JudgeReply, Vote
 from service.core.judging.prompts import Usage
 from service.core.judging.questions import build_question
@@ -17,18 +16,13 @@ from service.core.judging.replies import Judgement
 from service.core.outcome import (
     Errored,
     Finding,
-    OpenValue,
     Outcome,
-    PartialOutcome,
     Scored,
     Skipped,
-    decide_without_judge,
 )
-from service.reporting.summaries import read_report
 
 VALUES = {"meets": 1.0, "partly": 0.5, "fails": 0.0}
 DOWN = Errored("timeout", "no answer in time")
-OPEN, FOUND = (OpenValue("polite", "x", "/answer"),), Finding("wrong_argument", "b", "/b")
 A, B = "/steps/0/call/arguments/a", "/steps/0/call/arguments/b"
 
 
@@ -75,117 +69,43 @@ def calls(args: dict[str, Any], **more: Any) -> dict[str, Any]:
 GIVEN = {"a": "Dear all", "b": 1}
 PLACES: list[tuple[str, str, list[dict[str, Any]], dict[str, Any], list[tuple[str, str, Any]]]] = [
     ("an argument", "arguments", [call(GIVEN)], calls({"a": words(), "b": 1}), [(A, "polite", "Dear all")]),
-    (
-        "two arguments",
-        "arguments",
-        [call(GIVEN)],
-        calls({"a": words(), "b": words("even")}),
-        [(A, "polite", "Dear all"), (B, "even", 1)],
-    ),
-    (
-        "inside an argument",
-        "arguments",
-        [call({"a": {"x": "Hi", "y": 2}})],
-        calls({"a": {"x": words(), "y": 2}}),
-        [(A, "polite", "Hi")],
-    ),
-    (
-        "inside a shape",
-        "arguments",
-        [call({"a": ["Hi", 2]})],
-        calls({"a": {"kind": "shape", "value": [words(), 2]}}),
-        [(A, "polite", "Hi")],
-    ),
-    (
-        "one of several ways",
-        "arguments",
-        [call(GIVEN)],
-        calls({"a": {"kind": "any_of", "of": [{"kind": "exact", "value": "x"}, words()]}, "b": 1}),
-        [(A, "polite", "Dear all")],
-    ),
-    (
-        "where another way fits",
-        "arguments",
-        [call(GIVEN)],
-        calls({"a": {"kind": "any_of", "of": [words(), {"kind": "exact", "value": "Dear all"}]}, "b": 1}),
-        [],
-    ),
+    ("two arguments", "arguments", [call(GIVEN)], calls({"a": words(), "b": words("even")}),
+     [(A, "polite", "Dear all"), (B, "even", 1)]),
+    ("inside an argument", "arguments", [call({"a": {"x": "Hi", "y": 2}})], calls({"a": {"x": words(), "y": 2}}),
+     [(A, "polite", "Hi")]),
+    ("inside a shape", "arguments", [call({"a": ["Hi", 2]})], calls({"a": {"kind": "shape", "value": [words(), 2]}}),
+     [(A, "polite", "Hi")]),
+    ("one of several ways", "arguments", [call(GIVEN)],
+     calls({"a": {"kind": "any_of", "of": [{"kind": "exact", "value": "x"}, words()]}, "b": 1}),
+     [(A, "polite", "Dear all")]),
+    ("where another way fits", "arguments", [call(GIVEN)],
+     calls({"a": {"kind": "any_of", "of": [words(), {"kind": "exact", "value": "Dear all"}]}, "b": 1}), []),
     ("an argument that is not there", "arguments", [call({"b": 1})], calls({"a": words(), "b": 1}), []),
-    (
-        "an optional one that is not there",
-        "arguments",
-        [call({"b": 1})],
-        calls({"a": words(optional=True), "b": 1}),
-        [],
-    ),
+    ("an optional one that is not there", "arguments", [call({"b": 1})], calls({"a": words(optional=True), "b": 1}),
+     []),
     ("null", "arguments", [call({"a": None})], calls({"a": words()}), [(A, "polite", None)]),
-    (
-        "a name that needs escapes",
-        "arguments",
-        [call({"a/b": "x"})],
-        calls({"a/b": words()}),
-        [("/steps/0/call/arguments/a~1b", "polite", "x")],
-    ),
+    ("a name that needs escapes", "arguments", [call({"a/b": "x"})], calls({"a/b": words()}),
+     [("/steps/0/call/arguments/a~1b", "polite", "x")]),
     ("another tool", "arguments", [call(GIVEN, tool="g")], calls({"a": words(), "b": 1}), []),
     ("the answer", "answer", [{"assistant": "Dear all"}], {"answer": words()}, [("/answer", "polite", "Dear all")]),
-    (
-        "a turn's answer",
-        "answer",
-        [{"assistant": "Hm"}, {"user": "?"}, {"assistant": "Yes"}],
-        {"turns": [{"turn": 1, "answer": words()}]},
-        [("/messages/1/text", "polite", "Hm")],
-    ),
+    ("a turn's answer", "answer", [{"assistant": "Hm"}, {"user": "?"}, {"assistant": "Yes"}],
+     {"turns": [{"turn": 1, "answer": words()}]}, [("/messages/1/text", "polite", "Hm")]),
     ("no answer", "answer", [call()], {"answer": words()}, []),
-    (
-        "what was said",
-        "said",
-        [{"assistant": "One"}, {"assistant": "Two"}],
-        {"said": words()},
-        [("/messages/2/text", "polite", ["One", "Two"])],
-    ),
-    (
-        "two things that were said",
-        "said",
-        [{"assistant": "One"}],
-        {"said": [words(), words("brief")]},
-        [("/messages/1/text", "polite", "One"), ("/messages/1/text", "brief", "One")],
-    ),
-    (
-        "a result",
-        "results",
-        [call(GIVEN)],
-        {"calls": [{"tool": "f", "result": words("a receipt")}]},
-        [("/steps/0/result/content", "a receipt", "sent")],
-    ),
-    (
-        "a result that is not captured",
-        "results",
-        [{"call": {"name": "f"}}],
-        {"calls": [{"tool": "f", "result": words()}]},
-        [],
-    ),
-    (
-        "a ban",
-        "disallowed",
-        [call(GIVEN)],
-        {"disallowed": [{"tool": "f", "args": {"a": words("rude")}}]},
-        [(A, "rude", "Dear all")],
-    ),
-    (
-        "a ban of something else",
-        "disallowed",
-        [call(GIVEN)],
-        {"disallowed": [{"tool": "f", "args": {"a": words("rude"), "b": 2}}]},
-        [],
-    ),
-    (
-        "a ban of another tool",
-        "disallowed",
-        [call(GIVEN)],
-        {"disallowed": [{"tool": "g", "args": {"a": words("rude")}}]},
-        [],
-    ),
-]
+    ("what was said", "said", [{"assistant": "One"}, {"assistant": "Two"}], {"said": words()},
+     [("/messages/2/text", "polite", ["One", "Two"])]),
+    ("two things that were said", "said", [{"assistant": "One"}], {"said": [words(), words("brief")]},
+     [("/messages/1/text", "polite", "One"), ("/messages/1/text", "brief", "One")]),
+    ("a result", "results", [call(GIVEN)], {"calls": [{"tool": "f", "result": words("a receipt")}]},
+     [("/steps/0/result/content", "a receipt", "sent")]),
+    ("a result that is not captured", "results", [{"call": {"name": "f"}}],
+     {"calls": [{"tool": "f", "result": words()}]}, []),
+    ("a ban", "disallowed", [call(GIVEN)], {"disallowed": [{"tool": "f", "args": {"a": words("rude")}}]},
+     [(A, "rude", "Dear all")]),
+    ("a ban of something else", "disallowed", [call(GIVEN)],
+     {"disallowed": [{"tool": "f", "args": {"a": words("rude"), "b": 2}}]}, []),
+    ("a ban of another tool", "disallowed", [call(GIVEN)],
+     {"disallowed": [{"tool": "g", "args": {"a": words("rude")}}]}, []),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -216,13 +136,8 @@ BOTH = calls({"a": words(), "b": words("even")})
 BAN = {"disallowed": [{"tool": "f", "args": {"a": words("rude"), "b": 1}}]}
 ANSWER = {"answer": words()}
 COMES: list[tuple[str, str, dict[str, Any], list[str], Any]] = [
-    (
-        "alone, met",
-        "arguments",
-        calls({"a": words(), "b": {"kind": "present"}}, weights={"b": 0}),
-        ["meets"],
-        (1.0, True),
-    ),
+    ("alone, met", "arguments", calls({"a": words(), "b": {"kind": "present"}}, weights={"b": 0}), ["meets"],
+     (1.0, True)),
     ("met", "arguments", BESIDE, ["meets"], (1.0, True)),
     ("partly met", "arguments", BESIDE, ["partly"], (0.25, False)),
     ("failed", "arguments", BESIDE, ["fails"], (0.25, False)),
@@ -244,7 +159,7 @@ COMES: list[tuple[str, str, dict[str, Any], list[str], Any]] = [
     ("a ban that is kept", "disallowed", BAN, ["fails"], (1.0, True)),
     ("a ban that is kept as far as one can tell", "disallowed", BAN, ["partly"], (1.0, True)),
     ("a fault at a ban", "disallowed", BAN, ["down"], DOWN),
-]
+]  # fmt: skip
 EVENTS = [call(GIVEN), {"assistant": "Dear all"}]
 
 
@@ -266,12 +181,6 @@ def test_code_and_judges_are_both_told() -> None:
     assert isinstance(found, MixedScore)
     assert [note.label for note in found.judges] == ["fails"]
     assert found.findings == (Finding("wrong_argument", "b: expected 2, got 1", B), Finding("fails", "it fails", A))
-
-
-def test_a_judge_alone_is_a_judged_outcome() -> None:
-    found = told(made("answer", EVENTS, ANSWER), "partly")
-    assert isinstance(found, JudgedScore)
-    assert found.findings == (Finding("partly", "it partly", "/answer"),)
 
 
 def test_a_broken_ban_says_what_was_banned() -> None:
@@ -308,23 +217,6 @@ def test_without_a_judge_a_failure_stands_and_nothing_passes(
     assert [(one.criterion, one.judge) for one in report.not_asked] == [(kind, "natural_language")]
 
 
-PARTS = [
-    (PartialOutcome(OPEN), Skipped("not_asked", "no judge has said whether it is: polite")),
-    (
-        PartialOutcome(OPEN, weight=2, gained=2, findings=(FOUND,)),
-        Skipped("not_asked", "no judge has said whether it is: polite", (FOUND,)),
-    ),
-    (PartialOutcome(OPEN, weight=2, gained=1, passed=False, findings=(FOUND,)), Scored(0.5, False, (FOUND,))),
-    (PartialOutcome(OPEN, passed=False, findings=(FOUND,)), Scored(1.0, False, (FOUND,))),
-    (Scored(0.5, False), Scored(0.5, False)),
-]
-
-
-@pytest.mark.parametrize(("partial", "want"), PARTS)
-def test_as_far_as_code_goes(partial: Any, want: Outcome) -> None:
-    assert decide_without_judge(partial) == want
-
-
 BOUNDS = [
     ("open beside what is right", BESIDE, ["down"], (0.25, 1.0)),
     ("open beside what is wrong", WRONG, ["down"], (0.0, 0.5)),
@@ -351,12 +243,6 @@ def test_alignment_takes_any_value_for_words() -> None:
     assert [(ask.step, ask.value) for ask in asked.asks] == [(1, "y")]
 
 
-def test_only_the_pairs_of_the_alignment_are_asked() -> None:
-    listed = {"calls": [{"tool": "f", "args": {"a": words("one"), "b": n}} for n in (1, 2)]}
-    asked = made("arguments", [call({"a": "x", "b": 2}), call({"a": "y", "b": 1}), call({"a": "z", "b": 3})], listed)
-    assert [(ask.step, ask.value) for ask in asked.asks] == [(1, "y"), (0, "x")]
-
-
 def test_two_bans_of_one_argument_are_two_questions() -> None:
     bans = [{"tool": "f", "args": {"a": words(text)}, "reason": text} for text in ("rude", "secret")]
     asked = made("disallowed", [call(GIVEN)], {"disallowed": bans})
@@ -368,27 +254,3 @@ def test_two_bans_of_one_argument_are_two_questions() -> None:
         0.0,
         ["f is disallowed: secret"],
     )
-
-
-def test_a_failed_gate_leaves_the_words_unasked() -> None:
-    criteria = [
-        {"id": "schema", "stage": "select", "blocking": True, "check": {"kind": "schema"}},
-        {"id": "arguments", "stage": "arguments", "check": {"kind": "arguments"}},
-    ]
-    tools = [{"name": "f", "parameters": {"type": "object", "required": ["c"]}}]
-    trace = {"format": "callgrade", "events": [{"user": "Go"}, call(GIVEN)], "tools": tools}
-    asked = plan({"rubric": {"id": "case", "criteria": criteria}, "trace": trace, "expected": BESIDE})
-    assert asked.asks == ()
-    report = conclude(asked, {})
-    assert [(one.criterion, one.step, one.why) for one in report.not_asked] == [("arguments", 0, "blocked by schema")]
-
-
-def test_what_code_and_judges_said_together_can_be_read_back() -> None:
-    asked = made("arguments", EVENTS, BESIDE)
-    report = conclude(asked, {asked.asks[0].key: vote("partly")})
-    text = report_json(report)
-    found = json.loads(text)["steps"][0]["outcomes"]["arguments"]
-    assert (found["kind"], found["value"], [note["label"] for note in found["judges"]]) == ("scored", 0.25, ["partly"])
-    back = read_report(json.loads(text))
-    assert back == report
-    assert isinstance(one(back, "arguments"), MixedScore)

@@ -6,15 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from service import Registry, score
 from service.core.checks import Check
-from service.core.critics import Critic
 from service.core.models.kinds import list_kinds
 from service.core.rubric import CHECKS as KNOWN
 from service.core.rubric import Rubric
-from service.request import ScoreRequest
 from tests import own_checks  # noqa: F401 (registers the check that stands for the custom ones)
 
 MATCHERS: dict[str, tuple[dict[str, Any], Any, Any]] = {
@@ -64,10 +61,6 @@ def scored(wanted: Any, given: Any, **check: Any) -> float | None:
     ).score
 
 
-def test_the_table_of_checks_has_every_kind():
-    assert SETTINGS.keys() <= CHECKS.keys() == list_kinds(Check).keys()
-
-
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", MATCHERS)
 def test_every_matcher_everywhere(kind, place):
@@ -113,13 +106,6 @@ def test_every_matcher_as_a_critic_of_the_rubric(kind, path):
 
 OWN = ("contains", "prefix", "suffix")
 """These bring their value in a rubric too."""
-
-
-def test_a_critic_of_the_rubric_may_nest():
-    critic = {"kind": "any_of", "of": [{"kind": "numeric", "tolerance": 1}, {"kind": "exact"}]}
-    assert scored(5, 6, critics={"a": critic}) == 1
-    assert scored("x", "x", critics={"a": critic}) == 1
-    assert scored(5, 7, critics={"a": critic}) == 0
 
 
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -168,13 +154,10 @@ def test_every_check_in_every_rubric(kind, rubric):
 TRACE = {
     "format": "callgrade",
     "tools": [{"name": "f", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}, {"name": "g"}],
-    "events": [
-        {"user": "Take 1."},
-        {"call": {"name": "f", "arguments": {"a": 1}}, "result": {"left": 7}},
-        {"assistant": "Left: 7."},
-    ],
+    "events": [{"user": "Take 1."}, {"call": {"name": "f", "arguments": {"a": 1}}, "result": {"left": 7}},
+     {"assistant": "Left: 7."}],
     "state": {"initial": {"taken": 0}, "final": {"taken": 1}},
-}
+}  # fmt: skip
 EXPECTED = {
     "ordered": [{"tool": "f", "args": {"a": 1}, "result": {"left": 7}}],
     "counts": {"f": 1},
@@ -194,24 +177,3 @@ def test_a_check_takes_no_setting_it_does_not_know(kind):
         Rubric.model_validate(
             {"id": "one", "criteria": [{"id": "it", "stage": "effect", "check": {"kind": kind, "nonsense": 1}}]}
         )
-
-
-def test_the_schema_of_a_request_lists_every_kind():
-    described = json.dumps(TypeAdapter(ScoreRequest).json_schema())
-    listed = {kind for kind in (*list_kinds(Critic), *list_kinds(Check)) if f'"const": "{kind}"' in described}
-    assert listed == {*list_kinds(Critic), *list_kinds(Check)}
-    mapped = _discriminated(json.loads(described))
-    assert set(list_kinds(Critic)) in mapped
-    assert set(list_kinds(Check)) in mapped
-
-
-def _discriminated(node: Any) -> list[set[str]]:
-    """The kinds of every union told apart by `kind`."""
-    if isinstance(node, list):
-        return [found for item in node for found in _discriminated(item)]
-    if not isinstance(node, dict):
-        return []
-    below = [found for item in node.values() for found in _discriminated(item)]
-    discriminator = node.get("discriminator")
-    here = isinstance(discriminator, dict) and discriminator.get("propertyName") == "kind"
-    return [*below, set(discriminator["mapping"])] if here else below

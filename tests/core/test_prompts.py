@@ -19,12 +19,9 @@ JUDGES = sorted(Registry().judges)
 TRACE: dict[str, Any] = {
     "format": "callgrade",
     "tools": [{"name": "get_order", "description": "An order by number."}],
-    "events": [
-        {"user": "What was order 9104?"},
-        {"call": {"name": "get_order", "arguments": {"id": 9104}}, "result": {"amount_cents": 5400}},
-        {"assistant": "It was $54.00."},
-    ],
-}
+    "events": [{"user": "What was order 9104?"}, {"call": {"name": "get_order", "arguments": {"id": 9104}},
+     "result": {"amount_cents": 5400}}, {"assistant": "It was $54.00."}],
+}  # fmt: skip
 
 
 def render(name: str) -> str:

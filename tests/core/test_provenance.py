@@ -59,17 +59,6 @@ def test_a_right_call_is_never_proved_wrong(case: dict[str, Any]):
     assert not [each for each in locate_arguments(trace.steps[-1], tool, SourceIndex(trace)) if each.status in PROVED]
 
 
-def test_no_case_is_named_twice():
-    names = [case["name"] for case in [*TABLE["cases"], *RIGHT["cases"]]]
-    assert sorted(set(names)) == sorted(names)
-
-
-def test_a_source_is_a_pointer_into_the_trace():
-    events = [{"user": "Refund W77"}, {"call": {"name": "refund", "arguments": {"order_id": "W77"}}}]
-    [located] = scored(events).steps[0].outcomes["it"].evidence
-    assert (located.source, located.turn) == ("/messages/0/text", 1)
-
-
 @pytest.mark.parametrize(
     ("events", "cause"),
     [
@@ -138,12 +127,6 @@ def test_the_point_of_an_amount_may_not_move(whole: int, shift: int):
     value = float(f"{whole}e{shift}")
     events = [{"user": f"Refund ${whole}."}, {"call": {"name": "refund", "arguments": {"usd": value}}}]
     assert scored(events).steps[0].outcomes["it"].passed == (shift == 0)
-
-
-def test_the_worst_call_decides():
-    calls = [{"call": {"name": "refund", "arguments": {"order_id": given}}, "result": "ok"} for given in ("W77", "W78")]
-    report = scored([{"user": "Refund W77"}, *calls])
-    assert (report.criteria[0].value, report.verdict) == (0.0, "fail")
 
 
 def test_no_more_arguments_are_located_than_a_cap():

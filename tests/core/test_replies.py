@@ -160,21 +160,10 @@ def test_how_it_ended_goes_before_what_it_says(reply: Completion, cause: str) ->
 
 
 QUOTES = [
-    "54.00",
-    "You paid $54.00 today",
-    "  You\n paid\t$54.00 ",
-    '"You paid $54.00 today"',
-    "total",
-    '"total": 540000',
-    "540000",
-    'He said "fine" <b> café',
-    'He said \\"fine\\" <b>\\n\\tcafé',
-    '\\"fine\\" \\u003cb\\u003e\\n\\tcaf\\u00e9',
-    "sent",
-    '{"a/b": 1}',
-    "null",
-    "/steps/0/result/content",
-]
+    "54.00", "You paid $54.00 today", "  You\n paid\t$54.00 ", '"You paid $54.00 today"', "total", '"total": 540000',
+    "540000", 'He said "fine" <b> café', 'He said \\"fine\\" <b>\\n\\tcafé',
+    '\\"fine\\" \\u003cb\\u003e\\n\\tcaf\\u00e9', "sent", '{"a/b": 1}', "null", "/steps/0/result/content",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("quote", QUOTES, ids=ascii)
@@ -332,11 +321,6 @@ def test_claims_that_are_none(made: list[dict[str, Any]]) -> None:
     assert caught.value.cause == "invalid_judgement"
 
 
-def test_a_verdict_where_claims_are_asked_is_none() -> None:
-    with pytest.raises(JudgeError, match="claims"):
-        read_judgement(said(json.dumps(whole())), question(claims="worst"), TOKEN)
-
-
 # Log-probabilities
 
 
@@ -396,35 +380,20 @@ FALLBACK: list[tuple[str, dict[str, float], Completion]] = [
     ("a token with more before", SCALE, weighed([HEAD[:-3], ': "4', '"}'], {': "4': 1.0}, ': "4')),
     ("no alternatives", SCALE, weighed([HEAD, "4", '"}'], {}, "4")),
     ("the label not among them", SCALE, weighed([HEAD, "4", '"}'], {"5": 1.0}, "4")),
-    (
-        "impossible alternatives",
-        SCALE,
-        said(HEAD + '4"}', tokens=(Token(HEAD, ()), Token("4", (("4", -9e9),)), Token('"}', ()))),
-    ),
+    ("impossible alternatives", SCALE, said(HEAD + '4"}',
+     tokens=(Token(HEAD, ()), Token("4", (("4", -9e9),)), Token('"}', ())))),
     ("an escaped label", SCALE, weighed([HEAD, "\\u0034", '"}'], {"\\u0034": 1.0}, "\\u0034")),
-    (
-        "a vague token",
-        {"10": 1.0, "1": 0.1, "0": 0.0},
-        weighed([opening("10"), "1", "0", '"}'], {"1": 0.5, "0": 0.5}, "1"),
-    ),
-    (
-        "a vague token beside it",
-        {"10": 1.0, "1": 0.1, "0": 0.0},
-        weighed([opening("0"), "0", '"}'], {"1": 0.5, "0": 0.5}, "0"),
-    ),
-]
+    ("a vague token", {"10": 1.0, "1": 0.1, "0": 0.0},
+     weighed([opening("10"), "1", "0", '"}'], {"1": 0.5, "0": 0.5}, "1")),
+    ("a vague token beside it", {"10": 1.0, "1": 0.1, "0": 0.0},
+     weighed([opening("0"), "0", '"}'], {"1": 0.5, "0": 0.5}, "0")),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("scale", "reply"), [case[1:] for case in FALLBACK], ids=[case[0] for case in FALLBACK])
 def test_where_the_tokens_do_not_tell_the_label_counts(scale: dict[str, float], reply: Completion) -> None:
     found = read_judgement(reply, question(scale=scale, logprobs=True), TOKEN)
     assert (found.value, found.expected) == (scale[found.label], False)
-
-
-def test_a_label_in_the_reason_is_not_taken_for_the_verdict() -> None:
-    head = json.dumps(whole(reason='"label": "5"')).removesuffix('4"}')
-    reply = weighed([head, "4", '"}'], {"4": 1.0}, "4")
-    assert read_judgement(reply, question(logprobs=True), TOKEN).value == pytest.approx(0.8)
 
 
 @given(st.lists(st.integers(1, 100), min_size=6, max_size=6), st.sampled_from(sorted(SCALE)))

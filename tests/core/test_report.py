@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from service import Report, conclude, plan, report_json
+from service import Report, conclude, plan
 from service.core.outcome import Errored, Finding, Outcome, Scored, Skipped
 
 JUDGE = {"id": "any", "level": "trace", "question": "?", "scale": {"yes": 1.0, "no": 0.0}}
@@ -84,32 +83,6 @@ def test_the_band_between_fail_and_warn(value, verdict):
     assert reported({"a": ok(value)}).verdict == verdict
 
 
-def test_weights_that_do_not_add_up_exactly_reach_the_threshold():
-    """0.7 + 0.2 is a little less than 0.9."""
-    settings = {"a": {"weight": 0.7}, "b": {"weight": 0.2}, "c": {"weight": 0.1}}
-    report = reported({"a": ok(1.0), "b": ok(1.0), "c": ok(0.0)}, settings)
-    assert report.verdict == "pass"
-
-
-@pytest.mark.parametrize(
-    ("thresholds", "value", "verdict"),
-    [
-        ({"fail": 0.5, "warn": 0.5}, 0.5, "pass"),
-        ({"fail": 0.5, "warn": 0.6}, 0.55, "warn"),
-        ({"fail": 1.0, "warn": 1.0}, 0.99, "fail"),
-        ({"fail": 0.0, "warn": 0.0}, 0.0, "pass"),
-    ],
-)
-def test_thresholds(thresholds, value, verdict):
-    assert reported({"a": ok(value)}, thresholds=thresholds).verdict == verdict
-
-
-def test_the_least_coverage_is_the_rubrics():
-    outcomes = {"a": ok(1.0), "b": GONE, "c": GONE, "d": GONE}
-    assert reported(outcomes, thresholds={"min_coverage": 0.25}).verdict == "pass"
-    assert reported(outcomes, thresholds={"min_coverage": 0.26}).verdict == "undecided"
-
-
 STAGED = {"a": {"stage": "decide"}, "b": {"stage": "arguments"}, "c": {"stage": "arguments"}}
 
 
@@ -121,28 +94,12 @@ def test_stages_weigh_the_same_however_many_criteria_they_have():
     assert reported(outcomes, STAGED, stages={"decide": 0}).score == pytest.approx(1.0)
 
 
-def test_a_stage_that_does_not_apply_weighs_nothing():
-    report = reported({"a": FREE, "b": bad(0.5), "c": ok(1.0)}, STAGED, stages={})
-    assert (report.score, report.coverage) == (0.75, 1)
-    assert [(s.stage, s.verdict, s.score) for s in report.stages] == [
-        ("decide", "not_applicable", None),
-        ("arguments", "fail", 0.75),
-    ]
-
-
 def test_the_worst_stage_decides_where_the_rubric_says_so():
     outcomes = {"a": bad(0.5), "b": ok(1.0), "c": ok(1.0)}
     settings = {**STAGED, "b": {"stage": "arguments", "weight": 9}}
     assert reported(outcomes, settings).verdict == "pass"
     worst = reported(outcomes, settings, verdict="worst_stage")
     assert (worst.verdict, worst.first_failing_stage, worst.failing) == ("fail", "decide", ("a",))
-
-
-@pytest.mark.parametrize(("outcome", "verdict"), [(GONE, "pass"), (DOWN, "undecided")])
-def test_an_unmeasured_stage_fails_nothing_and_one_that_is_open_passes_nothing(outcome, verdict):
-    report = reported({"a": outcome, "b": ok(1.0), "c": ok(1.0)}, STAGED, verdict="worst_stage")
-    assert (report.verdict, report.coverage) == (verdict, pytest.approx(2 / 3))
-    assert report.stages[0].verdict == "undecided"
 
 
 def test_a_failed_blocking_criterion_fails_whatever_the_score_and_coverage():
@@ -217,60 +174,14 @@ def test_each_step_has_its_own_verdict():
     assert [step.score for step in report.steps] == [1.0, 0.85, 0.0, None, None, 0.0]
 
 
-def test_findings_come_once_and_in_the_order_of_the_trace():
-    one, two = Finding("x", "first", "/steps/0"), Finding("y", "second", "/steps/1")
-    report = _steps([bad(0.0, one), bad(0.0, two, one)])
-    assert report.findings() == [one, two]
-
-
-def test_what_no_judge_was_asked_is_left_out_only_where_the_caller_said_so():
-    body = {
-        "rubric": {"id": "case", "criteria": [criterion("a"), criterion("b")], "judges": [JUDGE]},
-        "trace": {"format": "callgrade", "events": []},
-    }
-    made = plan(body)
-    off, nobody, silent = conclude(made, mode="off"), conclude(made), conclude(made, {})
-    told = [
-        (one.verdict, one.scope, one.score_range, one.coverage, one.provenance.judges) for one in (off, nobody, silent)
-    ]
-    assert told == [
-        ("undecided", "code", None, 0, "off"),
-        ("undecided", "full", (0, 1), 0, "none"),
-        ("undecided", "full", (0, 1), 0, "cached"),
-    ]
-    assert [one.cause for one in nobody.open] == ["not_asked"] * 2
-    assert off.open == ()
-    assert [(each.criterion, each.why) for each in off.not_asked] == [("a", "judges are off"), ("b", "judges are off")]
-    assert [each.why for each in silent.not_asked] == ["no judge has answered this"] * 2
-
-
 FAILING = {
-    "rubric": {
-        "id": "case",
-        "judges": [AT_STEPS],
-        "criteria": [
-            {"id": "tool", "stage": "select", "blocking": True, "check": {"kind": "tool_name"}},
-            {"id": "args", "stage": "arguments", "check": {"kind": "arguments"}},
-            {"id": "fits", "stage": "arguments", "check": {"kind": "judge", "judge": "step"}},
-        ],
-    },
-    "trace": {
-        "format": "callgrade",
-        "events": [{"call": {"name": "f", "arguments": {"a": 2}}}, {"call": {"name": "x"}}],
-    },
+    "rubric": {"id": "case", "judges": [AT_STEPS], "criteria": [{"id": "tool", "stage": "select", "blocking": True,
+     "check": {"kind": "tool_name"}}, {"id": "args", "stage": "arguments", "check": {"kind": "arguments"}},
+     {"id": "fits", "stage": "arguments", "check": {"kind": "judge", "judge": "step"}}]},
+    "trace": {"format": "callgrade", "events": [{"call": {"name": "f", "arguments": {"a": 2}}},
+     {"call": {"name": "x"}}]},
     "expected": {"calls": [{"tool": "f", "args": {"a": 1}}, {"tool": "g", "args": {}}]},
-}
-
-
-def test_a_blocked_question_is_not_asked_and_the_report_says_why():
-    made = plan(FAILING)
-    assert [ask.key for ask in made.asks] == ["fits/0"]
-    report = conclude(made, {"fits/0": ok(1.0)})
-    assert [(each.criterion, each.step, each.why) for each in report.not_asked] == [("fits", 1, "blocked by tool")]
-    assert [c.value for c in report.criteria] == [0.5, 0.0, 0.5]
-    assert report.steps[1].outcomes["args"] == Skipped(
-        "blocked", "blocked by tool", report.steps[1].outcomes["args"].findings
-    )
+}  # fmt: skip
 
 
 def test_what_was_expected_is_named_by_pointer():
@@ -288,36 +199,3 @@ def test_what_was_expected_is_named_by_pointer():
         ("/expected/calls/0", "f"),
         ("/expected/calls/1", "g"),
     ]
-
-
-def test_tags_come_back_in_order():
-    report = conclude(plan(FAILING), tags={"b": "2", "a": "1"})
-    assert list(report.tags.items()) == [("a", "1"), ("b", "2")]
-
-
-def test_the_report_as_json():
-    written = json.loads(report_json(conclude(plan(FAILING), {"fits/0": DOWN})))
-    assert written["steps"][0]["outcomes"]["fits"] == {
-        "kind": "errored",
-        "cause": "provider",
-        "reason": "no answer",
-        "bounds": None,
-    }
-    assert written["steps"][0]["outcomes"]["args"]["kind"] == "scored"
-    assert written["steps"][1]["outcomes"]["args"]["cause"] == "blocked"
-    assert set(written) >= {
-        "verdict",
-        "score",
-        "coverage",
-        "all_passed",
-        "first_failing_stage",
-        "failing",
-        "stages",
-        "criteria",
-    }
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
-def test_a_score_out_of_range_cannot_be_made(value):
-    with pytest.raises(ValueError, match=r"\[0, 1\]"):
-        Scored(value, True)

@@ -9,22 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service import Plan, conclude, plan, report_json, score
-from service.core.judging.fits import Fit, Identity, Status
+from service import Plan, conclude, plan, report_json
+from service.core.judging.fits import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.replies import Judgement
 from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Scored
 from service.core.report import Report
 from service.core.rubric import Rubric
-from service.registry import Registry
 from service.reporting.summaries import read_report
+from tests.fits import make_fit
+from tests.replies import make_reply
 
-REGISTRY = Registry()
 PLAUSIBLE = {
     "id": "argument_plausibility",
     "stage": "arguments",
@@ -73,8 +71,7 @@ def replies(made: Plan, shares: Any = 0.0) -> dict[str, tuple[JudgeReply, ...]]:
 
 def votes(ask: Ask, share: float) -> list[JudgeReply]:
     label = labelled(ask, share)
-    said = Judgement(label, ask.judge.scale[label].value, "so it is")
-    return [JudgeReply(said, model, model, "miss", Usage(1, 1, None)) for model in ask.judge.models or ("m",)]
+    return [make_reply(label, ask.judge.scale[label].value, model) for model in ask.judge.models or ("m",)]
 
 
 def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
@@ -82,9 +79,7 @@ def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
     found = known.judges_by_id[judge]
     bound = {"judge": judge, "judge_digest": found.digest, "model": "+".join(found.models or ("m",))}
     bound["evidence"] = next(getattr(one.check, "evidence_digest", "") for one in known.criteria if one.id == criterion)
-    made = {**bound, "criterion": criterion, "method": "identity", "calibrator": Identity(), "origin": "human"}
-    kept = {"labels": 100, "groups": 100, "enough": True, "domain": (0.0, 1.0), "threshold": found.threshold}
-    return Fit.model_validate({**made, **kept, "data": "0" * 64, "assembly": ASSEMBLY, **more})
+    return make_fit(**{**bound, "criterion": criterion, "threshold": found.threshold, "assembly": ASSEMBLY, **more})
 
 
 def fits_of(made: Plan) -> list[Fit]:
@@ -184,13 +179,6 @@ def test_every_status_but_one_is_left_out(status: Status, changed: dict[str, Any
     assert report.provenance.calibrators == "uncalibrated"
 
 
-def test_a_stale_fit_by_age_is_left_out() -> None:
-    made = plan(body(rubric(PLAUSIBLE)))
-    fit = fit_of("argument_plausibility", "argument_plausibility", made.rubric).model_copy(update={"stale": True})
-    [found] = [one for one in outcomes(conclude(made, replies(made), fits=[fit])) if isinstance(one, WithheldJudgement)]
-    assert found.calibration.status == "stale"
-
-
 def test_what_code_decides_needs_no_calibration() -> None:
     proven = {**CASCADE, "check": {**CASCADE["check"], "veto": 0.0}}
     report = conclude(plan(body(rubric(proven, SCHEMA), answer="It came to $54.00.")), {})
@@ -223,17 +211,3 @@ def test_words_in_an_expectation_are_judged_likewise(share: float, fitted: bool)
     assert isinstance(found, Scored if fitted else WithheldJudgement)
     if isinstance(found, Scored):
         assert found.passed == (share == 1.0)
-
-
-def test_an_extension_can_require_it() -> None:
-    made = plan(body({"extends": "four_step", "require_calibration": True}))
-    assert made.rubric.require_calibration
-    assert {type(one) for one in outcomes(conclude(made, replies(made))) if hasattr(one, "raw")} == {WithheldJudgement}
-
-
-def test_the_hash_of_rubrics_without_it_is_as_ever() -> None:
-    base = REGISTRY.find("four_step")
-    assert json.loads(base.model_dump_json())["require_calibration"] is False
-    strict = REGISTRY.find(Rubric.model_validate({**base.model_dump(), "require_calibration": True}))
-    assert strict.digest != base.digest
-    assert score({"trace": {"format": "openai", "messages": []}, "rubric": "four_step"}).rubric.hash == base.digest

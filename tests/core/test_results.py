@@ -10,18 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
-from service import InputError, Report, conclude, plan, score
-from service.core.evidence.evidenced import Suspicion
+from service import InputError, conclude, plan, score
 from service.core.judging.focus import Focus, render_part
-from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Usage
-from service.core.judging.replies import Judgement
 from service.core.results.failures.marking import find_failure
 from service.core.results.structure import MAX_TEXT_CHARS, list_forms, read_text
 from service.core.trace import ToolDef
 from service.packaged_files import read_yaml
+from tests.replies import make_reply
 
 Json = Any
 DATA = Path(__file__).parents[1] / "data" / "results"
@@ -153,10 +149,6 @@ def ask_openai(result: Json) -> Json:
     return {"trace": {"format": "openai", "messages": messages}, "expected": {"calls": [{"tool": "get_balance"}]}}
 
 
-def test_there_are_twenty_spellings_with_structure() -> None:
-    assert sum(ends == "fail" for _, _, ends in FALSE["spellings"]) >= 20
-
-
 @pytest.mark.parametrize("asked", [ask, ask_openai], ids=["callgrade", "openai"])
 @pytest.mark.parametrize(
     ("result", "ends"), [row[1:] for row in FALSE["spellings"]], ids=[row[0] for row in FALSE["spellings"]]
@@ -186,15 +178,6 @@ def test_the_report_says_in_which_form_a_result_was_read() -> None:
     assert [step.result_forms for step in report.steps] == [(), ("json_in_text", "text")]
 
 
-def test_a_suspicion_is_read_back_as_one() -> None:
-    report = score({**ask("balance: 120\ncurrency: EUR"), "judges": "off"})
-    written = json.loads(TypeAdapter(Any).dump_json(report))
-    back = TypeAdapter(Report).validate_python(written)
-    kinds = [[type(each.outcome) for c in one.criteria for each in c.outcomes] for one in (report, back)]
-    assert kinds[0] == kinds[1]
-    assert Suspicion in kinds[0]
-
-
 @pytest.mark.parametrize(("label", "value", "verdict"), [("grounded", 1.0, "pass"), ("contradicted", 0.0, "fail")])
 def test_what_is_suspected_is_for_the_judge(label: str, value: float, verdict: str) -> None:
     made = plan(ask("balance: 120\ncurrency: EUR"))
@@ -202,14 +185,10 @@ def test_what_is_suspected_is_for_the_judge(label: str, value: float, verdict: s
     assert [finding.code for finding in asked.findings] == ["suspected_contradiction", "unread_result"]
     assert asked.veto is None
     assert "suspected" in json.dumps(asked.evidence)
-    best = {one.key: reply(next(iter(one.judge.scale)), 1.0) for one in made.asks}
-    report = conclude(made, {**best, asked.key: reply(label, value)})
+    best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
+    report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
     assert report.verdict == verdict
     assert "suspected_contradiction" in {finding.code for finding in report.findings()}
-
-
-def reply(label: str, value: float) -> tuple[JudgeReply, ...]:
-    return (JudgeReply(Judgement(label, value, "so"), "m", "m", "miss", Usage(1, 1, None)),)
 
 
 @given(st.sampled_from([row[1] for row in FALSE["spellings"] if row[2] == "suspected"]), st.integers(1, 10**6))
@@ -298,8 +277,8 @@ def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str,
     made = plan(ask({"error": "not found"}, "`INV-2045` does not exist."))
     [asked] = [one for one in made.asks if one.criterion == "recovery"]
     assert asked.value == {"tool": "get_balance", "error": {"error": "not found"}, "text": "`INV-2045` does not exist."}
-    best = {one.key: reply(next(iter(one.judge.scale)), 1.0) for one in made.asks}
-    report = conclude(made, {**best, asked.key: reply(label, value)})
+    best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
+    report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
     assert report.verdict == verdict
     assert "suspected_unresolved_error" in {finding.code for finding in report.findings()}
 

@@ -10,19 +10,22 @@ import pytest
 from service.core.rubric_extension import build_rubric_schema
 from service.packaged_files import find_resource, read_yaml
 
-FILE = find_resource("rubrics") / "schema.json"
 RUBRICS = sorted(find_resource("rubrics").glob("*.yaml"))
 
 
+@pytest.fixture(scope="module")
+def validator() -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(build_rubric_schema())
+
+
 @pytest.mark.parametrize("file", RUBRICS, ids=lambda file: file.stem)
-def test_the_packaged_rubrics_fit_it(file: Path):
+def test_the_packaged_rubrics_fit_it(validator: jsonschema_rs.Draft202012Validator, file: Path):
     document = read_yaml(file.read_text("utf-8"), source=file.name)
-    found = [error.message for error in jsonschema_rs.Draft202012Validator(build_rubric_schema()).iter_errors(document)]
-    assert not found
+    assert [error.message for error in validator.iter_errors(document)] == []
 
 
 @pytest.mark.parametrize(
     "wrong", [{}, {"id": "x"}, {"id": "x", "criteria": []}, {"id": "x", "criteria": [{"id": "a"}]}]
 )
-def test_it_refuses_what_is_no_rubric(wrong):
-    assert not jsonschema_rs.Draft202012Validator(build_rubric_schema()).is_valid(wrong)
+def test_it_refuses_what_is_no_rubric(validator, wrong):
+    assert not validator.is_valid(wrong)

@@ -87,13 +87,6 @@ def test_the_short_way_is_taken() -> None:
     assert align_in_order(Case(trace, expected, RUBRIC.matching)) is not None
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES)
-def test_a_lone_outcome_folds_as_among_none(outcome: Outcome) -> None:
-    criterion = RUBRIC.compiled_criteria[0]
-    among = [outcome, Skipped("not_applicable", "nothing to look at")]
-    assert fold_criterion(criterion, [outcome])[1:] == fold_criterion(replace(criterion), among)[1:]
-
-
 SILENT = [
     criterion
     for rubric in Registry()

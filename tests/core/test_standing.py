@@ -58,11 +58,6 @@ def test_the_traces_own_word_goes_first_and_bans_add_up(
     assert found.rubric.hash != report().rubric.hash
 
 
-def test_nothing_may_change_in_any_trace():
-    state = {"initial": {"paid": 0}, "final": {"paid": 1}}
-    assert "state" in failing(report({"expected": {"state": {"changes": []}}}, state=state))
-
-
 def test_a_message_must_hold_for_both():
     both = merge_expectations(Expectation(said="a"), Expectation(said=["b", "c"]))
     assert both is not None
@@ -104,19 +99,6 @@ def test_an_argument_that_does_not_matter_changes_nothing(names: list[str], rubr
         found = score({**base, "judges": "off", "rubric": rubric, "expected": {**expected, "ignore_args": names}})
         assert failing(found) == ()
         assert failing(score({**base, "judges": "off", "rubric": rubric, "expected": listed})) != ()
-
-
-def test_it_may_come_from_nowhere():
-    made, tools = {"to": "Ann", "order_id": "ORD-118822"}, [{"name": "pay"}]
-    plain = report({}, None, made, tools=tools)
-    assert [one.code for one in plain.findings()] == ["identifier_from_nowhere"]
-    found = report({"expected": {"ignore_args": ["order_id"]}}, None, made, tools=tools)
-    assert found.findings() == []
-
-
-def test_only_what_is_named_is_left_out():
-    found = report({"expected": {"ignore_args": ["request_id"]}}, {"calls": [CALL]}, {"to": "Bob", "request_id": "1"})
-    assert failing(found) == ("arguments",)
 
 
 def find(extension: dict[str, Any], registry: Registry = Registry()) -> Any:  # noqa: B008 (the packaged rubrics never change)

@@ -152,9 +152,3 @@ def test_progress(wanted, observed, value, missing, wrong, unexpected):
         wrong,
         unexpected,
     ]
-
-
-def test_a_change_that_is_ignored_is_neither_wanted_nor_unexpected():
-    view = DiffOptions(ignore=("/log",))
-    progress = compare(INITIAL, INITIAL | {"log": ["wanted"]}, INITIAL | {"log": ["other"]}, view)
-    assert (progress.expected, progress.unexpected, progress.passed) == ((), (), True)

@@ -52,17 +52,3 @@ def test_a_step_sees_what_it_would_see_if_the_trace_ended_with_it(record: dict[s
         ended = read(cut_before(record, step.index))
         for name in ("conversation", "call", "calls", "tool", "tools", "near_misses"):
             assert render_part(name, whole, Focus(step.index)) == render_part(name, ended, Focus(step.index))
-
-
-@given(record=traces())
-def test_every_view_of_every_moment_is_json(record: dict[str, Any]) -> None:
-    trace = read(record)
-    scenes = [Focus(step.index, step.turn) for step in trace.steps]
-    scenes += [Focus(turn=turn) for turn in range(trace.turns + 2)]
-    shown = [
-        render_part(name, trace, scene) for scene in scenes for name in VIEWS if trace.steps or name not in OF_STEPS
-    ]
-    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
-
-
-OF_STEPS = {"tool", "near_misses", "call", "result"}

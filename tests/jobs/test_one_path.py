@@ -23,8 +23,7 @@ from service.core.judging import voting
 from service.core.judging.fits import Fit, Guarantee
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Completion, Prompt, Usage
-from service.core.judging.replies import Judgement
+from service.core.judging.prompts import Completion, Prompt
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine
@@ -35,6 +34,7 @@ from service.settings import Settings
 from service.wiring import choose_route
 from tests.bulk import examples
 from tests.fits import make_fit
+from tests.replies import make_reply
 
 REGISTRY = Registry()
 JUDGE = REGISTRY.judges["result_groundedness"]
@@ -110,11 +110,8 @@ def score(changes: Changes, fits: Sequence[Fit]) -> Report:
 
 
 PARTS: dict[str, tuple[Changes, ...]] = {
-    "the question": (
-        {"judge": {"question": "Is it so?"}},
-        {"judge": {"examples": []}},
-        {"judge": {"max_chars": 5_000}},
-    ),
+    "the question": ({"judge": {"question": "Is it so?"}}, {"judge": {"examples": []}},
+     {"judge": {"max_chars": 5_000}}),
     "the votes": ({"judge": {"votes": 2}}, {"judge": {"temperature": 0.5}}, {"judge": {"reasoning": "low"}}),
     "the reply": ({"judge": {"max_tokens": 900}}, {"judge": {"threshold": 0.9}}, {"judge": {"claims": "mean"}}),
     "the model": ({"settings": {"judge_model": "openai/n"}}, {"judge": {"models": ["openai/m", "openai/n"]}}),
@@ -122,7 +119,7 @@ PARTS: dict[str, tuple[Changes, ...]] = {
     "masks": ({"settings": {"judge_mask": ("secrets",)}}, {"settings": {"judge_mask": ("identifiers", "contacts")}}),
     "the address": ({"settings": {"judge_api_base": "http://127.0.0.1:1/v1"}},),
     "the form of replies": ({"settings": {"judge_reply": "tool"}},),
-}
+}  # fmt: skip
 
 
 def join(some: Sequence[Changes]) -> Changes:
@@ -165,17 +162,13 @@ def test_another_way_to_put_questions_is_another_part() -> None:
 
 TURNS: Any = {
     "format": "callgrade",
-    "events": [
-        {"call": {"name": "tool", "arguments": {}}, "result": {"a": 1}},
-        *[{said: f"{n}"} for n in range(3) for said in ("assistant", "user")],
-        {"assistant": "end"},
-    ],
-}
+    "events": [{"call": {"name": "tool", "arguments": {}}, "result": {"a": 1}},
+     *[{said: f"{n}"} for n in range(3) for said in ("assistant", "user")], {"assistant": "end"}],
+}  # fmt: skip
 
 
 def reply_of(_: Ask, raw: float) -> tuple[JudgeReply, ...]:
-    said = Judgement(min(JUDGE.scale), 0.0, "so", graded=raw)
-    return (JudgeReply(said, "m", "m", "miss", Usage(1, 1, None)),)
+    return (make_reply(min(JUDGE.scale), 0.0, graded=raw),)
 
 
 RAW = st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9])
