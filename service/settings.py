@@ -84,6 +84,11 @@ class Settings:
         build_whole(1_024, 2**40),
         "Bytes of request bodies in memory at once; shared among tenants in the same way.",
     )
+    max_uploads_bytes: int = _define_setting(
+        "4294967296",
+        build_whole(1_024, 2**40),
+        "Bytes of uploads on the temporary disk at once, at most what is free there; shared among tenants in the same way.",
+    )
     allowed_hosts: tuple[str, ...] = _define_setting(
         "",
         AUTHORITIES,

@@ -18,6 +18,7 @@ from service.api.backlog import BacklogCollector
 from service.api.cross_site import is_loopback
 from service.api.fairness.buckets import Buckets
 from service.api.fairness.tenants import Fairness, ProcessLoad
+from service.api.fairness.upload_disk import UploadDisk
 from service.api.key_cache import KeyCache
 from service.api.metrics import ServiceMetrics
 from service.api.middleware import RequestMiddleware
@@ -91,8 +92,9 @@ def create_app(
         keeper=ScoreKeeper(None if database is None else KeptScores(database), always=settings.store_scores),
         large_scorer=large_scorer,
     )
-    batches, calibrations = _build_job_routes(settings, engine, database)
-    labels, fits = _build_label_routes(settings, engine, database, calibrations)
+    disk = UploadDisk(settings.max_uploads_bytes)
+    batches, calibrations = _build_job_routes(settings, engine, database, disk)
+    labels, fits = _build_label_routes(settings, engine, database, disk, calibrations)
     scores = KeptScoreRoutes(None if database is None else KeptScores(database))
     overview = OverviewRoutes(engine, batches.store, calibrations.store, labels)
     judges = JudgeRoutes(labels, engine)
@@ -170,7 +172,7 @@ def _build_metrics(engine: Engine, backlog: BacklogCollector | None) -> ServiceM
 
 
 def _build_job_routes(
-    settings: Settings, engine: Engine, database: Database | None
+    settings: Settings, engine: Engine, database: Database | None, disk: UploadDisk
 ) -> tuple[BatchRoutes, CalibrationRoutes]:
     bounds = JobBounds(
         limits=build_limits(settings),
@@ -180,7 +182,8 @@ def _build_job_routes(
         max_usd=settings.batch_max_usd,
         max_questions=settings.batch_max_questions or None,
     )
-    options: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "receivers": build_webhooks(settings)}
+    options: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "disk": disk}
+    options["receivers"] = build_webhooks(settings)
     if database is None:
         return BatchRoutes(engine, bounds, **options), CalibrationRoutes(engine, bounds, **options)
     stores = database, Room(settings.batch_max_queued, settings.tenant_max_queued)
@@ -191,14 +194,14 @@ def _build_job_routes(
 
 
 def _build_label_routes(
-    settings: Settings, engine: Engine, database: Database | None, calibrations: CalibrationRoutes
+    settings: Settings, engine: Engine, database: Database | None, disk: UploadDisk, calibrations: CalibrationRoutes
 ) -> tuple[LabelRoutes, FitRoutes]:
     limits = build_limits(settings)
     if database is None:
-        return LabelRoutes(None, limits), FitRoutes(None, None, limits)
+        return LabelRoutes(None, limits, disk), FitRoutes(None, None, limits)
     kept = cast("Calibrations", calibrations.store.jobs)
     fits = FitRoutes(FitManager(database, engine, settings.home / "fits"), kept, limits)
-    return LabelRoutes(LabelDesk(database, engine), limits), fits
+    return LabelRoutes(LabelDesk(database, engine), limits, disk), fits
 
 
 def _build_key_caches(database: Database | None) -> tuple[KeyCache | None, KeyCache | None]:

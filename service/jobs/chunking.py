@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import TracebackType
 
-from service.jobs.spool import guard_space
+from service.jobs.spool import guard_space, take_freely
 from service.store.jobs.submission import DEFLATE_LEVEL, Chunk
 
 MAX_CHUNK_BYTES = 8 * 2**20
@@ -28,9 +29,10 @@ class Cutter:
     Leaving its block deletes the file.
     """
 
-    def __init__(self, *, size: int) -> None:
-        """`size`: the most items in a chunk that wait for a judge or a sandbox."""
+    def __init__(self, *, size: int, take: Callable[[int], None] = take_freely) -> None:
+        """`size`: the most items in a chunk that wait for a judge or a sandbox. `take` counts bytes of the file, or raises."""
         self.total = 0
+        self._take = take
         self._max_weight = size * SMALL_ITEMS_PER_PLACE
         self._weight = 0
         self._waits = False
@@ -42,10 +44,11 @@ class Cutter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
+        with suppress(OSError):  # as in a spool
+            self._file.close()
 
     def add(self, line: bytes, *, waits: bool = True) -> None:
-        """Add the line of one item, without its newline. Raises DiskFullError when the disk is full.
+        """Add the line of one item, without its newline. Raises DiskFullError, or what `take` raises.
 
         `waits`: whether the item needs judges or a sandbox.
         """
@@ -72,6 +75,7 @@ class Cutter:
         if not self._lines:
             return
         payload = zlib.compress(b"\n".join(self._lines), DEFLATE_LEVEL)
+        self._take(len(payload))
         with guard_space():
             self._file.write(_HEAD.pack(self.total, len(self._lines), self._waits, len(payload)) + payload)
         self.total += len(self._lines)

@@ -9,8 +9,8 @@ import errno
 import hashlib
 import tempfile
 import zlib
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
@@ -22,18 +22,23 @@ MAX_INFLATE_BYTES = 256 * 2**10
 DISK_FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
+def take_freely(_: int) -> None:
+    """Count nothing: a file may take what there is."""
+
+
 class Spool:
     """A body that is being written to a file. `digest` and `size` cover the unpacked bytes so far.
 
     Leaving its block deletes the file.
     """
 
-    def __init__(self, *, max_bytes: int, packed: bool = False) -> None:
-        """`packed`: the written bytes are gzip. `max_bytes` bounds the unpacked size."""
+    def __init__(self, *, max_bytes: int, packed: bool = False, take: Callable[[int], None] = take_freely) -> None:
+        """`packed`: the written bytes are gzip. `max_bytes` bounds the unpacked size. `take` counts bytes, or raises."""
         self.file = tempfile.TemporaryFile()  # noqa: SIM115 (it is this object's block that ends it)
         self.size = 0
         self._max_bytes = max_bytes
         self._packed = packed
+        self._take = take
         self._inflater: Any = None
         self._hash = hashlib.sha256()
         self._members = 0
@@ -42,7 +47,8 @@ class Spool:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.file.close()
+        with suppress(OSError):  # the disk is full, and what is left to write is not needed
+            self.file.close()
 
     @property
     def digest(self) -> str:
@@ -50,11 +56,15 @@ class Spool:
         return self._hash.hexdigest()
 
     def write(self, part: bytes) -> None:
-        """Write the next bytes. Raises TooLargeError past the limit, MalformedError for bad gzip, DiskFullError."""
+        """Write the next bytes.
+
+        Raises TooLargeError past the limit, MalformedError for bad gzip, DiskFullError, or what `take` raises.
+        """
         for piece in self._unpack(part) if self._packed else (part,):
             self.size += len(piece)
             if self.size > self._max_bytes:
                 raise TooLargeError.at("", f"the body passes {self._max_bytes} bytes{' unpacked' * self._packed}")
+            self._take(len(piece))
             self._hash.update(piece)
             with guard_space():
                 self.file.write(piece)

@@ -367,20 +367,24 @@ def test_results_are_the_same_bytes_while_it_runs_and_afterwards(client: Client,
     batch = client.submit()["id"]
     path = f"/v1/batches/{batch}"
     recorded(store, batch, [4])
-    assert client("GET", f"{path}/results").body == b""
+    assert client("GET", f"{path}/results", offset=0).body == b""
     recorded(store, batch, [0, 2])
     recorded(store, batch, [1], ok=False)
-    early = client("GET", f"{path}/results")
+    early = client("GET", f"{path}/results", offset=0)
     assert early.headers["content-type"] == "application/x-ndjson"
     assert [json.loads(line)["index"] for line in early.body.splitlines()] == [0, 2]
     assert (early.headers["x-callgrade-next-offset"], early.headers["x-callgrade-complete"]) == ("3", "false")
     assert [json.loads(line)["index"] for line in client("GET", f"{path}/errors").body.splitlines()] == [1]
+    done = client("GET", f"{path}/results")
+    assert [json.loads(line)["index"] for line in done.body.splitlines()] == [0, 2, 4]
+    assert (done.headers["x-callgrade-next-offset"], done.headers["x-callgrade-unfinished"]) == ("3", "1")
     recorded(store, batch, [3])
     assert client("GET", f"{path}/results").headers["x-callgrade-complete"] == "false"
     ended(store, batch)
     rest = client("GET", f"{path}/results", offset=3)
     whole = client("GET", f"{path}/results")
     assert early.body + rest.body == whole.body
+    assert whole.headers["x-callgrade-unfinished"] == "0"
     assert client("GET", f"{path}/results", limit=3).body == early.body
     assert (rest.headers["x-callgrade-next-offset"], rest.headers["x-callgrade-complete"]) == ("5", "true")
     assert [json.loads(line)["index"] for line in whole.body.splitlines()] == [0, 2, 3, 4]

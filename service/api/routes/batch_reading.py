@@ -53,8 +53,8 @@ MAX_SUMMARIZED_REPORTS = 25_000
 class WindowQuery(FrozenModel):
     """Which items of a batch to look at."""
 
-    offset: int = Field(default=0, ge=0, le=MAX_ITEMS)
-    """The position of the first item, from 0"""
+    offset: Annotated[int, Field(ge=0, le=MAX_ITEMS)] | None = None
+    """The position of the first item, from 0. With neither this nor `limit`: all items that are done, with gaps"""
     limit: Annotated[int, Field(ge=1, le=MAX_ITEMS)] | None = None
     """How many items to look at; each has a line in the results or in the errors"""
 
@@ -81,7 +81,10 @@ class BatchReading:
         self._poll = poll
 
     async def read_results(self, request: Request) -> Response:
-        """Read the reports of a batch in the order of its items; while it runs, up to the first item that is not done."""
+        """Read the reports of a batch in the order of its items; while it runs, those so far.
+
+        With an `offset` or a `limit`, up to the first item that is not done: so the same ones always give the same bytes.
+        """
         return await self._send_lines(request, read_result_pages)
 
     async def read_errors(self, request: Request) -> Response:
@@ -111,17 +114,21 @@ class BatchReading:
 
     async def _send_lines(self, request: Request, pages: Callable[..., Iterator[bytes]]) -> Response:
         database = self._store.jobs.database
-        query = read_query(request.query_params, WindowQuery).model_dump()
+        offset, limit = read_query(request.query_params, WindowQuery).model_dump().values()
         batch = await self._store.find(request)
-        window = await self._store.run_insisting(request, lambda: find_window(database, batch, **query))
+        window = await self._store.run_insisting(
+            request, lambda: find_window(database, batch, offset=offset or 0, limit=limit)
+        )
+        counts = batch.request_counts
         headers = {
+            "x-callgrade-unfinished": str(0 if batch.ended else counts.total - counts.completed - counts.failed),
             "x-callgrade-next-offset": str(window.end),
             "x-callgrade-complete": str(window.complete).lower(),
             "cache-control": "no-store",
         }
-        return StreamingResponse(
-            self._stream(request, pages(database, batch, window)), headers=headers, media_type=NDJSON
-        )
+        shown = Window(0, counts.total, complete=window.complete) if offset is None and limit is None else window
+        lines = self._stream(request, pages(database, batch, shown))
+        return StreamingResponse(lines, headers=headers, media_type=NDJSON)
 
     async def _stream(self, request: Request, pages: Iterator[bytes]) -> AsyncGenerator[bytes]:
         while (page := await self._store.run_once(request, lambda: next(pages, None))) is not None:

@@ -35,6 +35,10 @@ WINDOW = {
         "description": "The offset to go on with: that of the first item not looked at",
         "schema": {"type": "integer"},
     },
+    "X-Callgrade-Unfinished": {
+        "description": "Items of the batch that were not done yet",
+        "schema": {"type": "integer"},
+    },
     "X-Callgrade-Complete": {
         "description": "Whether nothing comes after it, now or later",
         "schema": {"type": "string", "enum": ["true", "false"]},

@@ -15,8 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.access import find_actor, find_caller
+from service.api.access import find_actor, find_caller, find_payer
 from service.api.body import read_body
+from service.api.fairness.upload_disk import UploadDisk
 from service.api.operations import (
     JSON,
     TEXT,
@@ -100,12 +101,17 @@ class JobRoutes(ABC, Generic[J]):
         bounds: JobBounds,
         *,
         max_bytes: int,
+        disk: UploadDisk,
         jobs: Jobs[J] | None = None,
         receivers: WebhookPolicy | None = None,
     ) -> None:
-        """`max_bytes` of JSON Lines, unpacked; a document is bounded like any other body. `receivers`: of webhooks."""
+        """`max_bytes` of JSON Lines, unpacked; a document is bounded like any other body.
+
+        `disk`: where uploads wait. `receivers`: of webhooks.
+        """
         self._engine = engine
         self._bounds = bounds
+        self._disk = disk
         largest = int(min(max_bytes, self.max_job_bytes))
         self._max_bytes = {"lines": largest, "document": min(largest, bounds.limits.max_bytes)}
         self._admission = JobAdmission(self.draft, engine, bounds, receivers)
@@ -178,8 +184,9 @@ class JobRoutes(ABC, Generic[J]):
         if key is None and not options.get("dry_run"):  # a job that exists already needs no room
             await self.store.run_insisting(request, lambda: jobs.check_room(tenant))
         with (
-            Spool(max_bytes=self._max_bytes[form], packed=packed) as spool,
-            Cutter(size=self._bounds.chunk_items) as cutter,
+            self._disk.hold(find_payer(request.scope)) as take,
+            Spool(max_bytes=self._max_bytes[form], packed=packed, take=take) as spool,
+            Cutter(size=self._bounds.chunk_items, take=take) as cutter,
         ):
             try:
                 await receive(request, spool)

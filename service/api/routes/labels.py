@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from service.api.access import find_actor, find_caller, find_payer
 from service.api.body import read_body
 from service.api.fairness.threads import Threads
+from service.api.fairness.upload_disk import UploadDisk
 from service.api.operations import TEXT, Answer, Operation, RequestBody, describe_path_parameter
 from service.api.queries import read_query
 from service.api.uploads import is_packed, read_form, receive
@@ -147,8 +148,9 @@ REQUEST: TypeAdapter[LabelRequest] = TypeAdapter(LabelRequest)
 class LabelRoutes:
     """The handlers over one store; without a store each of them answers 503."""
 
-    def __init__(self, desk: LabelDesk | None, limits: Limits) -> None:
+    def __init__(self, desk: LabelDesk | None, limits: Limits, disk: UploadDisk) -> None:
         self._desk = desk
+        self._disk = disk
         self._limits = limits
         self._threads = Threads(4, name="labels")
 
@@ -170,7 +172,7 @@ class LabelRoutes:
                 query=DisagreementQuery,
             ),
             Operation("GET", "/v1/labels/export", self.export_labels, export, 422, 503, query=CriterionQuery),
-            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 422, 503, 507, body=imported),
+            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 422, 429, 503, 507, body=imported),
             Operation(
                 "DELETE",
                 "/v1/labels/{label_id}",
@@ -239,7 +241,11 @@ class LabelRoutes:
         desk, tenant, by = self.find_desk(), find_caller(request).tenant, find_actor(request)
         if read_form(request.headers) != "lines":
             raise HTTPException(415, f"expected a body of type {NDJSON}", {"accept": NDJSON})
-        with Spool(max_bytes=MAX_BODY_BYTES, packed=is_packed(request.headers)) as spool:
+        packed = is_packed(request.headers)
+        with (
+            self._disk.hold(find_payer(request.scope)) as take,
+            Spool(max_bytes=MAX_BODY_BYTES, packed=packed, take=take) as spool,
+        ):
             await receive(request, spool)
             body, own = spool.file.read(), find_own_name(request)
             counts = await self.run(request, lambda: desk.import_labels(tenant, body, by=by, annotator=own))

@@ -1,7 +1,7 @@
 """The results and errors of a batch, in the order of its items, during the run and afterwards.
 
-While a batch runs, only its front is readable: the items before the first one without an outcome. So the same offset
-always gives the same bytes. Lines come in pages, each read on its own: a slow reader holds no lock and little memory.
+A window of a running batch ends at its front, the first item without an outcome: so the same offset always gives the same
+bytes. Lines come in pages, each read on its own: a slow reader holds no lock and little memory.
 """
 
 from __future__ import annotations
