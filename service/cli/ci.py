@@ -16,7 +16,7 @@ from service.cli.inputs import Refusal
 from service.cli.scoring import Result, ScoredRecord
 from service.cli.sections import explain_change, explain_proved
 from service.cli.tally import Tally
-from service.cli.views import HEAD, JsonReports, build_row
+from service.cli.views import HEAD, JsonReports, build_result_row
 from service.core.report import Report
 from service.errors import InputError
 from service.reporting import statements
@@ -183,7 +183,7 @@ class GitHub:
         if level is None:
             return
         if len(self._rows) < MAX_ROWS:
-            self._rows.append(build_row(result))
+            self._rows.append(build_result_row(result))
         if self._counts[level] < MAX_ANNOTATIONS:
             print(_annotate(result, level), flush=True)  # noqa: T201
         self._counts[level] += 1

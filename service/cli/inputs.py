@@ -128,7 +128,7 @@ def read_inputs(
     *,
     rubric: str | None = None,
     expected: Path | None = None,
-    input_format: str = "auto",
+    input_format: str | None = None,
     judges: JudgeMode | None = None,
     plugins: Sequence[Path] = (),
 ) -> Inputs:
@@ -151,7 +151,7 @@ def read_inputs(
         rubric=None if rubric is None else find_rubric(engine.registry, rubric),
         expected=None if expected is None else _read_expected(expected, limits),
         judges=judges,
-        format=None if input_format == "auto" else input_format,
+        format=input_format,
         checks=checks,
     )
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from service.settings import Settings
 
 
-def build_group(name: str, text: str) -> typer.Typer:
+def build_command_group(name: str, text: str) -> typer.Typer:
     """Build a group of commands, which shows its help if it is called without one."""
     group = typer.Typer(name=name, help=text)
 
@@ -50,12 +50,13 @@ LogLevel = Annotated[
 # Traces and reports.
 
 
-def _check_format(name: str) -> str:
-    if name != "auto":
-        from service.intake import FORMATS  # noqa: PLC0415 (slow to import)
+def _check_format(name: str) -> str | None:
+    if name == "auto":
+        return None
+    from service.intake import FORMATS  # noqa: PLC0415 (slow to import)
 
-        if name not in FORMATS:
-            raise typer.BadParameter(f"{name!r} is not one of auto, {', '.join(FORMATS)}")
+    if name not in FORMATS:
+        raise typer.BadParameter(f"{name!r} is not one of auto, {', '.join(FORMATS)}")
     return name
 
 
@@ -66,7 +67,7 @@ Rubric = Annotated[
 ]
 Expected = Annotated[Path | None, Option("--expected", "-e", metavar="FILE", help="Expectation for all records.")]
 InputFormat = Annotated[
-    str,
+    str | None,
     Option(
         "--input-format",
         "-i",

@@ -31,7 +31,7 @@ class ReportFiles:
     refused: list[Refusal] = field(default_factory=list[Refusal])
 
 
-def read_reports(files: Sequence[Path]) -> ReportFiles:
+def read_report_files(files: Sequence[Path]) -> ReportFiles:
     """Read all files and list unreadable records on standard error. InputError if no report can be read."""
     limits, found = build_limits(read_settings()), ReportFiles()
     for file in files:

@@ -27,12 +27,6 @@ MAX_WIDTH = 120
 MAX_LISTED_REFUSALS = 20
 """How many refused records are listed one by one."""
 
-MAX_REPEATED_CHARS = 60
-"""The longest reason that is repeated in full; for a longer one, the first record that had it is named instead."""
-
-MAX_REMEMBERED_REASONS = 100
-"""How many reasons are remembered, because a file may contain any number of bad records."""
-
 
 def build_console(
     file: IO[str] | None = None, *, width: int | None = None, plain: bool = False, reading: bool = False
@@ -104,31 +98,18 @@ def pluralize(count: int, noun: str, several: str = "") -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {several or noun + 's'}"
 
 
-class RefusalPrinter:
-    """Prints records and what is wrong with them on standard error; prints a long reason only once."""
-
-    def __init__(self, label: str = "error") -> None:
-        self._label = label
-        self._first: dict[str, str] = {}
-        """The record for which each long reason was printed."""
-
-    def print(self, refusal: Refusal) -> None:
-        """Print one record, identified by its line in the file."""
-        where, reason = escape_unprintable(str(refusal.place)), describe_error(refusal.error)
-        first = self._first.get(reason, where)
-        if len(reason) > MAX_REPEATED_CHARS and len(self._first) < MAX_REMEMBERED_REASONS:
-            self._first.setdefault(reason, where)
-        text = reason if first == where else f"the same as {first}"
-        print(f"{self._label}: {where}: {text}", file=sys.stderr)  # noqa: T201
+def print_refusal(refusal: Refusal, label: str = "error") -> None:
+    """Print on standard error a record, identified by its line in the file, and what is wrong with it."""
+    where, reason = escape_unprintable(str(refusal.place)), describe_error(refusal.error)
+    print(f"{label}: {where}: {reason}", file=sys.stderr)  # noqa: T201
 
 
 def print_refusals(refusals: Sequence[Refusal], label: str = "error", *, total: int | None = None) -> None:
-    """Print the first refused records and what is wrong with them, and how many more there are of `total`."""
-    printer, shown = RefusalPrinter(label), refusals[:MAX_LISTED_REFUSALS]
-    for one in shown:
-        printer.print(one)
-    more = (len(refusals) if total is None else total) - len(shown)
-    if more:
+    """Print the first refused records, and how many more there are of `total`."""
+    for one in refusals[:MAX_LISTED_REFUSALS]:
+        print_refusal(one, label)
+    more = (len(refusals) if total is None else total) - MAX_LISTED_REFUSALS
+    if more > 0:
         say(f"... and {pluralize(more, 'more record')}")
 
 

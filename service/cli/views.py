@@ -16,7 +16,7 @@ from rich.text import Text
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
 from service.cli.scoring import Result, ScoredRecord
-from service.cli.screen import MAX_LISTED_REFUSALS, MAX_WIDTH, build_console, pluralize
+from service.cli.screen import MAX_WIDTH, build_console, pluralize
 from service.cli.tally import Tally
 from service.core.outcome import Skipped
 from service.core.report import Report, StageScore
@@ -121,7 +121,7 @@ HEAD = ("trace", "verdict", "score", "cover", "failed at", "finding")
 WIDTHS = (9, 5, 5, 9)
 
 
-def build_row(result: Result) -> tuple[str, ...]:
+def build_result_row(result: Result) -> tuple[str, ...]:
     """Build the cells below HEAD. A refused record has no name, so its place in the file identifies it."""
     if isinstance(result, Refusal):
         place = replace(result.place, source=Path(result.place.source).name)
@@ -149,7 +149,6 @@ class ResultTable:
         self._tally = tally
         self._verbose = verbose
         self._lookahead = lookahead
-        self._refused = 0
         self._pending: list[Result] = []
         self._width = 0
 
@@ -166,7 +165,7 @@ class ResultTable:
         """Print the remaining results, the steps if there is a single trace, and the totals."""
         single = self._pending[0] if len(self._pending) == 1 else None
         if isinstance(single, ScoredRecord):
-            show_steps(self._console, single.report, head=f"{build_row(single)[0]}: ")
+            show_steps(self._console, single.report, head=f"{build_result_row(single)[0]}: ")
         elif self._pending:
             self._start()
         if self._tally.verdicts:
@@ -176,7 +175,7 @@ class ResultTable:
 
     def _start(self) -> None:
         widest = max(MAX_NAME_WIDTH, (self._console.width - MIN_REST_WIDTH) // 3 if self._console.is_terminal else 0)
-        longest = max(len(build_row(result)[0]) for result in self._pending)
+        longest = max(len(build_result_row(result)[0]) for result in self._pending)
         self._width = widest if self._lookahead < LOOKAHEAD else min(widest, max(longest, 5))
         self._print_line([Text(text, style="bold") for text in HEAD])
         for result in self._pending:
@@ -184,10 +183,9 @@ class ResultTable:
         self._pending = []
 
     def _write(self, result: Result) -> None:
-        name, verdict, *cells, finding = build_row(result)
+        name, verdict, *cells, finding = build_result_row(result)
         if isinstance(result, Refusal):
-            self._refused += 1
-            name, finding = name[-self._width :], NOT_SCORED if self._refused <= MAX_LISTED_REFUSALS else finding
+            name, finding = name[-self._width :], NOT_SCORED
         self._print_line([Text(name), _render_verdict(verdict), *map(Text, cells), Text(finding)])
         if self._verbose and isinstance(result, ScoredRecord):
             self._console.print()

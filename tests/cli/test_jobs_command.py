@@ -122,10 +122,6 @@ def test_records_that_are_no_json_are_told_with_those_that_the_service_would_ref
     assert taken.code == 0
     assert taken.err.count("left out: stdin:") == 2
     assert "left out: stdin:3: /messages/0/role" in taken.err
-    again = ask("submit", "-", stdin=lines(PASS, BAD, BAD))
-    assert [line for line in again.err.splitlines() if line.startswith("error")][
-        1
-    ] == "error: stdin:3: the same as stdin:2"
     assert ask("submit", "-", "--skip-invalid", stdin=b"{x}\n").code == 5
 
 

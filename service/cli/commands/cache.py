@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import build_group, read_settings
+from service.cli.options import build_command_group, read_settings
 from service.cli.screen import pluralize, print_line, print_table
 from service.errors import SettingsError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-commands = build_group("cache", "Inspect, prune and clear the cache of judgements.")
+commands = build_command_group("cache", "Inspect, prune and clear the cache of judgements.")
 
 
 @commands.command("stats")

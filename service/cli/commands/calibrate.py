@@ -11,13 +11,13 @@ from typer import Argument, Option
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import build_group
+from service.cli.options import build_command_group
 from service.cli.screen import pluralize, print_refusals, say
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-commands = build_group("calibrate", "Fit judges to human labels, and show how well they agree.")
+commands = build_command_group("calibrate", "Fit judges to human labels, and show how well they agree.")
 
 
 @commands.command("judge")

@@ -36,14 +36,14 @@ def compare(
     difference lies below 0, and 3 if that depends on open questions, on cases missing from B, or on a different rubric.
     """
     from service.cli.ci import list_gate_annotations, write_step_summary
-    from service.cli.reports import read_reports
+    from service.cli.reports import read_report_files
     from service.cli.sections import MAX_PROVED, build_comparison_sections, list_gate_lines
     from service.reporting.markdown import render_markdown
     from service.reporting.summaries import compare_reports, judge_reports, render_json
 
     if not fail_on_regression and (on or allow_undecided):
         raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-undecided")
-    left, right = read_reports([a]), read_reports([b])
+    left, right = read_report_files([a]), read_report_files([b])
     gate = None
     if fail_on_regression:
         gate = judge_reports(left.reports, right.reports, on or (), allow_undecided=allow_undecided)

@@ -8,7 +8,7 @@ import typer
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.screen import RefusalPrinter, print_table, say
+from service.cli.screen import print_refusal, print_table, say
 
 commands = typer.Typer()
 
@@ -24,14 +24,14 @@ def convert(files: options.Files, input_format: options.InputFormat = "auto") ->
     from service.intake.own_form import write_record
     from service.request import read_request_trace
 
-    inputs, printer, code = read_inputs(files, input_format=input_format), RefusalPrinter(), ExitCode.PASSED
+    inputs, code = read_inputs(files, input_format=input_format), ExitCode.PASSED
     for record in inputs:
         try:
             if isinstance(record, Refusal):
                 raise record.error
             trace = read_request_trace(record.request)
         except InputError as error:
-            printer.print(record if isinstance(record, Refusal) else record.refuse(error))
+            print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
             code = ExitCode.DATA
             continue
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))

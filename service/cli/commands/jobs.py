@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import build_group, read_settings
+from service.cli.options import build_command_group, read_settings
 from service.cli.screen import pluralize, print_line, print_refusals, say
 from service.errors import CallgradeError, InputError, Problem
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from service.client.jobs import AnyJob
     from service.reading.trace_files import BadRecord, TraceRecord
 
-commands = build_group(
+commands = build_command_group(
     "jobs", "Submit batches to a running service; follow batches and calibrations, and fetch their results."
 )
 
@@ -78,11 +78,10 @@ def submit_batch(
         webhook=webhook,
         skip_invalid=skip_invalid or None,
     )
-    named = None if input_format == "auto" else input_format
     guessed, left_out = Counter[str](), Counter[str]()
     with JobUpload("batch", query, idempotency_key) as upload:
-        for record in read_records([file], build_limits(read_settings()), left_out=left_out, named=named):
-            _add_record(upload, record, named, sent_rubric, guessed)
+        for record in read_records([file], build_limits(read_settings()), left_out=left_out, named=input_format):
+            _add_record(upload, record, input_format, sent_rubric, guessed)
         print_guesses(guessed, left_out)
         if upload.refused and not (skip_invalid and upload.places):
             refused = [*upload.refused, *_list_service_refusals(upload, server, key)]

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import build_group, read_settings
+from service.cli.options import build_command_group, read_settings
 from service.cli.screen import print_line, print_table, say
 from service.reporting.escaping import escape_unprintable
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from service.store.access.keys import Key, Keys
 
 commands = typer.Typer()
-keys = build_group("keys", "Create, rotate, list and revoke API keys of the service.")
+keys = build_command_group("keys", "Create, rotate, list and revoke API keys of the service.")
 commands.add_typer(keys)
 
 UNITS_S = {"d": 86_400.0, "h": 3_600.0, "m": 60.0}

@@ -13,7 +13,7 @@ from typer import Option
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.screen import RefusalPrinter, build_console, pluralize
+from service.cli.screen import build_console, pluralize, print_refusal
 from service.core.money import NOTHING, Cost, format_usd
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.reporting.escaping import escape_unprintable
@@ -91,7 +91,6 @@ def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
 
     from service.cli.inputs import Refusal
 
-    printer = RefusalPrinter()
     with asyncio.Runner() as loop:
         for number, record in enumerate(inputs, start=1):
             try:
@@ -100,7 +99,7 @@ def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
                 made = inputs.engine.plan(record.request)
             except InputError as error:
                 totals.refused += 1
-                printer.print(record if isinstance(record, Refusal) else record.refuse(error))
+                print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
                 continue
             totals.traces += 1
             totals.questions += len(made.asks)

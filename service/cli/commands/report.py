@@ -38,17 +38,16 @@ def report(
     Takes what `callgrade score --format ndjson` or `callgrade jobs results` writes. Reports contain no conversations; --traces
     adds them from the scored files, matched by trace id, else by place in the file.
     """
-    from service.cli.reports import read_reports
+    from service.cli.reports import read_report_files
     from service.cli.sections import build_summary_sections
     from service.reporting.summaries import summarize_reports
     from service.web.run_file import render_run_file
     from service.web.trace.build import ScoredTrace
     from service.web.trace.run import build_run_view, choose_full
 
-    found = read_reports(files)
+    found = read_report_files(files)
     whole = choose_full(found.reports, most)
-    named = None if input_format == "auto" else input_format
-    paired = _find_scored_traces(found, traces, whole, named) if traces else {}
+    paired = _find_scored_traces(found, traces, whole, input_format) if traces else {}
     scored = [paired.get(n) or ScoredTrace(one, name=found.names[n]) for n, one in enumerate(found.reports)]
     view = build_run_view(title or ", ".join([file.name for file in files]), scored, whole)
     page = render_run_file(view, list(build_summary_sections(summarize_reports(found.reports))))

@@ -11,7 +11,7 @@ from typer import Argument
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.options import build_group, read_settings
+from service.cli.options import build_command_group, read_settings
 from service.cli.screen import print_line, print_table, say
 from service.errors import InputError, Problem
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from service.core.rubric import Rubric
     from service.registry import Registry
 
-commands = build_group("rubrics", "List, show and check rubrics.")
+commands = build_command_group("rubrics", "List, show and check rubrics.")
 
 
 @commands.command("list")

@@ -48,7 +48,7 @@ def summarize(
     Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
     stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
-    from service.cli.reports import read_reports
+    from service.cli.reports import read_report_files
     from service.cli.sections import build_summary_sections
     from service.reporting.markdown import render_markdown
     from service.reporting.summaries import read_gate, render_json, summarize_reports
@@ -56,7 +56,7 @@ def summarize(
 
     gated = () if gate is None else _read_document(gate, "--gate", read_gate)
     asserted = (*gated, *(assertions or ())) if assertions or gate else None
-    found = read_reports(files)
+    found = read_report_files(files)
     families = _read_families(rubric, found.reports)
     chosen = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
     given = _read_labels(labels) if labels else ()
