@@ -27,7 +27,7 @@ class DemoJudge:
 
     async def complete(self, prompt: Prompt, spending: Spending | None = None, tenant: str = "") -> Completion:  # noqa: ARG002
         """Return the reply to a judge's prompt."""
-        return Completion(json.dumps(build_reply(prompt)), STAND_IN, "stop", None, Usage(0, 0, 0.0))
+        return Completion(json.dumps(build_reply(prompt)), STAND_IN, Usage(0, 0, 0.0))
 
 
 def build_reply(prompt: Prompt) -> dict[str, JsonValue]:

@@ -50,6 +50,8 @@ _FAULTS: Mapping[Fault, tuple[FaultCause, bool, str]] = {
 }
 """For each fault: the cause, whether a retry can help, and our words."""
 
+NO_KEY = "no key is set for the provider (CALLGRADE_JUDGE_API_KEY or its own variable)"
+
 _HINTS = {
     "model_not_found": "it knows no such model",
     "context_length_exceeded": "the question is too long for the model",
@@ -88,83 +90,64 @@ def explain_failure(
     now: Callable[[], float] = time.time,
 ) -> CallError:
     """Explain an error of litellm by the notes on its exchanges. `now` is the wall clock, for dates in Retry-After."""
-    cause, retryable, reason = _explain_fault(notes) or _explain_refusal(error, notes)
+    if notes.fault is None:
+        cause, retryable, reason = _explain_refusal(error, notes)
+    else:
+        cause, retryable, words = _FAULTS[notes.fault]
+        bounds = notes.bounds
+        limits = {"most": bounds.max_bytes, "values": bounds.max_values, **bounds.times._asdict()}
+        reason = words.format(status=notes.status, **limits)
     status = notes.status if notes.status is not None and notes.status >= 300 else None
     lost = notes.sent and (cause == "timeout" or (retryable and status is None))  # it may have been billed
-    retry_after = read_retry_after({"retry-after": notes.retry_after}, now=now) if _is_transient(status) else None
+    pause = read_retry_after({"retry-after": notes.retry_after}, now=now) if _is_transient(status) else None
     return CallError(
         cause,
         reason,
         status=status,
         usage=Usage() if lost else None,
         retryable=retryable,
-        retry_after=None if retry_after is None else min(retry_after, longest_pause),
-        pause_cut=retry_after is not None and retry_after > longest_pause,
-    )
-
-
-def _explain_fault(notes: ExchangeNotes) -> tuple[FaultCause, bool, str] | None:
-    if notes.fault is None:
-        return None
-    cause, retryable, words = _FAULTS[notes.fault]
-    times = notes.bounds.times._asdict()
-    return (
-        cause,
-        retryable,
-        words.format(most=notes.bounds.max_bytes, values=notes.bounds.max_values, status=notes.status, **times),
+        retry_after=None if pause is None else min(pause, longest_pause),
+        pause_cut=pause is not None and pause > longest_pause,
     )
 
 
 def _explain_refusal(error: Exception, notes: ExchangeNotes) -> tuple[FaultCause, bool, str]:
     """Return the cause, whether a retry can help, and our words, for an answer that litellm turned into an error."""
-    status = notes.status
-    if type(error).__name__ == "ContentPolicyViolationError":
-        return "filtered", False, f"the provider's filter stopped the question{_bracket_status(status)}"
-    if status == 401 or (status is None and _lacks_key(error)):
-        lacking = "no key is set for the provider (CALLGRADE_JUDGE_API_KEY or its own variable)"
-        return "unauthorized", False, lacking if status is None else "the provider does not accept the key (401)"
-    if status == 402 or (status is not None and _QUOTA_CODES & set(_find_codes(error, notes))):
-        return "quota_exhausted", False, f"no quota is left with the provider{_bracket_status(status)}"
+    status, codes = notes.status, list(_find_codes(error, notes))
     if status is None:
-        invented = getattr(error, "status_code", None)
-        if invented in (400, 404):  # litellm knows no provider for such a name
-            return "unknown_model", False, f"litellm knows no such model ({type(error).__name__})"
-        retryable = isinstance(invented, int) and invented >= 500
-        return "provider_error", retryable, f"the provider could not be asked ({type(error).__name__})"
+        return _explain_unsent(error)
+    bracketed = "" if status < 300 else f" ({status})"
+    if type(error).__name__ == "ContentPolicyViolationError":
+        return "filtered", False, f"the provider's filter stopped the question{bracketed}"
+    if status == 401:
+        return "unauthorized", False, "the provider does not accept the key (401)"
+    if status == 402 or not _QUOTA_CODES.isdisjoint(codes):
+        return "quota_exhausted", False, f"no quota is left with the provider{bracketed}"
     if status < 300:  # an error inside a 200, or a mistake of ours, which comes again
         return "provider_error", hasattr(error, "llm_provider"), "the provider's reply could not be read"
-    if status == 404 or "model_not_found" in _find_codes(error, notes):
-        return "unknown_model", False, _describe_answer(status, error, notes)
-    return (
-        "timeout" if status == 408 else "provider_error",
-        _is_transient(status),
-        _describe_answer(status, error, notes),
-    )
+    named = f"{status} {HTTPStatus(status).phrase}" if status in set(HTTPStatus) else str(status)
+    hint = next((f": {_HINTS[code]}" for code in codes if code in _HINTS), "")
+    reason = f"the provider answered {named}{hint}"
+    if status == 404 or "model_not_found" in codes:
+        return "unknown_model", False, reason
+    return "timeout" if status == 408 else "provider_error", _is_transient(status), reason
 
 
-def _describe_answer(status: int, error: Exception, notes: ExchangeNotes) -> str:
-    hint = next((_HINTS[code] for code in _find_codes(error, notes) if code in _HINTS), "")
-    return f"the provider answered {_name_status(status)}" + (f": {hint}" if hint else "")
-
-
-def _name_status(status: int) -> str:
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
-
-
-def _bracket_status(status: int | None) -> str:
-    return "" if status is None or status < 300 else f" ({status})"
+def _explain_unsent(error: Exception) -> tuple[FaultCause, bool, str]:
+    """Do likewise where litellm raised an error without an answer."""
+    invented = getattr(error, "status_code", None)
+    if type(error).__name__ == "ContentPolicyViolationError":
+        return "filtered", False, "the provider's filter stopped the question"
+    if invented == 401 or _MISSING_KEY.match(str(error)[:_SCANNED_CHARS]):  # which it reports as a 500
+        return "unauthorized", False, NO_KEY
+    if invented in (400, 404):  # litellm knows no provider for such a name
+        return "unknown_model", False, f"litellm knows no such model ({type(error).__name__})"
+    retryable = isinstance(invented, int) and invented >= 500
+    return "provider_error", retryable, f"the provider could not be asked ({type(error).__name__})"
 
 
 def _is_transient(status: int | None) -> bool:
     return status is not None and (status in _TRANSIENT_STATUSES or status >= 500)
-
-
-def _lacks_key(error: Exception) -> bool:
-    """Whether no request was made because the key is missing, which litellm reports as a 500."""
-    return getattr(error, "status_code", None) == 401 or _MISSING_KEY.match(str(error)[:_SCANNED_CHARS]) is not None
 
 
 def _find_codes(error: Exception, notes: ExchangeNotes) -> Iterator[str]:
@@ -190,22 +173,11 @@ def read_retry_after(headers: Mapping[str, str], *, now: Callable[[], float] = t
     (None, None, None)
     """
     text = headers.get("retry-after", "").strip()
-    seconds = _parse_number(text)
-    if seconds is None:
-        seconds = _parse_date(text, now)
-    return None if seconds is None else min(max(seconds, 0.0), MAX_RETRY_AFTER_S)
-
-
-def _parse_number(text: str) -> float | None:
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        return None
-    return None if math.isnan(found) else found
-
-
-def _parse_date(text: str, now: Callable[[], float]) -> float | None:
-    try:
-        return parsedate_to_datetime(text).timestamp() - now()
-    except (ValueError, OverflowError, TypeError):
-        return None
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - now()
+        except (ValueError, OverflowError, TypeError):
+            return None
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), MAX_RETRY_AFTER_S)

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 from pydantic import JsonValue, SecretStr
 
 from service import heap
-from service.asking.failures import MAX_PAUSE_S, explain_failure, find_refused_params
+from service.asking.failures import MAX_PAUSE_S, NO_KEY, explain_failure, find_refused_params
 from service.asking.faults import CallError
 from service.asking.replies import (
     ReplyForm,
@@ -298,8 +298,7 @@ def _build_client(library: _Library, traits: _Traits, request: Mapping[str, Any]
     if provider == "openai":
         key, base = key or os.environ.get("OPENAI_API_KEY"), base or os.environ.get("OPENAI_API_BASE")
     if not key:  # the client would take OpenAI's
-        lacking = "no key is set for the provider (CALLGRADE_JUDGE_API_KEY or its own variable)"
-        raise CallError("unauthorized", lacking)
+        raise CallError("unauthorized", NO_KEY)
     return openai.AsyncOpenAI(api_key=key, base_url=base, http_client=client, max_retries=0)
 
 

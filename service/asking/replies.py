@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -40,6 +40,9 @@ class _Candidate(_Part):
 class _TokenPlace(_Part):
     token: str
     top_logprobs: list[_Candidate] | None = None
+
+    def list_likeliest(self) -> tuple[tuple[str, float], ...]:
+        return tuple([(one.token, one.logprob) for one in self.top_logprobs or [] if math.isfinite(one.logprob)])
 
 
 class _Logprobs(_Part):
@@ -83,7 +86,9 @@ def read_completion(reply: object, price: Price) -> Completion:
     try:
         parsed = _Reply.model_validate(reply)
     except ValidationError as error:
-        places = dict.fromkeys("/" + "/".join(_name_place(one["loc"])) for one in error.errors(include_input=False))
+        # By our names for the parts of a reply: a key of the provider's own would quote it.
+        known = [[str(x) if isinstance(x, int) or x in _NAMES else "?" for x in one["loc"]] for one in error.errors()]
+        places = dict.fromkeys(["/" + "/".join(names) for names in known])
         reason = f"the reply is no chat completion, at {', '.join([*places][:5])}"
         raise CallError("provider_error", reason, usage=Usage(), retryable=True) from None
     usage = _read_usage(parsed.usage, price)
@@ -93,22 +98,13 @@ def read_completion(reply: object, price: Price) -> Completion:
         reason = f"one choice was asked for, {len(parsed.choices)} came"
         raise CallError("invalid_judgement", reason, usage=usage)
     choice = parsed.choices[0]
-    refusal = _read_refusal(choice.message)
-    text = _read_text(choice, refusal, usage)
+    places = (choice.logprobs and choice.logprobs.content) or []
     return Completion(
-        text=text,
+        text=_read_text(choice, usage),
         model=clean_model_name(parsed.model or ""),
-        finish=choice.finish_reason or "stop",
-        refusal=None,
         usage=usage,
-        tokens=tuple(_read_tokens(choice.logprobs)),
+        tokens=tuple([Token(place.token, place.list_likeliest()) for place in places]),
     )
-
-
-def _name_place(place: tuple[int | str, ...]) -> Iterator[str]:
-    """Name a place in the reply by our names for its parts: a key of the provider's own would quote it."""
-    for part in place:
-        yield str(part) if isinstance(part, int) or part in _NAMES else "?"
 
 
 _NAMES = frozenset[str]().union(*[part.model_fields for part in _Part.__subclasses__()])
@@ -124,30 +120,19 @@ def clean_model_name(text: str) -> str:
 
 
 def _read_usage(reported: _Usage | None, price: Price) -> Usage:
-    """Read the usage. Where the provider reports none, litellm writes zeros; no reply takes no tokens at all."""
+    """Read the usage; what cannot be is unknown. Where the provider reports none, litellm writes zeros."""
     if reported is None:
         return Usage()
     tokens_in, tokens_out = _read_token_count(reported.prompt_tokens), _read_token_count(reported.completion_tokens)
-    if not (tokens_in or tokens_out):
+    if not (tokens_in or tokens_out):  # no reply takes no tokens at all
         return Usage()
-    known = tokens_in is not None and tokens_out is not None
-    return Usage(tokens_in, tokens_out, _read_dollars(price()) if known else None)
+    usd = None if tokens_in is None or tokens_out is None else price()
+    return Usage(tokens_in, tokens_out, usd if usd is not None and 0.0 <= usd <= MAX_CALL_USD else None)
 
 
 def _read_token_count(count: object) -> int | None:
     """Read a number of tokens; None for an impossible one."""
     return count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count <= MAX_CALL_TOKENS else None
-
-
-def _read_dollars(usd: float | None) -> float | None:
-    """Read an amount of US dollars; None for an impossible one. NaN is in no range."""
-    return usd if usd is not None and 0.0 <= usd <= MAX_CALL_USD else None
-
-
-def _read_refusal(message: _Message) -> str | None:
-    """Read the refusal, from where OpenAI puts it or where litellm moves it."""
-    moved = (message.provider_specific_fields or {}).get("refusal")
-    return message.refusal or (moved if isinstance(moved, str) else None) or None
 
 
 _CUT_OFF = frozenset(
@@ -156,39 +141,27 @@ _CUT_OFF = frozenset(
 """The words by which providers say that a reply was cut off; litellm turns every word that it does not know into `stop`."""
 
 
-def _read_native_finish(choice: _Choice) -> str:
-    """Read why the reply ended in the provider's own word, where litellm replaced it."""
-    word = (choice.provider_specific_fields or {}).get("native_finish_reason")
-    return word.casefold() if isinstance(word, str) else ""
-
-
-def _read_text(choice: _Choice, refusal: str | None, usage: Usage) -> str:
+def _read_text(choice: _Choice, usage: Usage) -> str:
     """Read the content, or the arguments of the only tool call."""
-    if refusal:
+    message = choice.message
+    if message.refusal or (message.provider_specific_fields or {}).get("refusal"):  # litellm moves it
         raise CallError("refused", "the model refused to answer", usage=usage)
     if choice.finish_reason == "content_filter":
         raise CallError("filtered", "the provider's content filter ended the reply", usage=usage)
-    native = _read_native_finish(choice)
+    native = str((choice.provider_specific_fields or {}).get("native_finish_reason") or "").casefold()
     if native in FAILED:  # such a reply is no verdict, however complete it looks
         raise CallError("provider_error", "the provider failed before the reply's end", usage=usage, retryable=True)
     if choice.finish_reason == "length" or native in _CUT_OFF:
         raise CallError("truncated", "the reply reached max_tokens before its end", usage=usage)
-    calls = choice.message.tool_calls or []
+    calls, content = message.tool_calls or [], message.content
     if len(calls) > 1:
         raise CallError("invalid_judgement", f"one call of the tool was asked for, {len(calls)} came", usage=usage)
-    content = choice.message.content
     if calls and content and content.lstrip().startswith(("{", "```")):
         raise CallError("invalid_judgement", "the reply holds two verdicts, in its text and in a call", usage=usage)
     text = calls[0].function.arguments if calls else content
     if not text:
         raise CallError("provider_error", "the reply is empty", usage=usage, retryable=True)
     return text
-
-
-def _read_tokens(logprobs: _Logprobs | None) -> Iterator[Token]:
-    for place in (logprobs and logprobs.content) or []:
-        found = [(one.token, one.logprob) for one in place.top_logprobs or [] if math.isfinite(one.logprob)]
-        yield Token(place.token, tuple(found))
 
 
 ReplyForm = Literal["schema", "tool", "text"]

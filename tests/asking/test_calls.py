@@ -394,7 +394,7 @@ class Scripted:
 
 
 def test_any_model_is_called_the_same_way(clock: Clock) -> None:
-    reply = Completion("{}", "stand-in", "stop", None, Usage())
+    reply = Completion("{}", "stand-in", Usage())
     model = Scripted(JudgeError("timeout", "too slow", retryable=True), reply)
     assert asyncio.run(ModelCaller(model, ProviderGates(clock)).complete(prompt("x"), Spending(0.0))) is reply
     assert len(clock.naps) == 1

@@ -672,7 +672,7 @@ class Model:
         self.calls += 1
         if self.script:
             raise self.script.pop(0)
-        return Completion("{}", "stand-in", "stop", None, Usage())
+        return Completion("{}", "stand-in", Usage())
 
 
 @pytest.mark.needs_redis

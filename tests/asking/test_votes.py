@@ -42,7 +42,7 @@ class Scripted:
         claims = [{"quote": one, "reason": "", "path": None, "label": "yes"} for one in said]
         whole = {"reason": "so", "quotes": ["54"], "label": said}
         body = {"claims": claims} if isinstance(said, list) else whole
-        return Completion(json.dumps({"token": token[1], **body}), prompt.model, "stop", None, Usage(1, 1, 0.5))
+        return Completion(json.dumps({"token": token[1], **body}), prompt.model, Usage(1, 1, 0.5))
 
 
 def ask(

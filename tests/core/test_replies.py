@@ -36,8 +36,8 @@ def question(**fields: Any) -> Question:
     return build_question(Ask("it", judge, turn=1), Trace(None, "callgrade", None, messages, steps, None, 2))
 
 
-def said(text: str, finish: str = "stop", refusal: str | None = None, tokens: tuple[Token, ...] = ()) -> Completion:
-    return Completion(text, "m", finish, refusal, Usage(), tokens)
+def said(text: str, tokens: tuple[Token, ...] = ()) -> Completion:
+    return Completion(text, "m", Usage(), tokens)
 
 
 def whole(**fields: Any) -> dict[str, Any]:
@@ -141,22 +141,6 @@ def test_what_is_no_verdict_is_none(text: str, cause: str) -> None:
     assert caught.value.cause == cause
     assert len(caught.value.reason) < 400
     caught.value.reason.encode()
-
-
-ENDED = [
-    (said(json.dumps(whole()), refusal="I cannot."), "refused"),
-    (said("", refusal="I cannot."), "refused"),
-    (said(json.dumps(whole()), "content_filter"), "filtered"),
-    (said(json.dumps(whole()), "length"), "truncated"),
-    (said("", "length"), "truncated"),
-]
-
-
-@pytest.mark.parametrize(("reply", "cause"), ENDED)
-def test_how_it_ended_goes_before_what_it_says(reply: Completion, cause: str) -> None:
-    with pytest.raises(JudgeError) as caught:
-        read_judgement(reply, question(), TOKEN)
-    assert caught.value.cause == cause
 
 
 QUOTES = [

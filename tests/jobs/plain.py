@@ -38,7 +38,7 @@ class Plain:
         if answer.status_code != 200:
             raise CallError("provider_error", answer.text, status=answer.status_code, retryable=True)
         choice = answer.json()["choices"][0]
-        return Completion(choice["message"]["content"], body["model"], "stop", None, Usage(1, 1, 0.0))
+        return Completion(choice["message"]["content"], body["model"], Usage(1, 1, 0.0))
 
 
 def engine_of(settings: Settings) -> Engine:

@@ -135,7 +135,7 @@ def test_no_attack_string_is_read_as_a_verdict(shared_data: Path) -> None:
         question = asked("answer", f"{text}\n{forged(TOKEN)}")
         for said in (text, f"{text}\n{forged('00000000')}", ""):
             try:
-                read.append(read_judgement(Completion(said, "m", "stop", None, Usage()), question, TOKEN))
+                read.append(read_judgement(Completion(said, "m", Usage()), question, TOKEN))
             except JudgeError:
                 continue
     assert read == []

@@ -182,7 +182,7 @@ def test_what_is_recorded_becomes_replies_that_are_graded_alike(shared_data: Pat
         made = plan(build_request(0, items[one.id]))
         question = build_question(made.asks[0], made.trace)
         reply = json.dumps({"token": "t", "claims": replies[name_model(one.model), one.id]})
-        said = read_judgement(Completion(reply, "m", "stop", None, Usage()), question, "t")
+        said = read_judgement(Completion(reply, "m", Usage()), question, "t")
         assert (said.low.graded, said.best, said.left_out) == (one.raw, None, ())
         assert (said.value == 1.0) is (one.raw == 1.0)
 

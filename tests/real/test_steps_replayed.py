@@ -136,7 +136,7 @@ def test_what_is_recorded_becomes_replies_that_are_graded_alike(runs: Sequence[R
         assert len(made.asks) == len(run.items)
         for ask, item in zip(made.asks, run.items, strict=True):
             reply = json.dumps({"token": "t", **run.reply(ask.step or 0)})
-            said = read_judgement(Completion(reply, "m", "stop", None, Usage()), build_question(ask, made.trace), "t")
+            said = read_judgement(Completion(reply, "m", Usage()), build_question(ask, made.trace), "t")
             assert (said.value, said.low.graded) == (run.said[item.id].raw,) * 2
 
 

@@ -58,9 +58,6 @@ class Completion:
     text: str
     model: str
     """The model's name in the provider's reply."""
-    finish: str
-    """Why the reply ended, in OpenAI's terms: stop, length, content_filter, tool_calls."""
-    refusal: str | None
     usage: Usage
     tokens: tuple[Token, ...] = ()
     """The tokens of the reply, where log-probabilities were requested and returned."""

@@ -98,12 +98,6 @@ class Judgement:
 
 def read_judgement(completion: Completion, question: Question, token: str) -> Judgement:
     """Read the verdict from the model's own message. Raise JudgeError if it holds no usable one."""
-    if completion.refusal:
-        raise JudgeError("refused", f"the model refused: {format_value(completion.refusal, 200)}")
-    if completion.finish == "content_filter":
-        raise JudgeError("filtered", "the provider filtered the reply")
-    if completion.finish == "length":
-        raise JudgeError("truncated", f"the reply was cut off at {question.max_tokens} tokens")
     found = read_reply(completion.text, question, token)
     if isinstance(found, _ClaimsForm):
         return _judge_claims(found, question, completion)
