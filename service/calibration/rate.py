@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
 
-from service.calibration.labels import Key, LabelledItem, LabelledSet
+from service.calibration.labels import LabelledItem, LabelledSet
+from service.calibration.options import OWN_THRESHOLD
 from service.calibration.predictions import JudgePredictions, Prediction, group_by_judge
 from service.calibration.splits import SEED
 from service.errors import InputError
@@ -76,89 +77,77 @@ class LabelPlan:
 
 
 def compute_pass_rates(
-    labels: LabelledSet, predictions: Iterable[Prediction], *, threshold: float = 0.75, count: int = 20
+    labels: LabelledSet, predictions: Iterable[Prediction], *, count: int = 20
 ) -> tuple[PassRate, ...]:
     """Compute the rate by each judge and criterion. The labelled items must be drawn at random from those that were judged.
 
-    `threshold` is the least raw value that passes; it affects only the naive rate. Items of one group are not independent and
-    widen the intervals; the group of an unlabelled item is the one its prediction names. InputError where a judge has
-    labelled items of fewer than two groups, or too few others.
+    `count`: how many items to label next. Items of one group are not independent and widen the intervals; the group of an
+    unlabelled item is the one its prediction names. InputError where a judge has labelled items of fewer than two groups, or
+    too few others.
     """
-    return tuple([_compute_rate(labels, judge, threshold, count) for judge in group_by_judge(predictions)])
+    return tuple([_compute_rate(labels, judge, count) for judge in group_by_judge(predictions)])
 
 
-def _compute_rate(labels: LabelledSet, judge: JudgePredictions, threshold: float, count: int) -> PassRate:
-    labelled_items = {
-        item.key: item for item in labels.items if item.criterion == judge.criterion and item.key in judge.raw
-    }
-    labelled, rest = sorted(labelled_items), sorted(judge.raw.keys() - labelled_items.keys())
-    groups = [labelled_items[key].group for key in labelled], [judge.groups.get(key) for key in rest]
+def _compute_rate(labels: LabelledSet, judge: JudgePredictions, count: int) -> PassRate:
+    items = [item for item in labels.items if item.criterion == judge.criterion and item.key in judge.raw]
+    rest = sorted(judge.raw.keys() - {item.key for item in items})
+    groups = [item.group for item in items], [judge.first[key].group for key in rest]
     if not has_enough_groups(*groups):
-        counts = f"{len(labelled)} labelled items of {judge.criterion!r} and {len(rest)} others"
+        counts = f"{len(items)} labelled items of {judge.criterion!r} and {len(rest)} others"
         raise InputError.at(judge.name, f"{counts}; a rate needs two groups of each")
-    verdicts = [labelled_items[key].passes for key in labelled]
-    on_labelled, on_unlabelled = ([judge.raw[key][0] for key in keys] for keys in (labelled, rest))
+    verdicts, on_labelled = [item.passes for item in items], [judge.raw[item.key][0] for item in items]
+    on_unlabelled = {name: judge.raw[name, criterion][0] for name, criterion in rest}
+    judged = [*on_labelled, *on_unlabelled.values()]
     return PassRate(
         judge=judge.name,
         criterion=judge.criterion,
-        labelled=len(labelled),
+        labelled=len(items),
         unlabelled=len(rest),
-        naive=sum(raw >= threshold for raw in [*on_labelled, *on_unlabelled]) / (len(on_labelled) + len(on_unlabelled)),
+        naive=sum(raw >= OWN_THRESHOLD for raw in judged) / len(judged),
         humans=infer_from_labels(verdicts, groups[0]),
-        corrected=ppi(verdicts, on_labelled, on_unlabelled, groups),
-        label_next=tuple(_shuffle([name for name, _ in rest]))[:count],
-        sample_shift=compare_means(on_labelled, on_unlabelled, groups),
-        period_shift=_compare_periods([labelled_items[key] for key in labelled], on_labelled),
-        plan=_build_plan(
-            [labelled_items[key] for key in labelled], on_labelled, dict(zip(rest, on_unlabelled, strict=True)), count
-        ),
+        corrected=ppi(verdicts, on_labelled, list(on_unlabelled.values()), groups),
+        label_next=tuple(_shuffle(on_unlabelled)[:count]),
+        sample_shift=compare_means(on_labelled, list(on_unlabelled.values()), groups),
+        period_shift=_compare_periods(items, on_labelled),
+        plan=_plan_labels(items, on_labelled, on_unlabelled, count),
     )
 
 
 def _compare_periods(items: Sequence[LabelledItem], judged: Sequence[float]) -> PeriodShift | None:
     """Compare the latest period with the earlier ones; None for a single period, or where a side has too few groups."""
-    periods = sorted({item.period for item in items if item.period})
-    if len(periods) < 2:
-        return None
-    residuals = [(item, item.passes - raw) for item, raw in zip(items, judged, strict=True) if item.period]
-    sides = [[one for one in residuals if (one[0].period == periods[-1]) is late] for late in (False, True)]
-    earlier, latest = ([residual for _, residual in side] for side in sides)
-    groups = [item.group for item, _ in sides[0]], [item.group for item, _ in sides[1]]
-    shift = compare_means(earlier, latest, groups)
-    return None if shift is None else PeriodShift(periods[-1], len(latest), len(earlier), shift)
+    latest = max((item.period for item in items), default="")
+    sides: list[tuple[list[float], list[str]]] = []
+    for late in (False, True):
+        pairs = zip(items, judged, strict=True)
+        own = [(item, raw) for item, raw in pairs if item.period and (item.period == latest) is late]
+        sides.append(([item.passes - raw for item, raw in own], [item.group for item, _ in own]))
+    (before, groups), (since, latest_groups) = sides
+    shift = compare_means(before, since, (groups, latest_groups))
+    return None if shift is None else PeriodShift(latest, len(since), len(before), shift)
 
 
-def _build_plan(
-    items: Sequence[LabelledItem], on_labelled: Sequence[float], on_unlabelled: Mapping[Key, float], count: int
+def _plan_labels(
+    items: Sequence[LabelledItem], on_labelled: Sequence[float], on_unlabelled: Mapping[str, float], count: int
 ) -> LabelPlan:
-    ranges = cut_strata([*on_labelled, *on_unlabelled.values()])
-    strata: list[Stratum] = []
-    for low, high in ranges:
-        labels_within = [item.passes for item, raw in zip(items, on_labelled, strict=True) if low <= raw <= high]
-        size = len(labels_within) + sum(low <= raw <= high for raw in on_unlabelled.values())
-        strata.append(Stratum(low, high, size, len(labels_within), sum(labels_within)))
+    strata, names = list[Stratum](), list[list[str]]()
+    for low, high in cut_strata(Counter([*on_labelled, *on_unlabelled.values()])):
+        passes = [item.passes for item, raw in zip(items, on_labelled, strict=True) if low <= raw <= high]
+        names.append(_shuffle(name for name, raw in on_unlabelled.items() if low <= raw <= high))
+        strata.append(Stratum(low, high, len(passes) + len(names[-1]), len(passes), sum(passes)))
     extra, total = allocate_labels(strata, count), sum(one.items for one in strata)
     proportional = [round(count * one.items / total) for one in strata]
-    ess_ratio = _estimate_ess_ratio(items)
-    chosen = [
-        tuple(_shuffle([key[0] for key, raw in on_unlabelled.items() if low <= raw <= high]))[:number]
-        for (low, high), number in zip(ranges, extra, strict=True)
-    ]
+    # Labels within a group may be alike: the effective sample size per label.
+    size = sum(n * n for n in Counter(item.group for item in items).values()) / len(items)
+    icc = estimate_icc(np.array([item.passes for item in items]), code_groups([item.group for item in items]))
+    ess_ratio = 1 / (1 + (size - 1) * icc)
     return LabelPlan(
         strata=tuple(strata),
-        next=tuple(chosen),
+        next=tuple([tuple(own[:number]) for own, number in zip(names, extra, strict=True)]),
         rate=estimate_stratified_rate(strata, ess_ratio=ess_ratio),
         width=2 * compute_half_width(strata, extra, ess_ratio=ess_ratio),
         width_at_random=2 * compute_half_width(strata, proportional, ess_ratio=ess_ratio),
     )
 
 
-def _estimate_ess_ratio(items: Sequence[LabelledItem]) -> float:
-    """Estimate the effective sample size per label where labels within a group are alike."""
-    size = sum(n * n for n in Counter(item.group for item in items).values()) / len(items)
-    passes, groups = np.array([item.passes for item in items]), code_groups([item.group for item in items])
-    return 1 / (1 + (size - 1) * estimate_icc(passes, groups))
-
-
-def _shuffle(names: Iterable[str]) -> Iterator[str]:
-    yield from sorted(names, key=lambda name: sha256(f"{SEED}\0label\0{name}".encode()).hexdigest())
+def _shuffle(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: sha256(f"{SEED}\0label\0{name}".encode()).hexdigest())

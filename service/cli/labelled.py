@@ -13,9 +13,8 @@ from typing import TypeVar
 import typer
 from pydantic import ValidationError
 
-from service.calibration.importers.published import Errors, ImportedSet, Shape, import_labels
 from service.calibration.labels import read_csv
-from service.calibration.predictions import Prediction, read_predictions
+from service.calibration.predictions import JudgedSet, Prediction, read_judged_set, read_predictions
 from service.calibration.results import CalibrationReport, read_report
 from service.core.models.validation import find_problems
 from service.errors import InputError
@@ -31,18 +30,14 @@ class Sources:
 
     labels: Path
     predictions: Sequence[Path] = ()
-    shape: Shape | None = None
-    errors: Errors = "contradictory"
 
 
-def read_labelled(sources: Sources) -> ImportedSet:
+def read_labelled(sources: Sources) -> JudgedSet:
     """Read the labelled set, with any judge predictions it contains."""
     file, lines = sources.labels, read_lines(sources.labels, "--labels")
     if file.name.removesuffix(".gz").endswith(".csv"):
-        return ImportedSet(read_in_file(file, lambda: read_csv("\n".join(lines), source=file.name)))
-    return read_in_file(
-        file, lambda: import_labels(lines, source=file.name, shape=sources.shape, errors=sources.errors)
-    )
+        return JudgedSet(read_in_file(file, lambda: read_csv("\n".join(lines), source=file.name)))
+    return read_in_file(file, lambda: read_judged_set(lines, source=file.name))
 
 
 def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:

@@ -8,11 +8,10 @@ representative method", Journal of the Royal Statistical Society 97:558-625). Wi
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from math import fsum, sqrt
+from math import fsum, inf, sqrt
 
 from service.stats.intervals import CONFIDENCE
 from service.stats.student import find_t_quantile
@@ -36,9 +35,9 @@ class Stratum:
         return (self.passing + 1) / (self.labels + 2)
 
     @property
-    def std(self) -> float:
-        """The standard deviation of a single label."""
-        return sqrt(self.smoothed_rate * (1 - self.smoothed_rate))
+    def variance(self) -> float:
+        """The variance of a single label."""
+        return self.smoothed_rate * (1 - self.smoothed_rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +49,15 @@ class StratifiedRate:
     high: float
 
 
-def cut_strata(values: Sequence[float], *, max_strata: int = MAX_STRATA) -> list[tuple[float, float]]:
-    """Cut the values of all items into at most `max_strata` ranges of about equal size; equal values share a range."""
-    return cut_strata_of_counts(Counter(values), max_strata=max_strata)
-
-
-def cut_strata_of_counts(counts: Mapping[float, int], *, max_strata: int = MAX_STRATA) -> list[tuple[float, float]]:
-    """Cut the same ranges, given how many items have each value."""
+def cut_strata(counts: Mapping[float, int]) -> list[tuple[float, float]]:
+    """Cut the values of all items into at most `MAX_STRATA` ranges of about equal size. `counts`: the items of each value."""
     ranked = sorted(counts)
     ends = list(accumulate([counts[one] for one in ranked]))
-    cuts = sorted({bisect_right(ends, ends[-1] * at // max_strata) for at in range(max_strata)})
+    cuts = sorted({bisect_right(ends, ends[-1] * at // MAX_STRATA) for at in range(MAX_STRATA)})
     return [(ranked[cut], ranked[end - 1]) for cut, end in pairwise([*cuts, len(ranked)])]
 
 
-def estimate_stratified_rate(
-    strata: Sequence[Stratum], *, ess_ratio: float = 1.0, confidence: float = CONFIDENCE
-) -> StratifiedRate | None:
+def estimate_stratified_rate(strata: Sequence[Stratum], *, ess_ratio: float = 1.0) -> StratifiedRate | None:
     """Estimate the pass rate of all items; None where a stratum has no label.
 
     `ess_ratio`: the effective sample size per label, at most 1; below 1 where labels within a group are alike.
@@ -75,21 +67,17 @@ def estimate_stratified_rate(
     total = fsum([one.items for one in strata])
     value = fsum([one.items / total * one.passing / one.labels for one in strata])
     centre = fsum([one.items / total * one.smoothed_rate for one in strata])
-    half = compute_half_width(strata, [0] * len(strata), ess_ratio=ess_ratio, confidence=confidence)
+    half = compute_half_width(strata, [0] * len(strata), ess_ratio=ess_ratio)
     return StratifiedRate(value, max(0.0, min(value, centre - half)), min(1.0, max(value, centre + half)))
 
 
-def compute_half_width(
-    strata: Sequence[Stratum], extra: Sequence[int], *, ess_ratio: float = 1.0, confidence: float = CONFIDENCE
-) -> float:
-    """Compute half the width of the interval, assuming `extra[i]` more labels in stratum i."""
+def compute_half_width(strata: Sequence[Stratum], extra: Sequence[int], *, ess_ratio: float = 1.0) -> float:
+    """Compute half the width of the 95 % interval, assuming `extra[i]` more labels in stratum i."""
     total = fsum([one.items for one in strata])
-    parts = [
-        (one.items / total * one.std) ** 2 / max(1.0, ess_ratio * (one.labels + more))
-        for one, more in zip(strata, extra, strict=True)
-    ]
-    df = max(1.0, ess_ratio * fsum([one.labels + more for one, more in zip(strata, extra, strict=True)]) - len(strata))
-    return find_t_quantile(df, (1 + confidence) / 2) * sqrt(fsum(parts))
+    sizes = [ess_ratio * (one.labels + more) for one, more in zip(strata, extra, strict=True)]
+    parts = [(one.items / total) ** 2 * one.variance / max(1.0, size) for one, size in zip(strata, sizes, strict=True)]
+    df = max(1.0, fsum(sizes) - len(strata))
+    return find_t_quantile(df, (1 + CONFIDENCE) / 2) * sqrt(fsum(parts))
 
 
 def allocate_labels(strata: Sequence[Stratum], count: int) -> list[int]:
@@ -97,17 +85,15 @@ def allocate_labels(strata: Sequence[Stratum], count: int) -> list[int]:
 
     A stratum without a label comes first, and none gets more than it has unlabelled items.
     """
-    total = fsum([one.items for one in strata])
     extra = [0] * len(strata)
+
+    def measure_gain(at: int) -> float:
+        labels, variance = strata[at].labels + extra[at], strata[at].items ** 2 * strata[at].variance
+        return variance / labels - variance / (labels + 1) if labels else inf
+
     for _ in range(count):
         unfilled = [at for at, one in enumerate(strata) if one.labels + extra[at] < one.items]
         if not unfilled:
             break
-        extra[max(unfilled, key=lambda at: (_measure_gain(strata[at], extra[at], total), -at))] += 1
+        extra[max(unfilled, key=lambda at: (measure_gain(at), -at))] += 1
     return extra
-
-
-def _measure_gain(stratum: Stratum, extra: int, total: float) -> float:
-    labels = stratum.labels + extra
-    term = (stratum.items / total * stratum.std) ** 2
-    return float("inf") if not labels else term / labels - term / (labels + 1)

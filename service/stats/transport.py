@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import comb, fsum, sqrt
 
 from service.stats.intervals import CONFIDENCE, wilson
+from service.stats.student import find_t_quantile
 
 TOLERANCE = 1e-12
 """Rounding error in a mean."""
@@ -31,8 +32,6 @@ def compare_means(
     one: Sequence[float],
     other: Sequence[float],
     groups: tuple[Sequence[str | None], Sequence[str | None]],
-    *,
-    confidence: float = CONFIDENCE,
 ) -> MeanShift | None:
     """Compare the mean of `other` with that of `one`; None where a sample has fewer than two groups, or nothing differs.
 
@@ -40,7 +39,7 @@ def compare_means(
     smaller number of groups, and the p-value is the chance of so clean a split. An item whose group is None is a group of its
     own. Groups that appear in both samples make the interval too wide, never too narrow.
     """
-    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
+    from scipy.special import stdtr  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
 
     parts = [_sum_deviations(values, names) for values, names in zip((one, other), groups, strict=True)]
     if min(len(part) for part in parts) < 2:
@@ -48,18 +47,15 @@ def compare_means(
     variance = fsum(len(part) / (len(part) - 1) * fsum([each**2 for each in part]) for part in parts)
     shift = fsum(other) / len(other) - fsum(one) / len(one)
     if not variance > TOLERANCE**2:
-        return _compare_constants(shift, *map(len, parts), confidence=confidence)
+        if abs(shift) <= TOLERANCE:
+            return None
+        reach = wilson(0, min(map(len, parts)))[1]
+        p_value = 2 / comb(sum(map(len, parts)), len(parts[0]))
+        return MeanShift(shift, shift - reach, shift + reach, min(1.0, p_value))
     df, error = min(len(part) for part in parts) - 1, sqrt(variance)
-    half = float(stdtrit(df, (1 + confidence) / 2)) * error
+    half = find_t_quantile(df, (1 + CONFIDENCE) / 2) * error
     p_value = 2 * float(stdtr(df, -abs(shift) / error))
     return MeanShift(shift, shift - half, shift + half, min(1.0, p_value))
-
-
-def _compare_constants(shift: float, one: int, other: int, *, confidence: float) -> MeanShift | None:
-    if abs(shift) <= TOLERANCE:
-        return None
-    reach = wilson(0, min(one, other), confidence=confidence)[1]
-    return MeanShift(shift, shift - reach, shift + reach, min(1.0, 2 / comb(one + other, one)))
 
 
 def _sum_deviations(values: Sequence[float], groups: Sequence[str | None]) -> list[float]:

@@ -692,7 +692,6 @@ def test_a_judged_outcome_in_json() -> None:
         "calibration": {
             "status": "uncalibrated",
             "fit": None,
-            "interval": None,
             "threshold": None,
             "ask_a_human": False,
             "guarantee": None,

@@ -12,9 +12,9 @@ from service.stats.transport import compare_means
 
 
 def test_strata_never_part_equal_values() -> None:
-    assert cut_strata([0.1, 0.1, 0.1, 0.1, 0.5, 0.9]) == [(0.1, 0.1), (0.5, 0.9)]
-    assert cut_strata([0.3] * 5) == [(0.3, 0.3)]
-    ranges = cut_strata([n / 100 for n in range(100)])
+    assert cut_strata({0.1: 4, 0.5: 1, 0.9: 1}) == [(0.1, 0.1), (0.5, 0.9)]
+    assert cut_strata({0.3: 5}) == [(0.3, 0.3)]
+    ranges = cut_strata({n / 100: 1 for n in range(100)})
     assert ranges == [(0.0, 0.24), (0.25, 0.49), (0.5, 0.74), (0.75, 0.99)]
 
 

@@ -14,7 +14,7 @@ PredictionsOption = Annotated[
     typer.Option(metavar="FILE", help="The judges' predictions, as JSON Lines. [default: those in the labelled set]"),
 ]
 MethodOption = Annotated[
-    Literal["auto", "identity", "platt", "isotonic", "temperature", "venn_abers"],
+    Literal["auto", "identity", "platt", "isotonic"],
     typer.Option(help="The map to fit; auto means Platt below 300 labels, else isotonic."),
 ]
 GuaranteeOption = Annotated[

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.calibration.report.rendering import render_report_markdown, render_report_page
-from service.calibration.report.usefulness import HEAD, build_row, describe_use, list_cascades
+from service.calibration.report.usefulness import HEAD, build_row, describe_cascade, describe_use
 from service.calibration.report.wording import show_measure
 from service.calibration.results import CalibrationReport, CalibrationRun, JudgeReport, read_report, render_json
 from service.cli.labelled import REPORT
@@ -94,8 +94,8 @@ def _show_usefulness(report: CalibrationReport) -> None:
     build_reading_console().print(table)
     for judge in judges if len(judges) <= MAX_DESCRIBED_JUDGES else ():
         build_reading_console().print(_escape(f"{judge.name}: {describe_use(judge)}"))
-    for line in list_cascades(report):
-        build_reading_console().print(_escape(line))
+    for cascade in report.cascades:
+        build_reading_console().print(_escape(describe_cascade(cascade)))
     build_reading_console().print(
         "85%, 90%: share decided without people when this much must agree with them; none: no threshold\n", style="dim"
     )
@@ -110,10 +110,6 @@ def _list_remarks(report: CalibrationReport, judges: Sequence[JudgeReport]) -> I
         decision = {True: "kept", False: "not kept", None: "not decided, because no intervals were drawn"}[jury.kept]
         yield f"jury on {jury.criterion}: Brier lower than {jury.best}'s by {show_measure(jury.advantage.brier)}: {decision}"
     for judge in judges:
-        if judge.ece_over_splits:
-            s = judge.ece_over_splits
-            spread = f"median {s.median:.3f}, 10th percentile {s.low:.3f}, 90th {s.high:.3f}"
-            yield f"{judge.name}: ECE over {s.splits} other splits of the groups: {spread}"
         if judge.retest:
             share = show_measure(judge.retest.flip_rate)
             yield f"{judge.name}: two answers to one question disagree on the verdict for a share of {share} of items"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from service.stats.sampling import Stratum, cut_strata_of_counts
+from service.stats.sampling import Stratum, cut_strata
 from service.store.labelling.drafts import LabelDraft, LabelSource
 from service.store.labelling.items import WHOLE_TRACE
 from service.store.tables import LABEL_ITEMS, LABELS
@@ -31,7 +31,7 @@ def read_strata(
     """Read the strata of items not left to a human: by judge value, and one of items without an answer; with their bounds."""
     groups = _read_groups(connection, tenant, criterion)
     judged = {one.raw: one.items for one in groups if one.raw >= 0}
-    ranges = cut_strata_of_counts(judged) if judged else []
+    ranges = cut_strata(judged) if judged else []
     ranges = [*([(-1.0, -1.0)] if any(one.raw < 0 for one in groups) else []), *ranges]
     return [_build_stratum(groups, low, high) for low, high in ranges], ranges
 

@@ -33,18 +33,8 @@ def calibrate_run(
     predictions: PredictionsOption = None,
     method: MethodOption = "auto",
     seed: SeedOption = None,
-    splits: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, max=10_000, help="Measure the ECE again on this many other splits of the groups."
-        ),
-    ] = 0,
     guarantee: GuaranteeOption = None,
     cascade: CascadeOption = None,
-    hold_out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Another labelled set: fit on all of --labels, and measure on this one."),
-    ] = None,
     draws: Annotated[
         int,
         typer.Option(metavar="N", min=0, max=100_000, help="Bootstrap draws for each interval; 0 for no intervals."),
@@ -60,32 +50,23 @@ def calibrate_run(
     from service.cli.labelled import Sources
     from service.fits.files import get_today
 
-    options = ReportOptions(method=method, extra_splits=splits, resampling=Resampling(draws=draws), made=get_today())
+    options = ReportOptions(method=method, resampling=Resampling(draws=draws), made=get_today())
     options = options if seed is None else replace(options, seed=seed)
     check_cascade(cascade or (), guarantee)
     options = replace(options, guarantee=guarantee, cascade=tuple(cascade or ()))
-    return run_calibration(Sources(labels, predictions or ()), out, options, hold_out=hold_out)
+    return run_calibration(Sources(labels, predictions or ()), out, options)
 
 
-def run_calibration(
-    sources: Sources, out: Path, options: ReportOptions | None = None, *, hold_out: Path | None = None
-) -> ExitCode:
+def run_calibration(sources: Sources, out: Path, options: ReportOptions | None = None) -> ExitCode:
     """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
 
     InputError, with file and line, for labels or predictions that cannot be read. The same files give the same bytes.
-    `hold_out`: another labelled set to measure on; all of the first is fitted.
     """
-    from service.calibration.importers.published import ImportedSet
-    from service.calibration.labels import join_held_out
     from service.calibration.run import calibrate
     from service.cli.calibrating.runs import write_run
     from service.cli.labelled import read_in_file, read_labelled, read_prediction_files
 
     labelled = read_labelled(sources)
-    if hold_out is not None:
-        other = read_labelled(replace(sources, labels=hold_out))
-        all_predictions = (*labelled.predictions, *other.predictions)
-        labelled = ImportedSet(join_held_out(labelled.labels, other.labels), all_predictions)
     predictions = read_prediction_files(sources.predictions) or labelled.predictions
     if not predictions:
         raise InputError.at(str(sources.labels), "no predictions; name a file that has them with --predictions")
