@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
+from service.calibration.predictions import read_judged_set
 from service.calibration.subjects import read_subject_trace
 from service.core.judging.judges import Judge, JudgeCheck
 from service.core.rubric import Rubric
@@ -222,13 +223,9 @@ class LabelDesk:
         InputError names each bad line. `annotator`: whose labels may be replaced, besides imported ones; None:
         anybody's.
         """
-        from service.calibration.label_exchange import (  # noqa: PLC0415 (likewise)
-            build_imported,
-            list_step_places,
-            read_labelled_set,
-        )
+        from service.calibration.label_exchange import build_imported, list_step_places  # noqa: PLC0415 (likewise)
 
-        labelled_set = read_labelled_set(body)
+        labelled_set = read_judged_set(body.decode("utf-8", "replace").split("\n"))
         items, drafts = build_imported(labelled_set)
         places = list_step_places(labelled_set)
         self.labels.import_items(tenant, items, drafts, steps=places, by=by, annotator=annotator)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
-from importlib.metadata import version
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from service.calibration.figures import FigureRow, Figures, read_metrics
+from service.calibration.figures import FigureRow
 from service.calibration.fitting import (
     calibrate_tally,
     choose_band,
@@ -23,14 +20,16 @@ from service.calibration.labels import Key, LabelledItem, LabelledSet, find_orig
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions
 from service.calibration.splits import assign_folds, names_split, read_split
-from service.core.judging.fits import Binding, Calibrator, Fit, Guarantee, Method, Origin
+from service.core.judging.fits import Binding, Calibrator, Guarantee, Method, Origin
 from service.stats.tallies import LabelTally, auroc, build_tally
 
 RawValues = Mapping[Key, tuple[float, ...]]
-INNER_FOLDS = 3
-"""Folds of the fitted items, so that a jury's guarantee is tested on items that had no part in its weights."""
 Rescore = Callable[[Sequence[LabelledItem]], RawValues]
 """Computes the raw values of all items from what is learned on these items: a jury learns its weights."""
+Sides = tuple[tuple[LabelledItem, ...], tuple[LabelledItem, ...]]
+"""The fitted items, and the held-out ones."""
+INNER_FOLDS = 3
+"""Folds of the fitted items, so that a jury's guarantee is tested on items that had no part in its weights."""
 
 
 class FittedMap(NamedTuple):
@@ -46,11 +45,7 @@ class FittedMap(NamedTuple):
 
     def map_value(self, raw: float) -> float:
         """Return the calibrated value of a raw one."""
-        return self.calibrator.apply(raw).value
-
-    def decides(self, value: float) -> bool:
-        """Whether a calibrated value lies outside the band."""
-        return self.band is None or not self.band[0] <= value < self.band[1]
+        return self.calibrator.apply(raw)
 
 
 class HeldOutFold(NamedTuple):
@@ -60,10 +55,6 @@ class HeldOutFold(NamedTuple):
     items: tuple[LabelledItem, ...]
     raw: RawValues
 
-    def list_held_out(self) -> list[tuple[Key, tuple[float, ...]]]:
-        """List the raw values of its items."""
-        return [(item.key, self.raw[item.key]) for item in self.items]
-
 
 class HeldOutValue(NamedTuple):
     """A held-out item under the map that has not seen it."""
@@ -72,19 +63,17 @@ class HeldOutValue(NamedTuple):
     value: float
     passed: bool
     decided: bool
+    """Whether the value lies outside that map's band."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
     """A judge with its items, the map that is served, and the value of each held-out item."""
 
-    name: str
-    binding: Binding
-    criterion: str
+    recorded: JudgePredictions
     labels: LabelledSet
     items: tuple[LabelledItem, ...]
     """The items of the criterion that the judge gave an answer for."""
-    raw: RawValues
     fitted: tuple[LabelledItem, ...]
     """The items that the served map was fitted to."""
     method: Method
@@ -94,28 +83,39 @@ class Bench:
     """Whether the items themselves say which are held out."""
     values: Mapping[Key, HeldOutValue]
     """The values of the held-out items."""
-    reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
-    costs: Mapping[Key, float] = field(default_factory=dict[Key, float])
-    """The cost of answers in dollars, where known."""
-    recorded: JudgePredictions | None = None
-    """The predictions it was built from, along with `rescore`."""
     rescore: Rescore | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the judge in reports."""
+        return self.recorded.name
+
+    @property
+    def binding(self) -> Binding:
+        """The exact judge."""
+        return self.recorded.binding
+
+    @property
+    def criterion(self) -> str:
+        """The criterion that it judges."""
+        return self.recorded.criterion
+
+    @property
+    def raw(self) -> RawValues:
+        """Its raw values."""
+        return self.recorded.raw
 
     @property
     def held_out(self) -> list[LabelledItem]:
         """The items that figures are computed on: all of them, unless the items say which are held out."""
         return [item for item in self.items if item.key in self.values]
 
-    def get_value(self, item: LabelledItem) -> float:
-        """Return the calibrated value of the first answer on a held-out item."""
-        return self.values[item.key].value
-
     def build_rows(self, *, among: Collection[Key] | None = None) -> list[FigureRow]:
         """Build figure rows of the held-out items, all or those with a key in `among`, with calibrated values."""
         return [
-            FigureRow(item.group, item.stratum, held_out_value.value, item.passes, held_out_value.passed)
+            FigureRow(item.group, item.stratum, one.value, item.passes, one.passed)
             for item in self.held_out
-            if (among is None or item.key in among) and (held_out_value := self.values[item.key])
+            if (among is None or item.key in among) and (one := self.values[item.key])
         ]
 
     def build_raw_rows(self, threshold: float) -> list[FigureRow]:
@@ -125,17 +125,21 @@ class Bench:
 
     def list_accepted(self, share: float) -> frozenset[Key]:
         """List the held-out items whose verdicts are accepted for this share of agreement, by maps that have not seen them."""
-        accepted = [(fold.fitted.promises[share], fold) for fold in self.folds]
         return frozenset(
-            [item.key for one, fold in accepted for item in fold.items if one.accepts(fold.raw[item.key][0])]
+            item.key
+            for fold in self.folds
+            for item in fold.items
+            if fold.fitted.promises[share].accepts(fold.raw[item.key][0])
         )
 
     def list_left(self, share: float) -> frozenset[Key]:
         """List the items whose verdicts are not accepted, by the served map for items that are only fitted."""
         accepted, served = self.list_accepted(share), self.served.promises[share]
-        fitted = {item.key for item in self.items if item.key not in self.values}
-        accepted_fitted = {key for key in fitted if served.accepts(self.raw[key][0])}
-        return frozenset({item.key for item in self.items} - accepted - accepted_fitted)
+        return frozenset(
+            key
+            for key in (item.key for item in self.items)
+            if not (key in accepted if key in self.values else served.accepts(self.raw[key][0]))
+        )
 
     def agrees(self, item: LabelledItem) -> bool:
         """Whether the verdict on a held-out item matches the label."""
@@ -144,23 +148,18 @@ class Bench:
     @property
     def price(self) -> float | None:
         """The mean cost of an answer in dollars; None unless it is known for every item."""
-        prices = [self.costs[item.key] for item in self.items if item.key in self.costs]
+        prices = [self.recorded.costs[item.key] for item in self.items if item.key in self.recorded.costs]
         return sum(prices) / len(prices) if len(prices) == len(self.items) else None
 
     @property
     def skill(self) -> float:
         """The AUROC on the fitted items, by which the best judge is chosen."""
-        return auroc(tally_items(self.fitted, self.raw)) or 0.0
+        return auroc(_tally_items(self.fitted, self.raw)) or 0.0
 
     @property
     def origin(self) -> Origin:
         """The least trustworthy origin among its labels."""
         return find_origin(self.items)
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether its values may be called calibrated."""
-        return not self.why
 
     @property
     def why(self) -> str:
@@ -170,11 +169,6 @@ class Bench:
         if self.origin == "constructed":
             return "its labels are constructed, not human"
         return "its value was left as it is" if self.method == "identity" else ""
-
-
-def tally_items(items: Sequence[LabelledItem], raw: RawValues) -> LabelTally:
-    """Tally the first answers."""
-    return build_tally([raw[item.key][0] for item in items], [item.passes for item in items])
 
 
 def build_bench(
@@ -193,7 +187,6 @@ def build_bench(
     """
     labelled = [item for item in labels.items if item.criterion == recorded.criterion]
     items = tuple([item for item in labelled if item.key in recorded.raw])
-    fitting = _Fitting(options, recorded.raw, rescore, left, stages)
     # All labelled items are split, so that judges with missing answers are held out on the same ones.
     given = names_split(labelled)
     parts = _list_given(labelled, items) if given else _list_folds(labelled, items, options.seed, options.folds)
@@ -201,69 +194,67 @@ def build_bench(
         return None
     fitted = parts[0][0] if given else items
     method = choose_method(fitted, options.method)
-    folds = tuple([_fit_fold(method, part, fitting) for part in parts])
-    tested = fitting.hold_out(fitted) if given else {key: one for fold in folds for key, one in fold.list_held_out()}
+
+    def learn(items: Sequence[LabelledItem]) -> RawValues:
+        return recorded.raw if rescore is None else rescore(items)
+
+    def hold_out(items: Sequence[LabelledItem]) -> RawValues:
+        """Compute the raw values of these items, each from what is learned on the others."""
+        if rescore is None:
+            return recorded.raw
+        inner = _list_folds(items, items, options.seed, INNER_FOLDS)
+        return {item.key: raw[item.key] for part, rest in inner for raw in (rescore(part),) for item in rest}
+
+    def fit(items: Sequence[LabelledItem], raw: RawValues, tested: RawValues) -> FittedMap:
+        """Fit the map to raw values, and find what it can guarantee on the `tested` ones."""
+        tally = _tally_items(items, raw)
+        calibrator = fit_map(method, tally)
+        calibrated = calibrate_tally(tally, calibrator)
+        threshold = choose_threshold(calibrated)
+        kept = [item for item in items if item.key in tested and (left is None or item.key in left)]
+        values = {raw: calibrator.apply(raw) for raw in {tested[item.key][0] for item in kept}}
+        verdicts = [
+            VerdictItem(raw, values[raw], values[raw] >= threshold, item.passes, item.group)
+            for item in kept
+            for raw in (tested[item.key][0],)
+        ]
+        promises = find_guarantees(verdicts, options.shares, stages=stages)
+        return FittedMap(calibrator, threshold, choose_band(calibrated, threshold), promises)
+
+    folds: list[HeldOutFold] = []
+    for fitted_part, rest in parts:
+        raw = learn(fitted_part)
+        folds.append(HeldOutFold(fit(fitted_part, raw, hold_out(fitted_part)), rest, raw))
+    tested = hold_out(fitted) if given else {item.key: fold.raw[item.key] for fold in folds for item in fold.items}
     return Bench(
-        name=recorded.name,
-        binding=recorded.binding,
-        criterion=recorded.criterion,
+        recorded=recorded,
         labels=labels,
         items=items,
-        raw=recorded.raw,
         fitted=fitted,
         method=method,
-        served=_fit(method, fitted, fitting.learn(fitted), fitting, tested),
-        folds=folds,
+        served=fit(fitted, learn(fitted), tested),
+        folds=tuple(folds),
         given=given,
-        values={key: found for fold in folds for key, found in _hold_out(fold)},
-        reasons=recorded.reasons,
-        costs=recorded.costs,
-        recorded=recorded,
+        values={item.key: _hold_out(fold, item) for fold in folds for item in fold.items},
         rescore=rescore,
     )
 
 
-def rebuild_bench(bench: Bench, options: ReportOptions, left: Collection[Key] | None, stages: int) -> Bench:
-    """Fit the same judge again as a stage of a cascade; `left` and `stages` as in `build_bench`."""
-    if bench.recorded is None:
-        return bench
-    return build_bench(bench.labels, bench.recorded, options, bench.rescore, left=left, stages=stages) or bench
+def _hold_out(fold: HeldOutFold, item: LabelledItem) -> HeldOutValue:
+    raw, fitted = fold.raw[item.key][0], fold.fitted
+    value = fitted.map_value(raw)
+    decided = fitted.band is None or not fitted.band[0] <= value < fitted.band[1]
+    return HeldOutValue(raw, value, value >= fitted.threshold, decided)
 
 
-class _Fitting(NamedTuple):
-    """How maps are fitted."""
-
-    options: ReportOptions
-    raw: RawValues
-    rescore: Rescore | None
-    left: Collection[Key] | None
-    stages: int = 1
-
-    def learn(self, items: Sequence[LabelledItem]) -> RawValues:
-        """Compute the raw values of all items from what is learned on these."""
-        return self.raw if self.rescore is None else self.rescore(items)
-
-    def hold_out(self, items: Sequence[LabelledItem]) -> RawValues:
-        """Compute the raw values of these items, each from what is learned on the others."""
-        if self.rescore is None:
-            return self.raw
-        parts = _list_folds(items, items, self.options.seed, INNER_FOLDS)
-        return {
-            item.key: raw[item.key]
-            for fitted, held_out in parts
-            for raw in (self.rescore(fitted),)
-            for item in held_out
-        }
-
-
-Sides = tuple[tuple[LabelledItem, ...], tuple[LabelledItem, ...]]
-"""The fitted items, and the held-out ones."""
+def _tally_items(items: Sequence[LabelledItem], raw: RawValues) -> LabelTally:
+    return build_tally([raw[item.key][0] for item in items], [item.passes for item in items])
 
 
 def _list_given(labelled: Sequence[LabelledItem], items: Sequence[LabelledItem]) -> list[Sides]:
     split = read_split(labelled)
-    sides = tuple([tuple([item for item in items if split[item.group] == side]) for side in ("fit", "test")])
-    return [(sides[0], sides[1])] if all(sides) else []
+    fitted, rest = (tuple([item for item in items if split[item.group] == side]) for side in ("fit", "test"))
+    return [(fitted, rest)] if fitted and rest else []
 
 
 def _list_folds(labelled: Sequence[LabelledItem], items: Sequence[LabelledItem], seed: str, folds: int) -> list[Sides]:
@@ -278,103 +269,3 @@ def _list_folds(labelled: Sequence[LabelledItem], items: Sequence[LabelledItem],
         )
         for number in numbers
     ]
-
-
-def _fit_fold(method: Method, sides: Sides, fitting: _Fitting) -> HeldOutFold:
-    fitted, held_out = sides
-    raw = fitting.learn(fitted)
-    return HeldOutFold(_fit(method, fitted, raw, fitting, fitting.hold_out(fitted)), held_out, raw)
-
-
-def _fit(
-    method: Method, items: Sequence[LabelledItem], raw: RawValues, fitting: _Fitting, tested: RawValues
-) -> FittedMap:
-    """Fit the map to raw values, and find what it can guarantee on the `tested` ones."""
-    tally = tally_items(items, raw)
-    calibrator = fit_map(method, tally)
-    calibrated = calibrate_tally(tally, calibrator)
-    threshold = choose_threshold(calibrated)
-    raws = [
-        (item, tested[item.key][0])
-        for item in items
-        if item.key in tested and (fitting.left is None or item.key in fitting.left)
-    ]
-    values = {raw: calibrator.apply(raw).value for raw in {raw for _, raw in raws}}
-    verdicts = [VerdictItem(raw, values[raw], values[raw] >= threshold, item.passes, item.group) for item, raw in raws]
-    return FittedMap(
-        calibrator,
-        threshold,
-        choose_band(calibrated, threshold, least=fitting.options.min_decided),
-        find_guarantees(verdicts, fitting.options.shares, stages=fitting.stages),
-    )
-
-
-def _hold_out(fold: HeldOutFold) -> list[tuple[Key, HeldOutValue]]:
-    fitted = fold.fitted
-    values = [(item.key, fold.raw[item.key][0]) for item in fold.items]
-    calibrated = [(key, raw, fitted.map_value(raw)) for key, raw in values]
-    return [
-        (key, HeldOutValue(raw, value, value >= fitted.threshold, fitted.decides(value)))
-        for key, raw, value in calibrated
-    ]
-
-
-def refold(bench: Bench, options: ReportOptions, *, seed: str) -> list[HeldOutValue]:
-    """Return what its items get when groups are dealt into folds by another seed."""
-    fitting = _Fitting(replace(options, guarantee=None, reported_shares=()), bench.raw, bench.rescore, None)
-    folds = [
-        _fit_fold(bench.method, part, fitting) for part in _list_folds(bench.items, bench.items, seed, options.folds)
-    ]
-    values = {key: value for fold in folds for key, value in _hold_out(fold)}
-    return [values[item.key] for item in bench.items]
-
-
-def build_fit(
-    bench: Bench, options: ReportOptions, *, after: Figures, humans: Figures | None, guarantee: Guarantee | None = None
-) -> Fit:
-    """Build the fit that is served, with its figures on held-out items and its guarantee."""
-    raw = [bench.raw[item.key][0] for item in bench.fitted]
-    return Fit(
-        judge=bench.binding.judge,
-        judge_digest=bench.binding.digest,
-        model=bench.binding.model,
-        assembly=bench.binding.assembly,
-        evidence=bench.binding.evidence,
-        route=bench.binding.route,
-        weights=dict(bench.recorded.weights) if bench.recorded is not None else {},
-        criterion=bench.criterion,
-        method=bench.method,
-        calibrator=bench.served.calibrator,
-        origin=bench.origin,
-        labels=len(bench.fitted),
-        groups=len({item.group for item in bench.fitted}),
-        enough=not explain_too_few(bench.fitted) and bench.method != "identity",
-        domain=(min(raw), max(raw)),
-        strata=_list_strata(bench.fitted),
-        threshold=bench.served.threshold,
-        review_band=bench.served.band if guarantee is None else None,
-        guarantee=guarantee,
-        statistics=read_metrics(after),
-        humans=read_metrics(humans),
-        data=_compute_digest(bench),
-        seed=options.seed,
-        libraries=list_libraries(),
-        notes=(bench.why,) if bench.why else (),
-        made=options.made,
-    )
-
-
-def _list_strata(items: Sequence[LabelledItem]) -> tuple[str, ...]:
-    strata = {item.stratum for item in items}
-    return () if "" in strata else tuple(sorted(strata))
-
-
-def list_libraries() -> dict[str, str]:
-    """Return the versions of the libraries that figures and fits were made with."""
-    return {name: version(name) for name in ("numpy", "scipy")}
-
-
-def _compute_digest(bench: Bench) -> str:
-    """Return the sha256 of the items and the judge's answers, in the order of their keys."""
-    rows = [[item.model_dump(mode="json"), list(bench.raw[item.key])] for item in bench.items]
-    return sha256(json.dumps(rows, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from service.calibration.figures import FigureRow, Measure, Resampling, compute_judge_figures
+from service.calibration.figures import FigureRow, Measure, Resampling, compute_judge_figures, measure_statistics
 from service.calibration.labels import LabelledSet
-from service.calibration.options import ReportOptions
-from service.calibration.paired import TallyFigure, compute_differences
+from service.calibration.options import OWN_THRESHOLD
 from service.calibration.predictions import Prediction, group_by_judge
 from service.calibration.results import CalibrationReport, HeldOutItem
 from service.errors import InputError
 from service.stats.intervals import mcnemar
-from service.stats.tallies import LabelTally, brier, build_confusion_at
+from service.stats.tallies import Floats, LabelTally, TallyRows, brier, build_confusion_at
 
 FIGURES = ("accuracy", "kappa", "brier")
+TallyFigure = Callable[[LabelTally], float | None]
+
+
+def compute_differences(
+    a: Sequence[FigureRow], b: Sequence[FigureRow], figures: Mapping[str, TallyFigure], resampling: Resampling
+) -> dict[str, Measure]:
+    """Compute each figure of b minus that of a. The rows are of the same items in the same order; which order does not matter.
+
+    Whole groups are drawn, the same ones for both sides. None where a figure is undefined on one side.
+    """
+    pairs = sorted(zip(a, b, strict=True))
+    left, right = (TallyRows([pair[at].value for pair in pairs], [pair[at].label for pair in pairs]) for at in (0, 1))
+
+    def statistics(weights: Floats) -> dict[str, float | None]:
+        sides = left.tally(weights), right.tally(weights)
+        values = {name: [figure(side) for side in sides] for name, figure in figures.items()}
+        return {name: None if one is None or other is None else other - one for name, (one, other) in values.items()}
+
+    return measure_statistics(statistics, [one.group for one, _ in pairs], resampling)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +104,18 @@ def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
     )
 
 
-def read_prediction_sides(
-    labels: LabelledSet, predictions: Iterable[Prediction], *, threshold: float = ReportOptions().own_threshold
-) -> tuple[JudgeSide, ...]:
+def read_prediction_sides(labels: LabelledSet, predictions: Iterable[Prediction]) -> tuple[JudgeSide, ...]:
     """Read the judges of recorded predictions, with their first raw values for all labelled items."""
     known = {item.key: item for item in labels.items}
-    return tuple(
-        [
-            JudgeSide(
-                judge.name,
-                judge.criterion,
-                threshold,
-                {
-                    key[0]: HeldOutItem(key[0], known[key].group, known[key].passes, raw[0], raw[0])
-                    for key, raw in judge.raw.items()
-                    if key in known
-                },
-            )
-            for judge in group_by_judge(predictions)
-        ]
-    )
+    sides: list[JudgeSide] = []
+    for judge in group_by_judge(predictions):
+        values = [(known[key], raw[0]) for key, raw in judge.raw.items() if key in known]
+        items = {
+            item.id: HeldOutItem(item.id, item.group, item.passes, raw, raw, raw >= OWN_THRESHOLD)
+            for item, raw in values
+        }
+        sides.append(JudgeSide(judge.name, judge.criterion, OWN_THRESHOLD, items))
+    return tuple(sides)
 
 
 def compare_sides(
@@ -122,12 +132,8 @@ def compare_sides(
     shared = sorted({side.criterion for side in a} & {side.criterion for side in b})
     if not shared:
         raise InputError.at("", "the two share no criterion")
-    return tuple(
-        [
-            _build_comparison(_choose_side(a, one, names[0], "A"), _choose_side(b, one, names[1], "B"), resampling)
-            for one in shared
-        ]
-    )
+    pairs = [(_choose_side(a, one, names[0], "A"), _choose_side(b, one, names[1], "B")) for one in shared]
+    return tuple([_build_comparison(one, other, resampling) for one, other in pairs])
 
 
 def _choose_side(sides: Sequence[JudgeSide], criterion: str, name: str | None, place: str) -> JudgeSide:
@@ -144,68 +150,51 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
     shared = sorted(a.items.keys() & b.items.keys())
     if not shared:
         raise InputError.at("", f"{a.name} and {b.name} share no item of {a.criterion!r}")
-    for name in shared:
-        if a.items[name].label is not b.items[name].label:
-            raise InputError.at(name, "its labels differ between the two: they are not of the same labelled set")
-    rows = [[_build_row(one, side.threshold) for one in _select_items(side, shared)] for side in (a, b)]
-    right = [[row.passed is row.label for row in own] for own in rows]
-    both, only_a, only_b, neither = (
-        sum(pair == outcome for pair in zip(*right, strict=True))
-        for outcome in ((True, True), (True, False), (False, True), (False, False))
-    )
+    pairs = [(a.items[name], b.items[name]) for name in shared]
+    for one, other in pairs:
+        if one.label is not other.label:
+            raise InputError.at(one.id, "its labels differ between the two: they are not of the same labelled set")
+    right = [(one.passed is one.label, other.passed is other.label) for one, other in pairs]
+    differing = [
+        DifferingItem(one.id, one.label, one.value, other.value, other.passed is one.label)
+        for one, other in pairs
+        if one.passed is not other.passed
+    ]
+    a_right, b_right = right.count((True, False)), right.count((False, True))
     return JudgeComparison(
         criterion=a.criterion,
         a=a.name,
         b=b.name,
         thresholds=(a.threshold, b.threshold),
         items=len(shared),
-        groups=len({row.group for row in rows[0]}),
+        groups=len({one.group for one, _ in pairs}),
         only_a=len(a.items) - len(shared),
         only_b=len(b.items) - len(shared),
-        figures=tuple(_compare_figures(rows, resampling)),
-        both_right=both,
-        a_right=only_a,
-        b_right=only_b,
-        neither_right=neither,
-        p_value=mcnemar(only_a, only_b),
-        differing=tuple(
-            sorted(_find_differing(a, b, shared), key=lambda one: (one.b_is_right, -abs(one.a - one.b), one.id))
-        ),
+        figures=tuple(_compare_figures(pairs, resampling)),
+        both_right=right.count((True, True)),
+        a_right=a_right,
+        b_right=b_right,
+        neither_right=right.count((False, False)),
+        p_value=mcnemar(a_right, b_right),
+        differing=tuple(sorted(differing, key=lambda one: (one.b_is_right, -abs(one.a - one.b), one.id))),
     )
 
 
-def _select_items(side: JudgeSide, names: Iterable[str]) -> list[HeldOutItem]:
-    return [side.items[name] for name in names]
-
-
-def _build_row(one: HeldOutItem, threshold: float) -> FigureRow:
-    return FigureRow(one.group, "", one.value, one.label, one.passes_from(threshold))
-
-
-def _compare_figures(rows: Sequence[Sequence[FigureRow]], resampling: Resampling) -> Iterator[FigureComparison]:
-    of_a, of_b = (compute_judge_figures(own, resampling) for own in rows)
-    verdicts = [[row._replace(value=float(row.passed)) for row in own] for own in rows]
-    differences: dict[str, Measure] = {}
-    for own, figures in ((verdicts, _OF_VERDICTS), (rows, {"brier": brier})):
-        differences |= compute_differences(
-            own[0], own[1], {name: (one, one) for name, one in figures.items()}, resampling
-        )
+def _compare_figures(
+    pairs: Sequence[tuple[HeldOutItem, HeldOutItem]], resampling: Resampling
+) -> Iterator[FigureComparison]:
+    rows = [
+        [FigureRow(one.group, "", one.value, one.label, one.passed) for one in side]
+        for side in zip(*pairs, strict=True)
+    ]
+    verdicts = [[row._replace(value=float(row.passed)) for row in side] for side in rows]
+    of_a, of_b = (compute_judge_figures(side, resampling) for side in rows)
+    of_verdicts = {name: partial(_read_verdict_figure, name) for name in FIGURES if name != "brier"}
+    differences = compute_differences(verdicts[0], verdicts[1], of_verdicts, resampling)
+    differences |= compute_differences(rows[0], rows[1], {"brier": brier}, resampling)
     for name in FIGURES:
         yield FigureComparison(name, of_a.of(name), of_b.of(name), differences[name])
 
 
-def _compute_verdict_figure(name: str, tally: LabelTally) -> float | None:
+def _read_verdict_figure(name: str, tally: LabelTally) -> float | None:
     return getattr(build_confusion_at(tally, 1.0), name)
-
-
-_OF_VERDICTS: Mapping[str, TallyFigure] = {
-    name: partial(_compute_verdict_figure, name) for name in FIGURES if name != "brier"
-}
-
-
-def _find_differing(a: JudgeSide, b: JudgeSide, names: Iterable[str]) -> Iterator[DifferingItem]:
-    for name in names:
-        one, other = a.items[name], b.items[name]
-        passes = other.passes_from(b.threshold)
-        if one.passes_from(a.threshold) is not passes:
-            yield DifferingItem(name, one.label, one.value, other.value, passes is one.label)

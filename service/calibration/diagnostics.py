@@ -1,24 +1,16 @@
-"""Warning signs about a judge: verdicts that flip on retest, length bias, and the largest disagreements with the labels."""
+"""Warning signs about a judge: verdicts that flip when it is asked again, and first wrong steps of runs that it does not name."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import NamedTuple
 
-import numpy as np
-from scipy import stats  # pyright: ignore[reportMissingTypeStubs]
-
 from service.calibration.figures import Measure
-from service.calibration.labels import AnnotatorLabel, LabelledItem
-from service.calibration.report.excerpts import Excerpt, build_excerpt, shorten
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
-from service.stats.tallies import Floats
-
-MAX_ANNOTATORS_SHOWN = 6
-"""How many annotators of an item are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,37 +24,6 @@ class Retest:
     """The noise floor: the mean share of pairs of answers to an item whose verdicts differ. Its interval draws whole groups."""
     spread: float
     """The mean distance between the highest and the lowest value of an item."""
-
-
-@dataclass(frozen=True, slots=True)
-class LengthBias:
-    """Rank correlations with the length of the answer, each in [-1, 1]; None where undefined."""
-
-    score: float | None
-    """The correlation with the judge's value."""
-    label: float | None
-    """The correlation with the label: how humans rate long answers."""
-    within: float | None
-    """The correlation with the judge's value among items with the same label: about 0 for a judge that measures only quality."""
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """An item on which judge and labels disagree."""
-
-    id: str
-    line: int
-    """Its line in the labelled set."""
-    label: bool
-    labels: tuple[str, ...]
-    """Each annotator's label, with their notes."""
-    raw: float
-    value: float
-    distance: float
-    reason: str
-    """The judge's reason in its own words; empty where none is recorded."""
-    excerpt: Excerpt
 
 
 class RetestItem(NamedTuple):
@@ -100,47 +61,29 @@ def _count_flips(passed: Sequence[bool]) -> float:
     return 2 * yes * (n - yes) / (n * (n - 1))
 
 
-def measure_length_bias(lengths: Sequence[int], values: Sequence[float], labels: Sequence[bool]) -> LengthBias | None:
-    """Compute Spearman's correlations with length; None where fewer than three items have an answer."""
-    if len(lengths) < 3:
-        return None
-    length, value, label = (np.asarray(column, dtype=np.float64) for column in (lengths, values, labels))
-    parts = [
-        (_correlate_ranks(length[label == side], value[label == side]), int((label == side).sum()))
-        for side in (0.0, 1.0)
+class JudgedStep(NamedTuple):
+    """A step of a run: its position, and whether judge and label pass it."""
+
+    run: str
+    position: int
+    group: str
+    passed: bool
+    label: bool
+
+
+def score_first_errors(steps: Iterable[JudgedStep]) -> list[tuple[str, bool]]:
+    """For each run, return its group, and whether judge and labels name the same first wrong step, or both name none.
+
+    FirstErrAcc of AgentProcessBench.
+    """
+    runs: dict[str, list[JudgedStep]] = defaultdict(list)
+    for step in sorted(steps):
+        runs[step.run].append(step)
+    return [
+        (
+            run[0].group,
+            next((one.position for one in run if not one.passed), None)
+            == next((one.position for one in run if not one.label), None),
+        )
+        for run in runs.values()
     ]
-    known = [(rho, n) for rho, n in parts if rho is not None]
-    within = fsum(rho * n for rho, n in known) / sum(n for _, n in known) if known else None
-    return LengthBias(_correlate_ranks(length, value), _correlate_ranks(length, label), within, len(lengths))
-
-
-def _correlate_ranks(a: Floats, b: Floats) -> float | None:
-    if len(a) < 3 or (a == a[0]).all() or (b == b[0]).all():
-        return None
-    return float(np.corrcoef(stats.rankdata(a), stats.rankdata(b))[0, 1])  # pyright: ignore
-
-
-def build_disagreement(item: LabelledItem, line: int, *, raw: float, value: float, reason: str = "") -> Disagreement:
-    """Describe one item on which judge and labels disagree."""
-    return Disagreement(
-        id=item.id,
-        line=line,
-        label=item.passes,
-        labels=tuple(map(_describe_label, item.labels[:MAX_ANNOTATORS_SHOWN])),
-        raw=raw,
-        value=value,
-        distance=abs(value - item.passes),
-        reason=shorten(reason),
-        excerpt=build_excerpt(item),
-    )
-
-
-def _describe_label(label: AnnotatorLabel) -> str:
-    verdict = f"{label.annotator}: {'pass' if label.label else 'fail'}"
-    return f"{verdict} ({shorten(label.note, 200)})" if label.note else verdict
-
-
-def find_largest_disagreements(values: Iterable[tuple[LabelledItem, float]], count: int) -> list[LabelledItem]:
-    """Return the items with the largest distance between value and label. `values`: each item with its value."""
-    ranked = sorted(values, key=lambda pair: (-abs(pair[1] - pair[0].passes), pair[0].id))
-    return [item for item, _ in ranked[:count]]

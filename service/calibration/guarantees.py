@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,31 +24,6 @@ REPORTED_SHARES = (0.8, 0.85, 0.9, 0.95)
 """The shares of agreement for which every report gives the coverage."""
 
 
-class AcceptedItem(NamedTuple):
-    """An item, whether its verdict is accepted, and whether the verdict matches the label."""
-
-    group: str
-    accepted: bool
-    agrees: bool
-
-
-def measure_shares(items: Sequence[AcceptedItem], resampling: Resampling) -> tuple[Measure, Measure]:
-    """Measure the share of items accepted, and the share of those that agrees, with intervals by groups if any are drawn."""
-    accepted = [item for item in items if item.accepted]
-    parts = [RatePart(item.group, float(item.accepted)) for item in items]
-    return measure_share(parts, resampling), measure_share(
-        [RatePart(item.group, float(item.agrees)) for item in accepted], resampling
-    )
-
-
-def measure_share(parts: Sequence[RatePart], resampling: Resampling) -> Measure:
-    """Measure the share of hits, with its interval by groups if any are drawn; undefined for no parts."""
-    if not parts:
-        return Measure(None)
-    rate = sum(part.hits for part in parts) / len(parts)
-    return Measure(rate, *bootstrap(parts)) if resampling.draws else Measure(rate)
-
-
 class VerdictItem(NamedTuple):
     """A labelled item: the judge's raw value, its calibrated value, the resulting verdict, and the label."""
 
@@ -68,26 +43,27 @@ def find_guarantees(
     error. `stages`: the error is divided equally among the judges of a cascade, so that all their guarantees hold together
     (Bonferroni's inequality: Dunn 1961, "Multiple comparisons among means", JASA 56:52-64).
     """
-    rows = _build_rows(items)
-    return {share: _find_guarantee(items, rows, share, confidence=1 - GUARANTEE_ERROR / stages) for share in shares}
-
-
-def _find_guarantee(items: Sequence[VerdictItem], rows: VerdictRows, share: float, *, confidence: float) -> Guarantee:
-    threshold = find_certainty_threshold(rows, share=share, error=(1 - confidence) * TESTED_ERROR_PART)
-    accepted = (
-        []
-        if threshold is None
-        else [one for one, sure in zip(items, rows.certainty.tolist(), strict=True) if sure >= threshold]
-    )
-    return Guarantee(
-        share=share,
-        confidence=round(confidence, 6),
-        passes_from=min([one.raw for one in accepted if one.passed], default=None),
-        fails_to=max([one.raw for one in accepted if not one.passed], default=None),
-    )
-
-
-def _build_rows(items: Sequence[VerdictItem]) -> VerdictRows:
     values, passes = np.array([one.value for one in items]), np.array([one.passed for one in items], dtype=np.bool_)
     labels, groups = np.array([one.label for one in items], dtype=np.bool_), code_groups([one.group for one in items])
-    return VerdictRows(np.where(passes, values, 1 - values), labels == passes, passes, groups)
+    rows = VerdictRows(np.where(passes, values, 1 - values), labels == passes, passes, groups)
+    error, found = GUARANTEE_ERROR / stages, dict[float, Guarantee]()
+    for share in shares:
+        threshold = find_certainty_threshold(rows, share=share, error=error * TESTED_ERROR_PART)
+        sure = zip(items, rows.certainty.tolist(), strict=True)
+        accepted = [one for one, certainty in sure if threshold is not None and certainty >= threshold]
+        found[share] = Guarantee(
+            share=share,
+            confidence=round(1 - error, 6),
+            passes_from=min([one.raw for one in accepted if one.passed], default=None),
+            fails_to=max([one.raw for one in accepted if not one.passed], default=None),
+        )
+    return found
+
+
+def measure_share(hits: Iterable[tuple[str, bool]], resampling: Resampling) -> Measure:
+    """Measure the share of hits, each with its group, and its interval by groups if any are drawn; undefined for none."""
+    parts = [RatePart(group, float(hit)) for group, hit in hits]
+    if not parts:
+        return Measure(None)
+    rate = sum(part.hits for part in parts) / len(parts)
+    return Measure(rate, *bootstrap(parts)) if resampling.draws else Measure(rate)

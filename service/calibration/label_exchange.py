@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import cast
 
 from pydantic import JsonValue
 
 from service.calibration.figures import Figures, Resampling, compute_human_figures
-from service.calibration.importers.published import ImportedSet, import_labels
 from service.calibration.labels import AnnotatorLabel, LabelledItem
-from service.calibration.predictions import Prediction
+from service.calibration.predictions import JudgedSet, Prediction
 from service.calibration.subjects import cut_after, read_subject_trace
 from service.errors import InputError
 from service.intake.own_form import write_record
@@ -34,15 +34,11 @@ def export_case(case: LabelledCase, subject: LabelSubject) -> Iterator[bytes]:
     if document is None:
         return
     if case.passes is not None:
-        yield from _export_whole(case, document)
+        yield _write_line(document, [*case.opinions, *([case.decision] if case.decision else [])])
+        for prediction in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
+            yield json.dumps({**prediction, "id": case.item}, ensure_ascii=False).encode() + b"\n"
     if any(one.step is not None for one in case.labels):
         yield from _export_steps(case, subject, document)
-
-
-def _export_whole(case: LabelledCase, document: Mapping[str, JsonValue]) -> Iterator[bytes]:
-    yield _write_line(document, [*case.opinions, *([case.decision] if case.decision else [])])
-    for prediction in cast("list[dict[str, JsonValue]]", json.loads(case.judge.predictions) if case.judge else []):
-        yield json.dumps({**prediction, "id": case.item}, ensure_ascii=False).encode() + b"\n"
 
 
 def _export_steps(case: LabelledCase, subject: LabelSubject, document: Mapping[str, JsonValue]) -> Iterator[bytes]:
@@ -88,43 +84,33 @@ def _build_document(case: LabelledCase, subject: LabelSubject) -> dict[str, Json
     return document | ({"stratum": tags["stratum"]} if tags.get("stratum") else {})
 
 
-def read_labelled_set(body: bytes) -> ImportedSet:
-    """Read a set in the form it is exported; InputError names each line, the place in it and what was expected."""
-    return import_labels(body.decode("utf-8", "replace").split("\n"), source="labels", shape="callgrade")
-
-
 def build_imported(
-    imported: ImportedSet,
+    imported: JudgedSet,
 ) -> tuple[dict[tuple[str, str], tuple[LabelItem, str]], list[LabelDraft]]:
     """Build items with their documents, by id and criterion, and label drafts, both in the order of the lines."""
     by_item: dict[tuple[str, str], list[Prediction]] = {}
     for one in imported.predictions:
         by_item.setdefault((one.id, one.criterion), []).append(one)
-    ordered = sorted(imported.labels.items, key=lambda item: imported.labels.lines[item.key])
-    items = {item.key: _build_imported_item(item, by_item.get(item.key, ())) for item in ordered}
-    return items, [_build_draft(item, label) for item in ordered for label in item.labels]
+    items: dict[tuple[str, str], tuple[LabelItem, str]] = {}
+    drafts: list[LabelDraft] = []
+    for item in sorted(imported.labels.items, key=lambda item: imported.labels.lines[item.key]):
+        document = json.dumps(item.model_dump(mode="json", exclude_unset=True, exclude={"labels"}), ensure_ascii=False)
+        label_item, recorded = LabelItem(item.criterion, item.step or ""), by_item.get(item.key)
+        if recorded:
+            written = json.dumps([one.model_dump(mode="json", exclude_unset=True) for one in recorded])
+            raw = recorded[0].raw
+            label_item = replace(label_item, raw=raw, passed=raw >= DEFAULT_THRESHOLD, predictions=written)
+        items[item.key] = label_item, document
+        for label in item.labels:
+            word, source = "pass" if label.label else "fail", "adjudication" if label.decides else "import"
+            drafts.append(LabelDraft(item.id, item.criterion, label.annotator, word, note=label.note, source=source))
+    return items, drafts
 
 
-def _build_imported_item(item: LabelledItem, recorded: Sequence[Prediction]) -> tuple[LabelItem, str]:
-    written = [one.model_dump(mode="json", exclude_unset=True) for one in recorded]
-    document = json.dumps(item.model_dump(mode="json", exclude_unset=True, exclude={"labels"}), ensure_ascii=False)
-    raw = recorded[0].raw if recorded else None
-    passed = None if raw is None else raw >= DEFAULT_THRESHOLD
-    predictions = json.dumps(written) if recorded else None
-    label_item = LabelItem(item.criterion, item.step or "", raw=raw, passed=passed, predictions=predictions)
-    return label_item, document
-
-
-def list_step_places(imported: ImportedSet) -> dict[tuple[str, str], tuple[str, int]]:
+def list_step_places(imported: JudgedSet) -> dict[tuple[str, str], tuple[str, int]]:
     """For items that are steps, return run and step number by id and criterion."""
     steps = [item for item in imported.labels.items if item.run and item.id == f"{item.run}#{item.position}"]
     return {item.key: (item.run, item.position) for item in steps}
-
-
-def _build_draft(item: LabelledItem, label: AnnotatorLabel) -> LabelDraft:
-    word = "pass" if label.label else "fail"
-    source = "adjudication" if label.decides else "import"
-    return LabelDraft(item.id, item.criterion, label.annotator, word, note=label.note, source=source)
 
 
 def measure_agreement(cases: Iterable[LabelledCase], *, draws: int = 1_000) -> Figures | None:

@@ -138,37 +138,13 @@ def build_labelled_set(numbered: Iterable[tuple[int, LabelledItem]], *, source: 
     lines: dict[Key, int] = {}
     for line, item in numbered:
         if item.key in items:
-            raise InputError([_build_repeat_problem(line, item, lines[item.key])])
+            first = lines[item.key]
+            why = f"{item.id!r} was labelled for {item.criterion!r} before, in line {first}"
+            raise InputError.at(f"line {line}", why)
         items[item.key], lines[item.key] = item, line
     if not items:
         raise InputError.at(source, "no labelled item")
     return LabelledSet(tuple([items[key] for key in sorted(items)]), lines, source)
-
-
-def join_held_out(fitted: LabelledSet, held_out: LabelledSet) -> LabelledSet:
-    """Join two sets: all items of the first are fitted and all of the second held out, whatever their own `split` says.
-
-    InputError for an item or a group that is in both.
-    """
-    twice = sorted(fitted.lines.keys() & held_out.lines.keys())
-    if twice:
-        raise InputError.at(
-            held_out.source, f"{twice[0][0]!r} is in {fitted.source} too: it cannot be held out from itself"
-        )
-    groups = {item.group for item in fitted.items}
-    shared = sorted({item.group for item in held_out.items} & groups)
-    if shared:
-        raise InputError.at(held_out.source, f"the group {shared[0]!r} is in {fitted.source} too")
-    sides: tuple[tuple[LabelledSet, Split], ...] = ((fitted, "fit"), (held_out, "test"))
-    items = [item.model_copy(update={"split": side}) for one, side in sides for item in one.items]
-    lines = {**fitted.lines, **held_out.lines}
-    return LabelledSet(
-        tuple(sorted(items, key=lambda item: item.key)), lines, f"{fitted.source}, held out: {held_out.source}"
-    )
-
-
-def _build_repeat_problem(line: int, item: LabelledItem, first: int) -> Problem:
-    return Problem(f"line {line}", f"{item.id!r} was labelled for {item.criterion!r} before, in line {first}")
 
 
 def read_labels(lines: Iterable[str], *, source: str = "labels") -> LabelledSet:
@@ -213,22 +189,7 @@ def read_models(rows: Iterable[tuple[int, dict[str, Any]]], adapter: TypeAdapter
 
 _ITEM: TypeAdapter[LabelledItem] = TypeAdapter(LabelledItem)
 
-ITEM_COLUMNS = (
-    "id",
-    "criterion",
-    "step",
-    "payload",
-    "answer",
-    "source",
-    "group",
-    "split",
-    "origin",
-    "stratum",
-    "family",
-    "period",
-    "run",
-    "position",
-)
+ITEM_COLUMNS = tuple(name for name in LabelledItem.model_fields if name not in ("trace", "labels"))
 LABEL_COLUMNS = ("annotator", "label", "note")
 REQUIRED_COLUMNS = ("id", "criterion", "group", "annotator", "label")
 
@@ -243,15 +204,26 @@ def read_csv(text: str, *, source: str = "labels") -> LabelledSet:
         rows = [(table.line_num, row) for row in table if row]
     except csv.Error as error:
         raise InputError.at(f"line {table.line_num}", f"not CSV: {error}") from None
-    head = _read_head(rows)
-    merged: dict[tuple[str, ...], tuple[int, dict[str, Any]]] = {}
+    head = _read_head(rows[0][1] if rows else [])
+    merged: dict[Key, tuple[int, dict[str, Any]]] = {}
     for line, row in rows[1:]:
-        _merge_cells(line, _read_cells(line, head, row), merged)
+        if len(row) != len(head):
+            raise InputError.at(f"line {line}", f"{len(row)} cells, but {len(head)} columns")
+        cells = {name: cell for name, cell in zip(head, row, strict=True) if cell}
+        label = {name: cells.pop(name) for name in LABEL_COLUMNS if name in cells}
+        key = cells.get("id", ""), cells.get("criterion", "")
+        first, item = merged.setdefault(key, (line, {**cells, "labels": []}))
+        differing = sorted(name for name, value in cells.items() if item.get(name) != value)
+        if differing:
+            raise InputError.at(
+                f"line {line}: /{differing[0]}", f"differs from line {first}, which is of the same item"
+            )
+        item["labels"].append(label)
     return build_labelled_set(read_models(merged.values(), _ITEM), source=source)
 
 
-def _read_head(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
-    head = [name.strip() for name in rows[0][1]] if rows else []
+def _read_head(cells: Sequence[str]) -> list[str]:
+    head = [name.strip() for name in cells]
     missing = [name for name in REQUIRED_COLUMNS if name not in head]
     unknown = [name for name in head if name not in (*ITEM_COLUMNS, *LABEL_COLUMNS)]
     if missing:
@@ -259,23 +231,3 @@ def _read_head(rows: Sequence[tuple[int, list[str]]]) -> list[str]:
     if unknown or len(set(head)) < len(head):
         raise InputError.at("line 1", f"unknown columns: {', '.join(unknown)}" if unknown else "a column appears twice")
     return head
-
-
-def _read_cells(line: int, head: list[str], row: list[str]) -> dict[str, str]:
-    if len(row) != len(head):
-        raise InputError.at(f"line {line}", f"{len(row)} cells, but {len(head)} columns")
-    return {name: cell for name, cell in zip(head, row, strict=True) if cell}
-
-
-def _merge_cells(line: int, cells: dict[str, str], merged: dict[tuple[str, ...], tuple[int, dict[str, Any]]]) -> None:
-    label = {name: cells[name] for name in LABEL_COLUMNS if name in cells}
-    item: dict[str, Any] = {name: cells[name] for name in ITEM_COLUMNS if name in cells}
-    key = (cells.get("id", ""), cells.get("criterion", ""))
-    if key not in merged:
-        merged[key] = (line, {**item, "labels": [label]})
-        return
-    first, known = merged[key]
-    differing = sorted(name for name, value in item.items() if known.get(name) != value)
-    if differing:
-        raise InputError.at(f"line {line}: /{differing[0]}", f"differs from line {first}, which is of the same item")
-    known["labels"].append(label)

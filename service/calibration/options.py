@@ -10,6 +10,9 @@ from service.calibration.fitting import MethodChoice
 from service.calibration.guarantees import REPORTED_SHARES
 from service.calibration.splits import FOLDS, SEED
 
+OWN_THRESHOLD = 0.75
+"""The least raw value that passes before calibration."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
@@ -19,11 +22,7 @@ class ReportOptions:
     folds: int = FOLDS
     """How many parts groups are dealt into, each held out once; unused where the items say which are held out."""
     method: MethodChoice = "auto"
-    own_threshold: float = 0.75
-    """The least raw value that passes before calibration."""
     resampling: Resampling = field(default_factory=Resampling)
-    min_decided: float = 0.8
-    """The least share of items that the undecided band must leave decided, where no guarantee is asked for."""
     guarantee: float | None = None
     """The share of accepted verdicts that must agree with humans, in [0.5, 1); None: fits guarantee nothing."""
     cascade: tuple[str, ...] = ()
@@ -32,8 +31,6 @@ class ReportOptions:
     """The shares of agreement for which every report gives the coverage."""
     max_disagreements: int = 20
     """How many disagreements are listed per judge."""
-    extra_splits: int = 0
-    """How many more times groups are dealt into folds to measure the calibration error again."""
     jury: bool = True
     made: date | None = None
     """The day of the run, which its fits record."""

@@ -86,9 +86,28 @@ def open_predictions(out: Path, basis: PredictionBasis) -> Generator[PredictionF
     to it, and for a line that cannot be read. OSError where it cannot be written.
     """
     with out.open("a+b") as file:
-        _lock_file(out, file)
-        _check_basis(out, basis, empty=not file.tell())
-        yield PredictionFile(_read_whole_lines(out, file), file)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError.at(str(out), "another process is writing it") from None
+        if file.tell():
+            _check_basis(out, basis)
+        else:  # all of the basis is written, or nothing
+            draft = out.with_name(f"{out.name}.{os.getpid()}")
+            draft.write_text(basis.model_dump_json(indent=1) + "\n", "utf-8")
+            draft.replace(build_basis_path(out))
+        file.seek(0)
+        data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            file.truncate(len(whole))
+        try:
+            known = read_predictions(whole.decode("utf-8").split("\n"))
+        except UnicodeDecodeError:
+            raise InputError.at(str(out), "not UTF-8") from None
+        except InputError as error:
+            raise error.in_file(str(out)) from None
+        yield PredictionFile(known, file)
         os.fsync(file.fileno())
 
 
@@ -97,11 +116,8 @@ def build_basis_path(out: Path) -> Path:
     return out.with_name(f"{out.name}.begun")
 
 
-def _check_basis(out: Path, basis: PredictionBasis, *, empty: bool) -> None:
+def _check_basis(out: Path, basis: PredictionBasis) -> None:
     basis_path = build_basis_path(out)
-    if empty:
-        _write_basis(basis_path, basis)
-        return
     if not basis_path.exists():
         raise InputError.at(str(out), "already exists and was not started by this command; name another file")
     try:
@@ -110,36 +126,5 @@ def _check_basis(out: Path, basis: PredictionBasis, *, empty: bool) -> None:
         raise InputError.at(str(basis_path), f"cannot be read; name another file than {out}, or remove both") from None
     changed = [words for name, words in _CHANGES.items() if getattr(before, name) != getattr(basis, name)]
     if changed:
-        raise InputError.at(
-            str(out),
-            f"was started differently and cannot be resumed: {', '.join(changed)}. "
-            f"Name another file, or remove it and {basis_path.name}",
-        )
-
-
-def _write_basis(path: Path, basis: PredictionBasis) -> None:
-    """Write all of it or nothing."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
-    draft.write_text(basis.model_dump_json(indent=1) + "\n", "utf-8")
-    draft.replace(path)
-
-
-def _lock_file(out: Path, file: IO[bytes]) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError.at(str(out), "another process is writing it") from None
-
-
-def _read_whole_lines(out: Path, file: IO[bytes]) -> tuple[Prediction, ...]:
-    file.seek(0)
-    data = file.read()
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        file.truncate(len(whole))
-    try:
-        return read_predictions(whole.decode("utf-8").split("\n"))
-    except UnicodeDecodeError:
-        raise InputError.at(str(out), "not UTF-8") from None
-    except InputError as error:
-        raise error.in_file(str(out)) from None
+        why = f"was started differently and cannot be resumed: {', '.join(changed)}"
+        raise InputError.at(str(out), f"{why}. Name another file, or remove it and {basis_path.name}")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pydantic import Field, TypeAdapter
 
-from service.calibration.labels import Key, parse_lines, read_models
+from service.calibration.labels import Key, LabelledSet, parse_lines, read_labels, read_models
 from service.core.judging.fits import Binding, Fit, Share, join_models
 from service.core.models.kinds import FrozenModel, Several
 from service.errors import InputError
@@ -93,14 +93,10 @@ class JudgePredictions:
     criterion: str
     raw: Mapping[Key, tuple[float, ...]]
     title: str = ""
-    reasons: Mapping[Key, str] = field(default_factory=dict[Key, str])
-    """The reason for the first answer, where given."""
-    groups: Mapping[Key, str] = field(default_factory=dict[Key, str])
-    """The groups of items whose predictions name them."""
+    first: Mapping[Key, Prediction] = field(default_factory=dict[Key, Prediction])
+    """The first answer on each item; none for a jury of several judges' answers."""
     costs: Mapping[Key, float] = field(default_factory=dict[Key, float])
     """The cost of the first answers in dollars, where known."""
-    latencies: Mapping[Key, float] = field(default_factory=dict[Key, float])
-    """The time of the first answers in milliseconds, where known."""
     weights: Mapping[str, float] = field(default_factory=dict[str, float])
     """For a jury, the weight of each model."""
 
@@ -128,6 +124,32 @@ def read_predictions(lines: Iterable[str]) -> tuple[Prediction, ...]:
     return tuple([one for _, one in predictions])
 
 
+class JudgedSet(NamedTuple):
+    """A labelled set with the recorded predictions of judges."""
+
+    labels: LabelledSet
+    predictions: tuple[Prediction, ...] = ()
+
+
+def read_judged_set(lines: Iterable[str], *, source: str = "labels") -> JudgedSet:
+    """Read labelled items and the predictions among them, which are the lines with `raw`. InputError names each bad line."""
+    items, predictions = list[str](), list[str]()
+    for line in lines:
+        predicts = _is_prediction(line)
+        items.append("" if predicts else line)  # blank lines keep the line numbers
+        predictions.append(line if predicts else "")
+    return JudgedSet(read_labels(items, source=source), read_predictions(predictions))
+
+
+def _is_prediction(line: str) -> bool:
+    if '"raw"' not in line:
+        return False
+    try:
+        return any("raw" in row for _, row in parse_lines([line]))
+    except InputError:  # reported when the line is read as an item
+        return False
+
+
 class JuryId(NamedTuple):
     """A judge that lists several models."""
 
@@ -153,32 +175,18 @@ def split_juries(predictions: Iterable[Prediction]) -> tuple[list[Prediction], f
 
 
 def group_by_judge(predictions: Iterable[Prediction]) -> tuple[JudgePredictions, ...]:
-    """Group the predictions by judge and criterion, sorted by name."""
-    by_judge: dict[tuple[str, Binding], list[Prediction]] = defaultdict(list)
+    """Group the predictions by judge and criterion, sorted by name; the values of an item are in the order of their samples."""
+    by_judge: dict[tuple[str, Binding], dict[Key, list[Prediction]]] = defaultdict(lambda: defaultdict(list))
     for one in sorted(predictions, key=lambda one: one.answer_id):
-        by_judge[one.criterion, one.binding].append(one)
-    recorded = [_build_recorded(criterion, binding, said) for (criterion, binding), said in by_judge.items()]
+        by_judge[one.criterion, one.binding][one.id, one.criterion].append(one)
+    recorded = [
+        JudgePredictions(
+            binding,
+            criterion,
+            {key: tuple([one.raw for one in said]) for key, said in answers.items()},
+            first={key: said[0] for key, said in answers.items()},
+            costs={key: cost for key, said in answers.items() if (cost := said[0].cost_usd) is not None},
+        )
+        for (criterion, binding), answers in by_judge.items()
+    ]
     return tuple(sorted(recorded, key=lambda one: (one.criterion, one.name, one.binding.fingerprint)))
-
-
-def _build_recorded(criterion: str, binding: Binding, predictions: Iterable[Prediction]) -> JudgePredictions:
-    """Collect one judge's predictions; the values of an item are in the order of their samples."""
-    raw: dict[Key, tuple[float, ...]] = {}
-    reasons: dict[Key, str] = {}
-    groups: dict[Key, str] = {}
-    costs: dict[Key, float] = {}
-    latencies: dict[Key, float] = {}
-    for one in predictions:
-        key = (one.id, one.criterion)
-        raw[key] = (*raw.get(key, ()), one.raw)
-        reasons.setdefault(key, one.reason)
-        if one.group is not None:
-            groups[key] = one.group
-        if one.cost_usd is not None:
-            costs.setdefault(key, one.cost_usd)
-        if one.latency_ms is not None:
-            latencies.setdefault(key, one.latency_ms)
-    given_reasons = {key: reason for key, reason in reasons.items() if reason}
-    return JudgePredictions(
-        binding, criterion, raw, reasons=given_reasons, groups=groups, costs=costs, latencies=latencies
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import cast
 
 from service.calibration.predictions import AnswerId, MemberAnswer, Prediction
 from service.core.judging.fits import join_models
@@ -38,25 +39,22 @@ class UnansweredItem:
 
 def find_criterion(rubric: Rubric, criterion: str) -> Criterion:
     """Return the judged criterion of that id; InputError where there is none."""
-    for one in rubric.criteria:
-        if one.id == criterion and isinstance(one.check, JudgeCheck):
-            return one
-    known = [one.id for one in rubric.criteria if isinstance(one.check, JudgeCheck)]
-    raise InputError.at(
-        "/criterion", f"no judge of {rubric.id} decides {criterion!r}; known: {', '.join(known) or 'none'}"
-    )
+    known = {one.id: one for one in rubric.criteria if isinstance(one.check, JudgeCheck)}
+    if criterion not in known:
+        why = f"no judge of {rubric.id} decides {criterion!r}; known: {', '.join(known) or 'none'}"
+        raise InputError.at("/criterion", why)
+    return known[criterion]
 
 
 def list_judges(rubric: Rubric, criterion: str) -> tuple[str, ...]:
     """List the ids of the judges that decide a criterion, those of a cascade in order; InputError where none does."""
-    check = find_criterion(rubric, criterion).check
-    return (check.judge, *check.then) if isinstance(check, JudgeCheck) else ()
+    check = cast("JudgeCheck", find_criterion(rubric, criterion).check)
+    return check.judge, *check.then
 
 
 def find_evidence(rubric: Rubric, criterion: str) -> str:
     """Return the sha256 of how code gathers evidence for the judge of a criterion; empty where it gathers none."""
-    check = find_criterion(rubric, criterion).check
-    return check.evidence_digest if isinstance(check, JudgeCheck) else ""
+    return cast("JudgeCheck", find_criterion(rubric, criterion).check).evidence_digest
 
 
 def read_prediction(
@@ -71,21 +69,23 @@ def read_prediction(
     criterion = find_criterion(rubric, answer_id.criterion)
     if steps is not None:
         report = replace(report, steps=tuple([one for one in report.steps if one.index in steps]))
-    outcomes = list_outcomes(report, answer_id.criterion)
+    outcomes = _list_outcomes(report, answer_id.criterion)
     if not outcomes and steps is not None and not steps:
-        return UnansweredItem(
-            answer_id, "its last message makes no call, and the judge is asked about calls", nothing_to_ask=True
-        )
-    judged = [one for one in outcomes if isinstance(one, JudgedScore | WithheldJudgement)]
-    open_outcomes = [one for one in outcomes if isinstance(one, Errored) or (isinstance(one, Skipped) and one.open)]
-    unanswered = [one for one in open_outcomes if not isinstance(one, WithheldJudgement)]
-    if judged and _is_refuted(outcomes, criterion):
+        why = "its last message makes no call, and the judge is asked about calls"
+        return UnansweredItem(answer_id, why, nothing_to_ask=True)
+    judged = list_judged(report, answer_id.criterion)
+    refuted = any(isinstance(one, Scored) and not isinstance(one, JudgedScore) and not one.passed for one in outcomes)
+    if judged and refuted and CompiledCriterion.of(criterion).takes_minimum:
         return UnansweredItem(answer_id, DECIDED_BY_CODE, nothing_to_ask=True)
+    unanswered = [
+        one
+        for one in outcomes
+        if isinstance(one, Errored)
+        or (isinstance(one, Skipped) and one.open and not isinstance(one, WithheldJudgement))
+    ]
     if not judged or unanswered:
-        reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Skipped | Errored)]
-        causes = [
-            outcome.cause for outcome in outcomes if isinstance(outcome, Errored) and outcome.cause in SETUP_CAUSES
-        ]
+        reasons = [one.reason for one in outcomes if isinstance(one, Skipped | Errored)]
+        causes = [one.cause for one in outcomes if isinstance(one, Errored) and one.cause in SETUP_CAUSES]
         if not reasons and outcomes:
             return UnansweredItem(answer_id, DECIDED_BY_CODE, nothing_to_ask=True)
         return UnansweredItem(answer_id, reasons[0] if reasons else "the judge was not asked", next(iter(causes), None))
@@ -104,22 +104,12 @@ def choose_deciding(
     return min(judged, key=lambda outcome: outcome.raw) if judged and alone else None
 
 
-def _is_refuted(outcomes: Sequence[ReportOutcome], criterion: Criterion) -> bool:
-    """Whether code has already failed the criterion, whatever a judge says about the rest."""
-    failed = [
-        one for one in outcomes if isinstance(one, Scored) and not isinstance(one, JudgedScore) and not one.passed
-    ]
-    return bool(failed) and CompiledCriterion.of(criterion).takes_minimum
-
-
 def list_judged(report: Report, criterion: str) -> list[JudgedScore | WithheldJudgement]:
     """List what judges said about one criterion in a report, whether it counts there or not."""
-    return [
-        outcome for outcome in list_outcomes(report, criterion) if isinstance(outcome, JudgedScore | WithheldJudgement)
-    ]
+    return [one for one in _list_outcomes(report, criterion) if isinstance(one, JudgedScore | WithheldJudgement)]
 
 
-def list_outcomes(report: Report, criterion: str) -> list[ReportOutcome]:
+def _list_outcomes(report: Report, criterion: str) -> list[ReportOutcome]:
     """List the outcomes of one criterion in a report."""
     loose = [each.outcome for one in report.criteria if one.id == criterion for each in one.outcomes]
     return [*loose, *[step.outcomes[criterion] for step in report.steps if criterion in step.outcomes]]
@@ -150,24 +140,18 @@ def build_prediction(answer_id: AnswerId, outcome: JudgedScore | WithheldJudgeme
 
 def _list_members(note: JudgeNote) -> tuple[MemberAnswer, ...]:
     """List the answer of each model of a jury from its votes; none where one of them has no value."""
+    if any(vote.raw is None for vote in note.votes):
+        return ()
     by_model: dict[str, list[JudgeVote]] = {}
     for vote in note.votes:
         by_model.setdefault(vote.model, []).append(vote)
-    members = [_build_member(model, votes) for model, votes in by_model.items()]
-    answered = [member for member in members if member is not None]
-    return tuple(answered) if len(answered) == len(members) > 1 else ()
-
-
-def _build_member(model: str, votes: Sequence[JudgeVote]) -> MemberAnswer | None:
-    raw = [vote.raw for vote in votes if vote.raw is not None]
-    if len(raw) < len(votes):
-        return None
-    asked = all(vote.cache == "miss" for vote in votes)
-    return MemberAnswer(
-        model=model,
-        raw=min(1.0, fmean(raw)),
-        cost_usd=sum_costs([vote.cost_usd for vote in votes]) if asked else None,
-        latency_ms=max([vote.latency_ms for vote in votes if vote.latency_ms is not None], default=None)
-        if asked
-        else None,
-    )
+    members: list[MemberAnswer] = []
+    for model, votes in by_model.items():
+        raw = min(1.0, fmean([vote.raw for vote in votes if vote.raw is not None]))
+        times = [vote.latency_ms for vote in votes if vote.latency_ms is not None]
+        if all(vote.cache == "miss" for vote in votes):
+            cost, longest = sum_costs([vote.cost_usd for vote in votes]), max(times, default=None)
+            members.append(MemberAnswer(model=model, raw=raw, cost_usd=cost, latency_ms=longest))
+        else:
+            members.append(MemberAnswer(model=model, raw=raw))
+    return tuple(members) if len(members) > 1 else ()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from service.calibration.diagnostics import Disagreement, LengthBias, Retest
-from service.calibration.ensembles.jury_weights import Advantage
+from service.calibration.diagnostics import Retest
+from service.calibration.disagreements import Disagreement
 from service.calibration.figures import Figures, Measure
 from service.calibration.fitting import CurvePoint
 from service.core.judging.fits import Fit, Guarantee, Method, Origin
 from service.stats.tallies import Bin
 
-REPORT_VERSION = 3
+REPORT_VERSION = 4
 UNDEFINED = Measure(None)
 
 
@@ -39,35 +39,12 @@ class LabelFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class HistogramBar:
-    """How many held-out items have a calibrated value from `low` up to `high`, by label."""
+class FamilySlice:
+    """The held-out items of one tool family, under the same maps and thresholds."""
 
-    low: float
-    high: float
-    passing: int
-    failing: int
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutSlice:
-    """The held-out items that share a step or tool family, under the same map and threshold."""
-
-    by: Literal["step", "family"]
     name: str
     figures: Figures
     humans: Figures | None
-    first_error: Measure | None = None
-    """As in the judge's report."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """A figure over many splits: its 10th, 50th and 90th percentile."""
-
-    splits: int
-    low: float
-    median: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +88,7 @@ class CascadeStage:
     """The share of all items that it decides."""
     agreement: Measure
     """The agreement with labels among what it decides."""
-    guarantee: Guarantee | None
+    guarantee: Guarantee
     """The guarantee that is served."""
     cost_usd: float | None
     """The cost of asking it about one item; None: unknown."""
@@ -144,12 +121,8 @@ class HeldOutItem:
     raw: float
     value: float
     """The calibrated value, by a map that has not seen the item."""
-    passed: bool | None = None
-    """The verdict by that map's own threshold; None in older reports, whose judges had a single threshold."""
-
-    def passes_from(self, threshold: float) -> bool:
-        """Return the verdict, by this threshold where none was stored."""
-        return self.value >= threshold if self.passed is None else self.passed
+    passed: bool
+    """The verdict by that map's own threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +138,8 @@ class JudgeReport:
     fit_id: str
     calibrated: bool
     """Whether the labels were enough, and of the right kind, to call its values calibrated."""
+    why: str
+    """Why its values may not be called calibrated; empty where they may."""
     method: Method
     fitted: int
     held_out: int
@@ -181,33 +156,37 @@ class JudgeReport:
     """Its calibrated value, with verdicts at a threshold chosen on other items."""
     humans: Figures | None
     """One human against another on the same items, where people labelled them twice."""
-    where_humans_agree: Figures | None
-    """Its calibrated value on the items that two or more people labelled alike."""
-    slices: tuple[HeldOutSlice, ...]
+    families: tuple[FamilySlice, ...]
+    """None where all items are of one family."""
     table_before: tuple[Bin, ...]
     table_after: tuple[Bin, ...]
-    histogram: tuple[HistogramBar, ...]
     curve: tuple[CurvePoint, ...]
     review_band: ReviewBand | None
     retest: Retest | None
-    length: LengthBias | None
     worst: tuple[Disagreement, ...]
-    ece_by_chance: float | None
-    """The ECE that its calibrated values would show by chance alone if they were exactly right."""
-    ece_over_splits: Spread | None
     items: tuple[HeldOutItem, ...]
-    least_decided: float = 0.8
-    """The least share of fitted items that a band had to leave decided."""
     promises: tuple[Promise, ...] = ()
     """By share, ascending."""
     guarantee: float | None = None
     """The share that its fit guarantees; None: nothing."""
     cost_usd: float | None = None
     """The mean cost of an answer; None unless it is known for every item."""
-    why: str = ""
-    """Why its values may not be called calibrated; empty where they may."""
     first_error: Measure | None = None
     """For items that are steps of runs: the share of runs in which judge and labels name the same first wrong step, or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advantage:
+    """How much better the jury is than the best single judge on the held-out items; above 0 is better."""
+
+    auroc: Measure
+    brier: Measure
+    """How much lower its Brier score is."""
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the jury is worth its price: the whole interval of its Brier gain is above 0. None: there is no interval."""
+        return None if self.brier.low is None else self.brier.low > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,22 +217,17 @@ class JuryReport:
     """Several judges as one, against the best of them, on the same held-out items."""
 
     criterion: str
-    weights: Mapping[str, float]
     best: str
     advantage: Advantage
     kept: bool | None
     """Whether it is worth its price; None where there are no intervals to tell."""
     report: JudgeReport
-    asked: bool = False
+    asked: bool
     """Whether a judge lists these models: its fit is then written in any case."""
-    members: tuple[JuryMember, ...] = ()
-    price: float | None = None
-    """The mean cost of an answer of all members together, in dollars; None where unknown."""
-    latency_ms: float | None = None
+    members: tuple[JuryMember, ...]
+    latency_ms: float | None
     """The median time until the last member has answered, in milliseconds; None where unknown."""
-    agreement: float | None = None
-    """The share of held-out items on which it agrees with the labels."""
-    unanimous: float | None = None
+    unanimous: float | None
     """The share of them on which all members agree."""
 
 
@@ -264,16 +238,14 @@ class CalibrationReport:
     version: int
     source: str
     seed: str
-    share: float
-    """The share of groups that each map of held-out items was fitted on."""
+    folds: int
+    """How many parts groups were dealt into, each held out once."""
     draws: int
     labels: tuple[LabelFacts, ...]
     judges: tuple[JudgeReport, ...]
     juries: tuple[JuryReport, ...]
     remarks: tuple[str, ...]
     libraries: Mapping[str, str]
-    folds: int = 0
-    """How many parts groups were dealt into, each held out once. 0: there was a single split."""
     given: tuple[str, ...] = ()
     """The criteria whose items say themselves which are held out."""
     cascades: tuple[CascadeReport, ...] = ()

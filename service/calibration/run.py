@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
-from service.calibration.bench import Bench, build_bench, list_libraries, rebuild_bench
-from service.calibration.ensembles.cascades import build_cascade
-from service.calibration.ensembles.juries import JuryRun, build_juries
+from service.calibration.bench import Bench, build_bench
+from service.calibration.cascades import CascadeRun, build_cascade
 from service.calibration.figures import compute_human_figures
+from service.calibration.juries import JuryRun, build_juries
 from service.calibration.labels import LabelledSet, find_origin
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, Prediction, group_by_judge, split_juries
-from service.calibration.report.held_out import build_judge_report
-from service.calibration.results import (
-    REPORT_VERSION,
-    CalibrationReport,
-    CalibrationRun,
-    CascadeReport,
-    LabelFacts,
-)
+from service.calibration.report.held_out import build_judge_report, list_libraries
+from service.calibration.results import REPORT_VERSION, CalibrationReport, CalibrationRun, LabelFacts
 from service.calibration.splits import names_split
-from service.core.judging.fits import Fit
 from service.errors import InputError, Problem
 
 
@@ -47,7 +39,7 @@ def calibrate(
         version=REPORT_VERSION,
         source=labels.source,
         seed=options.seed,
-        share=1 - 1 / options.folds,
+        folds=options.folds,
         draws=options.resampling.draws,
         labels=tuple(
             [_build_facts(labels, name, options) for name in sorted({item.criterion for item in labels.items})]
@@ -56,7 +48,6 @@ def calibrate(
         juries=tuple([one.jury for one in juries]),
         remarks=tuple(_list_remarks(labels, recorded, benches)),
         libraries=list_libraries(),
-        folds=options.folds,
         given=tuple(sorted({bench.criterion for bench in benches if bench.given})),
         cascades=tuple([one.report for one in cascades]),
     )
@@ -65,47 +56,22 @@ def calibrate(
     return CalibrationRun(report, tuple(known.values()))
 
 
-class _CascadeRun(NamedTuple):
-    report: CascadeReport
-    fits: tuple[Fit, ...]
-    """The fits of its judges; none where it only shows what a cascade would do."""
-
-
-def _build_cascades(benches: Sequence[Bench], juries: Sequence[JuryRun], options: ReportOptions) -> list[_CascadeRun]:
+def _build_cascades(benches: Sequence[Bench], juries: Sequence[JuryRun], options: ReportOptions) -> list[CascadeRun]:
     """Build the requested cascade on each criterion; otherwise, where there is a jury, the best judge followed by the jury."""
-    share = options.guarantee
-    if share is None:
+    if options.guarantee is None:
         return []
-    stages_by_criterion = {one.jury.criterion: (one.jury.best, one.bench.name) for one in juries}
+    stages = {one.jury.criterion: (one.jury.best, one.bench.name) for one in juries}
     if options.cascade:
-        stages_by_criterion = {bench.criterion: options.cascade for bench in benches}
-    known = {(bench.criterion, bench.name): bench for bench in [*benches, *[one.bench for one in juries]]}
-    return [
-        _build_cascade([_find_bench(known, criterion, name) for name in names], share, options)
-        for criterion, names in sorted(stages_by_criterion.items())
-    ]
-
-
-def _find_bench(known: Mapping[tuple[str, str], Bench], criterion: str, name: str) -> Bench:
-    if (criterion, name) in known:
-        return known[criterion, name]
-    names = ", ".join(sorted(each for on, each in known if on == criterion))
-    raise InputError.at("cascade", f"no judge {name!r} on {criterion!r}; known: {names}")
-
-
-def _build_cascade(stages: Sequence[Bench], share: float, options: ReportOptions) -> _CascadeRun:
-    built, left = list[Bench](), None
-    for stage in stages:
-        built.append(rebuild_bench(stage, options, left, len(stages)))
-        rest = built[-1].list_left(share)
-        left = rest if left is None else left & rest
-    report = build_cascade(built, share, options, asked_for=bool(options.cascade))
-    if not options.cascade:
-        return _CascadeRun(report, ())
-    fits: list[Fit] = []
-    for bench in built:
-        fits.append(build_judge_report(bench, options, after_fit=fits[-1].id if fits else None)[1])
-    return _CascadeRun(report, tuple(fits))
+        stages = {bench.criterion: options.cascade for bench in benches}
+    cascades: list[CascadeRun] = []
+    for criterion, names in sorted(stages.items()):
+        known = {one.name: one for one in [*benches, *[jury.bench for jury in juries]] if one.criterion == criterion}
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            why = f"no judge {unknown[0]!r} on {criterion!r}; known: {', '.join(sorted(known))}"
+            raise InputError.at("cascade", why)
+        cascades.append(build_cascade([known[name] for name in names], options.guarantee, options))
+    return cascades
 
 
 def _build_facts(labels: LabelledSet, criterion: str, options: ReportOptions) -> LabelFacts:
@@ -123,7 +89,7 @@ def _build_facts(labels: LabelledSet, criterion: str, options: ReportOptions) ->
     )
 
 
-def _list_remarks(labels: LabelledSet, recorded: Sequence[JudgePredictions], benches: Sequence[Bench]) -> Iterable[str]:
+def _list_remarks(labels: LabelledSet, recorded: Sequence[JudgePredictions], benches: Sequence[Bench]) -> Iterator[str]:
     known = {item.key for item in labels.items}
     for one in recorded:
         unmatched = len(one.raw.keys() - known)
@@ -131,7 +97,7 @@ def _list_remarks(labels: LabelledSet, recorded: Sequence[JudgePredictions], ben
             yield f"{one.name}: {unmatched} predictions match no labelled item of {one.criterion!r} and were left out"
     yield from _explain_unfitted(labels, recorded, benches)
     for bench in benches:
-        if not bench.calibrated:
+        if bench.why:
             yield f"{bench.name}: uncalibrated, for {bench.why}"
     if any(item.origin == "constructed" for item in labels.items):
         yield "These labels were written with the cases: agreement with them is no agreement with humans."

@@ -9,7 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -25,11 +25,10 @@ from service.calibration.comparison import (
     read_report_sides,
 )
 from service.calibration.figures import Resampling
-from service.calibration.importers.published import Errors, ImportedSet, Shape, import_labels
-from service.calibration.labels import LabelledItem, join_held_out, read_csv
+from service.calibration.labels import LabelledItem, read_csv
 from service.calibration.options import ReportOptions
 from service.calibration.prediction_files import PredictionFile, build_basis, open_predictions
-from service.calibration.predictions import Prediction, read_predictions
+from service.calibration.predictions import JudgedSet, Prediction, read_judged_set, read_predictions
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.report.usefulness import build_usefulness
 from service.calibration.report.wording import FIGURE_NAMES, show_measure
@@ -61,17 +60,15 @@ class Sources:
 
     labels: Path
     predictions: Sequence[Path] = ()
-    shape: Shape | None = None
-    errors: Errors = "contradictory"
 
 
-def read_labelled(sources: Sources) -> ImportedSet:
+def read_labelled(sources: Sources) -> JudgedSet:
     """Read the labelled set, with any judge predictions it contains."""
     file, lines = sources.labels, _read_lines(sources.labels, "--labels")
     with _naming_file(file):
         if file.name.removesuffix(".gz").endswith(".csv"):
-            return ImportedSet(read_csv("\n".join(lines), source=file.name))
-        return import_labels(lines, source=file.name, shape=sources.shape, errors=sources.errors)
+            return JudgedSet(read_csv("\n".join(lines), source=file.name))
+        return read_judged_set(lines, source=file.name)
 
 
 def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
@@ -115,19 +112,12 @@ def _read_lines(file: Path, option: str) -> list[str]:
 # Fitting.
 
 
-def run_calibration(
-    sources: Sources, out: Path, options: ReportOptions | None = None, *, hold_out: Path | None = None
-) -> ExitCode:
+def run_calibration(sources: Sources, out: Path, options: ReportOptions | None = None) -> ExitCode:
     """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
 
     InputError, with file and line, for labels or predictions that cannot be read. The same files give the same bytes.
-    `hold_out`: another labelled set to measure on; all of the first is fitted.
     """
     labelled = read_labelled(sources)
-    if hold_out is not None:
-        other = read_labelled(replace(sources, labels=hold_out))
-        all_predictions = (*labelled.predictions, *other.predictions)
-        labelled = ImportedSet(join_held_out(labelled.labels, other.labels), all_predictions)
     predictions = read_prediction_files(sources.predictions) or labelled.predictions
     if not predictions:
         raise InputError.at(str(sources.labels), "no predictions; name a file that has them with --predictions")

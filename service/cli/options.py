@@ -93,7 +93,7 @@ JudgedRubric = Annotated[str, Option("--rubric", "-r", metavar="ID", help="Rubri
 Asking = Annotated[Literal["cached", "live", "fresh"], Option(help="How to ask judges; fresh ignores cached answers.")]
 Draws = Annotated[int, Option(metavar="N", min=0, max=100_000, help="Draws for each interval; 0 for none.")]
 Method = Annotated[
-    Literal["auto", "identity", "platt", "isotonic", "temperature", "venn_abers"],
+    Literal["auto", "identity", "platt", "isotonic"],
     Option(help="The map to fit; auto means Platt below 300 labels, else isotonic."),
 ]
 Guarantee = Annotated[

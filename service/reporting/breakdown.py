@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from service.core.rubric import STAGES, Stage
 from service.reporting.breaks import ABSENT, FAILED, LETTERS, OPEN, PASSED
-from service.stats import choose_interval, wilson
+from service.stats.intervals import choose_interval, wilson
 from service.stats.rates import NO_ESTIMATE, CaseBounds, Estimate, estimate_with_bounds
 
 

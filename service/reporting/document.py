@@ -30,8 +30,6 @@ class Table:
 
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    parts: bool = False
-    """Whether the rows are the parts of one thing, with texts as they were written."""
 
     def list_numeric_columns(self) -> Sequence[bool]:
         """For each column, whether it holds only numbers, with or without intervals: such columns are right-aligned.

@@ -17,7 +17,6 @@ h4 { margin: 2rem 0 0; } h4:target { background: #fff3c4; } a { color: #1d4f8c; 
 th, td { text-align: left; vertical-align: top; padding: .3rem .7rem; border-bottom: 1px solid #e5e5e5; }
 th { background: #f5f5f5; } .number { text-align: right; } td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .many th, .many td { padding: .3rem .45rem; } .many .interval { display: block; color: #666; font-size: 11px; }
-.parts td { white-space: pre-wrap; overflow-wrap: anywhere; } .parts td:first-child { white-space: nowrap; color: #666; }
 summary { cursor: pointer; margin: .8rem 0; } summary h3, summary h4 { display: inline; margin: 0; font-size: 1.05em; }
 img { min-width: 48rem; max-width: 100%; height: auto; } .missing { color: #666; font-style: italic; }
 """
@@ -96,7 +95,7 @@ def _render_table(table: Table) -> str:
         f"<tr>{''.join(_render_cell(cell, numeric=numeric) for cell, numeric in zip(row, right, strict=True))}</tr>"
         for row in table.rows
     )
-    kind = "parts" if table.parts else "many" if len(table.head) > MAX_PLAIN_COLUMNS else ""
+    kind = "many" if len(table.head) > MAX_PLAIN_COLUMNS else ""
     return (
         f'<div class="wide" tabindex="0"><table class="{kind}">\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody>\n</table></div>"

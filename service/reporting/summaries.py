@@ -21,8 +21,8 @@ from service.reporting.summary import Summary, SummaryOptions, read_samples, sum
 from service.reporting.summary.labelled import CorrectedRate, LabelPairing, RateEstimate, ReportLabel, pair_labels
 from service.reporting.summary.samples import NO_REPORT
 from service.reporting.summary.tools import Families
-from service.stats import choose_difference, choose_interval, mcnemar
 from service.stats.corrected import has_enough_groups, infer_from_labels, ppi
+from service.stats.intervals import choose_difference, choose_interval, mcnemar
 
 FamilyFinder = Callable[[RubricRef], Families]
 """Finds the families that a referenced rubric declares; none where the rubric is not available."""

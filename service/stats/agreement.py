@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from math import fsum
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-K = TypeVar("K", bound=Hashable)
+if TYPE_CHECKING:
+    from service.stats.tallies import Floats
 
 
 class ConfusionTable(NamedTuple):
@@ -122,50 +123,28 @@ def build_confusion(labels: Iterable[bool], verdicts: Iterable[bool]) -> Confusi
     return ConfusionTable(counts[True, True], counts[False, True], counts[True, False], counts[False, False])
 
 
-def compare_annotators(units: Iterable[Mapping[bool, int]]) -> ConfusionTable:
-    """Tabulate one annotator against another; the ordered pairs of annotators of each unit weigh 1 in all.
+def compare_annotators(sides: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Tabulate one annotator against another, for each unit; all ordered pairs of its annotators together weigh 1.
 
-    Each unit gives its counts by label. Units with fewer than two labels add nothing. The table is symmetric, and a unit with
-    50 annotators counts as much as one with two.
-
-    >>> compare_annotators([{True: 2}, {True: 1, False: 1}, {False: 1}])
-    ConfusionTable(tp=1.0, fp=0.5, fn=0.5, tn=0.0)
+    `sides` of shape (units, 2): how many annotators pass and fail each. Returns the cells of a `ConfusionTable`, each of shape
+    (units,); all 0 for a unit with fewer than two annotators. One with 50 counts as much as one with two.
     """
-    tables = [_count_pairs(unit.get(True, 0), unit.get(False, 0)) for unit in units]
-    return ConfusionTable(*(fsum(cells) for cells in zip(*tables, strict=True))) if tables else ConfusionTable()
-
-
-def _count_pairs(passed: int, failed: int) -> ConfusionTable:
-    pairs = (passed + failed) * (passed + failed - 1)
-    if not pairs:
-        return ConfusionTable()
+    passed, failed = sides.T
+    pairs = ((passed + failed) * (passed + failed - 1)).clip(1)
     mixed = passed * failed / pairs
-    return ConfusionTable(passed * (passed - 1) / pairs, mixed, mixed, failed * (failed - 1) / pairs)
+    return passed * (passed - 1) / pairs, mixed, mixed, failed * (failed - 1) / pairs
 
 
-def compute_alpha(units: Iterable[Sequence[Hashable | None]]) -> float | None:
-    """Compute Krippendorff's alpha for nominal labels; each unit lists its labels, with None for a missing one.
+def compute_alpha(sides: Floats, weights: Floats) -> float | None:
+    """Compute Krippendorff's alpha of labels that pass or fail, each unit counted as often as its weight says.
 
-    Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section C. In (-1, 1]; None where no two labels can be
-    paired or all labels are equal. Takes any number of annotators, who may differ from unit to unit.
-
-    >>> a, b = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
-    >>> round(compute_alpha(zip(a, b)), 3)
-    0.095
+    `sides` as for `compare_annotators`. In (-1, 1]; None where no two labels can be paired or all labels are equal. Takes any
+    number of annotators, who may differ from unit to unit. Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
     """
-    return compute_alpha_of_counts(Counter(label for label in unit if label is not None) for unit in units)
-
-
-def compute_alpha_of_counts(units: Iterable[Mapping[K, int]]) -> float | None:
-    """Compute the same alpha from each unit's label counts."""
-    total: Counter[K] = Counter()
-    differing: list[float] = []
-    for unit in units:
-        size = sum(unit.values())
-        if size < 2:
-            continue
-        total.update(unit)
-        differing.append((size * size - sum(count * count for count in unit.values())) / (size - 1))
-    n = sum(total.values())
-    expected = n * n - sum(count * count for count in total.values())
-    return None if expected <= 0 else 1 - (n - 1) * fsum(differing) / expected
+    sizes = sides.sum(axis=1)
+    kept = weights * (sizes > 1)
+    totals = kept @ sides
+    n = float(totals.sum())
+    expected = n * n - float((totals**2).sum())
+    differing = float((kept * 2 * sides.prod(axis=1) / (sizes - 1).clip(1)).sum())
+    return None if expected <= 0 else 1 - (n - 1) * differing / expected

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.stats.intervals import CONFIDENCE
+from service.stats.student import find_t_quantile
 from service.stats.tallies import Floats
 
 Groups = Sequence[str | None]
-Codes = NDArray[np.int64]
 
 PSEUDO_WEIGHT = 0.5
 """The weight of each pseudo-item, in groups."""
@@ -48,67 +48,31 @@ class InferredRate:
         return self.high - self.low
 
 
-class Grouping(NamedTuple):
-    """Which items share a group: the labelled items first, then the unlabelled ones."""
+def code_groups(groups: Groups) -> NDArray[np.int64]:
+    """Number the groups from 0, item by item; None is a group of its own."""
+    codes: dict[str | int, int] = {}
+    numbers = [codes.setdefault(at if name is None else name, len(codes)) for at, name in enumerate(groups)]
+    return np.asarray(numbers, dtype=np.int64)
 
-    codes: Codes
-    """Each item's group as a number from 0."""
-    labelled: int
-    """How many items are labelled."""
-    labelled_groups: int
+
+class _Grouping(NamedTuple):
+    """The groups of the labelled items, and of the unlabelled ones, which may share some."""
+
+    labelled: NDArray[np.int64]
+    unlabelled: NDArray[np.int64]
+    labelled_count: int
     """How many groups the labelled items have."""
-    unlabelled_groups: int
-    """How many groups the unlabelled items have."""
+    unlabelled_count: int
 
-    @property
-    def width(self) -> int:
-        """How many groups there are in all."""
-        return int(self.codes.max()) + 1
+    @classmethod
+    def of(cls, labelled: Groups, unlabelled: Groups = ()) -> _Grouping:
+        codes = code_groups([*labelled, *unlabelled])
+        parts = codes[: len(labelled)], codes[len(labelled) :]
+        return cls(*parts, *[len(np.unique(part)) for part in parts])
 
     @property
     def suffices(self) -> bool:
-        """Whether these groups allow an interval, as `has_enough_groups` says."""
-        others = len(self.codes) - self.labelled
-        return self.labelled_groups > 1 and (others <= 1 or self.unlabelled_groups > 1)
-
-
-def group_items(labelled: Groups, unlabelled: Groups = ()) -> Grouping:
-    """Group labelled and unlabelled items, which may share groups."""
-    codes = code_groups([*labelled, *unlabelled])
-    n = len(labelled)
-    return Grouping(codes, n, len(np.unique(codes[:n])), len(np.unique(codes[n:])))
-
-
-class _Sample(NamedTuple):
-    """Labels and judge's values of the labelled items, judge's values of the unlabelled ones, and all their groups."""
-
-    labels: Floats
-    judged: Floats
-    unlabelled: Floats
-    groups: Grouping
-
-
-class _Rectifier(NamedTuple):
-    """Weighted values in groups, and their mean."""
-
-    values: Floats
-    weights: Floats
-    groups: Grouping
-    """The groups of the values; the pseudo-items follow them, each a group of its own."""
-    mean: float
-
-    def compute_deviations(self) -> Floats:
-        """Return how much each group moves the mean."""
-        shares = self.weights * (self.values - self.mean) / self.weights.sum()
-        codes = np.concatenate([self.groups.codes[: self.groups.labelled], self.groups.width + np.arange(4)])
-        return np.bincount(codes, weights=shares).astype(np.float64)
-
-    def compute_variance(self) -> float:
-        """Return the variance of the mean with whole groups drawn, and no less than with single items drawn."""
-        by_item = float(self.weights @ (self.values - self.mean) ** 2) / float(self.weights.sum()) ** 2
-        if self.groups.labelled_groups == self.groups.labelled:
-            return by_item
-        return max(by_item, _compute_group_variance(self.compute_deviations(), self.groups.labelled_groups + 4))
+        return self.labelled_count > 1 and (len(self.unlabelled) <= 1 or self.unlabelled_count > 1)
 
 
 def has_enough_groups(labelled: Groups, unlabelled: Groups | None = None) -> bool:
@@ -124,23 +88,16 @@ def has_enough_groups(labelled: Groups, unlabelled: Groups | None = None) -> boo
     ... )
     (True, False, True, False)
     """
-    return group_items(labelled, unlabelled or ()).suffices and (unlabelled is None or len(unlabelled) > 0)
+    return _Grouping.of(labelled, unlabelled or ()).suffices and (unlabelled is None or len(unlabelled) > 0)
 
 
-def infer_from_labels(
-    labels: Sequence[bool], groups: Groups | None = None, *, confidence: float = CONFIDENCE
-) -> InferredRate:
-    """Estimate the rate from labels alone, with its interval. ValueError where there are too few for an interval."""
-    grouping = group_items(_check_groups(groups, len(labels)))
+def infer_from_labels(labels: Sequence[bool], groups: Groups | None = None) -> InferredRate:
+    """Estimate the rate from labels alone, with its 95 % interval. ValueError where there are too few for an interval."""
+    grouping = _Grouping.of(_check_groups(groups, len(labels)))
     if not grouping.suffices:
-        raise ValueError(f"{len(labels)} labels of {grouping.labelled_groups} groups; an interval needs 2")
-    return infer_grouped(np.asarray(labels, dtype=np.float64), grouping, confidence=confidence)
-
-
-def infer_grouped(labels: Floats, groups: Grouping, *, confidence: float = CONFIDENCE) -> InferredRate:
-    """Estimate as `infer_from_labels` does, for labels of 0 and 1 that are known to be enough."""
-    sample = _Sample(labels, np.zeros(len(labels)), np.empty(0), groups)
-    return _build_rate(sample, 0.0, float(labels.mean()), 0.0, confidence)
+        raise ValueError(f"{len(labels)} labels of {grouping.labelled_count} groups; an interval needs 2")
+    y = np.asarray(labels, dtype=np.float64)
+    return _build_rate(y, np.zeros(len(y)), np.empty(0), grouping)
 
 
 def ppi(
@@ -148,39 +105,24 @@ def ppi(
     judged: Sequence[float],
     unlabelled: Sequence[float],
     groups: tuple[Groups, Groups] | None = None,
-    *,
-    confidence: float = CONFIDENCE,
 ) -> InferredRate:
     """Estimate the rate of the population that both samples come from, by prediction-powered inference with a tuned weight.
 
     PPI++: Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453, example 6.1. `labels` and `judged` (the judge's values in [0,
     1]) are of the same items, `unlabelled` holds the judge's values of the items without a label; `groups` are those of the
-    former and of the latter, which may share some. The interval covers the sampling error of both. The labelled items, or
+    former and of the latter, which may share some. The 95 % interval covers the sampling error of both. The labelled items, or
     whole groups of them, must be drawn at random from the same traffic as the others. ValueError for lists of unequal length,
     and where there are too few items for an interval.
     """
     y, f, g = (np.asarray(part, dtype=np.float64) for part in (labels, judged, unlabelled))
     if len(y) != len(f):
         raise ValueError(f"{len(y)} labels, {len(f)} scores")
-    labelled_groups, unlabelled_groups = (
-        _check_groups(each, size) for each, size in zip(groups or (None, None), (len(y), len(g)), strict=True)
-    )
-    grouping = group_items(labelled_groups, unlabelled_groups)
+    known, others = groups or (None, None)
+    grouping = _Grouping.of(_check_groups(known, len(y)), _check_groups(others, len(g)))
     if not (grouping.suffices and len(g)):
-        known = f"{len(y)} labels of {grouping.labelled_groups} groups"
-        others = f"{len(g)} items without a label of {grouping.unlabelled_groups}"
-        raise ValueError(f"{known}, {others}; an interval needs 2 of each")
-    return ppi_grouped(y, f, g, grouping, confidence=confidence)
-
-
-def ppi_grouped(y: Floats, f: Floats, g: Floats, groups: Grouping, *, confidence: float = CONFIDENCE) -> InferredRate:
-    """Estimate as `ppi` does, for items that are known to be enough."""
-    variance = float(np.concatenate([f, g]).var(ddof=1))
-    covariance = float(np.cov(y, f, ddof=1)[0, 1])
-    trust = 0.0 if variance <= 0 else min(1.0, max(0.0, covariance / ((1 + len(y) / len(g)) * variance)))
-    value = float(y.mean() + trust * (g.mean() - f.mean()))
-    sample = _Sample(y, f, g, groups)
-    return _build_rate(sample, trust, value, trust**2 * variance / len(g), confidence)
+        counts = f"{len(y)} labels of {grouping.labelled_count} groups, {len(g)} items without a label"
+        raise ValueError(f"{counts} of {grouping.unlabelled_count}; an interval needs 2 of each")
+    return _build_rate(y, f, g, grouping)
 
 
 def _check_groups(groups: Groups | None, size: int) -> Groups:
@@ -189,72 +131,49 @@ def _check_groups(groups: Groups | None, size: int) -> Groups:
     return [None] * size if groups is None else groups
 
 
-def code_groups(groups: Groups) -> Codes:
-    """Number the groups from 0, item by item; None is a group of its own."""
-    codes: dict[str | int, int] = {}
-    numbers = [codes.setdefault(at if name is None else name, len(codes)) for at, name in enumerate(groups)]
-    return np.asarray(numbers, dtype=np.int64)
+def _build_rate(y: Floats, f: Floats, g: Floats, groups: _Grouping) -> InferredRate:
+    """Build the rate and its interval from labels `y`, the judge's values `f` of the same items, and `g` of the others.
 
-
-def _build_rate(sample: _Sample, trust: float, value: float, least: float, confidence: float) -> InferredRate:
-    """Build the rate `value` and its interval from the sample and its pseudo-items.
-
-    `least` is passed on to `_compute_unlabelled_variance`.
+    The rate is the mean of the rectified labels, `y` less the trusted part of `f`, plus that part of the mean of `g`.
     """
-    from scipy.special import stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
+    n, judged = len(y), np.concatenate([f, g])
+    variance = float(judged.var(ddof=1)) if len(g) else 0.0
+    trust = 0.0
+    if variance > 0:
+        trust = min(1.0, max(0.0, float(np.cov(y, f, ddof=1)[0, 1]) / ((1 + n / len(g)) * variance)))
+    said = trust * float(g.mean()) if trust else 0.0
+    value = float(y.mean()) + said - trust * float(f.mean())
 
-    n, rectifier = len(sample.labels), _build_rectifier(sample, trust)
-    deviations = _compute_deviations(trust * sample.unlabelled, sample.groups.codes[n:], sample.groups.width)
-    own_variance, fixed_variance = (
-        rectifier.compute_variance(),
-        _compute_unlabelled_variance(sample, rectifier, deviations, least),
+    ends = np.repeat([judged.min(), judged.max()], 2)
+    rectified = np.concatenate([y - trust * f, np.tile([0.0, 1.0], 2) - trust * ends])
+    weights = np.concatenate([np.ones(n), np.full(4, PSEUDO_WEIGHT * n / groups.labelled_count)])
+    mean = float(np.average(rectified, weights=weights))
+    width = int(np.concatenate([groups.labelled, groups.unlabelled]).max()) + 1
+    moved = np.bincount(
+        np.concatenate([groups.labelled, width + np.arange(4)]), weights * (rectified - mean) / weights.sum()
     )
-    half_width = float(stdtrit(_count_independent(sample.groups) - 1, (1 + confidence) / 2)) * sqrt(
-        own_variance + fixed_variance
-    )
-    centre = rectifier.mean + (trust * float(sample.unlabelled.mean()) if trust else 0.0)
+    own_variance = float(weights @ (rectified - mean) ** 2) / float(weights.sum()) ** 2
+    if groups.labelled_count < n:
+        own_variance = max(own_variance, _compute_group_variance(moved, groups.labelled_count + 4))
+
+    # What no label reduces: the variance of the judge's mean on the other items, and what groups on both sides share.
+    moved_said = np.bincount(groups.unlabelled, trust * (g - g.mean()) / len(g), width) if len(g) else np.zeros(width)
+    independent = trust**2 * variance / len(g) if len(g) else 0.0
+    fixed_variance = max(independent, _compute_group_variance(moved_said, groups.unlabelled_count))
+    fixed_variance += max(0.0, 2 * float(moved[:width] @ moved_said))
+
+    smaller = min(groups.labelled_count, groups.unlabelled_count) if len(g) > 1 else groups.labelled_count
+    half = find_t_quantile(smaller - 1, (1 + CONFIDENCE) / 2) * sqrt(own_variance + fixed_variance)
     reducible = (own_variance + fixed_variance) / 4 - fixed_variance
     return InferredRate(
         value=min(1.0, max(0.0, value)),
-        low=min(1.0, max(0.0, min(value, centre - half_width))),
-        high=max(0.0, min(1.0, max(value, centre + half_width))),
+        low=min(1.0, max(0.0, min(value, mean + said - half))),
+        high=max(0.0, min(1.0, max(value, mean + said + half))),
         trust=trust,
         more_labels=None if reducible <= 0 else max(0, ceil(n * own_variance / reducible) - n),
     )
 
 
-def _build_rectifier(sample: _Sample, trust: float) -> _Rectifier:
-    """Build the rectifier, label minus weighted judge's value for each item, followed by the pseudo-items."""
-    n, judged = len(sample.labels), np.concatenate([sample.judged, sample.unlabelled])
-    ends = np.repeat([judged.min(), judged.max()], 2)
-    values = np.concatenate([sample.labels - trust * sample.judged, np.tile([0.0, 1.0], 2) - trust * ends])
-    weights = np.concatenate([np.ones(n), np.full(4, PSEUDO_WEIGHT * n / sample.groups.labelled_groups)])
-    return _Rectifier(values, weights, sample.groups, float(np.average(values, weights=weights)))
-
-
-def _compute_unlabelled_variance(sample: _Sample, rectifier: _Rectifier, deviations: Floats, least: float) -> float:
-    """Compute the variance that no label reduces: that of the judge's mean on unlabelled items, and what both samples share.
-
-    `least` is the former if items were independent; `deviations` says how much each group moves that mean.
-    """
-    labelled_deviations = rectifier.compute_deviations()[: sample.groups.width]
-    return max(least, _compute_group_variance(deviations, sample.groups.unlabelled_groups)) + max(
-        0.0, 2 * float(labelled_deviations @ deviations)
-    )
-
-
-def _count_independent(groups: Grouping) -> int:
-    """Count the groups behind an interval: labelled or unlabelled, whichever are fewer."""
-    has_unlabelled = len(groups.codes) - groups.labelled > 1
-    return min(groups.labelled_groups, groups.unlabelled_groups) if has_unlabelled else groups.labelled_groups
-
-
-def _compute_deviations(values: Floats, codes: Codes, width: int) -> Floats:
-    """Return how much each of `width` groups moves the mean of some values."""
-    shares = (values - values.mean()) / len(values) if len(values) else values
-    return np.bincount(codes, weights=shares, minlength=width).astype(np.float64)
-
-
-def _compute_group_variance(deviations: Floats, count: int) -> float:
-    """Compute the variance of a mean over `count` drawn groups; 0 where there is only one."""
-    return count / (count - 1) * float(deviations @ deviations) if count > 1 else 0.0
+def _compute_group_variance(moved: Floats, count: int) -> float:
+    """Compute the variance of a mean over `count` drawn groups, by how much each moves it; 0 where there is only one."""
+    return count / (count - 1) * float(moved @ moved) if count > 1 else 0.0

@@ -1,6 +1,6 @@
 """Intervals of rates, means and paired differences. The same numbers always give the same interval.
 
-All intervals are two-sided, at 95 % by default. numpy is imported only where resampling needs it.
+All intervals are two-sided, at 95 %. numpy is imported only where resampling needs it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from math import comb, fsum, sqrt
 from statistics import NormalDist
 
-from service.stats.rates import Interval, PairedCase, RatePart, pass_hat_k
-
-__all__ = ["bootstrap", "choose_difference", "choose_interval", "mcnemar", "newcombe", "pass_hat_k", "wilson"]
+from service.stats.rates import Interval, PairedCase, RatePart
 
 CONFIDENCE = 0.95
+Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 RESAMPLES = 2000
 SEED = 20_240_229
 """Arbitrary, and fixed so that a summary can be reproduced to the last digit."""
@@ -22,8 +21,8 @@ MAX_DRAWS_AT_ONCE = 2_000_000
 """How many draws are held in memory at a time."""
 
 
-def wilson(hits: float, size: float, *, confidence: float = CONFIDENCE) -> Interval:
-    """Compute the Wilson score interval of a proportion; ValueError unless 0 <= hits <= size and size > 0.
+def wilson(hits: float, size: float) -> Interval:
+    """Compute the 95 % Wilson score interval of a proportion; ValueError unless 0 <= hits <= size and size > 0.
 
     Wilson 1927, "Probable inference, the law of succession, and statistical inference", JASA 22:209-212.
 
@@ -32,7 +31,7 @@ def wilson(hits: float, size: float, *, confidence: float = CONFIDENCE) -> Inter
     """
     if not (0 <= hits <= size and size > 0):
         raise ValueError(f"{hits} of {size} is no proportion")
-    z, p = _compute_z(confidence), hits / size
+    z, p = Z, hits / size
     centre = p + z * z / (2 * size)
     spread = z * sqrt(p * (1 - p) / size + z * z / (4 * size * size))
     whole = 1 + z * z / size
@@ -47,7 +46,7 @@ def choose_interval(parts: Sequence[RatePart]) -> Interval:
     return bootstrap(parts)
 
 
-def bootstrap(parts: Sequence[RatePart], *, confidence: float = CONFIDENCE, seed: int = SEED) -> Interval:
+def bootstrap(parts: Sequence[RatePart], *, seed: int = SEED) -> Interval:
     """Compute the percentile interval of sum(hits) / sum(size), drawing whole groups with replacement.
 
     A part without a group is a group of its own. Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13,
@@ -61,8 +60,8 @@ def bootstrap(parts: Sequence[RatePart], *, confidence: float = CONFIDENCE, seed
         raise ValueError("nothing to resample")
     if len({hits / size for hits, size in clusters if size}) < 2:
         n = len(clusters)
-        return wilson(min(n, n * (fsum(hits for hits, _ in clusters) / whole)), n, confidence=confidence)
-    return _draw_percentiles(clusters, confidence, seed)
+        return wilson(min(n, n * (fsum(hits for hits, _ in clusters) / whole)), n)
+    return _draw_percentiles(clusters, seed)
 
 
 def choose_difference(pairs: Sequence[PairedCase]) -> Interval:
@@ -77,12 +76,12 @@ def choose_difference(pairs: Sequence[PairedCase]) -> Interval:
     clusters = _sum_clusters([RatePart(pair.group, pair.b - pair.a) for pair in pairs])
     differences = {hits / size for hits, size in clusters}
     if len(differences) > 1:
-        return _draw_percentiles(clusters, CONFIDENCE, SEED)
+        return _draw_percentiles(clusters, SEED)
     same, half_width = differences.pop(), wilson(0, len(clusters))[1]
     return max(-1.0, same - half_width), min(1.0, same + half_width)
 
 
-def newcombe(both: int, only_a: int, only_b: int, neither: int, *, confidence: float = CONFIDENCE) -> Interval:
+def newcombe(both: int, only_a: int, only_b: int, neither: int) -> Interval:
     """Compute the interval of P(b) - P(a) from a paired two-by-two table; ValueError where the table is empty.
 
     Method 10 of Newcombe 1998, "Improved confidence intervals for the difference between binomial proportions based on paired
@@ -93,7 +92,7 @@ def newcombe(both: int, only_a: int, only_b: int, neither: int, *, confidence: f
     """
     n = both + only_a + only_b + neither
     in_a, in_b = both + only_a, both + only_b
-    (low_a, high_a), (low_b, high_b) = wilson(in_a, n, confidence=confidence), wilson(in_b, n, confidence=confidence)
+    (low_a, high_a), (low_b, high_b) = wilson(in_a, n), wilson(in_b, n)
     p_a, p_b = in_a / n, in_b / n
     phi = _compute_correlation(both, only_a, only_b, neither)
     below, above = _join_margins(p_b - low_b, high_a - p_a, phi), _join_margins(high_b - p_b, p_a - low_a, phi)
@@ -111,10 +110,6 @@ def mcnemar(only_a: int, only_b: int) -> float:
     n = only_a + only_b
     tail = sum(comb(n, k) for k in range(min(only_a, only_b) + 1)) / 2**n
     return min(1.0, 2 * tail)
-
-
-def _compute_z(confidence: float) -> float:
-    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def _join_margins(one: float, other: float, phi: float) -> float:
@@ -145,7 +140,7 @@ def _sum_clusters(parts: Sequence[RatePart]) -> list[tuple[float, float]]:
     return sorted([*alone, *summed])
 
 
-def _draw_percentiles(clusters: Sequence[tuple[float, float]], confidence: float, seed: int) -> Interval:
+def _draw_percentiles(clusters: Sequence[tuple[float, float]], seed: int) -> Interval:
     import numpy as np  # noqa: PLC0415 (slow to import, and most commands do not need it)
 
     table = np.array(clusters, dtype=np.float64)
@@ -156,6 +151,6 @@ def _draw_percentiles(clusters: Sequence[tuple[float, float]], confidence: float
         drawn = rng.integers(0, n, size=(min(rows, RESAMPLES - start), n))
         hits, size = table[drawn, 0].sum(axis=1), table[drawn, 1].sum(axis=1)
         found += (hits[size > 0] / size[size > 0]).tolist()
-    edge = 50 * (1 - confidence)
+    edge = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(found, [edge, 100 - edge])
     return float(low), float(high)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 
 from service.stats.intervals import CONFIDENCE, SEED
 from service.stats.rates import Interval
+from service.stats.student import find_t_quantile
 from service.stats.tallies import Floats
 
 DRAWS = 1000
@@ -36,14 +38,9 @@ def draw_weights(groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED)
 
 
 def compute_intervals(
-    statistics: StatisticsFunction,
-    groups: Sequence[str],
-    *,
-    count: int = DRAWS,
-    seed: int = SEED,
-    confidence: float = CONFIDENCE,
+    statistics: StatisticsFunction, groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED
 ) -> dict[str, Interval | None]:
-    """Compute the interval of each figure by the cluster bootstrap.
+    """Compute the 95 % interval of each figure by the cluster bootstrap.
 
     Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13; groups as in Field and Welsh 2007,
     "Bootstrapping clustered data", JRSS B 69:369-390. The percentiles are shifted so that the median of the draws lies on the
@@ -59,26 +56,17 @@ def compute_intervals(
                 if value is not None:
                     found[name].append(value)
     figures = statistics(np.ones(len(groups)))
-    widening = _compute_widening(size, confidence)
-    return {name: _compute_interval(value, found[name], count, confidence, widening) for name, value in figures.items()}
+    edge = (1 + CONFIDENCE) / 2
+    widening = (
+        1.0 if size < 2 else sqrt(size / (size - 1)) * find_t_quantile(size - 1, edge) / NormalDist().inv_cdf(edge)
+    )
+    return {name: _compute_interval(value, found[name], count, widening) for name, value in figures.items()}
 
 
-def _compute_widening(groups: int, confidence: float) -> float:
-    """Return the factor by which an interval of so few groups is wider than one of many."""
-    from scipy.special import ndtri, stdtrit  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
-
-    if groups < 2:
-        return 1.0
-    edge = (1 + confidence) / 2
-    return sqrt(groups / (groups - 1)) * float(stdtrit(groups - 1, edge)) / float(ndtri(edge))
-
-
-def _compute_interval(
-    figure: float | None, draws: Sequence[float], count: int, confidence: float, widening: float
-) -> Interval | None:
+def _compute_interval(figure: float | None, draws: Sequence[float], count: int, widening: float) -> Interval | None:
     if figure is None or len(draws) <= MIN_DEFINED_SHARE * count:
         return None
-    edge = 50 * (1 - confidence)
+    edge = 50 * (1 - CONFIDENCE)
     low, middle, high = np.percentile(np.asarray(draws), [edge, 50, 100 - edge]).tolist()
     floor = 0.0 if min(draws) >= 0 else -1.0
     return max(floor, figure - widening * (middle - low)), min(1.0, figure + widening * (high - middle))

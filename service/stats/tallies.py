@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from service.stats.agreement import ConfusionTable
-from service.stats.intervals import SEED
 
 Floats = NDArray[np.float64]
 
@@ -135,20 +134,6 @@ def ece(tally: LabelTally, bins: int = BINS) -> float | None:
     return float(np.abs(gaps).sum()) / tally.n
 
 
-def ece_by_chance(tally: LabelTally, *, bins: int = BINS, draws: int = 200, seed: int = SEED) -> float | None:
-    """Compute the mean ECE of these scores if they were perfectly calibrated, by drawing labels from them.
-
-    With few items an ECE falls below this only by luck; the closer an ECE is to it, the less miscalibration is left to
-    explain.
-    """
-    if not tally.n:
-        return None
-    rng, sizes = np.random.default_rng(seed), tally.sizes.astype(np.int64)
-    drawn = rng.binomial(sizes, np.clip(tally.scores, 0, 1), size=(draws, len(sizes))).astype(np.float64)
-    errors = [ece(LabelTally(tally.scores, passed, sizes - passed), bins) or 0.0 for passed in drawn]
-    return float(np.mean(errors))
-
-
 def _assign_bins(tally: LabelTally, bins: int) -> NDArray[np.int64]:
     middle = np.cumsum(tally.sizes) - tally.sizes / 2
     return np.minimum(bins - 1, np.floor(middle * bins / tally.n)).astype(np.int64)
@@ -164,13 +149,3 @@ def _build_bin(tally: LabelTally, at: NDArray[np.int64]) -> Bin:
         mean=float((scores * sizes).sum()) / n,
         share=float(tally.passed[at].sum()) / n,
     )
-
-
-def tally_strata(scores: Sequence[float], labels: Sequence[bool], strata: Sequence[str]) -> tuple[LabelTally, ...]:
-    """Tally each stratum, in the order of their names."""
-    return tuple([_tally_stratum(scores, labels, strata, name) for name in sorted(set(strata))])
-
-
-def _tally_stratum(scores: Sequence[float], labels: Sequence[bool], strata: Sequence[str], name: str) -> LabelTally:
-    rows = [at for at, stratum in enumerate(strata) if stratum == name]
-    return build_tally([scores[at] for at in rows], [labels[at] for at in rows])

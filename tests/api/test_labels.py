@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.calibration.importers.published import import_labels
+from service.calibration.predictions import read_judged_set
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
@@ -315,7 +315,7 @@ def test_what_was_decided_is_the_label_of_the_item_everywhere(client: PlayedClie
     differing = client("GET", "/v1/labels/disagreements", between="judge").json["data"]
     assert [one["item"] for one in differing] == [f"{batch}/0"]
     exported = client("GET", "/v1/labels/export").body
-    [item] = import_labels(exported.decode().split("\n")).labels.items
+    [item] = read_judged_set(exported.decode().split("\n")).labels.items
     assert (item.passes, len(item.opinions), item.counts[True]) == (False, 4, 4)
     [told] = client("GET", "/v1/labels/agreement", criterion="result_groundedness").json["data"]
     assert told["agreement"]["accuracy"]["value"] == 1.0
@@ -346,7 +346,7 @@ def test_labelled_steps_go_out_as_items_and_come_back_as_steps(client: PlayedCli
     label(client, f"{batch}/0", "fail", step=0, note="no")
     label(client, f"{batch}/0", "unsure", "ben", step=0)
     exported = client("GET", "/v1/labels/export").body
-    step, whole = sorted(import_labels(exported.decode().split("\n")).labels.items, key=lambda one: not one.run)
+    step, whole = sorted(read_judged_set(exported.decode().split("\n")).labels.items, key=lambda one: not one.run)
     assert (step.id, step.run, step.position, step.passes) == (f"{batch}/0#0", f"{batch}/0", 0, False)
     assert (whole.id, whole.passes, step.group) == (f"{batch}/0", True, whole.group)
     assert step.trace is not None
@@ -359,7 +359,7 @@ def test_labelled_steps_go_out_as_items_and_come_back_as_steps(client: PlayedCli
     assert client("POST", "/v1/labels/import", exported, LINES).status == 200
     came = {(one["item"], one["step"], one["label"]) for one in client("GET", "/v1/labels").json["data"]}
     assert came == {(f"{batch}/0", None, "pass"), (f"{batch}/0", 0, "fail")}
-    again = import_labels(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items
+    again = read_judged_set(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items
     assert {(one.id, one.passes, one.run) for one in again} == {(one.id, one.passes, one.run) for one in (step, whole)}
 
 
@@ -375,5 +375,5 @@ def test_a_step_of_a_run_that_is_not_here_stays_an_item(client: PlayedClient) ->
     lines = jsonl({**row, "labels": [{"annotator": "x", "label": True}]})
     assert client("POST", "/v1/labels/import", lines, LINES).status == 200
     assert [one["item"] for one in client("GET", "/v1/labels").json["data"]] == ["run-1#2"]
-    [item] = import_labels(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items
+    [item] = read_judged_set(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items
     assert (item.id, item.run, item.position) == ("run-1#2", "run-1", 2)

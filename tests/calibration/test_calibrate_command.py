@@ -19,7 +19,7 @@ from service.core.judging.fits import Fit
 from service.errors import InputError
 from tests.calibration.label_sets import drawn
 
-QUICK = ReportOptions(resampling=Resampling(draws=20), extra_splits=3)
+QUICK = ReportOptions(resampling=Resampling(draws=20))
 
 
 @pytest.fixture
@@ -56,8 +56,7 @@ def test_from_files_to_files(made: tuple[Path, str], files: Sources, tmp_path: P
     report = json.loads(found["report.json"])
     assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
     assert report["source"] == "labels.jsonl"
-    assert "May I use it?" in out
-    assert "m0 on c: " in " ".join(out.split())
+    assert "human beside human" in out
     run_calibration(files, tmp_path / "again", QUICK)
     assert written(tmp_path / "again") == found
 
@@ -88,18 +87,3 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     assert report["labels"][0]["humans"]["measures"]["kappa"]["value"] == pytest.approx(1.0)
     assert report["judges"][0]["calibrated"] is False
-
-
-def test_one_file_is_fitted_and_another_is_scored(tmp_path: Path) -> None:
-    labels, predictions = drawn(400)
-    fitted, held = labels.items[:200], labels.items[200:]
-    for name, items in (("fit", fitted), ("held", held), ("same", fitted[:4])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in items), "utf-8")
-    (tmp_path / "said.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in predictions), "utf-8")
-    sources = Sources(tmp_path / "fit.jsonl", [tmp_path / "said.jsonl"])
-    assert run_calibration(sources, tmp_path / "out", QUICK, hold_out=tmp_path / "held.jsonl") == ExitCode.PASSED
-    report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
-    assert (report["judges"][0]["fitted"], report["judges"][0]["held_out"], report["given"]) == (200, 200, ["c"])
-    assert {one["id"] for one in report["judges"][0]["items"]} == {one.id for one in held}
-    with pytest.raises(InputError, match="cannot be held out from itself"):
-        run_calibration(sources, tmp_path / "out", QUICK, hold_out=tmp_path / "same.jsonl")

@@ -7,10 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-from service.calibration.comparison import JudgeSide, compare_sides, read_prediction_sides, read_report_sides
+from service.calibration.comparison import (
+    JudgeSide,
+    compare_sides,
+    compute_differences,
+    read_prediction_sides,
+    read_report_sides,
+)
 from service.calibration.figures import FigureRow, Resampling
 from service.calibration.options import ReportOptions
-from service.calibration.paired import compute_differences
 from service.calibration.results import HeldOutItem
 from service.calibration.run import calibrate
 from service.errors import InputError
@@ -21,9 +26,8 @@ QUICK = Resampling(draws=40)
 
 
 def side(name: str, *cells: tuple[bool, float], group: Callable[[int], str] = str, threshold: float = 0.5) -> JudgeSide:
-    items = {
-        f"i{n:03}": HeldOutItem(f"i{n:03}", group(n), label, value, value) for n, (label, value) in enumerate(cells)
-    }
+    rows = [(f"i{n:03}", group(n), label, value) for n, (label, value) in enumerate(cells)]
+    items = {name: HeldOutItem(name, own, label, value, value, value >= threshold) for name, own, label, value in rows}
     return JudgeSide(name, "c", threshold, items)
 
 
@@ -69,7 +73,7 @@ def test_the_paired_interval_covers_and_is_narrower_than_two_apart() -> None:
             one.append(FigureRow(str(n // 2), "", sure if label else 1 - sure, label, True))
             sure -= 0.2 if rng.random() < 0.5 else 0.0
             two.append(FigureRow(str(n // 2), "", sure if label else 1 - sure, label, True))
-        found = compute_differences(one, two, {"brier": (brier, brier)}, Resampling(draws=100))["brier"]
+        found = compute_differences(one, two, {"brier": brier}, Resampling(draws=100))["brier"]
         # Half of the time 0.2 less sure: (0.3^2 - 0.1^2) of 70 %, (0.7^2 - 0.5^2) of 30 %.
         covered += (found.low or 0) <= 0.5 * (0.7 * 0.08 + 0.3 * 0.24) <= (found.high or 0)
     assert covered >= 52

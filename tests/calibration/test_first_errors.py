@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.calibration.first_errors import JudgedStep, score_first_errors
+from service.calibration.diagnostics import JudgedStep, score_first_errors
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_the_first_wrong_step(said: str, labels: str, named: bool) -> None:
         JudgedStep("r", at, "g", one == "+", other == "+")
         for at, (one, other) in enumerate(zip(said, labels, strict=True))
     ]
-    assert score_first_errors(reversed(steps))["r"].hits == named
+    assert score_first_errors(reversed(steps)) == [("g", named)]

@@ -19,13 +19,13 @@ from service.calibration.fitting import (
 )
 from service.calibration.labels import LabelledItem
 from service.calibration.splits import assign_folds, names_split, read_split
-from service.core.judging.fits import Method, Platt, Temperature, log_odds, sigmoid
+from service.core.judging.fits import Isotonic, Method, Platt
 from service.errors import InputError
 from service.stats.tallies import LabelTally, build_confusion_at, build_tally
 from tests.bulk import examples
 from tests.calibration.label_sets import item
 
-METHODS: tuple[Method, ...] = ("identity", "platt", "isotonic", "temperature", "venn_abers")
+METHODS: tuple[Method, ...] = ("identity", "platt", "isotonic")
 ITEMS = st.lists(st.tuples(st.integers(0, 8).map(lambda n: n / 8), st.booleans()), min_size=1, max_size=40)
 Items = list[tuple[float, bool]]
 
@@ -37,7 +37,7 @@ def tallied(items: Items) -> LabelTally:
 @settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(METHODS), ITEMS)
 def test_what_is_fitted_is_monotone_and_stays_in_its_range(method: Method, items: Items) -> None:
-    values = [fit_map(method, tallied(items)).apply(n / 40).value for n in range(41)]
+    values = [fit_map(method, tallied(items)).apply(n / 40) for n in range(41)]
     assert all(0 <= value <= 1 for value in values)
     assert all(a <= b + 1e-12 for a, b in pairwise(values))
 
@@ -56,17 +56,17 @@ def test_platt_at_two_values_meets_its_targets() -> None:
     high, low = 10 / 11, 1 / 13
     found = fit_map("platt", tallied(items))
     assert isinstance(found, Platt)
-    assert found.apply(0.0).value == pytest.approx((2 * high + 8 * low) / 10, abs=1e-9)
-    assert found.apply(1.0).value == pytest.approx((7 * high + 3 * low) / 10, abs=1e-9)
+    assert found.apply(0.0) == pytest.approx((2 * high + 8 * low) / 10, abs=1e-9)
+    assert found.apply(1.0) == pytest.approx((7 * high + 3 * low) / 10, abs=1e-9)
 
 
 def test_platt_on_separated_items_stays_finite_and_on_a_judge_upside_down_is_flat() -> None:
     apart = fit_map("platt", tallied([(0.1, False)] * 30 + [(0.9, True)] * 30))
-    assert 0.9 < apart.apply(0.9).value < 1
+    assert 0.9 < apart.apply(0.9) < 1
     wrong = fit_map("platt", tallied([(0.1, True)] * 30 + [(0.9, False)] * 10))
     assert isinstance(wrong, Platt)
     assert wrong.slope == 0
-    assert wrong.apply(0.0).value == pytest.approx((30 * 31 / 32 + 10 * 1 / 12) / 40)
+    assert wrong.apply(0.0) == pytest.approx((30 * 31 / 32 + 10 * 1 / 12) / 40)
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -85,12 +85,11 @@ def test_platt_is_the_best_of_its_kind(items: Items) -> None:
         assert best <= loss(max(0.0, found.slope + slope), found.offset + offset) + 1e-7
 
 
-def test_temperature_finds_the_one_that_made_the_labels() -> None:
-    raw = [0.1, 0.3, 0.5, 0.7, 0.9]
-    share = [sigmoid(log_odds(r) / 2.5) for r in raw]
-    found = fit_map("temperature", LabelTally(np.array(raw), np.array(share) * 1000, (1 - np.array(share)) * 1000))
-    assert isinstance(found, Temperature)
-    assert found.temperature == pytest.approx(2.5, rel=1e-4)
+def test_isotonic_pools_what_falls() -> None:
+    """Ayer et al.: 1/4, 3/4, 2/4, 4/4 with four items each; the second and third are pooled to 5/8."""
+    items = [(s, n < k) for s, k in ((0.1, 1), (0.3, 3), (0.5, 2), (0.7, 4)) for n in range(4)]
+    found = fit_map("isotonic", tallied(items))
+    assert found == Isotonic(raw=(0.1, 0.3, 0.5, 0.7), value=(0.25, 0.625, 0.625, 1.0))
 
 
 @given(ITEMS)
@@ -103,16 +102,7 @@ def test_isotonic_is_the_min_max_of_means(items: Items) -> None:
             for a in scores
             if a <= x
         ]
-        assert found.apply(x).value == pytest.approx(float(max(means)))
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(ITEMS, st.integers(0, 16).map(lambda n: n / 16))
-def test_venn_abers_is_isotonic_with_one_more_item(items: Items, raw: float) -> None:
-    found = fit_map("venn_abers", tallied(items)).apply(raw)
-    low, high = (fit_map("isotonic", tallied([*items, (raw, label)])).apply(raw).value for label in (False, True))
-    assert found.interval == pytest.approx((low, high))
-    assert found.value == pytest.approx(high / (1 - low + high))
+        assert found.apply(x) == pytest.approx(float(max(means)))
 
 
 def labelled(count: int, *, failing: int = 10, size: int = 1) -> list[LabelledItem]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from base64 import b64decode
 from collections import Counter
 from pathlib import Path
@@ -12,13 +13,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from service.calibration.figures import Resampling
-from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
-from service.calibration.report.excerpts import build_excerpt
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import CalibrationReport
 from service.calibration.run import calibrate
-from tests.calibration.label_sets import drawn, item
+from tests.calibration.label_sets import drawn
 from tests.launchers import find_launchers
 
 ROOT = Path(__file__).parents[2]
@@ -55,64 +54,24 @@ def test_the_page_needs_nothing_else(page: str) -> None:
     assert page.count("<table ") == page.count("</table>") > 10
 
 
-def test_each_disagreement_leads_to_its_item(report: CalibrationReport, page: str) -> None:
-    count = sum(len(judge.worst) for judge in [*report.judges, *[jury.report for jury in report.juries]])
-    assert count > 10
+def test_each_judge_is_reached_from_the_overview(report: CalibrationReport, page: str) -> None:
     for text, link, anchor in (
-        (page, r'<td><a href="#([a-z0-9-]+)">', r'<h[24] id="([a-z0-9-]+)">'),
-        (render_report_markdown(report), r"\| \[[^\]]+\]\(#([a-z0-9-]+)\) \|", r'##(?:##)? <a id="([a-z0-9-]+)"></a>'),
+        (page, r'<td><a href="#([a-z0-9-]+)">', r'<h2 id="([a-z0-9-]+)">'),
+        (render_report_markdown(report), r"\| \[[^\]]+\]\(#([a-z0-9-]+)\) \|", r'## <a id="([a-z0-9-]+)"></a>'),
     ):
         assert Counter(re.findall(link, text)) == Counter(re.findall(anchor, text))
-        assert len(set(re.findall(anchor, text))) == count + 3
+        assert len(set(re.findall(anchor, text))) == 3
 
 
-def test_an_item_is_shown_with_what_is_needed_to_decide() -> None:
+def test_a_disagreement_is_shown_with_its_line_labels_and_reason() -> None:
     labels, predictions = drawn(120)
-    asked = {"question": "How much?", "cents": 5400}
-    items = [one.model_copy(update={"payload": asked}) for one in labels.items]
     said = [one.model_copy(update={"reason": "because <b>"}) for one in predictions]
-    run = calibrate(
-        build_labelled_set(enumerate(items, 1), source="s"), said, ReportOptions(resampling=Resampling(draws=0))
-    )
+    run = calibrate(labels, said, ReportOptions(resampling=Resampling(draws=0)))
     (judge,), html = run.report.judges, render_report_page(run.report)
     one = judge.worst[0]
-    at = html.split(f"{one.id} (line {one.line})</h4>")[1].split("<h")[0]
-    for part, text in (
-        ("question", "How much?"),
-        ("payload", "{&quot;question&quot;: &quot;How much?&quot;, &quot;cents&quot;: 5400}"),
-        ("answer", one.excerpt.answer),
-        ("labels", ", ".join(one.labels)),
-        ("its reason", "because &lt;b&gt;"),
-    ):
-        assert f"<td>{part}</td><td>{text}</td>" in at
-
-
-CALLED = {
-    "format": "openai",
-    "messages": [{"role": "user", "content": "Refund it."},
-     {"role": "assistant", "tool_calls": [{"id": "c", "type": "function",
-     "function": {"name": "refund", "arguments": "{}"}}]},
-     {"role": "tool", "tool_call_id": "c", "content": '{"ok": true}'}],
-}  # fmt: skip
-TOLD = {**CALLED, "messages": [*CALLED["messages"], {"role": "assistant", "content": "Done."}]}
-
-
-@pytest.mark.parametrize(
-    ("fields", "question", "payload", "answer"),
-    [
-        ({"trace": TOLD}, "Refund it.", "true", "Done."),
-        ({"trace": CALLED}, "Refund it.", "true", '"refund"'),
-        ({"trace": {"format": "openai"}, "answer": "x"}, "", "", "x"),
-        ({"payload": [1, 2], "answer": "x"}, "", "[1, 2]", "x"),
-        ({"payload": "y" * 5000, "answer": "x"}, "", "[3800 characters]", "x"),
-    ],
-)
-def test_what_is_shown_of_an_item(fields: dict[str, object], question: str, payload: str, answer: str) -> None:
-    found = build_excerpt(item(0, True, **fields))
-    assert found.question == question
-    assert payload in found.payload
-    assert answer in found.answer
-    assert max(map(len, found)) < 1300
+    row = next(row for row in html.split("<tr>") if f"<td>{one.id} (line {one.line})</td>" in row)
+    for text in (", ".join(one.labels), one.answer, "because &lt;b&gt;"):
+        assert f">{text}</td>" in row
 
 
 def test_without_matplotlib_the_page_says_what_is_missing() -> None:
@@ -121,7 +80,6 @@ def test_without_matplotlib_the_page_says_what_is_missing() -> None:
 import sys
 assert "matplotlib" not in sys.modules
 sys.modules["matplotlib"] = None
-from service.calibration.report.excerpts import build_excerpt
 from service.calibration.figures import Resampling
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
@@ -132,3 +90,18 @@ html = render_report_page(calibrate(*drawn(120), ReportOptions(resampling=Resamp
 assert "matplotlib is not installed" in html and "<img" not in html
 """
     subprocess.run([find_launchers() / "python", "-c", code], check=True, cwd=ROOT)
+
+
+def test_a_run_imports_no_matplotlib() -> None:
+    code = "import sys, service.calibration.run, service.calibration.report.rendering; sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_the_core_applies_a_fit_without_numpy() -> None:
+    code = """
+import sys
+from service.core.judging.fits import Isotonic
+assert Isotonic(raw=(0.0, 1.0), value=(0.2, 0.8)).apply(0.5) == 0.5
+sys.exit("numpy" in sys.modules or "scipy" in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -7,16 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from service.calibration.diagnostics import RetestItem, measure_length_bias, measure_retest
-from service.calibration.ensembles.jury_weights import measure_advantage
+from service.calibration.diagnostics import RetestItem, measure_retest
 from service.calibration.figures import Resampling, compute_human_figures
+from service.calibration.juries import measure_advantage
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import read_report, render_json
 from service.calibration.run import calibrate
-from service.stats.agreement import compute_alpha_of_counts
 from tests.calibration.label_sets import drawn, item
 
 QUICK = ReportOptions(resampling=Resampling(draws=40))
@@ -24,12 +23,12 @@ QUICK = ReportOptions(resampling=Resampling(draws=40))
 
 def test_the_order_of_labels_and_predictions_changes_no_byte() -> None:
     labels, predictions = drawn(240, judges=(0.85, 0.7))
-    first = calibrate(labels, predictions, replace(QUICK, extra_splits=3))
+    first = calibrate(labels, predictions, QUICK)
     rng = random.Random(5)  # noqa: S311
     rows, said = [(labels.lines[one.key], one) for one in labels.items], list(predictions)
     rng.shuffle(rows)
     rng.shuffle(said)
-    again = calibrate(build_labelled_set(rows, source=labels.source), said, replace(QUICK, extra_splits=3))
+    again = calibrate(build_labelled_set(rows, source=labels.source), said, QUICK)
     assert render_json(again.report) == render_json(first.report)
     assert render_json(again.fits) == render_json(first.fits)
 
@@ -68,7 +67,7 @@ def test_figures_are_of_the_held_out_items_alone() -> None:
     (judge,) = run.report.judges
     assert (judge.after.of("accuracy").value, judge.own.of("auroc").value) == (0, 0)
     assert judge.after.confusion.n == judge.held_out == 100
-    assert run.fits[0].calibrator.apply(0.9).value > 0.9
+    assert run.fits[0].calibrator.apply(0.9) > 0.9
 
 
 @pytest.mark.parametrize(
@@ -86,11 +85,22 @@ def test_constructed_labels_are_no_human_agreement() -> None:
     labels, predictions = drawn(400, origin="constructed")
     run = calibrate(labels, predictions, QUICK)
     (judge,), (facts,) = run.report.judges, run.report.labels
-    assert (judge.calibrated, judge.humans, judge.where_humans_agree, facts.humans) == (False, None, None, None)
+    assert (judge.calibrated, judge.humans, facts.humans) == (False, None, None)
     assert not run.fits[0].usable
     text = render_report_markdown(run.report)
     assert "no agreement with humans" in text
     assert "human beside human" not in text.replace("one human beside", "")
+
+
+def test_human_agreement_stands_beside_every_judge_figure() -> None:
+    labels, predictions = drawn(400, judges=(0.85, 0.7))
+    run = calibrate(labels, predictions, QUICK)
+    for judge in [*run.report.judges, run.report.juries[0].report]:
+        assert judge.humans is not None
+        named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
+        assert named - judge.humans.measures.keys() == {"auroc_within"}
+        assert [one.humans is not None for one in judge.families] == [True, True]
+    assert render_report_markdown(run.report).count("human beside human") >= 4
 
 
 def test_humans_beside_humans_by_hand() -> None:
@@ -106,7 +116,7 @@ def test_humans_beside_humans_by_hand() -> None:
     assert found is not None
     assert found.n == 4
     assert found.of("accuracy").value == pytest.approx((1 + 1 + 0 + 1 / 3) / 4)
-    assert found.of("alpha").value == compute_alpha_of_counts([one.counts for one in items])
+    assert found.of("alpha").value == pytest.approx(1 - 8 * 4 / 40)  # 5 of 9 labels pass
     assert found.of("brier").value == pytest.approx(1 - (1 + 1 + 0 + 1 / 3) / 4)
     assert compute_human_figures(items[4:], Resampling(draws=0)) is None
 
@@ -115,8 +125,9 @@ def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does
     labels, predictions = drawn(800, judges=(0.75, 0.75, 0.75, 0.5), seed=3)
     (jury,) = calibrate(labels, predictions, QUICK).report.juries
     assert jury.kept
-    assert sum(jury.weights.values()) == pytest.approx(1)
-    assert jury.weights["m3"] == min(jury.weights.values()) < 0.1
+    weights = {one.name: one.weight for one in jury.members}
+    assert sum(weights.values()) == pytest.approx(1)
+    assert weights["m3"] == min(weights.values()) < 0.1
     same = [one.model_copy(update={"model": name}) for one in predictions if one.model == "m0" for name in ("a", "b")]
     run = calibrate(labels, same, QUICK)
     assert not run.report.juries[0].kept
@@ -164,22 +175,12 @@ def test_repeats_are_reported_and_the_first_answer_is_scored() -> None:
     assert twice.report.judges[0].after == once.report.judges[0].after
 
 
-def test_a_taste_for_length() -> None:
-    lengths, labels = list(range(40)), [n % 2 == 0 for n in range(40)]
-    fond = measure_length_bias(lengths, [n / 40 for n in lengths], labels)
-    fair = measure_length_bias(lengths, [0.9 if label else 0.1 for label in labels], labels)
-    assert fond is not None
-    assert fair is not None
-    assert (fond.within, fond.score) == (pytest.approx(1), pytest.approx(1))
-    assert fair.within is None
-    assert measure_length_bias([1, 2], [0.1, 0.2], [True, False]) is None
-
-
 def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() -> None:
     labels, predictions = drawn(400)
     (judge,) = calibrate(labels, predictions, replace(QUICK, max_disagreements=7)).report.judges
     assert len(judge.worst) == 7
-    assert [one.distance for one in judge.worst] == sorted([one.distance for one in judge.worst], reverse=True)
+    distances = [abs(one.value - one.label) for one in judge.worst]
+    assert distances == sorted(distances, reverse=True)
     for one in judge.worst:
         assert abs(one.value - judge.threshold) < 0.05 or (one.value >= judge.threshold) is not one.label
         assert labels.lines[one.id, "c"] == one.line

@@ -587,6 +587,75 @@ def test_a_failed_gate_leaves_the_question_unasked_and_the_report_says_so() -> N
 # The report
 
 
+def test_a_judged_outcome_in_json() -> None:
+    made = planned(RESULT, rubric=rubric(asking("it", "j", unless=None), j={"votes": 2}))
+    votes = (reply("yes", cost_usd=None), reply("no", cache="hit", cost_usd=0.0, latency_ms=None))
+    report = conclude(made, {"it/0": votes}, mode="live")
+    text = report_json(report)
+    found = json.loads(text)
+    assert found["steps"][0]["outcomes"]["it"] == {
+        "kind": "scored",
+        "value": 0.5,
+        "passed": False,
+        "findings": [{"code": "no", "message": "it is no", "path": "/steps/0/call"}],
+        "raw": 0.5,
+        "evidence": None,
+        "calibration": {
+            "status": "uncalibrated",
+            "fit": None,
+            "threshold": None,
+            "ask_a_human": False,
+            "guarantee": None,
+        },
+        "earlier": [],
+        "judge": {
+            "id": "j",
+            "model": "m",
+            "label": "no",
+            "reason": "it is no",
+            "quotes": ["q no"],
+            "cache": "miss",
+            "tokens_in": 20,
+            "tokens_out": 4,
+            "cost_usd": None,
+            "latency_ms": 5.0,
+            "votes": [
+                {
+                    "model": "m",
+                    "label": "yes",
+                    "value": 1.0,
+                    "cache": "miss",
+                    "raw": 1.0,
+                    "cost_usd": None,
+                    "latency_ms": 5.0,
+                },
+                {
+                    "model": "m",
+                    "label": "no",
+                    "value": 0.0,
+                    "cache": "hit",
+                    "raw": 0.0,
+                    "cost_usd": 0.0,
+                    "latency_ms": None,
+                },
+            ],
+            "spread": 1.0,
+        },
+    }
+    told = found["provenance"]
+    assert (told["judges"], told["judge_model"], told["replies"], told["cache_hits"]) == ("live", "m", 2, 1)
+    assert (told["tokens_in"], told["tokens_out"], told["cost_usd"]) == (20, 4, None)
+    assert report_json(conclude(made, {"it/0": votes}, mode="live")) == text
+
+
+def test_a_judged_report_can_be_read_back() -> None:
+    made = planned(RESULT, rubric=rubric(asking("it", "j"), j={}))
+    report = conclude(made, {"it/0": (reply("so", claims=(JudgedClaim("a", "no", "b", None),)),)})
+    back = read_report(json.loads(report_json(report)))
+    assert back == report
+    assert type(back.steps[0].outcomes["it"]) is JudgedScore
+
+
 def test_a_report_of_a_judge_that_cannot_tell_can_be_read_back() -> None:
     made = planned(RESULT, rubric=rubric(asking("it", "j"), j={}))
     report = conclude(made, {"it/0": (unsure(),)})

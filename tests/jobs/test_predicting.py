@@ -15,9 +15,8 @@ from service.asking.budget.reservations import Spending
 from service.asking.cached_replies import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
-from service.calibration.importers.published import import_labels
 from service.calibration.labels import LabelledItem
-from service.calibration.predictions import AnswerId, Prediction
+from service.calibration.predictions import AnswerId, Prediction, read_judged_set
 from service.calibration.report_predictions import UnansweredItem
 from service.core.judging.grades import grade_claims
 from service.core.judging.prompts import Completion, Prompt
@@ -103,7 +102,7 @@ async def listed(found: AsyncIterator[T]) -> list[T]:
 
 
 def test_every_case_of_the_starter_set_is_judged(run: Run):
-    items = import_labels(STARTER.read_text("utf-8").splitlines()).labels.items
+    items = read_judged_set(STARTER.read_text("utf-8").splitlines()).labels.items
     made, missing = predicted(run, items)
     assert len(made) == 60 - len(missing) > 50
     assert all(reason.endswith("code decides it, and nobody is asked") for reason in missing)

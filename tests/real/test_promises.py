@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from service.calibration.bench import Bench, build_bench
-from service.calibration.ensembles.juries import build_jury_bench
 from service.calibration.figures import Resampling
+from service.calibration.juries import build_jury_bench
 from service.calibration.labels import LabelledSet
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, group_by_judge

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from service import InputError, Report
 from service.reporting.comparison import Difference
 from service.reporting.summaries import compare_reports
-from service.stats import mcnemar, newcombe
+from service.stats.intervals import mcnemar, newcombe
 from tests.bulk import examples
 from tests.reporting.report_sets import report_of
 

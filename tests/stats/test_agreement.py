@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.stats.agreement import ConfusionTable, compare_annotators, compute_alpha
+from service.stats.agreement import ConfusionTable, build_confusion, compare_annotators, compute_alpha
+from service.stats.tallies import Floats
 
 # Cohen's kappa, Gwet's AC1, balanced accuracy; by hand from the definitions. The third table is that of Gwet 2008.
 TABLES = [
@@ -44,25 +46,41 @@ def test_what_cannot_be_told_is_none(table: ConfusionTable, undefined: set[str])
     assert {name for name in FIGURES if getattr(table, name) is None} == undefined
 
 
-# Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability": two observers; four, with gaps.
-A = ([0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0])
-GAP = None
-C = (
-    [1, 2, 3, 3, 2, 1, 4, 1, 2, GAP, GAP, GAP],
-    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, GAP, 3],
-    [GAP, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, GAP],
-    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, GAP],
-)
+def test_the_cells_are_where_they_belong() -> None:
+    assert build_confusion([True, True, True, False, False, False], [True, True, False, True, False, False]) == (
+        2,
+        1,
+        1,
+        2,
+    )
+    with pytest.raises(ValueError, match="shorter"):
+        build_confusion([True], [])
 
 
-@pytest.mark.parametrize(("observers", "want"), [(A, 0.095), (C, 0.743)])
-def test_alpha_of_the_published_examples(observers: tuple[list[int | None], ...], want: float) -> None:
-    assert compute_alpha(zip(*observers, strict=True)) == pytest.approx(want, abs=5e-4)
+def count(units: list[tuple[int | None, ...]] | list[list[bool | None]]) -> Floats:
+    """How many annotators pass and fail each unit."""
+    return np.array([[unit.count(True), unit.count(False)] for unit in units], dtype=np.float64).reshape(-1, 2)
+
+
+def alpha(units: list[tuple[int | None, ...]] | list[list[bool | None]]) -> float | None:
+    return compute_alpha(count(units), np.ones(len(units)))
+
+
+def test_alpha_of_the_published_example() -> None:
+    """Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section B."""
+    one, other = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    assert alpha(list(zip(one, other, strict=True))) == pytest.approx(0.095, abs=5e-4)
 
 
 @pytest.mark.parametrize("units", [[], [(1,), (0,)], [(1, 1), (1, 1)], [(1, None), (None, 0)]])
 def test_alpha_is_none_where_nothing_differs_or_nothing_pairs(units: list[tuple[int | None, ...]]) -> None:
-    assert compute_alpha(units) is None
+    assert alpha(units) is None
+
+
+def test_a_weight_is_so_many_copies() -> None:
+    sides = np.array([[2, 1], [0, 3], [1, 0], [4, 4]], dtype=np.float64)
+    copies = sides[[0, 0, 3]]
+    assert compute_alpha(sides, np.array([2.0, 0, 0, 1])) == pytest.approx(compute_alpha(copies, np.ones(3)))
 
 
 UNITS = st.lists(st.lists(st.sampled_from([True, False, None]), min_size=0, max_size=5), min_size=1, max_size=8)
@@ -84,13 +102,13 @@ def by_definition(units: list[list[bool | None]]) -> float | None:
 @given(UNITS)
 def test_alpha_is_what_the_coincidence_matrix_gives(units: list[list[bool | None]]) -> None:
     want = by_definition(units)
-    assert compute_alpha(units) == (None if want is None else pytest.approx(want))
+    assert alpha(units) == (None if want is None else pytest.approx(want))
 
 
 @given(UNITS)
 def test_one_annotator_against_another_is_the_mean_over_pairs(units: list[list[bool | None]]) -> None:
-    counts = [{label: unit.count(label) for label in (True, False)} for unit in units]
-    table, usable = compare_annotators(counts), [unit for unit in units if len(unit) - unit.count(None) > 1]
+    table = ConfusionTable(*(float(cell.sum()) for cell in compare_annotators(count(units))))
+    usable = [unit for unit in units if len(unit) - unit.count(None) > 1]
     assert table.n == pytest.approx(len(usable))
     assert table.fp == table.fn
     agreed = 0.0

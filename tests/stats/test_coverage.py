@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from service.stats.corrected import group_items, infer_from_labels, infer_grouped, ppi, ppi_grouped
+from service.stats.corrected import infer_from_labels, ppi
 from service.stats.tallies import Floats
 
 TRAFFIC = 1000
@@ -74,11 +74,11 @@ class Coverage(NamedTuple):
 def measure(cell: Cell, draws: int) -> Coverage:
     rng = np.random.default_rng(11)
     groups = [f"a{at // cell.size}" for at in range(cell.labels)], [f"b{at // cell.size}" for at in range(TRAFFIC)]
-    whole, known = group_items(*groups), group_items(groups[0])
     held, widths = np.zeros((draws, 2)), np.zeros((draws, 2))
     for at in range(draws):
         (labels, said), (_, elsewhere) = draw(rng, cell, cell.labels), draw(rng, cell, TRAFFIC)
-        found = infer_grouped(labels, known), ppi_grouped(labels, said, elsewhere, whole)
+        known = labels.astype(bool).tolist()
+        found = infer_from_labels(known, groups[0]), ppi(known, said.tolist(), elsewhere.tolist(), groups)
         held[at] = [one.low <= cell.rate <= one.high for one in found]
         widths[at] = [one.width for one in found]
     return Coverage(*held.mean(0).tolist(), *widths.mean(0).tolist(), float(widths.min()))

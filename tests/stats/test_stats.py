@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.stats import bootstrap, choose_difference, choose_interval, mcnemar, newcombe, pass_hat_k, wilson
-from service.stats.rates import PairedCase, RatePart, compute_percentile, estimate
+from service.stats.intervals import bootstrap, choose_difference, choose_interval, mcnemar, newcombe, wilson
+from service.stats.rates import PairedCase, RatePart, compute_percentile, estimate, pass_hat_k
 from tests.bulk import examples
 
 Z = NormalDist().inv_cdf(0.975)

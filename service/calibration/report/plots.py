@@ -7,6 +7,7 @@ from typing import Any
 
 from service.calibration.results import JudgeReport
 
+HISTOGRAM_BARS = 20
 PASSING, FAILING, JUDGE, RAW, HUMAN = "#2a6fbb", "#d1662b", "#1d4f8c", "#9a9a9a", "#3c8d40"
 
 _STYLE = {
@@ -47,31 +48,19 @@ def _draw_reliability(axes: Any, judge: JudgeReport) -> None:
     axes.plot([0, 1], [0, 1], color="#cccccc", linewidth=1, linestyle="--", label="perfectly calibrated")
     for bins, color, name in ((judge.table_before, RAW, "raw"), (judge.table_after, JUDGE, "calibrated")):
         sizes = [16 + 300 * one.n / judge.held_out for one in bins]
-        axes.plot([one.mean for one in bins], [one.share for one in bins], color=color, linewidth=1.2, label=name)
-        axes.scatter(
-            [one.mean for one in bins], [one.share for one in bins], s=sizes, color=color, alpha=0.65, linewidths=0
-        )
+        means, shares = [one.mean for one in bins], [one.share for one in bins]
+        axes.plot(means, shares, color=color, linewidth=1.2, label=name)
+        axes.scatter(means, shares, s=sizes, color=color, alpha=0.65, linewidths=0)
     axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), title="Reliability", aspect="equal")
     axes.set(xlabel="value", ylabel="share that labels pass (dot: number of items)")
     axes.legend(loc="upper left")
 
 
 def _draw_histogram(axes: Any, judge: JudgeReport) -> None:
-    at, width = [bar.low for bar in judge.histogram], judge.histogram[0].high - judge.histogram[0].low
-    failing, passing = [bar.failing for bar in judge.histogram], [bar.passing for bar in judge.histogram]
-    axes.bar(
-        at, failing, width=width, align="edge", color=FAILING, label="labels fail", edgecolor="white", linewidth=0.5
-    )
-    axes.bar(
-        *(at, passing),
-        width=width,
-        bottom=failing,
-        align="edge",
-        color=PASSING,
-        label="labels pass",
-        edgecolor="white",
-        linewidth=0.5,
-    )
+    sides = [[one.value for one in judge.items if one.label is label] for label in (False, True)]
+    style = {"stacked": True, "edgecolor": "white", "linewidth": 0.5}
+    names = ["labels fail", "labels pass"]
+    axes.hist(sides, bins=HISTOGRAM_BARS, range=(0, 1), color=[FAILING, PASSING], label=names, **style)
     axes.axvline(judge.threshold, color="black", linewidth=1, label=f"threshold {judge.threshold:.2f}")
     if judge.review_band:
         axes.axvspan(*judge.review_band.band, color="#dddddd", zorder=0, label="asks a human")
@@ -81,27 +70,14 @@ def _draw_histogram(axes: Any, judge: JudgeReport) -> None:
 
 
 def _draw_coverage(axes: Any, judge: JudgeReport) -> None:
-    axes.step(
-        *([p.coverage for p in judge.curve], [p.accuracy for p in judge.curve]),
-        color=JUDGE,
-        where="post",
-        marker="o",
-        markersize=3,
-        label="judge",
-    )
-    accuracy = judge.humans.of("accuracy").value if judge.humans else None
-    if accuracy is not None:
-        axes.axhline(accuracy, color=HUMAN, linestyle="--", linewidth=1, label="human beside human")
-    if judge.review_band and judge.review_band.accuracy is not None:
-        axes.plot(
-            [judge.review_band.coverage],
-            [judge.review_band.accuracy],
-            "D",
-            color="black",
-            markersize=5,
-            label="with the band",
-        )
-    low = min([p.accuracy for p in judge.curve] + ([accuracy] if accuracy is not None else []))
+    coverage, accuracy = [p.coverage for p in judge.curve], [p.accuracy for p in judge.curve]
+    axes.step(coverage, accuracy, color=JUDGE, where="post", marker="o", markersize=3, label="judge")
+    human, band = judge.humans.of("accuracy").value if judge.humans else None, judge.review_band
+    if human is not None:
+        axes.axhline(human, color=HUMAN, linestyle="--", linewidth=1, label="human beside human")
+    if band and band.accuracy is not None:
+        axes.plot([band.coverage], [band.accuracy], "D", color="black", markersize=5, label="with the band")
+    low = min([*accuracy, *([] if human is None else [human])])
     axes.set(xlim=(0, 1.03), ylim=(max(0.0, low - 0.08), 1.02), title="Accuracy against coverage")
     axes.set(xlabel="share of items decided", ylabel="accuracy among them")
     axes.legend(loc="lower left")

@@ -1,18 +1,134 @@
-"""The report of a calibration run as Markdown and as one HTML page."""
+"""The report of a calibration run as Markdown and as one HTML page: the same headings, sentences and tables."""
 
 from __future__ import annotations
 
-from service.calibration.report.sections import build_sections
-from service.calibration.results import CalibrationReport
+from collections.abc import Iterator
+
+from service.calibration.report.judge_sections import build_judge_sections
+from service.calibration.report.usefulness import build_cascade_sections, build_usefulness
+from service.calibration.report.wording import (
+    ORIGIN_NAMES,
+    SHORT_FIGURE_NAMES,
+    describe_kept,
+    show_measure,
+    show_number,
+)
+from service.calibration.results import CalibrationReport, JuryReport, LabelFacts
+from service.reporting.document import Cell, Link, Section, Table
 from service.reporting.markdown import render_markdown
 from service.reporting.page import render_page
 
 
 def render_report_markdown(report: CalibrationReport) -> str:
     """Render the whole report; no text from the labels can break a table or make a link."""
-    return render_markdown(build_sections(report))
+    return render_markdown(_build_sections(report))
 
 
 def render_report_page(report: CalibrationReport) -> str:
     """Render the whole page. Without matplotlib it has no plots and says so."""
-    return render_page(f"Calibration: {report.source}", build_sections(report))
+    return render_page(f"Calibration: {report.source}", _build_sections(report))
+
+
+NOTE = (
+    "Figures are of items scored by a map that has not seen them. Human: one annotator in place of the judge, another "
+    "in place of the label, on the items that two or more labelled."
+)
+
+
+def _build_sections(report: CalibrationReport) -> Iterator[Section]:
+    yield Section("Calibration", text=(" ".join(_describe_run(report)), *report.remarks), level=1)
+    yield build_usefulness(report)
+    yield from build_cascade_sections(report.cascades)
+    yield Section("Labels", (_tabulate_labels(report.labels),), level=2)
+    yield Section("All judges", (_tabulate_judges(report),), text=(NOTE,), level=2)
+    for jury in report.juries:
+        yield _build_jury(jury)
+    for at, judge in enumerate(report.all_judges, 1):
+        yield from build_judge_sections(judge, f"judge-{at}")
+
+
+def _describe_run(report: CalibrationReport) -> Iterator[str]:
+    """Say which items the figures are computed on, and how."""
+    yield f"Labels: {report.source}."
+    criteria = {facts.criterion for facts in report.labels}
+    if report.given:
+        names = "" if criteria == set(report.given) else f" of {', '.join(report.given)}"
+        yield f"The items{names} say themselves which are fitted; all figures are of the others, scored once."
+    if criteria != set(report.given):
+        yield (
+            f"Groups were dealt into {report.folds} parts by hash with the seed {report.seed!r}. Each part was scored once, by "
+            "map, threshold and band that were fitted to the others: all figures are of these scores. What is served was fitted "
+            "to all."
+        )
+    draws = report.draws
+    yield f"Intervals are at 95 %, by {draws} draws of whole groups." if draws else "No intervals were drawn."
+    yield f"Made with {', '.join(f'{name} {number}' for name, number in report.libraries.items())}."
+
+
+def _tabulate_labels(facts: tuple[LabelFacts, ...]) -> Table:
+    counts = ("items", "groups", "annotators", "labelled twice")
+    rows = [
+        (
+            one.criterion,
+            ORIGIN_NAMES[one.origin],
+            *map(str, (one.items, one.groups, one.annotators, one.twice)),
+            f"{one.passing / one.items:.3f}",
+            *[show_measure(one.humans.of(name)) if one.humans else "-" for name in ("alpha", "kappa", "ac1")],
+        )
+        for one in facts
+    ]
+    return Table(("criterion", "labels are", *counts, "passing", "alpha", "kappa", "AC1"), tuple(rows))
+
+
+def _tabulate_judges(report: CalibrationReport) -> Table:
+    """Tabulate the judges, with one line of human figures below the last judge that shares it."""
+    rows: list[tuple[Cell, ...]] = []
+    for at, judge in enumerate(report.all_judges, 1):
+        state = judge.method if judge.calibrated else f"{judge.method}, uncalibrated"
+        figures = [show_measure(judge.after.of(name)) for name in SHORT_FIGURE_NAMES]
+        rows.append((Link(judge.name, f"judge-{at}"), judge.criterion, state, *figures))
+        if judge.humans:
+            human = [show_measure(judge.humans.of(name)) for name in SHORT_FIGURE_NAMES]
+            line = ("human beside human", judge.criterion, f"n = {judge.humans.n}", *human)
+            rows = [*[row for row in rows if row != line], line]
+    return Table(("judge", "criterion", "map", *SHORT_FIGURE_NAMES.values()), tuple(rows))
+
+
+_PAYS = {True: "yes", False: "no: the jury is better without it", None: "not shown"}
+
+
+def _build_jury(jury: JuryReport) -> Section:
+    """Tabulate the members and the whole jury: what each costs, and what it adds."""
+    rows = [
+        (
+            one.name,
+            f"{one.weight:.3f}",
+            *_show_costs(one.agreement, one.price, one.latency_ms),
+            show_measure(one.gain),
+            _PAYS[one.pays],
+        )
+        for one in jury.members
+    ]
+    own = jury.report
+    costs = _show_costs(own.after.of("accuracy").value, own.cost_usd, jury.latency_ms)
+    whole = (own.name, "1.000", *costs, "", "")
+    heads = ("judge", "weight", "agrees", "$ an answer", "ms, median", "Brier lower by having it", "pays for itself")
+    gain, unproven = jury.advantage, [one.name for one in jury.members if one.pays is not True]
+    beside = (
+        f"Beside {jury.best}, the best single judge by AUROC: AUROC higher by {show_measure(gain.auroc)}, "
+        f"Brier score lower by {show_measure(gain.brier)}. {describe_kept(jury)}"
+    )
+    said = "" if jury.unanimous is None else f"All members say the same of {jury.unanimous:.0%} of held-out items. "
+    if unproven:
+        said += f"Nothing shows that the jury is better for having: {', '.join(unproven)}."
+    else:
+        said += "Each member pays for itself: the jury is less sharp without it."
+    return Section(f"Jury on {jury.criterion}", (Table(heads, (*rows, whole)),), text=(beside, said), level=2)
+
+
+def _show_costs(agreement: float | None, price: float | None, latency_ms: float | None) -> tuple[Cell, ...]:
+    return (
+        show_number(agreement),
+        "-" if price is None else f"{price:.5f}",
+        "-" if latency_ms is None else f"{latency_ms:.0f}",
+    )

@@ -78,8 +78,3 @@ def show_usd(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.2f}" if value >= 1 or value == 0 else f"{value:.3g}"
-
-
-def show_delta(value: float | None) -> str:
-    """Show two digits with a sign; `-` where undefined."""
-    return "-" if value is None else f"{value:+.2f}"

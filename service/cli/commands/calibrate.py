@@ -51,10 +51,8 @@ def calibrate_run(
     predictions: options.Predictions = None,
     method: options.Method = "auto",
     seed: options.Seed = None,
-    splits: Annotated[int, Option(metavar="N", min=0, max=10_000, help="Measure the ECE on N other splits too.")] = 0,
     guarantee: options.Guarantee = None,
     cascade: options.Cascade = None,
-    hold_out: Annotated[Path | None, Option(metavar="FILE", help="Another labelled set, to measure on.")] = None,
     draws: options.Draws = 1_000,
 ) -> int:
     """Fit recorded predictions to human labels. The fits use all labels; the figures come from cross-fitting.
@@ -68,9 +66,9 @@ def calibrate_run(
     from service.fits.files import get_today
 
     options.check_cascade(cascade or (), guarantee)
-    chosen = ReportOptions(method=method, extra_splits=splits, resampling=Resampling(draws=draws), made=get_today())
+    chosen = ReportOptions(method=method, resampling=Resampling(draws=draws), made=get_today())
     chosen = replace(chosen, guarantee=guarantee, cascade=tuple(cascade or ()), seed=seed or chosen.seed)
-    return run_calibration(Sources(labels, predictions or ()), out, chosen, hold_out=hold_out)
+    return run_calibration(Sources(labels, predictions or ()), out, chosen)
 
 
 @commands.command("install")

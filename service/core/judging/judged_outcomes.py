@@ -68,8 +68,6 @@ class JudgeCalibration:
 
     status: Status
     fit: str | None = None
-    interval: tuple[float, float] | None = None
-    """The interval of the probability, where the method gives one."""
     threshold: float | None = None
     """The lowest passing value, chosen with the fit; None where the judge's own threshold applies."""
     ask_a_human: bool = False
@@ -144,7 +142,6 @@ def judge_ask(
         calibration=JudgeCalibration(
             applied.status,
             applied.fit,
-            applied.interval,
             applied.threshold,
             ruling.leaves_open(applied, passed=passed),
             applied.guarantee,

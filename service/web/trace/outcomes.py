@@ -157,8 +157,7 @@ def _describe_calibration(calibration: JudgeCalibration, raw: float, estimate: f
         return f"{_CALIBRATION_WORDS[calibration.status]}; its own value is {raw:.2f}"
     parts = ["calibrated" + (f" by {calibration.fit}" if calibration.fit else "")]
     if estimate is not None:
-        interval = f" [{calibration.interval[0]:.2f}, {calibration.interval[1]:.2f}]" if calibration.interval else ""
-        parts.append(f"a human would pass it with probability {estimate:.2f}{interval}")
+        parts.append(f"a human would pass it with probability {estimate:.2f}")
     if calibration.threshold is not None:
         parts.append(f"{calibration.threshold:.2f} passes")
     if calibration.ask_a_human:

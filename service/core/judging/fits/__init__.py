@@ -22,15 +22,11 @@ from service.core.judging.fits.fit import (
 )
 from service.core.judging.fits.guarantee import Guarantee, GuaranteedShare
 from service.core.judging.fits.maps import (
-    CalibratedValue,
     Calibrator,
     Identity,
     Isotonic,
     Platt,
     Share,
-    Temperature,
-    VennAbers,
-    log_odds,
     sigmoid,
 )
 
@@ -38,7 +34,6 @@ __all__ = [
     "VERSION",
     "AppliedFit",
     "Binding",
-    "CalibratedValue",
     "Calibrator",
     "Fit",
     "Guarantee",
@@ -51,14 +46,11 @@ __all__ = [
     "Platt",
     "Share",
     "Status",
-    "Temperature",
-    "VennAbers",
     "apply_fit",
     "build_route",
     "calibrate_value",
     "explain_useless",
     "join_models",
-    "log_odds",
     "sigmoid",
     "strip_version",
 ]

@@ -22,7 +22,7 @@ from service.core.models.lazy import lazy
 Origin = Literal["human", "gold", "constructed"]
 """Where labels come from. human: people who looked at the item. gold: right answers known in advance. constructed: cases
 written to show something. Only the first measure agreement with humans."""
-Method = Literal["identity", "platt", "isotonic", "temperature", "venn_abers"]
+Method = Literal["identity", "platt", "isotonic"]
 Status = Literal["calibrated", "stale", "mismatched", "out_of_domain", "uncalibrated"]
 """calibrated: a fit for exactly this judge gave the value. stale: the fit is too old, or was made with another snapshot of
 the model. mismatched: the only fits are for another version of the judge or another model. out_of_domain: the fit does not
@@ -204,7 +204,7 @@ class Fit(FrozenModel):
 
     def passes(self, raw: float) -> bool:
         """Whether the calibrated value of a raw one, as the map takes it, reaches the threshold."""
-        return self.calibrator.apply(raw).value >= self.threshold
+        return self.calibrator.apply(raw) >= self.threshold
 
     def is_unsure(self, raw: float, value: float) -> bool:
         """Whether a raw value in [0, 1] and its calibrated `value` leave the verdict to others."""
@@ -250,7 +250,6 @@ class AppliedFit:
     value: float
     fit: str | None = None
     """The id of the fit that applied, or of the one that could not."""
-    interval: tuple[float, float] | None = None
     threshold: float | None = None
     """The lowest value that passes; None where the judge's own threshold applies."""
     needs_human: bool = False
@@ -305,10 +304,8 @@ def apply_fit(fit: Fit, raw: float, *, stratum: str | None = None) -> AppliedFit
     strange = stratum is not None and bool(fit.strata) and stratum not in fit.strata
     if strange or not low - NOISE <= raw <= high + NOISE:
         return AppliedFit("out_of_domain", raw, raw, fit.id)
-    value, interval = fit.calibrator.apply(raw)
-    return AppliedFit(
-        "calibrated", raw, value, fit.id, interval, fit.threshold, fit.is_unsure(raw, value), fit.guarantee
-    )
+    value = fit.calibrator.apply(raw)
+    return AppliedFit("calibrated", raw, value, fit.id, fit.threshold, fit.is_unsure(raw, value), fit.guarantee)
 
 
 VERSION = re.compile(r"[-:@](\d{3,8}|\d{4}-\d\d-\d\d|latest)")

@@ -1,1 +1,0 @@
-"""Several judges together: juries and cascades."""

@@ -1,1 +1,0 @@
-"""Read labelled sets in the formats they are published in."""

@@ -1,0 +1,192 @@
+"""The judges of a criterion as a jury: a weight for each, the fit it is served by, and what each member adds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from math import fsum
+from statistics import fmean, median
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
+
+from service.calibration.bench import Bench, RawValues, build_bench
+from service.calibration.comparison import compute_differences
+from service.calibration.figures import FigureRow, Resampling
+from service.calibration.fitting import explain_too_few
+from service.calibration.labels import Key, LabelledItem
+from service.calibration.options import ReportOptions
+from service.calibration.predictions import JudgePredictions, JuryId
+from service.calibration.report.held_out import build_judge_report
+from service.calibration.results import UNDEFINED, Advantage, JuryMember, JuryReport
+from service.core.judging.fits import Binding, Fit
+from service.stats.tallies import Floats, LabelTally, auroc, brier
+
+RIDGE = 1.0
+"""The strength of the penalty on weights: a weight of about 1.4 costs as much as one item that is completely wrong."""
+
+
+class JuryRun(NamedTuple):
+    """A jury with its fit."""
+
+    jury: JuryReport
+    fit: Fit
+    bench: Bench
+
+
+def build_juries(benches: Sequence[Bench], listed: Collection[JuryId], options: ReportOptions) -> list[JuryRun]:
+    """Build the jury of all judges on each criterion, and the juries that judges list.
+
+    `listed`: the latter; their fits are written in any case.
+    """
+    runs: list[JuryRun | None] = []
+    for criterion in sorted({bench.criterion for bench in benches}):
+        candidates = [bench for bench in benches if bench.criterion == criterion]
+        own = [
+            [
+                bench
+                for bench in candidates
+                if bench.binding.model in jury.binding.models
+                and replace(bench.binding, model="") == replace(jury.binding, model="")
+            ]
+            for jury in sorted(listed)
+            if jury.criterion == criterion
+        ]
+        runs += [build_jury(members, options, listed=True) for members in own]
+        if candidates not in own:
+            runs.append(build_jury(candidates, options))
+    return [one for one in runs if one is not None]
+
+
+def build_jury(members: Sequence[Bench], options: ReportOptions, *, listed: bool = False) -> JuryRun | None:
+    """Build the jury on the items that all members judged; None for a single member, and where too few items can be fitted."""
+    bench = build_jury_bench(members, options)
+    if bench is None:
+        return None
+    best = max(members, key=lambda one: (one.skill, one.name))
+    shared = bench.raw.keys()
+    gain = measure_advantage(bench.build_rows(), best.build_rows(among=shared), options.resampling)
+    report, fit = build_judge_report(bench, options)
+    verdicts = [
+        {one.values[key].passed for one in members} for key in shared if all(key in one.values for one in members)
+    ]
+    jury_report = JuryReport(
+        criterion=bench.criterion,
+        best=best.name,
+        advantage=gain,
+        kept=True if listed else gain.kept,
+        report=report,
+        asked=listed,
+        members=tuple(_measure_members(members, bench, options)),
+        latency_ms=_find_latency(members, shared),
+        unanimous=fmean([len(one) == 1 for one in verdicts]) if verdicts else None,
+    )
+    return JuryRun(jury_report, fit, bench)
+
+
+def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench | None:
+    """Fit the jury as one judge, on the items that all members judged; None as for `build_jury`."""
+    if len(members) < 2:
+        return None
+    items = [item for item in members[0].items if all(item.key in bench.raw for bench in members)]
+    if explain_too_few(items):
+        return None
+
+    def rescore(fitted: Sequence[LabelledItem]) -> RawValues:
+        weights = _weigh(members, fitted)
+        return {item.key: (average_jury(weights, [one.raw[item.key][0] for one in members]),) for item in items}
+
+    shared = {item.key for item in items}
+    fitted = [item for item in members[0].fitted if item.key in shared]
+    weights, bindings = _weigh(members, fitted), [bench.binding for bench in members]
+    # Models that one judge asks are that judge with all of them; a jury of several judges binds with its weights.
+    models, own = "+".join(one.model for one in bindings), len({replace(one, model="") for one in bindings}) == 1
+    parts = [f"{one.fingerprint}:{weight:.12f}" for one, weight in zip(bindings, weights, strict=True)]
+    recorded = JudgePredictions(
+        replace(bindings[0], model=models)
+        if own
+        else Binding("jury", Binding("jury", "+".join(parts), models).fingerprint, models),
+        members[0].criterion,
+        rescore(fitted),
+        f"jury of {len(members)}",
+        costs={
+            key: fsum([one.recorded.costs[key] for one in members])
+            for key in shared
+            if all(key in one.recorded.costs for one in members)
+        },
+        weights=dict(zip([one.model for one in bindings], weights, strict=True)) if own else {},
+    )
+    return build_bench(replace(members[0].labels, items=tuple(items)), recorded, options, rescore)
+
+
+def _weigh(members: Sequence[Bench], items: Sequence[LabelledItem]) -> tuple[float, ...]:
+    raw = [[bench.raw[item.key][0] for bench in members] for item in items]
+    return fit_jury_weights(raw, [item.passes for item in items])
+
+
+def fit_jury_weights(raw: Sequence[Sequence[float]], labels: Sequence[bool]) -> tuple[float, ...]:
+    """Fit a weight of at least 0 for each judge, summing to 1, by ridge-penalized logistic regression.
+
+    `raw` is of shape (items, judges), in [0, 1]. Equal weights where no judge helps.
+    """
+    x, y = np.asarray(raw, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    judges = x.shape[1]
+
+    def compute_loss(at: Floats) -> tuple[float, Floats]:
+        z = x @ at[:-1] + at[-1]
+        wrong = 1 / (1 + np.exp(-z)) - y
+        loss = float((np.logaddexp(0, z) - y * z).sum()) + RIDGE / 2 * float((at[:-1] ** 2).sum())
+        return loss, np.append(x.T @ wrong + RIDGE * at[:-1], float(wrong.sum()))
+
+    bounds = [(0.0, None)] * judges + [(None, None)]
+    start = np.append(np.ones(judges), 0.0)
+    result = optimize.minimize(compute_loss, start, jac=True, method="L-BFGS-B", bounds=bounds)  # pyright: ignore
+    weights = np.maximum(np.asarray(result.x[:-1], dtype=np.float64), 0.0)  # pyright: ignore
+    total = float(weights.sum())
+    return tuple([float(weight) / total for weight in weights] if total > 0 else [1 / judges] * judges)
+
+
+def average_jury(weights: Sequence[float], raw: Sequence[float]) -> float:
+    """Return the weighted mean of the judges' values, in [0, 1]."""
+    return min(1.0, max(0.0, sum(weight * value for weight, value in zip(weights, raw, strict=True))))
+
+
+def measure_advantage(jury: Sequence[FigureRow], single: Sequence[FigureRow], resampling: Resampling) -> Advantage:
+    """Compare the jury with a single judge on the same items in the same order, with intervals of the paired difference."""
+
+    def compute_negative_brier(tally: LabelTally) -> float | None:
+        score = brier(tally)
+        return None if score is None else -score
+
+    figures = {"auroc": auroc, "brier": compute_negative_brier}
+    return Advantage(**compute_differences(single, jury, figures, resampling))
+
+
+def _measure_members(members: Sequence[Bench], jury: Bench, options: ReportOptions) -> Iterator[JuryMember]:
+    """Measure what each member costs, how far it agrees with the labels, and how much better the jury is for having it.
+
+    The gain is paired, on held-out items: the jury's Brier score against that of a jury of the other members, reweighted.
+    """
+    shared = jury.raw.keys()
+    weights = _weigh(members, [item for item in members[0].fitted if item.key in shared])
+    plain = replace(options, guarantee=None, reported_shares=())
+    for place, (one, weight) in enumerate(zip(members, weights, strict=True)):
+        gain, rest = UNDEFINED, [*members[:place], *members[place + 1 :]]
+        if len(rest) == 1 or options.resampling.draws:
+            smaller = rest[0] if len(rest) == 1 else build_jury_bench(rest, plain)
+            if smaller is not None:
+                rows = smaller.build_rows(among=shared)
+                gain = measure_advantage(jury.build_rows(), rows, options.resampling).brier
+        agreement = [one.agrees(item) for item in one.held_out if item.key in shared]
+        yield JuryMember(
+            one.name, weight, one.price, _find_latency([one], shared), fmean(agreement) if agreement else None, gain
+        )
+
+
+def _find_latency(members: Sequence[Bench], keys: Iterable[Key]) -> float | None:
+    """Return the median time of an answer in ms: for members asked at once, the longest of them; None where unknown."""
+    times = [[first.latency_ms for one in members if (first := one.recorded.first.get(key))] for key in keys]
+    known = [[ms for ms in answers if ms is not None] for answers in times]
+    longest = [max(answers) for answers in known if len(answers) == len(members)]
+    return median(longest) if longest else None
