@@ -56,7 +56,7 @@ def test_from_files_to_files(made: tuple[Path, str], files: Sources, tmp_path: P
     report = json.loads(found["report.json"])
     assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
     assert report["source"] == "labels.jsonl"
-    assert "human beside human" in out
+    assert "May I use it?" in out
     run_calibration(files, tmp_path / "again", QUICK)
     assert written(tmp_path / "again") == found
 
