@@ -307,11 +307,11 @@ def prepare_database(settings: Settings, *, give_up: float = 10.0) -> Database:
 
 def _describe_error(error: Exception) -> str:
     """Return the message of the database or its driver, in one line; drivers quote no password that they recognise."""
-    from service.store.database import DAMAGED, is_damage  # noqa: PLC0415 (likewise)
+    from service.store.database import DAMAGED, is_damaged  # noqa: PLC0415 (likewise)
 
     cause = getattr(error.__cause__ if isinstance(error, BusyError) else error, "orig", None) or error
     text = " ".join(str(cause).split())[:300]
-    return f"{text}. {DAMAGED}" if is_damage(cause) else text
+    return f"{text}. {DAMAGED}" if is_damaged(cause) else text
 
 
 def list_rubric_folders(settings: Settings) -> tuple[Path, ...]:

@@ -175,7 +175,7 @@ def is_transient(error: DBAPIError) -> bool:
     )
 
 
-def is_damage(error: BaseException) -> bool:
+def is_damaged(error: BaseException) -> bool:
     """Whether a file of SQLite is at fault, and not the disk or the load."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
