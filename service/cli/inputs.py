@@ -104,7 +104,10 @@ class Inputs:
     def _build_request(self, record: TraceRecord) -> RecordRequest | Refusal:
         bare = is_bare(record)
         try:
-            name, body = _split_custom_id(build_body(record, named=self.format, guessed=self.guessed))
+            body, name = build_body(record, named=self.format, guessed=self.guessed), None
+            if "custom_id" in body:  # of a batch line, and no part of the request
+                name = validate(CUSTOM_ID, body["custom_id"], below="/custom_id")
+                body = {key: value for key, value in body.items() if key != "custom_id"}
             return RecordRequest(record.place, self.build_request(body), bare, body, name)
         except InputError as error:
             return Refusal(record.place, locate_error(error, record.place, bare=bare))
@@ -203,14 +206,6 @@ def read_records(
     scanned = (scan_records(source, limits=limits, name=name) for source, name in sources)
     records = chain.from_iterable(split_samples(join_messages(one)) for one in scanned)
     return group_spans(records, limits, left_out=left_out, named=named)
-
-
-def _split_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, JsonValue]]:
-    """Separate a batch line's `custom_id` from the request."""
-    if "custom_id" not in body:
-        return None, body
-    name = validate(CUSTOM_ID, body["custom_id"], below="/custom_id")
-    return name, {name: value for name, value in body.items() if name != "custom_id"}
 
 
 def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
