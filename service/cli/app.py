@@ -1,7 +1,7 @@
 """The application: its help and commands, and how each run of it ends.
 
-A module of `service.cli.commands` has `commands`: one command named after the file, or a group of that name. Help imports all of
-them, so they import heavy libraries inside functions.
+A module of `service.cli.commands` has `commands`: a typer with some commands, or a group of them. Help imports all of these, so
+they import heavy libraries inside functions.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import IntEnum
 
-from service.errors import SETUP_CAUSES, CallgradeError, InputError, JudgeDownError, Problem, RubricError, SettingsError
+from service.errors import SETUP_CAUSES, CallgradeError, InputError, JudgeDownError, RubricError, SettingsError
 from service.reporting.escaping import escape_unprintable
 
 ABSENT_JUDGE_REASONS = {
@@ -59,14 +58,8 @@ def describe_error(error: CallgradeError, *, where: str = "") -> str:
     head = f"{where}: " if where else ""
     if not isinstance(error, InputError):
         return escape_unprintable(f"{head}{error}")
-    lines = list(_list_lines(error.problems))
+    shown = [f"{one.path}: {one.message}" if one.path else one.message for one in error.problems[:MAX_SHOWN_PROBLEMS]]
+    lines, more = [escape_unprintable(line) for line in shown], len(error.problems) - len(shown)
     if len(lines) == 1:
         return head + lines[0]
-    return "\n  ".join([f"{head}{len(error.problems)} problems", *lines])
-
-
-def _list_lines(problems: tuple[Problem, ...]) -> Iterator[str]:
-    for problem in problems[:MAX_SHOWN_PROBLEMS]:
-        yield escape_unprintable(f"{problem.path}: {problem.message}" if problem.path else problem.message)
-    if len(problems) > MAX_SHOWN_PROBLEMS:
-        yield f"and {len(problems) - MAX_SHOWN_PROBLEMS} more"
+    return "\n  ".join([f"{head}{len(error.problems)} problems", *lines, *([f"and {more} more"] if more else [])])

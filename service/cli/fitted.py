@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import typer
 
@@ -132,14 +132,6 @@ def _build_fit_row(fit: Fit, state: str, checks: Sequence[FitCheck]) -> tuple[st
 # Checking for drift.
 
 
-class _PinnedJudge(NamedTuple):
-    """A judge of a run, its fit and the sample of its held-out items."""
-
-    judge: JudgeReport
-    fit: Fit
-    sample: Sequence[HeldOutItem]
-
-
 def check_calibration(  # noqa: PLR0913 (the options of the command)
     run: Path,
     labels: Path,
@@ -162,20 +154,20 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     asking = AskSettings(current_rubric, judges, only={one.judge for one in chosen})
     folder = _find_folder(run)
     fits = {fit.id: fit for fit in read_fits([folder / "fits"])}
-    pinned: list[_PinnedJudge] = []
-    for one in chosen:
-        if one.fit_id not in fits:
-            raise InputError.at("RUN", f"the folder fits beside it lacks {one.fit_id}, which holds the map")
-        pinned.append(_PinnedJudge(one, fits[one.fit_id], draw_sample(one, size, seed=SEED)))
-    items = list({item.key: item for one in pinned for item in _list_items(known, one)}.values())
-    predictions, missing = complete(_collect_predictions(engine, items, asking))
-    earlier = read_checks(folder, ItemizedCheck)
-    drifts = tuple(
-        [_check_one(one, predictions, [check.agreed for check in earlier.get(one.fit.id, ())]) for one in pinned]
-    )
+    if lacking := [one.fit_id for one in chosen if one.fit_id not in fits]:
+        raise InputError.at("RUN", f"the folder fits beside it lacks {lacking[0]}, which holds the map")
+    samples = [draw_sample(one, size, seed=SEED) for one in chosen]
+    pairs = zip(chosen, samples, strict=True)
+    items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
+    predictions, missing = complete(_collect_predictions(engine, list(items.values()), asking))
+    earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()
+    for one, sample in zip(chosen, samples, strict=True):
+        own = {said.id: said for said in predictions if (said.criterion, said.judge) == (one.criterion, one.judge)}
+        nights = [check.agreed for check in earlier.get(one.fit_id, ())]
+        drifts.append(check_judge(one, fits[one.fit_id], sample, own, nights))
     if judges == "fresh":  # answers from the cache are those of an earlier night
         _record(folder, [ItemizedCheck(**dict(_build_check(one)), agreed=dict(one.agreed)) for one in drifts])
-    check = CheckReport(version=CHECK_VERSION, source=report.source, seed=SEED, judges=drifts)
+    check = CheckReport(version=CHECK_VERSION, source=report.source, seed=SEED, judges=tuple(drifts))
     _show_check(check, output_format)
     home = read_settings().home / "fits"
     installed = {fit.id for fit in read_fits([home])}
@@ -190,11 +182,14 @@ def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: 
 
     InputError if there is none, or if several remain and not exactly one has this model.
     """
-    fitting = [one for one in report.judges if name in (None, one.name) and _is_judge_of(rubric, one)]
+    current = {(one.id, judge) for one in rubric.criteria for judge in list_judges(rubric, one.id)}
+    digests = {one: judge.digest for one, judge in rubric.judges_by_id.items()}
+    named = [one for one in report.judges if name in (None, one.name) and (one.criterion, one.judge) in current]
+    fitting = [one for one in named if digests.get(one.judge) == one.judge_digest]
     if not fitting:
         judges = ", ".join(sorted({f"{one.name} on {one.criterion}" for one in report.judges}))
-        named = "" if name is None else f" and {name!r}"
-        raise InputError.at("RUN", f"no judge in it is one of {rubric.id} as it is now{named}: {judges}")
+        also = "" if name is None else f" and {name!r}"
+        raise InputError.at("RUN", f"no judge in it is one of {rubric.id} as it is now{also}: {judges}")
     chosen: list[JudgeReport] = []
     for pair in sorted({(one.criterion, one.judge) for one in fitting}):
         own = [one for one in fitting if (one.criterion, one.judge) == pair]
@@ -206,18 +201,10 @@ def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: 
     return chosen
 
 
-def _is_judge_of(rubric: Rubric, judge: JudgeReport) -> bool:
-    if judge.criterion not in {one.id for one in rubric.criteria}:
-        return False
-    known = rubric.judges_by_id.get(judge.judge)
-    return known is not None and known.digest == judge.judge_digest and known.id in list_judges(rubric, judge.criterion)
-
-
-def _list_items(labels: LabelledSet, pinned: _PinnedJudge) -> Iterator[LabelledItem]:
-    """Yield the labelled items of the sample; InputError if one is gone or has another label now."""
-    criterion = pinned.judge.criterion
+def _list_items(labels: LabelledSet, criterion: str, sample: Sequence[HeldOutItem]) -> Iterator[LabelledItem]:
+    """Yield the labelled items of a sample; InputError if one is gone or has another label now."""
     known = {item.id: item for item in labels.items if item.criterion == criterion}
-    for item in pinned.sample:
+    for item in sample:
         if item.id not in known:
             raise InputError.at(labels.source, f"no item {item.id!r} of {criterion!r}, which the run held out")
         if known[item.id].passes is not item.label:
@@ -240,14 +227,6 @@ async def _collect_predictions(
     finally:
         await engine.close()
     return predictions, missing
-
-
-def _check_one(
-    pinned: _PinnedJudge, predictions: Sequence[Prediction], earlier: Sequence[Mapping[str, bool]]
-) -> JudgeDrift:
-    which = pinned.judge.criterion, pinned.judge.judge
-    own = {one.id: one for one in predictions if (one.criterion, one.judge) == which}
-    return check_judge(pinned.judge, pinned.fit, pinned.sample, own, earlier)
 
 
 def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:

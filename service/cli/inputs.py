@@ -1,4 +1,4 @@
-"""Turn files into requests: find the records, guess their format, and apply what the command line says to all of them."""
+"""Turn files into requests, with what the command line says to all of them, or into the reports of a run."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ import typer
 from pydantic import JsonValue, TypeAdapter
 
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, say
+from service.cli.screen import pluralize, print_refusals, say
 from service.core.models.kinds import DEFERRED
 from service.core.models.validation import validate
-from service.core.report import JudgeMode
+from service.core.report import JudgeMode, Report
 from service.core.rubric import Rubric
 from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, Problem, SettingsError
@@ -31,6 +31,7 @@ from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits, parse
 from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records
 from service.registry import Registry, read_rubric
+from service.reporting.summaries import read_report
 from service.request import CustomId, Expected, ScoreRequest, read_request
 from service.settings import Settings
 from service.wiring import build_engine, build_limits
@@ -104,7 +105,10 @@ class Inputs:
     def _build_request(self, record: TraceRecord) -> RecordRequest | Refusal:
         bare = is_bare(record)
         try:
-            name, body = _split_custom_id(build_body(record, named=self.format, guessed=self.guessed))
+            body, name = build_body(record, named=self.format, guessed=self.guessed), None
+            if "custom_id" in body:  # of a batch line, and no part of the request
+                name = validate(CUSTOM_ID, body["custom_id"], below="/custom_id")
+                body = {key: value for key, value in body.items() if key != "custom_id"}
             return RecordRequest(record.place, self.build_request(body), bare, body, name)
         except InputError as error:
             return Refusal(record.place, locate_error(error, record.place, bare=bare))
@@ -205,14 +209,6 @@ def read_records(
     return group_spans(records, limits, left_out=left_out, named=named)
 
 
-def _split_custom_id(body: dict[str, JsonValue]) -> tuple[str | None, dict[str, JsonValue]]:
-    """Separate a batch line's `custom_id` from the request."""
-    if "custom_id" not in body:
-        return None, body
-    name = validate(CUSTOM_ID, body["custom_id"], below="/custom_id")
-    return name, {name: value for name, value in body.items() if name != "custom_id"}
-
-
 def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
     """Print on standard error which formats were guessed and what was left out."""
     if guessed:
@@ -228,3 +224,55 @@ def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -
     return type(error)(
         Problem(place.pointer + path, one.message) for path, one in zip(paths, error.problems, strict=True)
     )
+
+
+# Reports.
+
+
+@dataclass
+class ReportFiles:
+    """The reports in a list of files; `refused` holds the records that are not readable reports."""
+
+    reports: list[Report] = field(default_factory=list[Report])
+    names: list[str] = field(default_factory=list[str])
+    """The name of each report: its `custom_id` in a batch, else its trace id, else empty."""
+    positions: list[int] = field(default_factory=list[int])
+    """The position of each report among all records, from 0."""
+    refused: list[Refusal] = field(default_factory=list[Refusal])
+
+
+def read_report_files(files: Sequence[Path]) -> ReportFiles:
+    """Read all files and list unreadable records on standard error. InputError if no report can be read."""
+    limits, found = build_limits(read_settings()), ReportFiles()
+    for file in files:
+        source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
+        for record in scan_records(source, limits=limits, name=name):
+            position = len(found.reports) + len(found.refused)
+            try:
+                if isinstance(record, BadRecord):
+                    raise record.error
+                report = _read_report(record.value)
+            except InputError as error:
+                found.refused.append(Refusal(record.place, locate_error(error, record.place)))
+                continue
+            custom_id = record.value.get("custom_id")
+            found.reports.append(report)
+            found.names.append(custom_id if isinstance(custom_id, str) else report.trace_id or "")
+            found.positions.append(position)
+    print_refusals(found.refused)
+    if not found.reports:
+        raise InputError.at("", "no report could be read")
+    return found
+
+
+def _read_report(value: dict[str, JsonValue]) -> Report:
+    """Read a report, bare or inside a line of batch results. InputError says if the record is an error or a trace instead."""
+    inner = value.get("report")
+    if isinstance(inner, dict) and "rubric" not in value:
+        value = inner
+    error = value.get("error")
+    if isinstance(error, dict) and "rubric" not in value:
+        raise InputError.at("", f"not a report but a record that could not be scored: {error.get('detail')}")
+    if "trace" in value or "messages" in value:
+        raise InputError.at("", "not a report but a trace; `callgrade score --format ndjson` turns traces into reports")
+    return read_report(value)

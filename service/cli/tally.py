@@ -137,7 +137,10 @@ class Tally:
         if self.code_only and not told:
             yield f"checked by code alone, without judges: {pluralize(self.code_only, 'trace')}"
         yield from self._list_flaky_lines()
-        yield from () if told else self._list_open_lines()
+        lines = list_gaps((f"{criterion} {self.open[criterion, gap]}", gap) for criterion, gap in sorted(self.open))
+        yield from [f"open: {line}" for line in lines[:MAX_REASONS] if not told]
+        if len(lines) > MAX_REASONS and not told:
+            yield f"open for {len(lines) - MAX_REASONS} more reasons; see the reports"
         if any(gap == NEEDS_JUDGE for _, gap in self.open):
             yield "to answer open questions, set CALLGRADE_JUDGE_MODEL; to decide by code alone, pass --judges off"
         if self.replies or self.cost != NOTHING:
@@ -160,10 +163,3 @@ class Tally:
         ]
         if len(flaky) > MAX_FLAKY_CASES:
             yield f"and {len(flaky) - MAX_FLAKY_CASES} more flaky cases"
-
-    def _list_open_lines(self) -> Iterator[str]:
-        """List what is open and in how many traces, in a line for each reason."""
-        lines = list_gaps((f"{criterion} {self.open[criterion, gap]}", gap) for criterion, gap in sorted(self.open))
-        yield from [f"open: {line}" for line in lines[:MAX_REASONS]]
-        if len(lines) > MAX_REASONS:
-            yield f"open for {len(lines) - MAX_REASONS} more reasons; see the reports"

@@ -1,1 +1,1 @@
-"""The commands: one module each, one package per group. `service.cli.command` discovers them."""
+"""The commands, by what they are about. `service.cli.app` discovers them."""

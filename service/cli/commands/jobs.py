@@ -180,7 +180,7 @@ def fetch_results(
     Every item of a batch is either here or among the --errors. With --output the exit code is 2 until all are there; run the
     same command again to continue. A calibration is written as `callgrade calibrate run` writes it.
     """
-    from service.cli.fetching import fetch, fetch_calibration
+    from service.cli.following import fetch, fetch_calibration
     from service.client.jobs import BatchClient
 
     with _use(job_id, server, key) as client:

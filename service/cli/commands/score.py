@@ -42,7 +42,7 @@ def score(
         ),
     ] = "table",
     fail_under: Annotated[
-        float | None, Option(metavar="X", min=0, max=1, help="Exit 2 if the mean score is below X.")
+        float | None, Option(metavar="X", min=0, max=1, help="Exit 2 if the mean is below X, 3 if it may be.")
     ] = None,
     strict: Annotated[bool, Option("--strict", help="Treat undecided as a failure: exit 2 instead of 3.")] = False,
     allow_undecided: options.AllowUndecided = False,

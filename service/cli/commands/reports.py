@@ -1,0 +1,281 @@
+"""`callgrade summarize`, `compare` and `report`: what reports come to, as figures, gates and a page."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+
+import typer
+from typer import Argument, Option
+
+from service.cli import options
+from service.cli.exits import ExitCode
+from service.cli.options import read_settings
+from service.cli.screen import pluralize, say, show
+from service.errors import InputError, Problem, SettingsError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from service.cli.inputs import ReportFiles
+    from service.core.report import Report
+    from service.reporting.summary.labelled import ReportLabel
+    from service.web.trace.build import ScoredTrace
+    from service.web.trace.reading import SentTrace
+
+T = TypeVar("T")
+
+commands = typer.Typer()
+
+
+@commands.command("summarize")
+def summarize(
+    files: options.Reports,
+    assertions: Annotated[
+        list[str] | None, Option("--assert", "-a", metavar="TEXT", help="Such as 'pass_rate >= 0.95'; repeatable.")
+    ] = None,
+    gate: Annotated[Path | None, Option("--gate", metavar="FILE", help="File with a list `assertions`.")] = None,
+    by: Annotated[list[str] | None, Option(metavar="TAG", help="Tag to slice by; repeatable.")] = None,
+    pass_k: Annotated[list[int] | None, Option(metavar="K", min=1, help="k for pass^k over the tag `task`.")] = None,
+    rubric: Annotated[
+        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric with tool families.")
+    ] = None,
+    labels: Annotated[Path | None, Option(metavar="FILE", help="Labels of reports, to correct the rates.")] = None,
+    output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
+) -> int:
+    """Sum up reports: rates with intervals, figures per tool, pass^k and the composition of the set. Optionally gate on them.
+
+    Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
+    stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
+    """
+    from service.cli.inputs import read_report_files
+    from service.cli.sections import build_summary_sections
+    from service.reporting.markdown import render_markdown
+    from service.reporting.summaries import read_gate, render_json, summarize_reports
+    from service.reporting.summary import SummaryOptions
+
+    gated = () if gate is None else _read_document(gate, "--gate", read_gate)
+    asserted = (*gated, *(assertions or ())) if assertions or gate else None
+    found = read_report_files(files)
+    families = _read_families(rubric, found.reports)
+    chosen = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
+    given = _read_labels(labels) if labels else ()
+    with _blaming_command():
+        summary = summarize_reports(found.reports, chosen, asserted, given, unscored=len(found.refused))
+    if output_format == "json":
+        sys.stdout.write(render_json(summary).decode() + "\n")
+    elif output_format == "markdown":
+        sys.stdout.write(render_markdown(build_summary_sections(summary)))
+    else:
+        show(build_summary_sections(summary))
+    for one in summary.gate.results if summary.gate else ():
+        if one.status in ("failed", "undecided", "error", "warned"):
+            broke = f"; failed at {one.broke_at}" if one.broke_at else ""
+            say(f"{one.status}: {one.assertion}: {one.message}{broke}")
+    if found.refused:
+        return ExitCode.DATA
+    if summary.gate is None or summary.gate.passed:
+        return ExitCode.PASSED
+    return ExitCode.UNDECIDED if summary.gate.undecided else ExitCode.FAILED
+
+
+def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
+    """Read labels from a file, JSON Lines or a list; InputError with the place of one that cannot be read."""
+    from service.reading.trace_files import BadRecord, scan_records
+    from service.reporting.summaries import read_label
+    from service.wiring import build_limits
+
+    found: list[ReportLabel] = []
+    for record in scan_records(path, limits=build_limits(read_settings())):
+        try:
+            if isinstance(record, BadRecord):
+                raise record.error
+            found.append(read_label(record.value))
+        except InputError as error:
+            raise error.below(f"{record.place}{record.place.pointer}: ") from None
+    return tuple(found)
+
+
+def _read_document(path: Path, option: str, read: Callable[[JsonValue], T]) -> T:
+    from service.cli.inputs import read_text
+    from service.packaged_files import read_yaml
+
+    text = read_text(path, option)
+    with _blaming_command(str(path)):
+        return read(read_yaml(text, source=""))
+
+
+@contextmanager
+def _blaming_command(before: str = "") -> Generator[None]:
+    """Make an InputError in the block a SettingsError, because the command line is at fault, not the data."""
+    try:
+        yield
+    except InputError as error:
+        raise SettingsError(Problem(before + problem.path, problem.message) for problem in error.problems) from None
+
+
+def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
+    from service.cli.inputs import find_rubric
+    from service.reporting.summaries import build_family_finder, find_families
+    from service.wiring import build_engine
+
+    registry = build_engine(read_settings()).registry
+    if rubric is not None:
+        return dict(find_rubric(registry, rubric).families)
+    return dict(find_families(reports, build_family_finder(registry.find)))
+
+
+@commands.command("compare")
+def compare(
+    a: Annotated[Path, Argument(metavar="A", help="Reports of one run, the baseline.")],
+    b: Annotated[Path, Argument(metavar="B", help="Reports of the same cases in the other run.")],
+    output_format: Annotated[
+        Literal["table", "json", "markdown", "github"],
+        Option("--format", "-f", help="Output format; github writes annotations and the step summary."),
+    ] = "table",
+    fail_on_regression: Annotated[bool, Option("--fail-on-regression", help="Exit 2 if B regressed.")] = False,
+    on: Annotated[
+        list[str] | None, Option(metavar="NAME", help="Gate on passed (the default), score, a stage or a criterion.")
+    ] = None,
+    allow_undecided: options.AllowUndecided = False,
+) -> int:
+    """Compare two runs of the same cases, paired by trace id: differences with intervals, and the cases that changed.
+
+    With --fail-on-regression the exit code is 2 if code fails what passed in A, or if the 95 % interval of the paired
+    difference lies below 0, and 3 if that depends on open questions, on cases missing from B, or on a different rubric.
+    """
+    from service.cli.ci import list_gate_annotations, write_step_summary
+    from service.cli.inputs import read_report_files
+    from service.cli.sections import MAX_PROVED, build_comparison_sections, list_gate_lines
+    from service.reporting.markdown import render_markdown
+    from service.reporting.summaries import compare_reports, judge_reports, render_json
+
+    if not fail_on_regression and (on or allow_undecided):
+        raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-undecided")
+    left, right = read_report_files([a]), read_report_files([b])
+    gate = None
+    if fail_on_regression:
+        gate = judge_reports(left.reports, right.reports, on or (), allow_undecided=allow_undecided)
+    comparison = compare_reports(left.reports, right.reports)
+    sections = list(build_comparison_sections(comparison, gate))
+    if output_format == "json":
+        sys.stdout.write(render_json(comparison).decode() + "\n")
+        for line in list_gate_lines(gate) if gate else ():
+            say(line)
+    elif output_format == "markdown":
+        sys.stdout.write(render_markdown(sections))
+    elif output_format == "github":
+        sys.stdout.writelines(f"{line}\n" for line in (list_gate_annotations(gate, MAX_PROVED) if gate else ()))
+        write_step_summary(render_markdown(sections))
+    else:
+        show(sections)
+    if left.refused or right.refused:
+        return ExitCode.DATA
+    codes = {"held": ExitCode.PASSED, "regressed": ExitCode.FAILED, "undecided": ExitCode.UNDECIDED}
+    return ExitCode.PASSED if gate is None else codes[gate.status]
+
+
+@commands.command("report")
+def report(
+    files: options.Reports,
+    html: Annotated[Path, Option("--html", metavar="FILE", help="File to write the page to.")],
+    traces: Annotated[
+        list[Path] | None, Option("--traces", metavar="FILE", help="File with the scored traces; repeatable.")
+    ] = None,
+    input_format: options.InputFormat = "auto",
+    most: Annotated[int, Option(metavar="N", min=0, max=10_000, help="How many traces to show in full.")] = 200,
+    title: Annotated[str | None, Option(metavar="TEXT", help="Title of the page. [default: the file name]")] = None,
+) -> int:
+    """Write reports as one HTML page that needs no server: failures in groups, and each trace with the place where it failed.
+
+    Takes what `callgrade score --format ndjson` or `callgrade jobs results` writes. Reports contain no conversations; --traces
+    adds them from the scored files, matched by trace id, else by place in the file.
+    """
+    from service.cli.inputs import read_report_files
+    from service.cli.sections import build_summary_sections
+    from service.reporting.summaries import summarize_reports
+    from service.web.run_file import render_run_file
+    from service.web.trace.build import ScoredTrace
+    from service.web.trace.run import build_run_view, choose_full
+
+    found = read_report_files(files)
+    whole = choose_full(found.reports, most)
+    paired = _find_scored_traces(found, traces, whole, input_format) if traces else {}
+    scored = [paired.get(n) or ScoredTrace(one, name=found.names[n]) for n, one in enumerate(found.reports)]
+    view = build_run_view(title or ", ".join([file.name for file in files]), scored, whole)
+    page = render_run_file(view, list(build_summary_sections(summarize_reports(found.reports))))
+    try:
+        html.write_text(page, "utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise typer.BadParameter(f"{html}: {error.strerror}", param_hint="--html") from None
+    say(f"{pluralize(len(scored), 'trace')} written to {html}")
+    return ExitCode.DATA if found.refused else ExitCode.PASSED
+
+
+class _Record(NamedTuple):
+    """One record of the scored files: its names, and its contents unless they cannot be read or belong to no shown report."""
+
+    names: frozenset[str]
+    sent: SentTrace | None
+
+
+def _find_scored_traces(
+    reports: ReportFiles, files: Sequence[Path], whole: frozenset[int], named: str | None
+) -> dict[int, ScoredTrace]:
+    """Find the traces of the reports at the positions `whole`, by position.
+
+    A report belongs to the one record with its name (its `custom_id` in a batch, else the trace id). If no record has that
+    name, it belongs to the record at the same place, provided that there are as many records as reports and the ids do not
+    differ. Prints on standard error how many reports match no trace.
+    """
+    from service.web.trace.build import ScoredTrace
+
+    names, places = {reports.names[n] for n in whole} - {""}, {reports.positions[n] for n in whole}
+    records = list(_read_records(files, named, names, places))
+    by_name: dict[str, list[int]] = {}
+    for n, record in enumerate(records):
+        for name in record.names:
+            by_name.setdefault(name, []).append(n)
+    in_place = len(records) == len(reports.reports) + len(reports.refused)
+    paired: dict[int, ScoredTrace] = {}
+    for n in sorted(whole):
+        name, place, own = reports.names[n], reports.positions[n], by_name.get(reports.names[n], [])
+        if len(own) == 1:
+            place = own[0]
+        elif not in_place or (own and place not in own):
+            continue
+        sent, trace_id = records[place].sent, reports.reports[n].trace_id
+        if sent is not None and (own or None in (sent.trace.id, trace_id) or sent.trace.id == trace_id):
+            paired[n] = ScoredTrace(reports.reports[n], *sent, name=name)
+    if alone := len(whole) - len(paired):
+        text = "report matches no trace" if alone == 1 else "reports match no trace"
+        say(f"{alone} {text} in --traces and will be shown without one")
+    return paired
+
+
+def _read_records(files: Sequence[Path], named: str | None, names: set[str], places: set[int]) -> Iterator[_Record]:
+    """Yield all records in order, with contents only for those with a name in `names` or a place in `places`."""
+    from service.cli.inputs import read_records
+    from service.errors import InputError
+    from service.reading.bare_traces import build_body
+    from service.reading.trace_files import BadRecord
+    from service.web.trace.reading import read_sent
+    from service.wiring import build_limits
+
+    records = read_records(files, build_limits(read_settings()), left_out=Counter(), named=named)
+    for n, record in enumerate(records):
+        try:
+            if isinstance(record, BadRecord):
+                raise record.error
+            body = build_body(record, named=named, guessed=Counter())
+            custom_id = body.pop("custom_id", None)
+            sent = read_sent(body)
+        except InputError:  # it was not scored either
+            yield _Record(frozenset(), None)
+            continue
+        own = frozenset([one for one in (custom_id, sent.trace.id) if isinstance(one, str) and one])
+        yield _Record(own, sent if own & names or n in places else None)
