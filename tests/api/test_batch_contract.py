@@ -15,8 +15,7 @@ from service.api.app import create_app
 from service.api.routes.batches import EXAMPLE
 from service.api.routes.calibrations import EXAMPLE as LABELLED
 from service.store.access.keys import Keys
-from tests.api.asgi_caller import Ask
-from tests.api.test_contract import fits, list_checks
+from tests.api.test_contract import list_checks
 from tests.bulk import examples
 from tests.stores import open_new_store
 
@@ -181,16 +180,6 @@ def test_operations_keep_to_the_document(served: Served, label: str, mode: str) 
     holds()
 
 
-def test_the_links_of_a_calibration_lead_to_operations(served: Served, ask: Ask) -> None:
-    document = ask("GET", "/openapi.json", app=served.app, headers=served.headers).json
-    links = document["paths"]["/v1/calibrations"]["post"]["responses"]["202"]["links"]
-    known = {
-        one["operationId"] for path, of in document["paths"].items() if "calibration_id" in path for one in of.values()
-    }
-    assert links.keys() == known
-    assert {link["operationId"] for link in links.values()} == known
-
-
 @pytest.mark.whole
 @pytest.mark.parametrize(("path", "example"), [("/v1/batches", EXAMPLE), ("/v1/calibrations", LABELLED)])
 def test_what_one_operation_gives_another_one_takes(served: Served, path: str, example: Any) -> None:
@@ -232,15 +221,3 @@ def test_what_one_operation_gives_another_one_takes(served: Served, path: str, e
     assert (f"POST {path}", 202) in statuses
     followed = {label for label, status in statuses if f"{path}/{{" in label and status < 300}
     assert len(followed) > 1, statuses
-
-
-@pytest.mark.parametrize("path", ["/v1/batches", "/v1/calibrations"])
-def test_the_example_in_the_document_works(served: Served, ask: Ask, path: str) -> None:
-    document = ask("GET", "/openapi.json", app=served.app, headers=served.headers).json
-    content = document["paths"][path]["post"]["requestBody"]["content"][JSON]
-    assert fits(document, content["schema"]).is_valid(content["example"])
-    headers = {**served.headers, "content-type": JSON}
-    answer = ask("POST", path, json.dumps(content["example"]).encode(), app=served.app, headers=headers)
-    assert answer.status == 202
-    given_ = document["paths"][path]["post"]["responses"]["202"]["content"][JSON]["schema"]
-    assert not [str(error) for error in fits(document, given_).iter_errors(answer.json)]

@@ -24,19 +24,15 @@ from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.core.judging.prompts import Prompt
 from service.engine import Engine
-from service.jobs.chunking import Cutter
-from service.jobs.quotes import Quote, build_quote
 from service.jobs.spool import Spool
-from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.tables import BATCHES, CHUNKS
 from tests.api.asgi_caller import Answer, Ask, exchange
 from tests.api.test_judged import body as judged_body
-from tests.store.played import closed, ended, opened, overdue, paused, ready, recorded
+from tests.store.played import ended, paused, ready, recorded
 
 LINES = {"content-type": "application/x-ndjson"}
 DOCUMENT = {"content-type": "application/json"}
@@ -134,13 +130,6 @@ def test_bad_lines_are_all_named_and_nothing_is_kept(client: Client, store: Data
     assert pointers(found) == ["/1/custom_id", "/2/trace", "/3/custom_id", "/4", "/5", "/6/request", "/7"]
     assert found["detail"] == "7 of the items cannot be taken"
     assert stored(store) == 0
-
-
-def test_more_places_are_named_than_in_other_problems(ask: Ask, store: Database) -> None:
-    client = Client(ask, create_app(database=store))
-    found = client.refused(400, jsonl(*[{}] * 1_234))
-    assert pointers(found) == [f"/{n + 1}/trace" for n in range(1_000)]
-    assert found["detail"].startswith("1234 of the items")
 
 
 def test_bad_lines_are_left_out_where_that_is_asked_for(client: Client) -> None:
@@ -311,32 +300,7 @@ def test_a_dry_run_quotes_and_keeps_nothing(
     client.refused(400, jsonl({}), dry_run="true")
 
 
-def test_of_many_items_some_are_looked_at() -> None:
-    with Cutter(size=4) as cutter:
-        for n in range(12):
-            cutter.add(json.dumps({"custom_id": str(n), "request": judged_body(n)}).encode())
-        cutter.finish()
-        quotes = [asyncio.run(build_quote(judging(), cutter, limits=Limits(), tenant="", most=3)) for _ in range(2)]
-    assert quotes == [Quote(items=12, questions=12, cache_hits=0, cost_usd=3.0, sampled=3)] * 2
-
-
 # Keys of submissions.
-
-
-def test_of_a_hundred_submissions_with_one_key_one_makes_a_batch(batching: FastAPI, store: Database) -> None:
-    async def one() -> Answer:
-        async def chunks() -> tuple[bytes, bool]:
-            return FIVE, False
-
-        return await exchange(batching, "POST", "/v1/batches", chunks, {**LINES, "idempotency-key": "k"}, b"")
-
-    async def all_of_them() -> list[Answer]:
-        return await asyncio.gather(*[one() for _ in range(100)])
-
-    answers = asyncio.run(all_of_them())
-    assert {answer.status for answer in answers} == {202}
-    assert len({answer.json["id"] for answer in answers}) == 1
-    assert stored(store) == 1
 
 
 def test_a_key_stands_for_body_and_options(client: Client, store: Database) -> None:
@@ -374,23 +338,6 @@ def test_tenants_see_nothing_of_each_other(ask: Ask, batching: FastAPI, store: D
 # Looking on.
 
 
-def test_batches_are_listed_in_pages(client: Client, store: Database) -> None:
-    made = sorted([client.submit()["id"] for _ in range(5)], reverse=True)
-    found: list[str] = []
-    after: dict[str, object] = {}
-    while True:
-        page = client("GET", "/v1/batches", limit=2, **after).json
-        found += [batch["id"] for batch in page["data"]]
-        if not page["has_more"]:
-            break
-        after = {"after": page["next"]}
-    assert found == made
-    client("POST", f"/v1/batches/{made[0]}/cancel")
-    assert [one["id"] for one in client("GET", "/v1/batches", status="finalizing").json["data"]] == made[:1]
-    for bad in ({"limit": 0}, {"limit": 101}, {"after": "x"}, {"status": "nope"}, {"nope": 1}):
-        assert client("GET", "/v1/batches", **bad).status == 422
-
-
 def test_results_are_the_same_bytes_while_it_runs_and_afterwards(client: Client, store: Database) -> None:
     batch = client.submit()["id"]
     path = f"/v1/batches/{batch}"
@@ -416,36 +363,6 @@ def test_results_are_the_same_bytes_while_it_runs_and_afterwards(client: Client,
         assert client("GET", f"{path}/results", **bad).status == 422
 
 
-def test_every_item_of_a_cancelled_batch_is_in_one_of_the_two(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}"
-    opened(store, batch, 0)
-    recorded(store, batch, [1])
-    assert client("POST", f"{path}/cancel").json["status"] == "cancelling"
-    closed(store, batch)
-    ended(store, batch)
-    found = client("POST", f"{path}/cancel").json
-    assert (found["status"], found["request_counts"]["completed"], found["request_counts"]["cancelled"]) == (
-        "cancelled",
-        1,
-        4,
-    )
-    errors = [json.loads(line) for line in client("GET", f"{path}/errors").body.splitlines()]
-    assert [(one["index"], one["custom_id"], one["error"]["title"]) for one in errors] == [
-        (n, f"c{n}", "Cancelled") for n in (0, 2, 3, 4)
-    ]
-    assert len(client("GET", f"{path}/results").body.splitlines()) == 1
-
-
-def test_a_batch_that_is_late_has_expired(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    overdue(store, batch)
-    assert Batches(store).expire_due() == [batch]
-    ended(store, batch)
-    found = client("GET", f"/v1/batches/{batch}").json
-    assert (found["status"], found["request_counts"]["expired"]) == ("expired", 5)
-
-
 def test_a_paused_batch_goes_on(client: Client, store: Database) -> None:
     batch = client.submit(budget_usd=0.5)["id"]
     path = f"/v1/batches/{batch}"
@@ -461,58 +378,6 @@ def test_a_paused_batch_goes_on(client: Client, store: Database) -> None:
     assert 0 in ready(store, batch)
 
 
-def test_a_batch_that_has_asked_all_it_may_goes_on_with_more(client: Client, store: Database) -> None:
-    made = client.submit(max_questions=3)
-    assert (made["max_questions"], made["questions"], made["budget_usd"]) == (3, 0, None)
-    paused(store, made["id"], "paused_budget")
-    path = f"/v1/batches/{made['id']}/resume"
-    for body in (b'{"max_questions":0}', b'{"max_questions":1.5}', b'{"budget_usd":1}'):
-        assert client("POST", path, body, DOCUMENT).status == 422
-    resumed = client("POST", path, b'{"max_questions":9}', DOCUMENT).json
-    assert (resumed["status"], resumed["max_questions"]) == ("in_progress", 9)
-
-
-def test_a_batch_is_paused_and_resumed_by_its_submitter(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}"
-    assert [client("POST", f"{path}/pause").json["status"] for _ in range(2)] == ["paused"] * 2
-    assert client("GET", path).json["status"] == "paused"
-    assert client("POST", f"{path}/resume", headers=DOCUMENT).json["status"] == "in_progress"
-    client("POST", f"{path}/cancel")
-    assert client("POST", f"{path}/pause").status == 409
-
-
-def test_the_failed_items_of_a_batch_are_tried_again(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}"
-    recorded(store, batch, [0, 1, 2, 4])
-    recorded(store, batch, [3], ok=False)
-    assert client("POST", f"{path}/retry").status == 409  # it has yet to end
-    ended(store, batch)
-    found = client("POST", f"{path}/retry").json
-    assert (found["status"], found["request_counts"]["completed"], found["request_counts"]["failed"]) == (
-        "in_progress",
-        4,
-        0,
-    )
-    assert client("GET", f"{path}/errors").body == b""
-    recorded(store, batch, [3])
-    ended(store, batch)
-    assert client("GET", path).json["request_counts"]["completed"] == 5
-    assert "no item failed" in client("POST", f"{path}/retry").problem["detail"]
-
-
-def test_only_what_has_ended_is_deleted(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}"
-    assert client("DELETE", path).status == 409
-    recorded(store, batch, range(5))
-    ended(store, batch)
-    answer = client("DELETE", path)
-    assert (answer.status, answer.body) == (204, b"")
-    assert client("DELETE", path).status == client("GET", path).status == 404
-
-
 def test_the_reports_so_far_are_summed_up(ask: Ask, client: Client, store: Database) -> None:
     batch = client.submit()["id"]
     path = f"/v1/batches/{batch}/summary"
@@ -525,18 +390,6 @@ def test_the_reports_so_far_are_summed_up(ask: Ask, client: Client, store: Datab
     assert {**whole["rates"], "passed": 0, "score": 0} == {**found["rates"], "passed": 0, "score": 0}
     for bad in ("nope", '["nope > 1"]', "{}"):
         assert client("GET", path, assertions=bad).status == 422
-
-
-def test_labels_correct_the_rates_of_a_batch(client: Client, store: Database) -> None:
-    batch = client.submit()["id"]
-    path = f"/v1/batches/{batch}/summary"
-    named = {f"t{n}": {**REPORT, "trace_id": f"t{n}"} for n in range(3)}
-    for position, one in enumerate(named.values()):
-        recorded(store, batch, [position], report=one)
-    labels = [{"trace_id": name, "criterion": "call_decision", "label": "pass"} for name in ("t0", "elsewhere")]
-    [found] = client("GET", path, labels=json.dumps(labels)).json["corrected"]
-    assert (found["criterion"], found["labelled"] + found["unmatched"], found["humans"]) == ("call_decision", 2, None)
-    assert client("GET", path, labels="[{}]").status == client("GET", path, labels="nope").status == 422
 
 
 def test_more_reports_than_memory_is_for_are_not_summed_up(client: Client, store: Database) -> None:
@@ -614,19 +467,6 @@ def test_whoever_watches_is_told_of_each_change_until_the_end(client: Client, st
         again = Watch(client.app, f"/v1/batches/{batch}/events", {"last-event-id": last["id"]})
         assert await again.event() == last
         assert await again.event() is None
-
-    asyncio.run(watched())
-
-
-def test_who_leaves_ends_the_stream(client: Client) -> None:
-    batch = client.submit()["id"]
-
-    async def watched() -> None:
-        watch = Watch(client.app, f"/v1/batches/{batch}/events")
-        await watch.event()
-        watch.left.set()
-        assert await watch.event() is None
-        await watch.task
 
     asyncio.run(watched())
 

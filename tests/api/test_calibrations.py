@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import random
 import sys
@@ -15,14 +14,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from service.api.app import create_app
 from service.calibration.labels import read_labels
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import read_predictions
 from service.calibration.report_predictions import find_evidence
 from service.calibration.results import render_json
 from service.calibration.run import calibrate
-from service.core.judging.fits import Binding, Fit, calibrate_value
+from service.core.judging.fits import Binding, calibrate_value
 from service.engine import Engine
 from service.fits.files import get_today, read_fits
 from service.jobs.fitting import fit
@@ -34,10 +32,9 @@ from service.store.database import Database
 from service.store.jobs.calibrations import PendingFit
 from service.store.jobs.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
-from service.wiring import build_demo_judging
-from tests.api.asgi_caller import JSON, Ask
+from tests.api.asgi_caller import Ask
 from tests.api.played_client import PlayedClient as Client
-from tests.store.played import ended, ends, paused
+from tests.store.played import ended, ends
 from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
@@ -121,41 +118,6 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     assert calibrate_value([read], binding, "result_groundedness", 1.0).status == "calibrated"
 
 
-def test_the_report_is_written_for_people_too(done: tuple[Client, str]) -> None:
-    client, name = done
-    markdown, page = (client.find(name, "/report", format=form) for form in ("markdown", "html"))
-    assert markdown.headers["content-type"].startswith("text/markdown")
-    assert b"groundedness" in markdown.body
-    assert page.body.startswith(b"<!doctype html>")
-    assert page.headers["content-type"].startswith("text/html")
-    assert "sandbox" in page.headers["content-security-policy"]
-    assert client.find(name, "/report", format="pdf").problem["status"] == 422
-
-
-def test_it_is_no_batch_and_no_batch_is_one(done: tuple[Client, str]) -> None:
-    client, name = done
-    batch = client("POST", "/v1/batches", jsonl({"trace": {"format": "openai", "messages": []}}), LINES).json["id"]
-    assert name not in client("GET", "/v1/batches").body.decode()
-    for more in ("", "/results", "/errors", "/summary", "/events"):
-        assert client("GET", f"/v1/batches/{name}{more}").status == 404
-        assert client.find(batch, more).status == 404
-    assert client("DELETE", f"/v1/batches/{name}").status == 404
-    assert [one["id"] for one in client("GET", "/v1/calibrations").json["data"]] == [name]
-    assert client("GET", "/v1/calibrations", after=name).json == {"data": [], "has_more": False, "next": None}
-    assert client("GET", "/v1/calibrations", after=batch).status == 422
-
-
-def test_fits_at_hand_do_not_reach_what_is_fitted_anew(done: tuple[Client, str], ask: Ask, store: Database) -> None:
-    """The same items under an engine with the fit of the first run give the very same fit."""
-    first, name = done
-    [file] = first.find(name, "/fits").json["data"]
-    engine = Engine(Registry(), judging=build_demo_judging(), fits=[Fit.model_validate_json(json.dumps(file["fit"]))])
-    again = Client(ask, store, engine=engine, settings=Settings(batch_max_items=300))
-    made = again.submit({"items": items(120), "repeats": 2, "name": "again", "method": "isotonic"})["id"]
-    again.work()
-    assert again.find(made, "/fits").json["data"][0]["fit"]["calibrator"] == file["fit"]["calibrator"]
-
-
 def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:
     client = Client(ask, store, engine=Engine(Registry()))
     listed = items(60)
@@ -205,14 +167,6 @@ def test_what_no_judge_answered_is_told(client: Client) -> None:
         assert client.find(made, more).problem["detail"].startswith("the calibration is failed")
 
 
-def test_a_gzipped_body_and_all_options(client: Client) -> None:
-    headers = {**LINES, "content-encoding": "gzip"}
-    told = {"name": "n", "judges": "fresh", "tags": "a:b", "deadline_hours": 2, "budget_usd": 1, "repeats": 3}
-    made = client.submit(gzip.compress(jsonl(*items(20))), headers, **told)
-    assert (made["name"], made["judges"], made["tags"], made["repeats"]) == ("n", "fresh", {"a": "b"}, 3)
-    assert (made["budget_usd"], made["request_counts"]["total"], made["method"]) == (1.0, 60, "auto")
-
-
 def test_all_first_answers_are_asked_for_first(client: Client, store: Database) -> None:
     client.submit({"items": items(3), "repeats": 2})
     with store.read() as connection:
@@ -255,35 +209,13 @@ def test_what_cannot_be_taken_is_refused_and_leaves_nothing(client: Client, name
     assert [place["pointer"] for place in problem["errors"]] == pointers
 
 
-def test_lines_are_named(client: Client) -> None:
-    problem = client.refused(400, jsonl(GOOD, {**item(2), "group": ""}, said(GOOD, 1.5)), LINES)
-    assert [place["pointer"] for place in problem["errors"]] == ["/2/group", "/3/raw"]
-
-
 def test_without_a_judge_predictions_are_needed(ask: Ask, store: Database) -> None:
     client = Client(ask, store, engine=Engine(Registry()))
     assert "CALLGRADE_JUDGE_MODEL" in client.refused(422, {"items": [GOOD], "judges": "live"})["detail"]
     assert "or predictions" in client.refused(422, {"items": [GOOD]})["detail"]
 
 
-def test_without_a_store_there_are_none(ask: Ask) -> None:
-    app = create_app()
-    for method, path in (("POST", ""), ("GET", ""), ("GET", "/x"), ("GET", "/x/report"), ("POST", "/x/cancel")):
-        assert ask(method, f"/v1/calibrations{path}", b"{}", app=app).problem["status"] == 503
-
-
 # As batches are.
-
-
-def test_one_key_makes_one(client: Client) -> None:
-    headers = {**JSON, "idempotency-key": "k"}
-    first = client.submit({"items": items(2)}, headers)
-    assert client.submit({"items": items(2)}, headers)["id"] == first["id"]
-    assert rows(client.database) == rows(client.database, CALIBRATIONS) == 1
-    other = client("POST", "/v1/calibrations", json.dumps({"items": items(3)}).encode(), headers)
-    assert other.problem["status"] == 422
-    same = client("POST", "/v1/batches", json.dumps({"items": items(2)}).encode(), headers)
-    assert same.problem["status"] in (400, 422)
 
 
 def test_a_cancelled_one_is_not_fitted(client: Client) -> None:
@@ -298,14 +230,6 @@ def test_a_cancelled_one_is_not_fitted(client: Client) -> None:
     assert client("DELETE", f"/v1/calibrations/{made}").status == 204
     assert client.find(made).status == 404
     assert [rows(client.database, table) for table in (BATCHES, CHUNKS, RESULTS, CALIBRATIONS)] == [0] * 4
-
-
-def test_a_paused_one_goes_on_with_more_money(client: Client) -> None:
-    made = client.submit({"items": items(2), "budget_usd": 0.5})["id"]
-    paused(client.database, made, "paused_budget")
-    resumed = client("POST", f"/v1/calibrations/{made}/resume", b'{"budget_usd": 2}').json
-    assert (resumed["status"], resumed["budget_usd"]) == ("in_progress", 2.0)
-    assert client("POST", f"/v1/calibrations/{made}/resume").problem["status"] == 409
 
 
 def test_tenants_do_not_see_each_others(ask: Ask, store: Database) -> None:

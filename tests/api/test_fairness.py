@@ -125,14 +125,6 @@ def test_bytes_of_bodies_are_shared_out(tmp_path: Path) -> None:
         assert two.score("hostile", GOOD + b" " * 60_000) == 200
 
 
-def test_a_tenant_may_be_given_fewer_requests_at_once(tmp_path: Path) -> None:
-    with tenants(tmp_path, tenant_max_concurrency="1") as two:
-        first = two.begin("hostile", "POST", "/v1/score", 1_000, b"{")
-        until(lambda: two.in_flight() == 1)
-        assert (two.score("hostile"), two.score("good")) == (429, 200)
-        leave([first])
-
-
 def giant() -> bytes:
     """A trace of some 900 kB, with calls of many tools."""
     events: list[Any] = [{"user": "Do it."}]
@@ -175,19 +167,3 @@ def ended(connection: Connection) -> bytes:
         return connection.stream.read()[:13]
     except ConnectionResetError:
         return b""
-
-
-def test_a_head_that_drips_is_let_go_of_too(two: Tenants) -> None:
-    connection = two.server.connect()
-    connection.sock.settimeout(0.2)
-    for _ in range(5 * SOON):
-        try:
-            connection.send(b"G")
-            assert connection.sock.recv(1) == b"H"
-            break
-        except TimeoutError:
-            continue
-        except (BrokenPipeError, ConnectionResetError):
-            break
-    else:
-        pytest.fail("it is still open")

@@ -12,7 +12,6 @@ from service.core.judging.fits import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.core.report import STAND_IN
 from service.engine import Engine
-from service.fits.files import AgingFits
 from service.fits.live import RELOAD_INTERVAL_S, LiveFits
 from service.registry import Registry
 from service.settings import Settings
@@ -204,14 +203,3 @@ def test_a_store_out_of_reach_changes_no_verdict(clock: Clock) -> None:
     fits.reload()
     assert list(fits) == [fit()]
     assert list(LiveFits([make_fit()], source, max_age_days=0, clock=clock.now)) == [make_fit()]
-
-
-def test_installed_fits_on_both_databases(database: Database) -> None:
-    store = InstalledFits(database)
-    before = store.read_version()
-    store.install([fit(), make_fit()], calibration="c", by=ANA)
-    assert store.read_version() != before
-    assert {one.fit.id for one in store.list_in_place()} == {fit().id, make_fit().id}
-    store.roll_back(fit().id, by=ANA)
-    assert [one.calibration for one in store.list_in_place()] == ["c"]
-    assert len(AgingFits(store.list_fits(), max_age_days=0)) == 1

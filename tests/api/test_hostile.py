@@ -18,15 +18,9 @@ from tests.api.asgi_caller import JSON, Answer, Ask
 from tests.bulk import share
 
 BODY_ROUTES = [
-    "/v1/batches",
-    "/v1/calibrations",
-    "/v1/fits",
-    "/v1/labels",
-    "/v1/rubrics/validate",
-    "/v1/score",
-    "/v1/score/many",
+    "/v1/batches", "/v1/calibrations", "/v1/fits", "/v1/labels", "/v1/rubrics/validate", "/v1/score", "/v1/score/many",
     "/v1/summaries",
-]
+]  # fmt: skip
 """Those of single batches are asked in their own contract: without a batch there is nothing to send a body to."""
 
 PACKED = {"/v1/batches", "/v1/calibrations"}

@@ -12,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.calibration.importers.published import import_labels
-from service.engine import Engine
 from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
-from service.wiring import build_demo_judging
 from tests.api.asgi_caller import JSON, Ask
 from tests.api.played_client import SMALL, PlayedClient
-from tests.fits import make_fit
 from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
@@ -163,38 +160,6 @@ def test_a_label_that_makes_no_sense_is_refused_by_its_place(
     assert [one["pointer"] for one in client("POST", "/v1/labels", dumped(whole)).problem["errors"]] == [pointer]
 
 
-def test_the_items_of_a_batch_are_labelled_once_each(client: PlayedClient) -> None:
-    batch = submit(client, 12)
-    seen: list[str] = []
-    while (answer := client("GET", "/v1/labels/next", criterion="result_groundedness", annotator="ana")).status == 200:
-        seen.append(answer.json["item"])
-        label(client, seen[-1])
-    assert sorted(seen) == sorted(f"{batch}/{n}" for n in range(12))
-
-
-def test_what_a_fit_leaves_to_humans_comes_first(ask: Ask, store: Database) -> None:
-    judge = REGISTRY.judges["result_groundedness"]
-    from service.calibration.report_predictions import find_evidence
-    from service.core.judging.questions import ASSEMBLY
-    from service.core.report import STAND_IN
-
-    fit = make_fit(
-        judge=judge.id,
-        judge_digest=judge.digest,
-        criterion="result_groundedness",
-        model=STAND_IN,
-        assembly=ASSEMBLY,
-        evidence=find_evidence(REGISTRY.find("four_step"), "result_groundedness"),
-        review_band=(0.0, 0.75),
-    )
-    client = PlayedClient(ask, store, engine=Engine(REGISTRY, judging=build_demo_judging(), fits=[fit]))
-    batch = submit(client, 8)
-    first = [client("GET", "/v1/labels/next", criterion="result_groundedness", annotator=one).json for one in "ab"]
-    assert {one["source"] for one in first} == {"human"}
-    assert int(first[0]["item"].removeprefix(f"{batch}/")) % 2 == 1
-    assert first[0]["progress"]["waiting"] == 4
-
-
 def test_agreement_and_disagreements(client: PlayedClient) -> None:
     batch = submit(client, 10)
     for n in range(10):
@@ -217,34 +182,7 @@ def test_agreement_and_disagreements(client: PlayedClient) -> None:
     assert after["agreement"] == found["agreement"]
 
 
-def test_disagreements_come_in_pages(client: PlayedClient) -> None:
-    batch = submit(client, 5)
-    for n in range(5):
-        label(client, f"{batch}/{n}")
-        label(client, f"{batch}/{n}", "fail", "ben")
-    first = client("GET", "/v1/labels/disagreements", limit=3).json
-    rest = client("GET", "/v1/labels/disagreements", limit=3, after=first["next"]).json
-    assert [one["item"] for one in [*first["data"], *rest["data"]]] == [f"{batch}/{n}" for n in range(5)]
-    assert (first["has_more"], rest["has_more"]) == (True, False)
-
-
 # Sets in and out.
-
-
-def test_an_export_is_what_calibration_takes(client: PlayedClient) -> None:
-    batch = submit(client, 6)
-    for n in range(6):
-        label(client, f"{batch}/{n}", "pass" if n % 2 == 0 else "fail", note="é")
-    label(client, f"{batch}/0", "unsure", "ben")
-    exported = client("GET", "/v1/labels/export", criterion="result_groundedness")
-    assert exported.headers["content-type"] == "application/x-ndjson"
-    found = import_labels(exported.body.decode().split("\n"))
-    assert [item.id for item in found.labels.items] == [f"{batch}/{n}" for n in range(6)]
-    assert found.labels.items[1].trace == trace(1, right=False)
-    assert [one.raw for one in found.predictions] == [1.0, 0.5] * 3
-    made = client("POST", "/v1/calibrations", exported.body, LINES)
-    assert made.status == 202, made.body
-    assert made.json["items"] == 6
 
 
 def test_an_import_is_labelled_on(client: PlayedClient) -> None:
@@ -388,45 +326,6 @@ def test_what_was_decided_is_the_label_of_the_item_everywhere(client: PlayedClie
     _, client.key = keys.create(name="k", tenant="elsewhere", scopes=("label",))
     assert client("POST", "/v1/labels/import", exported, LINES).status == 200
     assert client("GET", "/v1/labels/export").body == exported
-
-
-def test_an_imported_trace_never_stands_for_one_that_was_scored(client: PlayedClient) -> None:
-    batch = submit(client, 1)
-    row: dict[str, Any] = {"id": f"{batch}/0", "group": "g", "trace": trace(9, right=False)}
-    lines = [
-        jsonl({**row, "criterion": one, "labels": [{"annotator": "x", "label": True}]})
-        for one in ("result_groundedness", "c")
-    ]
-    assert client("POST", "/v1/labels/import", lines[0], LINES).status == 200
-    refused = client("POST", "/v1/labels/import", lines[1], LINES).problem
-    assert (refused["status"], refused["errors"][0]["pointer"]) == (422, "/criterion")
-    [item] = import_labels(client("GET", "/v1/labels/export").body.decode().split("\n")).labels.items
-    assert item.trace == trace(0, right=True)
-
-
-def test_few_items_that_are_all_alike_have_no_interval_without_width(client: PlayedClient) -> None:
-    batch = submit(client, 3)
-    for n in range(3):
-        for annotator in "ab":
-            label(client, f"{batch}/{n}", "pass" if n % 2 == 0 else "fail", annotator)
-    [told] = client("GET", "/v1/labels/agreement", criterion="result_groundedness").json["data"]
-    figures = told["agreement"]
-    assert (figures["accuracy"]["value"], figures["accuracy"]["high"]) == (1.0, 1.0)
-    assert figures["accuracy"]["low"] < 0.5
-    for name in ("kappa", "alpha"):
-        assert figures[name] == {"value": 1.0, "low": None, "high": None}
-
-
-def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> None:
-    batch = submit(client, 3)
-    for n in range(3):
-        label(client, f"{batch}/{n}")
-        label(client, f"{batch}/{n}", "fail", "ben")
-    first = client("GET", "/v1/labels/disagreements", limit=2).json
-    label(client, f"{batch}/1", "fail", "cleo", source="adjudication")
-    rest = client("GET", "/v1/labels/disagreements", after=first["next"]).json
-    assert [one["item"] for one in rest["data"]] == [f"{batch}/2"]
-    assert client("GET", "/v1/labels/disagreements", after="result_groundedness/nothing").problem["status"] == 422
 
 
 @pytest.mark.parametrize(

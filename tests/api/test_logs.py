@@ -165,14 +165,6 @@ def test_any_text_makes_one_short_line_of_json(text: str) -> None:
         assert "\ud800" not in read["message"]
 
 
-def test_what_is_short_is_kept_whole_beside_what_is_long() -> None:
-    read = json.loads(
-        JsonFormatter().format(record("m", fields={"long": "x" * 1_000_000, "short": "y" * 30, "number": 7}))
-    )
-    assert (read["short"], read["number"]) == ("y" * 30, 7)
-    assert 1_000 <= len(read["long"]) <= MAX_LINE_BYTES
-
-
 VALUES = [
     (1.5, 1.5),
     (float("nan"), "nan"),
@@ -188,12 +180,6 @@ VALUES = [
 @pytest.mark.parametrize(("value", "written"), VALUES)
 def test_values_are_written_as_any_reader_of_json_takes_them(value: object, written: object) -> None:
     assert json.loads(fit_line({"value": value}), parse_constant=pytest.fail) == {"value": written}
-
-
-def test_more_fields_than_fit_are_dropped_as_one() -> None:
-    line = fit_line({f"a field with a long name {n}": n for n in range(1_000)})
-    assert len(line) <= MAX_LINE_BYTES
-    assert json.loads(line)["level"] == "error"
 
 
 def test_messages_of_exceptions_are_written_only_where_asked_for() -> None:

@@ -157,23 +157,6 @@ def test_a_body_may_come_byte_by_byte(server: Server) -> None:
     assert connection.answer()[0] == 200
 
 
-def test_a_body_may_come_in_chunks_without_a_length(server: Server) -> None:
-    connection = server.connect()
-    chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in (GOOD[:10], GOOD[10:40], GOOD[40:]))
-    connection.send(head("POST", "/v1/score", None) + chunks + b"0\r\n\r\n")
-    assert connection.answer()[0] == 200
-
-
-def test_head_is_answered_without_a_body(server: Server) -> None:
-    connection = server.connect()
-    connection.send(head("HEAD", "/livez", 0))
-    assert connection.stream.readline() == b"HTTP/1.1 200 OK\r\n"
-    while connection.stream.readline() != b"\r\n":
-        pass
-    connection.send(head("GET", "/livez", 0))
-    assert connection.answer()[0] == 200
-
-
 DEADLY = [
     ("arrays 100,000 deep", b"[" * 100_000 + b"]" * 100_000, 413),
     ("objects 100,000 deep", b'{"a":' * 100_000 + b"1" + b"}" * 100_000, 413),

@@ -29,13 +29,6 @@ def test_what_is_held_adds_up_and_never_leaves_less_than_the_last_one_took(most,
         assert all(shares.count_held(name) == held[name] for name in "abcd")
 
 
-@pytest.mark.parametrize(("most", "alone"), [(1, 1), (2, 1), (3, 2), (4, 2), (200, 100)])
-def test_a_name_alone_comes_to_half(most, alone):
-    shares = Shares(most)
-    assert sum(shares.take("a") for _ in range(most)) == alone
-    assert shares.take("b") or most == 1
-
-
 def test_a_name_has_no_more_than_it_is_allowed_in_any_case():
     shares = Shares(100, each=3)
     assert sum(shares.take("a") for _ in range(10)) == 3

@@ -22,7 +22,7 @@ from service.store.jobs.submission import Chunk, JobSubmission
 from service.store.jobs.workers import SILENT_S, Workers
 from service.store.tables import WORKERS
 from tests.api.asgi_caller import Ask
-from tests.store.played import closed, ended, opened, paused, recorded
+from tests.store.played import ended, opened, paused, recorded
 from tests.stores import open_new_store
 
 NOTHING = Backlog(dict.fromkeys(STATUSES, 0), 0, 0, 0, 0)
@@ -67,14 +67,6 @@ def test_the_backlog_is_what_the_database_holds(database: Database) -> None:
     assert found.batches == dict.fromkeys(STATUSES, 0) | states
 
 
-def test_what_was_closed_is_not_waited_for(database: Database) -> None:
-    batch = submitted(database, 4)
-    recorded(database, batch, [0])
-    Batches(database).cancel("default", batch)
-    closed(database, batch)
-    assert (read_backlog(database).open, read_backlog(database).completed) == (0, 1)
-
-
 def test_the_metrics_tell_it(ask: Ask, tmp_path: Path) -> None:
     database = open_new_store(tmp_path)
     of_each_kind(database)
@@ -85,11 +77,6 @@ def test_the_metrics_tell_it(ask: Ask, tmp_path: Path) -> None:
     assert found['callgrade_batch_items{state="open"}'] == 8
     assert found["callgrade_workers"] == 1
     database.close()
-
-
-def test_where_there_is_no_store_nothing_is_told_of_it(ask: Ask) -> None:
-    found = samples(ask("GET", "/metrics", app=create_app()).body)
-    assert not [name for name in found if name.startswith(("callgrade_store", "callgrade_batch", "callgrade_workers"))]
 
 
 class Looks:

@@ -84,12 +84,6 @@ def test_a_tenant_whose_items_wait_is_refused_and_another_is_not(tenants: Tenant
     by["another key"].submit(2)  # as many as there is room for
 
 
-def test_a_batch_that_is_too_large_for_a_tenant_is_refused_at_once(tenants: Tenants) -> None:
-    by = tenants(tenant_max_queued=5)
-    assert by["one"].refused(6) == "6 items would wait of yours; at most 5 may"
-    by["one"].submit(5)
-
-
 def test_what_is_submitted_again_under_its_key_is_found_however_much_waits(tenants: Tenants) -> None:
     by = tenants(tenant_max_queued=5)
     batch = by["one"].submit(5, **{"idempotency-key": "k"})
@@ -114,8 +108,3 @@ def test_what_waits_no_more_makes_room(tenants: Tenants, store: Database, ending
     else:
         by["one"].cancel(batch)
     by["one"].submit(2)
-
-
-def test_without_a_bound_as_many_wait_as_there_is_room_for(tenants: Tenants) -> None:
-    by = tenants()
-    assert len({by["one"].submit(50) for _ in range(3)}) == 3

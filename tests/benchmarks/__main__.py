@@ -1,4 +1,4 @@
-"""Runs every benchmark, or those named: `python -m tests.benchmarks [table|scoring|http|importing|batches|growth]...`."""
+"""Runs every benchmark, or those named: `python -m tests.benchmarks [table|scoring|http|judging|batches]...`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,8 @@ import sys
 from tests.benchmarks import (
     batches,
     drift,
-    evidence,
-    growth,
     http,
-    importing,
     judging,
-    matching,
     scoring,
     table,
     tenants,
@@ -22,13 +18,9 @@ BENCHMARKS = {
     "table": table.measure,
     "scoring": scoring.measure,
     "http": http.measure,
-    "importing": importing.measure,
-    "matching": matching.measure,
     "judging": judging.measure,
-    "evidence": evidence.measure,
     "drift": drift.measure,
     "batches": batches.measure,
-    "growth": growth.measure,
     "tenants": tenants.measure,
     "tenants_batches": tenants.measure_batches,
 }

@@ -38,15 +38,10 @@ BASE = f"http://127.0.0.1:{PORT}/v1"
 
 RUBRIC = {
     "id": "judged",
-    "criteria": [
-        {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
-        {
-            "id": "argument_plausibility",
-            "stage": "arguments",
-            "check": {"kind": "judge", "judge": "argument_plausibility"},
-        },
-    ],
-}
+    "criteria": [{"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
+     {"id": "argument_plausibility", "stage": "arguments",
+     "check": {"kind": "judge", "judge": "argument_plausibility"}}],
+}  # fmt: skip
 TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"type": "object"}}}]
 
 

@@ -78,14 +78,6 @@ def test_keys_go_to_the_steps_that_failed(page: Tab, tmp_path: Path) -> None:
     assert seen == [shown[0], shown[1], shown[0]]
 
 
-@pytest.mark.parametrize("width", [400, 1400])
-def test_nothing_is_wider_than_the_window(page: Tab, tmp_path: Path, width: int) -> None:
-    page.send("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
-    show(page, tmp_path / "run.html", [*build_demo(), *build_hostile("Wort" * 2_000)])
-    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true })")
-    assert page.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
-
-
 def test_keys_lead_through_traces_and_to_what_broke(page: Tab, tmp_path: Path) -> None:
     show(page, tmp_path / "run.html", build_demo())
     press(page, "]")
@@ -105,27 +97,6 @@ def test_keys_lead_through_traces_and_to_what_broke(page: Tab, tmp_path: Path) -
     press(page, "[")
     assert page.run("[...document.querySelectorAll('details.run[open]')].map((one) => one.id)") == ["trace-6"]
     assert page.errors == []
-
-
-def test_a_claim_and_its_field_light_up_together(page: Tab, tmp_path: Path) -> None:
-    show(page, tmp_path / "run.html", build_demo()[6:7])
-    assert page.run("document.querySelector('.claim.contradicted').firstChild.data") == "$54.00"
-    page.run("document.querySelector('.claim.contradicted').dispatchEvent(new Event('mouseover', {bubbles: true}))")
-    lit = page.run("[...document.querySelectorAll('.lit')].map((one) => one.className + ' ' + one.firstChild.data)")
-    assert "field lit 540000" in lit
-    assert "claim contradicted lit $54.00" in lit
-    assert page.run("document.querySelector('.field.lit').closest('details.step').open")
-
-
-def test_without_a_script_links_and_folds_work(page: Tab, tmp_path: Path) -> None:
-    page.send("Emulation.setScriptExecutionDisabled", value=True)
-    path = tmp_path / "run.html"
-    view = build_run_view("A run", build_demo(), frozenset(range(11)))
-    path.write_text(render_run_file(view), "utf-8")
-    page.open(f"{path.as_uri()}#t6-step-0")
-    seen = page.until("document.querySelector(':target')?.checkVisibility()")
-    assert seen
-    assert page.run("document.querySelector('[data-keys]').hidden")
 
 
 @pytest.mark.parametrize(("width", "theme"), [(400, "light"), (1400, "dark")])

@@ -64,24 +64,6 @@ def test_from_files_to_files(made: tuple[Path, str], files: Sources, tmp_path: P
     assert written(tmp_path / "again") == found
 
 
-def test_a_report_is_shown_again(made: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
-    folder, told = made
-    kept = {"json": "report.json", "markdown": "report.md", "html": "report.html"}
-    want = {name: (folder / "out" / file).read_text("utf-8") for name, file in kept.items()} | {"table": told}
-    for output_format, text in want.items():
-        assert show_calibration(folder / "out", output_format=output_format) == ExitCode.PASSED
-        assert capsys.readouterr().out == text, output_format
-
-
-def test_the_file_and_line_of_what_is_wrong(files: Sources, tmp_path: Path) -> None:
-    lines = files.labels.read_text("utf-8").splitlines()
-    files.labels.write_text("\n".join([lines[0], lines[1].replace('"group"', '"grp"')]), "utf-8")
-    with pytest.raises(InputError) as refused:
-        run_calibration(files, tmp_path / "out")
-    assert {p.path for p in refused.value.problems} == {f"{files.labels}:2: /{name}" for name in ("group", "grp")}
-    assert not (tmp_path / "out").exists()
-
-
 def test_files_that_cannot_be_used(files: Sources, tmp_path: Path) -> None:
     with pytest.raises(typer.BadParameter, match=r"nowhere\.jsonl: No such file"):
         run_calibration(Sources(tmp_path / "nowhere.jsonl"), tmp_path / "out")

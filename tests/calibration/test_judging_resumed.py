@@ -112,36 +112,6 @@ def test_killed_in_the_middle_it_goes_on_and_asks_nothing_twice(
     assert not silent.requests
 
 
-@pytest.mark.usefixtures("environ")
-def test_what_was_begun_otherwise_is_refused(silent: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, out = labels(tmp_path, count=3), tmp_path / "said.jsonl"
-    assert judge_labels(file, out) == ExitCode.PASSED
-    kept = out.read_bytes()
-    more = file.read_text("utf-8")
-    assert judge_labels(file, out, repeats=2) == ExitCode.PASSED
-    assert len(written(out)) == 6
-
-    labels(tmp_path, count=4)
-    with pytest.raises(InputError, match="cannot be resumed: the labelled set has changed") as refused:
-        judge_labels(file, out)
-    assert str(out) in str(refused.value)
-    file.write_text(more, "utf-8")
-
-    rubrics = tmp_path / "home" / "rubrics"
-    rubrics.mkdir(parents=True)
-    (rubrics / "other.yaml").write_text("id: other\nextends: four_step\nthresholds: {warn: 0.95}\n", "utf-8")
-    with pytest.raises(InputError, match="the rubric is a different one"):
-        judge_labels(file, out, rubric="other")
-
-    monkeypatch.setenv("CALLGRADE_JUDGE_MODEL", "openai/another")
-    with pytest.raises(InputError, match="a different model is set"):
-        judge_labels(file, out)
-    monkeypatch.delenv("CALLGRADE_JUDGE_MODEL")
-    with pytest.raises(SettingsError, match="CALLGRADE_JUDGE_MODEL"):
-        judge_labels(file, out)
-    assert out.read_bytes().startswith(kept)
-
-
 BEGUN = PredictionBasis(labels="a", rubric="r", judges={"j": "1"}, model="m")
 SAID = Prediction(id="i", criterion="c", raw=0.5)
 

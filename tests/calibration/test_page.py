@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from base64 import b64decode
 from collections import Counter
 from pathlib import Path
@@ -50,10 +49,6 @@ def test_each_judge_has_its_three_plots_within_the_page(report: CalibrationRepor
         assert {"perfectly calibrated", "raw", "calibrated", "labels pass", "labels fail", "human beside human"} <= said
 
 
-def test_the_same_report_is_the_same_page(report: CalibrationReport, page: str) -> None:
-    assert render_report_page(report) == page
-
-
 def test_the_page_needs_nothing_else(page: str) -> None:
     assert re.findall(r"(?:src|href)=[\"'](?!data:|#)", page) == []
     assert "<script" not in page
@@ -94,15 +89,11 @@ def test_an_item_is_shown_with_what_is_needed_to_decide() -> None:
 
 CALLED = {
     "format": "openai",
-    "messages": [
-        {"role": "user", "content": "Refund it."},
-        {
-            "role": "assistant",
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "refund", "arguments": "{}"}}],
-        },
-        {"role": "tool", "tool_call_id": "c", "content": '{"ok": true}'},
-    ],
-}
+    "messages": [{"role": "user", "content": "Refund it."},
+     {"role": "assistant", "tool_calls": [{"id": "c", "type": "function",
+     "function": {"name": "refund", "arguments": "{}"}}]},
+     {"role": "tool", "tool_call_id": "c", "content": '{"ok": true}'}],
+}  # fmt: skip
 TOLD = {**CALLED, "messages": [*CALLED["messages"], {"role": "assistant", "content": "Done."}]}
 
 
@@ -141,18 +132,3 @@ html = render_report_page(calibrate(*drawn(120), ReportOptions(resampling=Resamp
 assert "matplotlib is not installed" in html and "<img" not in html
 """
     subprocess.run([find_launchers() / "python", "-c", code], check=True, cwd=ROOT)
-
-
-def test_a_run_imports_no_matplotlib() -> None:
-    code = "import sys, service.calibration.run, service.calibration.report.rendering; sys.exit('matplotlib' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
-
-
-def test_the_core_applies_a_fit_without_numpy() -> None:
-    code = """
-import sys
-from service.core.judging.fits import Isotonic
-assert Isotonic(raw=(0.0, 1.0), value=(0.2, 0.8)).apply(0.5).value == 0.5
-sys.exit("numpy" in sys.modules or "scipy" in sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from service.calibration.labels import build_labelled_set
-from service.calibration.predictions import Prediction
 from service.calibration.rate import compute_pass_rates
 from service.cli.commands.calibrate.rate import show_rates
 from service.cli.exits import ExitCode
@@ -122,9 +121,3 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     labels.write_text(FEW.items[0].model_dump_json(), "utf-8")
     with pytest.raises(InputError, match="no predictions"):
         show_rates(Sources(labels))
-
-
-@pytest.mark.parametrize("prediction", [Prediction(id="x", criterion="other", raw=0.5)])
-def test_a_judge_of_another_criterion_has_no_labels(prediction: Prediction) -> None:
-    with pytest.raises(InputError, match="0 labelled items of 'other'"):
-        compute_pass_rates(FEW, [prediction])

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import replace
 
 import pytest
 
 from service.calibration.diagnostics import RetestItem, measure_length_bias, measure_retest
-from service.calibration.ensembles.jury_weights import average_jury, fit_jury_weights, measure_advantage
-from service.calibration.figures import Resampling, compute_human_figures, compute_weighted_alpha
+from service.calibration.ensembles.jury_weights import measure_advantage
+from service.calibration.figures import Resampling, compute_human_figures
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import read_report, render_json
 from service.calibration.run import calibrate
-from service.core.judging.fits import Isotonic
-from service.errors import InputError
 from service.stats.agreement import compute_alpha_of_counts
 from tests.calibration.label_sets import drawn, item
 
@@ -74,16 +71,6 @@ def test_figures_are_of_the_held_out_items_alone() -> None:
     assert run.fits[0].calibrator.apply(0.9).value > 0.9
 
 
-def test_the_order_of_rows_changes_no_figure_nor_interval() -> None:
-    from service.calibration.figures import FigureRow, compute_judge_figures
-
-    rng = random.Random(6)  # noqa: S311
-    rows = [FigureRow(str(n // 3), str(n % 2), rng.random(), rng.random() < 0.5, rng.random() < 0.5) for n in range(60)]
-    mixed = list(rows)
-    rng.shuffle(mixed)
-    assert compute_judge_figures(mixed, Resampling(draws=30)) == compute_judge_figures(rows, Resampling(draws=30))
-
-
 @pytest.mark.parametrize(
     ("count", "method", "calibrated"),
     [(40, "identity", False), (60, "platt", True), (320, "isotonic", True)],
@@ -95,13 +82,6 @@ def test_the_method_follows_the_number_of_labels(count: int, method: str, calibr
     assert any("uncalibrated" in remark for remark in run.report.remarks) is not calibrated
 
 
-def test_few_labels_are_uncalibrated_whatever_method_is_asked_for() -> None:
-    run = calibrate(*drawn(48), replace(QUICK, method="isotonic"))
-    assert isinstance(run.fits[0].calibrator, Isotonic)
-    assert not run.fits[0].usable
-    assert run.fits[0].notes == ("48 labels are too few: 50 are needed",)
-
-
 def test_constructed_labels_are_no_human_agreement() -> None:
     labels, predictions = drawn(400, origin="constructed")
     run = calibrate(labels, predictions, QUICK)
@@ -111,17 +91,6 @@ def test_constructed_labels_are_no_human_agreement() -> None:
     text = render_report_markdown(run.report)
     assert "no agreement with humans" in text
     assert "human beside human" not in text.replace("one human beside", "")
-
-
-def test_human_agreement_stands_beside_every_judge_figure() -> None:
-    labels, predictions = drawn(400, judges=(0.85, 0.7))
-    run = calibrate(labels, predictions, QUICK)
-    for judge in [*run.report.judges, run.report.juries[0].report]:
-        assert judge.humans is not None
-        named = {name for name, measure in judge.after.measures.items() if measure.value is not None}
-        assert named - judge.humans.measures.keys() == {"auroc_within"}
-        assert [one.humans is not None for one in judge.slices] == [True, True]
-    assert render_report_markdown(run.report).count("human beside human") >= 4
 
 
 def test_humans_beside_humans_by_hand() -> None:
@@ -142,16 +111,6 @@ def test_humans_beside_humans_by_hand() -> None:
     assert compute_human_figures(items[4:], Resampling(draws=0)) is None
 
 
-def test_alpha_at_once_is_alpha() -> None:
-    import numpy as np
-
-    counts = [{True: 2, False: 1}, {True: 0, False: 3}, {True: 1}, {True: 4, False: 4}]
-    sides = np.array([[one.get(True, 0), one.get(False, 0)] for one in counts], dtype=float)
-    assert compute_weighted_alpha(sides, np.ones(4)) == pytest.approx(compute_alpha_of_counts(counts))
-    copies = [counts[0], counts[0], counts[3]]
-    assert compute_weighted_alpha(sides, np.array([2.0, 0, 0, 1])) == pytest.approx(compute_alpha_of_counts(copies))
-
-
 def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does_not() -> None:
     labels, predictions = drawn(800, judges=(0.75, 0.75, 0.75, 0.5), seed=3)
     (jury,) = calibrate(labels, predictions, QUICK).report.juries
@@ -162,17 +121,6 @@ def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does
     run = calibrate(labels, same, QUICK)
     assert not run.report.juries[0].kept
     assert len(run.fits) == 2
-
-
-def test_jury_weights() -> None:
-    rng = random.Random(2)  # noqa: S311
-    labels = [rng.random() < 0.5 for _ in range(400)]
-    raw = [[0.8 if (rng.random() < 0.9) == label else 0.2, rng.random(), float(not label)] for label in labels]
-    weights = fit_jury_weights(raw, labels)
-    assert weights[2] == 0
-    assert weights[0] > weights[1]
-    assert average_jury(weights, [1.0, 1.0, 1.0]) == pytest.approx(1.0)
-    assert fit_jury_weights([[0.5, 0.5]] * 4, [True, False, True, False]) == pytest.approx((0.5, 0.5))
 
 
 def test_asking_again() -> None:
@@ -188,13 +136,6 @@ def test_asking_again() -> None:
         pytest.approx(2 / 3),
     )  # both drawn items of one of two groups
     assert measure_retest([RetestItem("g", (0.4,))], 0.5) is None
-
-
-def test_a_judge_that_never_flips_may_still_do_so_in_another_set() -> None:
-    found = measure_retest([RetestItem(str(n), (0.9, 0.9)) for n in range(20)], 0.5)
-    assert found is not None
-    assert (found.flip_rate.value, found.flip_rate.low) == (0, 0)
-    assert found.flip_rate.high == pytest.approx(0.1611, abs=1e-4)  # Wilson's for none of 20
 
 
 def test_the_interval_of_the_flip_rate_covers_what_made_the_answers() -> None:
@@ -244,23 +185,6 @@ def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() 
         assert labels.lines[one.id, "c"] == one.line
 
 
-def test_judges_with_gaps_are_tried_on_the_same_side() -> None:
-    labels, predictions = drawn(400, judges=(0.8, 0.7))
-    said = [one for one in predictions if one.model == "m0" or int(one.id[1:]) % 5]
-    full, gaps = calibrate(labels, said, QUICK).report.judges
-    assert (full.missing, gaps.missing) == (0, 80)
-    assert gaps.fitted == gaps.held_out == 320
-    assert calibrate(labels, said, QUICK).report.juries[0].report.held_out == gaps.held_out
-
-
-def test_what_is_of_no_item_is_left_out_and_told() -> None:
-    labels, predictions = drawn(200)
-    strange = Prediction(id="nowhere", criterion="c", raw=0.5, model="m0")
-    assert "1 predictions match no labelled item" in calibrate(labels, [*predictions, strange], QUICK).report.remarks[0]
-    with pytest.raises(InputError, match="no prediction"):
-        calibrate(labels, [strange], QUICK)
-
-
 def test_sentences_of_the_report_are_true() -> None:
     labels, predictions = drawn(200, judges=(0.8, 0.7))
     split = [one.model_copy(update={"split": "fit" if n < 100 else "test"}) for n, one in enumerate(labels.items)]
@@ -280,14 +204,6 @@ def test_sentences_of_the_report_are_true() -> None:
         assert judge.review_band is not None or "20% or fewer" in text
 
 
-def test_a_judge_without_items_on_both_sides_is_told() -> None:
-    labels, predictions = drawn(200)
-    lonely = Prediction(id=labels.items[0].id, criterion="c", raw=0.5, model="lonely")
-    run = calibrate(labels, [*predictions, lonely], QUICK)
-    assert [judge.name for judge in run.report.judges] == ["m0"]
-    assert any(remark.startswith("lonely: no report on 'c'") for remark in run.report.remarks)
-
-
 def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     labels, predictions = drawn(120)
     answers = ("<script>x</script> |a|\n[b](c)", "1<i>")
@@ -304,19 +220,6 @@ def test_the_report_reads_back_and_shows_text_of_items_as_text() -> None:
     assert "&lt;script&gt;" in html
     assert r"\<script\>x\</script\> \|a\| \[b\](c)" in text
     assert "http" not in html.replace("http-equiv", "")
-
-
-def test_fits_are_plain_json_that_the_core_applies() -> None:
-    from service.core.judging.fits import Fit, calibrate_value
-
-    run = calibrate(*drawn(400), QUICK)
-    fit = Fit.model_validate_json(render_json(run.fits[0]))
-    assert fit.id == run.report.judges[0].fit_id
-    assert json.loads(render_json(fit))["statistics"]["kappa"]["value"] == pytest.approx(
-        run.report.judges[0].after.of("kappa").value, abs=1e-6
-    )
-    assert calibrate_value([fit], fit.binding, "c", 0.9).status == "calibrated"
-    assert calibrate_value([fit], replace(fit.binding, model="m1"), "c", 0.9).status == "mismatched"
 
 
 def test_the_advantage_of_the_better_one_lies_above_nothing() -> None:

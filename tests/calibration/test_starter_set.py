@@ -40,18 +40,6 @@ def test_what_it_is_made_of(starter: LabelledSet) -> None:
         assert 0.4 <= sum(share) / len(share) <= 0.6
 
 
-def test_it_is_marked_as_constructed(starter: LabelledSet) -> None:
-    assert {item.origin for item in starter.items} == {"constructed"}
-    assert {label.annotator for item in starter.items for label in item.labels} == {"author"}
-    assert all("constructed" in item.source and item.labels[0].note for item in starter.items)
-
-
-def test_where_no_call_is_due_one_that_passes_makes_none(starter: LabelledSet) -> None:
-    for item in starter.items:
-        if item.step == "decide":
-            assert item.passes is not bool(called(item)), item.id
-
-
 def test_a_family_of_near_misses_has_each_tool_taken_for_another(starter: LabelledSet) -> None:
     """A scenario of the family has a right and a wrong tool, both on offer in it."""
     by_group: dict[str, dict[bool, set[str]]] = defaultdict(lambda: {True: set(), False: set()})

@@ -36,23 +36,15 @@ def promise(share: float, coverage: float) -> Promise:
 @pytest.mark.parametrize(
     ("coverages", "fields", "use", "told"),
     [
-        (
-            (0.9, 0.8, 0.6, 0.0),
-            {},
-            "for 60%",
-            "use its verdict on 60% of items (passes from raw 0.90, no failure) if 90%",
-        ),
+        ((0.9, 0.8, 0.6, 0.0), {}, "for 60%",
+         "use its verdict on 60% of items (passes from raw 0.90, no failure) if 90%"),
         ((0.4, 0.2, 0.1, 0.0), {}, "for 40%", "use its verdict on 40% of items"),
         ((0.0, 0.0, 0.0, 0.0), {}, "for rates", "at no threshold would 80% of them agree"),
-        (
-            (0.9, 0.9, 0.9, 0.9),
-            {"calibrated": False, "why": "30 labels are too few"},
-            "not yet",
-            "30 labels are too few",
-        ),
+        ((0.9, 0.9, 0.9, 0.9), {"calibrated": False, "why": "30 labels are too few"}, "not yet",
+         "30 labels are too few"),
         ((0.0, 0.0, 0.0, 0.0), {"guarantee": 0.9}, "for rates", "it accepts nothing"),
     ],
-)
+)  # fmt: skip
 def test_what_a_judge_is_for(
     judge: JudgeReport, coverages: tuple[float, ...], fields: dict[str, object], use: str, told: str
 ) -> None:
@@ -85,13 +77,6 @@ def test_a_judge_that_does_not_tell_passes_from_failures_is_useless_and_its_fit_
     with pytest.raises(InputError, match=refused):
         refuse_useless(run.fits)
     assert refuse_useless([make_fit(), *run.fits])[0] == [make_fit()]
-
-
-def test_without_an_interval_a_fit_is_refused(judge: JudgeReport) -> None:
-    run = calibrate(*drawn(120), QUICK)
-    assert "refuses it: its AUROC is" in describe_use(run.report.judges[0])
-    with pytest.raises(InputError, match="has no 95 % interval"):
-        refuse_useless(run.fits)
 
 
 def test_the_first_screen_has_coverage_price_and_cascade() -> None:

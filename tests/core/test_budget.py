@@ -264,17 +264,6 @@ def test_of_calls_of_one_form_few_are_compared():
     assert len(compared) == 2  # both arguments equal, or one
 
 
-@pytest.mark.parametrize("allowance", [Allowance(comparisons=100), Allowance(chars=100)])
-def test_matchers_beyond_the_allowance_are_not_begun(allowance):
-    patterns = [
-        CallPattern.model_validate({"tool": "f", "args": {"a": {"kind": "similar", "value": f"text {n}"}}})
-        for n in range(20)
-    ]
-    steps = [Step(n, 1, ToolCall(None, "f", {"a": f"text {n}"})) for n in range(20)]
-    how = ComparisonRules(lambda *_: pytest.fail("compared"), lambda _: False, lambda _: 1, lambda _: {})
-    assert build_worth_table(patterns, steps, how, allowance) is None
-
-
 PATHS = st.lists(st.sampled_from(["a", "b", "ab", "a!", "0"]), max_size=3).map(
     lambda parts: "".join(f"/{p}" for p in parts)
 )

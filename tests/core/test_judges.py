@@ -314,13 +314,6 @@ def test_the_sum_of_what_is_not_known_is_not_known(given_: list[Any], whole: Any
     assert (sum_counts(given_), sum_costs(given_)) == (whole, price)
 
 
-def test_one_vote_is_noted() -> None:
-    found = outcome(reply("no", latency_ms=None, cost_usd=None, tokens_in=None))
-    assert isinstance(found, JudgedScore)
-    assert found.judge == JudgeNote("j", "m", "no", "it is no", ("q no",), "miss", None, 2, None, None)
-    assert found.findings == (Finding("no", "it is no", AT),)
-
-
 def test_several_votes_are_noted() -> None:
     votes = [reply("yes", cache="hit", cost_usd=0.0), reply("no", model="n", requested="n", latency_ms=9.0), DOWN]
     found = outcome(*votes, reply("no", cache="coalesced", cost_usd=0.0))
@@ -331,16 +324,6 @@ def test_several_votes_are_noted() -> None:
         JudgeVote("m", "no", 0.0, "coalesced", 0.0, 0.0, 5.0),
     )
     assert found.judge == JudgeNote("j", "n", "no", "it is no", ("q no",), "miss", 30, 6, 0.25, 9.0, ballots, 1.0)
-
-
-USES = [(["hit", "hit"], "hit"), (["hit", "coalesced"], "coalesced"), (["coalesced", "miss", "hit"], "miss")]
-
-
-@pytest.mark.parametrize(("uses", "want"), USES)
-def test_the_cache_note_of_several(uses: list[Any], want: str) -> None:
-    found = outcome(*[reply(cache=use) for use in uses])
-    assert isinstance(found, JudgedScore)
-    assert found.judge.cache == want
 
 
 REMARKS: list[tuple[list[Vote], list[tuple[str, str]]]] = [

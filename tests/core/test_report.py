@@ -83,25 +83,6 @@ def test_the_band_between_fail_and_warn(value, verdict):
     assert reported({"a": ok(value)}).verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("thresholds", "value", "verdict"),
-    [
-        ({"fail": 0.5, "warn": 0.5}, 0.5, "pass"),
-        ({"fail": 0.5, "warn": 0.6}, 0.55, "warn"),
-        ({"fail": 1.0, "warn": 1.0}, 0.99, "fail"),
-        ({"fail": 0.0, "warn": 0.0}, 0.0, "pass"),
-    ],
-)
-def test_thresholds(thresholds, value, verdict):
-    assert reported({"a": ok(value)}, thresholds=thresholds).verdict == verdict
-
-
-def test_the_least_coverage_is_the_rubrics():
-    outcomes = {"a": ok(1.0), "b": GONE, "c": GONE, "d": GONE}
-    assert reported(outcomes, thresholds={"min_coverage": 0.25}).verdict == "pass"
-    assert reported(outcomes, thresholds={"min_coverage": 0.26}).verdict == "undecided"
-
-
 STAGED = {"a": {"stage": "decide"}, "b": {"stage": "arguments"}, "c": {"stage": "arguments"}}
 
 
@@ -119,13 +100,6 @@ def test_the_worst_stage_decides_where_the_rubric_says_so():
     assert reported(outcomes, settings).verdict == "pass"
     worst = reported(outcomes, settings, verdict="worst_stage")
     assert (worst.verdict, worst.first_failing_stage, worst.failing) == ("fail", "decide", ("a",))
-
-
-@pytest.mark.parametrize(("outcome", "verdict"), [(GONE, "pass"), (DOWN, "undecided")])
-def test_an_unmeasured_stage_fails_nothing_and_one_that_is_open_passes_nothing(outcome, verdict):
-    report = reported({"a": outcome, "b": ok(1.0), "c": ok(1.0)}, STAGED, verdict="worst_stage")
-    assert (report.verdict, report.coverage) == (verdict, pytest.approx(2 / 3))
-    assert report.stages[0].verdict == "undecided"
 
 
 def test_a_failed_blocking_criterion_fails_whatever_the_score_and_coverage():
@@ -208,17 +182,6 @@ FAILING = {
      {"call": {"name": "x"}}]},
     "expected": {"calls": [{"tool": "f", "args": {"a": 1}}, {"tool": "g", "args": {}}]},
 }  # fmt: skip
-
-
-def test_a_blocked_question_is_not_asked_and_the_report_says_why():
-    made = plan(FAILING)
-    assert [ask.key for ask in made.asks] == ["fits/0"]
-    report = conclude(made, {"fits/0": ok(1.0)})
-    assert [(each.criterion, each.step, each.why) for each in report.not_asked] == [("fits", 1, "blocked by tool")]
-    assert [c.value for c in report.criteria] == [0.5, 0.0, 0.5]
-    assert report.steps[1].outcomes["args"] == Skipped(
-        "blocked", "blocked by tool", report.steps[1].outcomes["args"].findings
-    )
 
 
 def test_what_was_expected_is_named_by_pointer():

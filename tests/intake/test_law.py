@@ -239,23 +239,15 @@ def test_no_call_is_lost_in_a_span(shape: Any, name: str, role: str, key: str, *
 
 TALK: list[Any] = [
     {"gen_ai.operation.name": "invoke_agent"},
-    {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.output.messages": [
-            {"role": "assistant", "parts": [{"type": "tool_call", "id": "t", "name": "f", "arguments": {"x": 1}}]}
-        ],
-    },
+    {"gen_ai.operation.name": "chat", "gen_ai.output.messages": [{"role": "assistant",
+     "parts": [{"type": "tool_call", "id": "t", "name": "f", "arguments": {"x": 1}}]}]},
     {"gen_ai.tool.name": "f", "gen_ai.tool.call.id": "t", "gen_ai.tool.call.arguments": {"x": 1}},
     {"http.method": "GET"},
-]
+]  # fmt: skip
 """The spans of an agent within which a model makes a call that a tool answers, and of a service."""
 SOURCES = [
-    "gen_ai.output.messages",
-    "gen_ai.input.messages",
-    "llm.output_messages",
-    "gen_ai.completion",
-    "any.attribute",
-]
+    "gen_ai.output.messages", "gen_ai.input.messages", "llm.output_messages", "gen_ai.completion", "any.attribute",
+]  # fmt: skip
 
 
 @given(

@@ -248,12 +248,9 @@ REFUSED: list[tuple[Any, str, str]] = [
     ({"resourceSpans": {}}, "/resourceSpans", "a list"),
     ({"resourceSpans": [1]}, "/resourceSpans/0", "an object"),
     ({"resourceSpans": [{"scopeSpans": [{"spans": [0]}]}]}, "/resourceSpans/0/scopeSpans/0/spans/0", "an object"),
-    (
-        {"spans": [{"attributes": {"gen_ai.output.messages": [{"parts": [{"type": "tool_call", "id": "1"}]}]}}]},
-        "/spans/0",
-        "a name",
-    ),
-]
+    ({"spans": [{"attributes": {"gen_ai.output.messages": [{"parts": [{"type": "tool_call", "id": "1"}]}]}}]},
+     "/spans/0", "a name"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("record", "path", "words"), REFUSED)

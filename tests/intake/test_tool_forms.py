@@ -14,17 +14,13 @@ OUTPUT = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
 HINTS = {"readOnlyHint": True}
 
 FORMS: list[tuple[dict[str, Any], ToolDef]] = [
-    (
-        {"type": "function", "function": {"name": "f", "description": "D", "parameters": SCHEMA, "strict": True}},
-        ToolDef("f", "D", SCHEMA),
-    ),
+    ({"type": "function", "function": {"name": "f", "description": "D", "parameters": SCHEMA, "strict": True}},
+     ToolDef("f", "D", SCHEMA)),
     ({"type": "function", "name": "f", "parameters": SCHEMA}, ToolDef("f", "", SCHEMA)),
     ({"name": "f", "description": None, "input_schema": SCHEMA}, ToolDef("f", "", SCHEMA)),
     ({"type": "custom", "name": "f", "input_schema": SCHEMA}, ToolDef("f", "", SCHEMA)),
-    (
-        {"name": "f", "title": "F", "inputSchema": SCHEMA, "outputSchema": OUTPUT, "annotations": HINTS},
-        ToolDef("f", "", SCHEMA, OUTPUT, HINTS),
-    ),
+    ({"name": "f", "title": "F", "inputSchema": SCHEMA, "outputSchema": OUTPUT, "annotations": HINTS},
+     ToolDef("f", "", SCHEMA, OUTPUT, HINTS)),
     ({"name": "f", "output_schema": True, "parameters": False}, ToolDef("f", "", False, True)),
     ({"name": "f", "parameters": None, "annotations": None}, ToolDef("f")),
     ({"name": "f", "parameters": {}}, ToolDef("f", "", {})),
@@ -33,7 +29,7 @@ FORMS: list[tuple[dict[str, Any], ToolDef]] = [
     ({"type": "web_search"}, ToolDef("web_search")),
     ({"type": "web_search_20250305", "name": "web_search"}, ToolDef("web_search")),
     ({"type": "mcp", "server_label": "wiki", "server_url": "u"}, ToolDef("wiki")),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("given", "tool"), FORMS)
@@ -46,9 +42,3 @@ def test_forms(given: dict[str, Any], tool: ToolDef, listed: bool) -> None:
 @pytest.mark.parametrize(("given", "wanted"), [(None, None), ([], ()), ({"tools": []}, ()), ({"tools": None}, None)])
 def test_absent_is_not_empty(given: object, wanted: object) -> None:
     assert read_tools(given) == wanted
-
-
-def test_read_only_hint_is_seen() -> None:
-    tools = read_tools([{"name": "f", "inputSchema": {}, "annotations": HINTS}, {"name": "g"}])
-    assert tools is not None
-    assert [tool.read_only for tool in tools] == [True, False]

@@ -26,15 +26,10 @@ from tests.stores import open_prepared
 
 STEP = {
     "id": "judged",
-    "criteria": [
-        {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
-        {
-            "id": "argument_plausibility",
-            "stage": "arguments",
-            "check": {"kind": "judge", "judge": "argument_plausibility"},
-        },
-    ],
-}
+    "criteria": [{"id": "schema", "stage": "arguments", "check": {"kind": "schema"}},
+     {"id": "argument_plausibility", "stage": "arguments",
+     "check": {"kind": "judge", "judge": "argument_plausibility"}}],
+}  # fmt: skip
 TOOLS = [{"type": "function", "function": {"name": "refund", "parameters": {"type": "object"}}}]
 
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from service.errors import BusyError, CallgradeError, InputError, WebhookError
 from service.jobs.runner import Runner
-from service.jobs.worker import MAX_NOTICE_ATTEMPTS, Worker
+from service.jobs.worker import Worker
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from service.store.jobs.chunks import Chunks
@@ -106,11 +106,6 @@ def test_a_notice_is_sent_again_later_each_time(
             assert left is None
     assert status(database, batch) == last
     assert notifier.told == [batch] * len(outcomes)
-
-
-def test_there_are_as_many_attempts_as_are_spoken_of() -> None:
-    assert len(DELAYS) == MAX_NOTICE_ATTEMPTS - 1
-    assert 7 * 3_600 < sum(DELAYS) < 8 * 3_600
 
 
 def test_of_a_batch_that_is_gone_nothing_is_kept(database: Database) -> None:

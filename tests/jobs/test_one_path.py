@@ -110,11 +110,8 @@ def score(changes: Changes, fits: Sequence[Fit]) -> Report:
 
 
 PARTS: dict[str, tuple[Changes, ...]] = {
-    "the question": (
-        {"judge": {"question": "Is it so?"}},
-        {"judge": {"examples": []}},
-        {"judge": {"max_chars": 5_000}},
-    ),
+    "the question": ({"judge": {"question": "Is it so?"}}, {"judge": {"examples": []}},
+     {"judge": {"max_chars": 5_000}}),
     "the votes": ({"judge": {"votes": 2}}, {"judge": {"temperature": 0.5}}, {"judge": {"reasoning": "low"}}),
     "the reply": ({"judge": {"max_tokens": 900}}, {"judge": {"threshold": 0.9}}, {"judge": {"claims": "mean"}}),
     "the model": ({"settings": {"judge_model": "openai/n"}}, {"judge": {"models": ["openai/m", "openai/n"]}}),
@@ -122,7 +119,7 @@ PARTS: dict[str, tuple[Changes, ...]] = {
     "masks": ({"settings": {"judge_mask": ("secrets",)}}, {"settings": {"judge_mask": ("identifiers", "contacts")}}),
     "the address": ({"settings": {"judge_api_base": "http://127.0.0.1:1/v1"}},),
     "the form of replies": ({"settings": {"judge_reply": "tool"}},),
-}
+}  # fmt: skip
 
 
 def join(some: Sequence[Changes]) -> Changes:
@@ -165,12 +162,9 @@ def test_another_way_to_put_questions_is_another_part() -> None:
 
 TURNS: Any = {
     "format": "callgrade",
-    "events": [
-        {"call": {"name": "tool", "arguments": {}}, "result": {"a": 1}},
-        *[{said: f"{n}"} for n in range(3) for said in ("assistant", "user")],
-        {"assistant": "end"},
-    ],
-}
+    "events": [{"call": {"name": "tool", "arguments": {}}, "result": {"a": 1}},
+     *[{said: f"{n}"} for n in range(3) for said in ("assistant", "user")], {"assistant": "end"}],
+}  # fmt: skip
 
 
 def reply_of(_: Ask, raw: float) -> tuple[JudgeReply, ...]:

@@ -144,14 +144,6 @@ def test_what_will_not_pass_is_an_outcome(
     assert verdicts(driver, batch) == {"undecided"}
 
 
-def test_what_always_fails_is_an_outcome_in_the_end(tmp_path: Path, provider: Provider, clock: Clock) -> None:
-    driver = Driver(tmp_path, provider, clock, "fault-500-p97")
-    batch = driver.submit(REQUESTS[:4])
-    ended = driver.run(batch)
-    assert ended.status == "completed"
-    assert ended.request_counts.completed == 4
-
-
 PRICE_IN, PRICE_OUT = 0.15e-6, 0.6e-6
 WORST = 0.002
 """More than one call can cost, in US dollars."""
@@ -201,17 +193,3 @@ def test_no_more_questions_are_asked_than_may_be(tmp_path: Path, provider: Provi
     again = driver.submit(requests, max_questions=0)
     assert driver.run(again).status == "completed"  # what the cache answers is not asked
     assert len(provider.requests) == 120
-
-
-def test_a_budget_that_suffices_is_no_pause(tmp_path: Path, provider: Provider, clock: Clock) -> None:
-    driver = Driver(tmp_path, provider, clock, "gpt-4o-mini")
-    batch = driver.submit(REQUESTS, budget_usd=ITEMS * (PRICE_IN * 100 + PRICE_OUT * 20) + 2 * WORST)
-    assert driver.run(batch).status == "completed"
-    assert {one.status for one in driver.seen} <= {"in_progress", "finalizing"}
-
-
-def test_an_items_own_budget_is_no_pause(tmp_path: Path, provider: Provider, clock: Clock) -> None:
-    driver = Driver(tmp_path, provider, clock, "gpt-4o-mini")
-    batch = driver.submit([request(0, budget_usd=0.0), request(1)], budget_usd=1.0)
-    assert driver.run(batch).status == "completed"
-    assert [outcome.get("cause") for outcome in outcomes(driver, batch)] == ["budget_exhausted", None]

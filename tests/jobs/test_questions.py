@@ -40,20 +40,3 @@ def test_no_more_is_asked_than_may_be(tmp_path: Path, store_url: str) -> None:
         assert (ended.status, ended.request_counts.completed) == ("completed", ITEMS)
         assert numbers(run.results(batch)) == list(range(ITEMS))
         assert len(provider.requests) <= ended.questions <= len(provider.requests) + CALLS_AHEAD
-
-
-def test_batches_at_once_have_limits_of_their_own(tmp_path: Path, store_url: str) -> None:
-    provider = Provider(latency=0.02)
-    limits = (0, 13, 40)
-    with serving(provider), service(store_url, tmp_path, provider) as run:
-        if not run.database.is_sqlite:
-            run.start()
-        run.start()
-        batches = [
-            run.submit([request(1_000 * limit + n) for n in range(60)], size=20, max_questions=limit)
-            for limit in limits
-        ]
-        for limit, batch in zip(limits, batches, strict=True):
-            assert paused(run, batch).questions == limit
-            asked = sum(count for order, count in run.paid().items() if order // 1_000 == limit)
-            assert asked == limit

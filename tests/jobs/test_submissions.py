@@ -25,7 +25,6 @@ from service.jobs.items import widen_limits
 from service.jobs.spool import Spool
 from service.jobs.submissions import (
     ITEM,
-    MAX_LINE_PROBLEMS,
     MAX_LISTED_PROBLEMS,
     MAX_TAGS,
     BatchDefaults,
@@ -284,12 +283,6 @@ def test_all_bad_lines_are_named_up_to_a_thousand() -> None:
     assert (len(found), left_out.count, len(left_out.lines)) == (1, MAX_LISTED_PROBLEMS + 5, MAX_LISTED_PROBLEMS)
 
 
-def test_of_one_line_some_problems_are_named() -> None:
-    with pytest.raises(BadLinesError) as error:
-        taken([{f"x{n}": 1 for n in range(50)}])
-    assert len(problems(error)) == MAX_LINE_PROBLEMS
-
-
 def test_items_of_one_custom_id_are_all_named() -> None:
     twice = [item(custom_id=name) for name in ("a", "b", "a", "c", "b", "a")]
     with pytest.raises(BadLinesError) as error:
@@ -306,25 +299,6 @@ def test_a_name_that_is_given_may_not_be_taken_by_one_that_is_made() -> None:
     with pytest.raises(BadLinesError) as error:
         taken([item(custom_id="item-1"), item()])
     assert problems(error) == ["/1/custom_id", "/2/custom_id"]
-
-
-@pytest.mark.parametrize("items", [[], [b"\n", b"  \n"]])
-@pytest.mark.parametrize("skip", [False, True])
-def test_no_item_is_no_batch(items: list[Any], skip: bool) -> None:
-    with pytest.raises(MalformedError, match="no item"):
-        taken(items, {"skip_invalid": skip})
-
-
-def test_no_good_item_is_no_batch() -> None:
-    with pytest.raises(BadLinesError) as error:
-        taken([{}, {}], {"skip_invalid": True})
-    assert problems(error) == ["/1/trace", "/2/trace"]
-
-
-def test_too_many_items_are_too_large() -> None:
-    assert len(taken([item()] * 3, max_items=3)[0]) == 3
-    with pytest.raises(TooLargeError, match="more than 3 items"):
-        taken([item()] * 4, max_items=3)
 
 
 def test_gzip_within_is_never_unpacked() -> None:
@@ -346,13 +320,6 @@ OPTIONS = [
     ({"tags": {"a": 1}}, "/tags/a"),
     ({"name": "x" * 257}, "/name"),
 ]
-
-
-@pytest.mark.parametrize(("given", "place"), OPTIONS)
-def test_options_that_cannot_be_used_are_refused(given: dict[str, Any], place: str) -> None:
-    with pytest.raises(InputError) as error:
-        BatchDefaults(given, ENGINE)
-    assert problems(error)[0].startswith(place)
 
 
 # given, budget, limit of questions; or the place of what is refused
@@ -395,13 +362,6 @@ def test_a_document_has_items_and_options() -> None:
     with Cutter(size=2) as cutter, pytest.raises(BadLinesError) as error:
         ItemIntake(BatchDefaults({}, ENGINE), cutter, max_items=3, pointer_of=point_to_item).take(entries)
     assert problems(error) == ["/items/1/trace"]
-
-
-@pytest.mark.parametrize(("body", "place"), [(b"[]", ""), (b"{}", "/items"), (b'{"items":1}', "/items")])
-def test_what_is_no_such_document_is_refused(body: bytes, place: str) -> None:
-    with pytest.raises(InputError) as error:
-        read_document_entries(body, LIMITS)
-    assert problems(error) == [place]
 
 
 def test_memory_does_not_grow_with_the_items_but_by_their_names() -> None:

@@ -147,13 +147,6 @@ def test_the_worker_of_a_server_that_was_killed_makes_room_for_the_next(tmp_path
         assert numbers(run.results(batch)) == list(range(100))
 
 
-def test_a_workers_settings_at_fault_are_told(tmp_path: Path, slow: Provider) -> None:
-    with service(f"sqlite:///{tmp_path}/store.db", tmp_path, slow) as run:
-        worker = run.start("worker", CALLGRADE_BATCH_IN_FLIGHT="many")
-        assert worker.wait(timeout=60) == 4
-        assert "CALLGRADE_BATCH_IN_FLIGHT: expected a whole number" in run.log()
-
-
 def test_what_was_claimed_in_a_commit_whose_reply_was_lost_is_given_back(tmp_path: Path) -> None:
     provider = Provider()
     with serving(provider), service(f"sqlite:///{tmp_path}/store.db", tmp_path, provider) as run:

@@ -11,13 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 import sqlalchemy as sa
-import typer.main
 import yaml
 from jsonschema_rs import Draft202012Validator
 
 from service import __version__
 from service.api.app import create_app
-from service.cli.app import app
 from service.outbound.addresses import METADATA as METADATA_SERVICES
 from service.outbound.addresses import PRIVATE
 from service.settings import Settings, list_settings
@@ -75,15 +73,6 @@ def seconds(text: str) -> int:
     return int(text[:-1])
 
 
-def check_command(words: list[str]) -> None:
-    """That the words call a command that is there, with options that it has."""
-    program, name, *rest = words
-    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
-    options = {option for parameter in command.params for option in parameter.opts}
-    assert program == "callgrade"
-    assert {word for word in rest if word.startswith("--")} <= options
-
-
 # Of both.
 
 
@@ -112,23 +101,7 @@ def test_no_secret_stands_in_it(root: Path, file: str) -> None:
     assert not re.search(r"\$\{\w*PASSWORD(?!:\?)", text)  # one that is not set is an error, never empty
 
 
-def test_both_run_as_the_image_does(
-    root: Path, services: dict[str, Any], manifests: dict[tuple[str, str], Any]
-) -> None:
-    user = re.findall(r"^USER (\S+)", (root / "Dockerfile").read_text("utf-8"), re.MULTILINE)[-1]
-    assert {services[name]["user"] for name in ("serve", "worker")} == {user}
-    for pod in pods(manifests).values():
-        context = pod["securityContext"]
-        assert f"{context['runAsUser']}:{context['runAsGroup']}" == user
-        assert context["runAsNonRoot"]
-
-
 # Compose.
-
-
-def test_what_runs_is_what_is_tested_with(root: Path, services: dict[str, Any]) -> None:
-    tested = yaml.safe_load((root / ".github/workflows/ci.yml").read_text("utf-8"))["jobs"]["test"]["services"]
-    assert {name: services[name]["image"] for name in tested} == {name: one["image"] for name, one in tested.items()}
 
 
 def test_every_service_is_confined(services: dict[str, Any]) -> None:
@@ -149,14 +122,6 @@ def test_only_the_service_is_reached_and_only_from_this_machine(compose: dict[st
     assert {name for name, one in services.items() if one["networks"] == ["stores"]} == {"postgres", "redis"}
 
 
-def test_each_replica_has_a_port(root: Path, services: dict[str, Any]) -> None:
-    (port,) = services["serve"]["ports"]
-    _, outside, inside = port.split(":")
-    first, last = map(int, outside.split("-"))
-    assert last - first + 1 == services["serve"]["deploy"]["replicas"]
-    assert f"EXPOSE {inside}\n" in (root / "Dockerfile").read_text("utf-8")
-
-
 def test_the_settings_can_be_read(services: dict[str, Any]) -> None:
     given = {"POSTGRES_PASSWORD": "a1", "REDIS_PASSWORD": "b2"}
     environment = services["serve"]["environment"]
@@ -169,32 +134,6 @@ def test_the_settings_can_be_read(services: dict[str, Any]) -> None:
     assert settings.cache_url == "redis://:b2@redis:6379/0"
     assert (settings.worker, settings.first_key) == (False, False)
     assert environment == services["worker"]["environment"]
-
-
-def test_whoever_has_no_port_is_looked_after_otherwise(services: dict[str, Any]) -> None:
-    """The image's own check asks a port, which a worker would fail."""
-    program, *command = services["worker"]["healthcheck"]["test"]
-    assert program == "CMD"
-    check_command(command)
-    check_command(services["worker"]["command"])
-    assert {name for name, service in services.items() if "healthcheck" not in service} == {"serve"}
-
-
-def test_services_start_in_order_and_may_end(services: dict[str, Any]) -> None:
-    for name in ("serve", "worker"):
-        service = services[name]
-        assert {one["condition"] for one in service["depends_on"].values()} == {"service_healthy"}
-        assert set(service["depends_on"]) == {"postgres", "redis"}
-        graceful = int(service["environment"]["CALLGRADE_GRACEFUL_SECONDS"])
-        assert seconds(service["stop_grace_period"]) >= graceful + SLACK
-
-
-def test_volumes_are_declared(compose: dict[str, Any]) -> None:
-    used = {volume.split(":")[0] for service in compose["services"].values() for volume in service["volumes"]}
-    assert used == set(compose["volumes"])
-    assert {network for service in compose["services"].values() for network in service["networks"]} == set(
-        compose["networks"]
-    )
 
 
 # Kubernetes.
@@ -258,24 +197,12 @@ def rules(peers: str) -> dict[str, Any]:
 
 
 SPECS = {
-    "NetworkPolicy": {
-        "type": "object",
-        "properties": {
-            "podSelector": SELECTOR,
-            "policyTypes": {"type": "array", "items": {"enum": ["Ingress", "Egress"]}},
-            "ingress": rules("from"),
-            "egress": rules("to"),
-        },
-        "required": ["podSelector", "policyTypes"],
-        "additionalProperties": False,
-    },
-    "PodDisruptionBudget": {
-        "type": "object",
-        "properties": {"maxUnavailable": {"type": "integer", "minimum": 1}, "selector": SELECTOR},
-        "required": ["selector"],
-        "additionalProperties": False,
-    },
-}
+    "NetworkPolicy": {"type": "object", "properties": {"podSelector": SELECTOR,
+     "policyTypes": {"type": "array", "items": {"enum": ["Ingress", "Egress"]}}, "ingress": rules("from"),
+     "egress": rules("to")}, "required": ["podSelector", "policyTypes"], "additionalProperties": False},
+    "PodDisruptionBudget": {"type": "object", "properties": {"maxUnavailable": {"type": "integer", "minimum": 1},
+     "selector": SELECTOR}, "required": ["selector"], "additionalProperties": False},
+}  # fmt: skip
 """What Kubernetes takes of these kinds, as far as it is used here. A field that is misspelt would be left out in silence."""
 
 VERSIONS = {
@@ -344,15 +271,6 @@ def test_probes_ask_what_the_application_answers(manifests: dict[tuple[str, str]
     assert port["targetPort"] in ports
 
 
-def test_commands_are_there(manifests: dict[tuple[str, str], Any]) -> None:
-    serve, worker = (container(pods(manifests)[f"callgrade-{name}"]) for name in ("serve", "worker"))
-    for words in (serve["args"], worker["args"]):
-        check_command(words)
-    for probe in ("startupProbe", "livenessProbe"):
-        check_command(worker[probe]["exec"]["command"])
-    assert "httpGet" not in str(worker)
-
-
 def test_pods_are_confined(manifests: dict[tuple[str, str], Any]) -> None:
     for pod in pods(manifests).values():
         one = container(pod)
@@ -362,18 +280,6 @@ def test_pods_are_confined(manifests: dict[tuple[str, str], Any]) -> None:
         assert set(one["resources"]) == {"requests", "limits"}
         assert pod["automountServiceAccountToken"] is False
         assert {mount["name"] for mount in one["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
-
-
-def test_no_address_gets_into_the_settings(manifests: dict[tuple[str, str], Any]) -> None:
-    """A Service `callgrade` would set CALLGRADE_PORT to tcp://... in every pod of its namespace that has such links."""
-    assert all(pod["enableServiceLinks"] is False for pod in pods(manifests).values())
-
-
-def test_pods_may_end(manifests: dict[tuple[str, str], Any]) -> None:
-    graceful = int(manifests["ConfigMap", "callgrade"]["data"]["CALLGRADE_GRACEFUL_SECONDS"])
-    for pod in pods(manifests).values():
-        before = container(pod).get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
-        assert pod["terminationGracePeriodSeconds"] >= before + graceful + SLACK
 
 
 def test_settings_and_secrets_can_be_read(manifests: dict[tuple[str, str], Any]) -> None:
@@ -391,13 +297,6 @@ def test_settings_and_secrets_can_be_read(manifests: dict[tuple[str, str], Any])
     for pod in pods(manifests).values():
         names = [reference["name"] for source in container(pod)["envFrom"] for reference in source.values()]
         assert names == ["callgrade", "callgrade"]
-
-
-def test_the_autoscaler_has_the_last_word(manifests: dict[tuple[str, str], Any]) -> None:
-    spec = manifests["HorizontalPodAutoscaler", "callgrade-serve"]["spec"]
-    target = manifests["Deployment", spec["scaleTargetRef"]["name"]]
-    assert "replicas" not in target["spec"]
-    assert spec["minReplicas"] > manifests["PodDisruptionBudget", "callgrade-serve"]["spec"]["maxUnavailable"]
 
 
 def test_the_query_that_workers_are_scaled_by_counts_open_chunks(

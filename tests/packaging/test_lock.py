@@ -8,9 +8,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-# Absent on purpose: form parsing is not used, and its parser is a stream of denial-of-service advisories.
-UNWANTED = {"python-multipart"}
-
 
 @pytest.fixture(scope="module")
 def lock(root: Path) -> dict[str, Any]:
@@ -42,7 +39,3 @@ def test_every_file_has_a_hash_and_is_older_than_the_cool_down(lock: dict[str, A
     assert found
     assert [file["url"] for file in found if not file["hash"].startswith("sha256:")] == []
     assert [file["url"] for file in found if file["upload-time"] > newest] == []
-
-
-def test_what_is_left_out_on_purpose_stays_out(lock: dict[str, Any]) -> None:
-    assert UNWANTED & {package["name"] for package in lock["package"]} == set()

@@ -23,12 +23,6 @@ def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["make", *words], cwd=folder, env=outside, capture_output=True, text=True, check=False)
 
 
-def test_make_alone_says_what_there_is(fresh: Path) -> None:
-    done = make(fresh)
-    assert [line.split()[1] for line in done.stdout.splitlines()] == TARGETS
-    assert sorted(path.name for path in fresh.iterdir()) == ["Makefile", "pyproject.toml", "uv.lock"]
-
-
 @pytest.mark.parametrize("python", ["false", "no-such-python"])
 def test_a_python_too_old_or_absent_gets_one_clear_line(fresh: Path, python: str) -> None:
     done = make(fresh, "demo", f"PYTHON={python}")

@@ -76,13 +76,6 @@ def _normalize(requirement: str) -> str:
     return f"{name[0]}{sorted(wanted[name.end() :].split(','))}{marker}"
 
 
-def test_it_carries_the_license_text(wheel: Path, root: Path) -> None:
-    archive = zipfile.ZipFile(wheel)
-    (name,) = [name for name in archive.namelist() if name.endswith("/licenses/LICENSE")]
-    assert archive.read(name) == (root / "LICENSE").read_bytes()
-    assert b"Apache License" in archive.read(name)
-
-
 @pytest.fixture(scope="module")
 def installed(wheel: Path, uv: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh environment with the wheel. Its dependencies are this environment's, lent by a .pth file, so nothing is

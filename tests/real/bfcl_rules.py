@@ -66,13 +66,8 @@ def text_read(row: Row, report: Report) -> bool:
 
 
 RULES: tuple[Rule, ...] = (
-    text_normalised,
-    schema_stricter,
-    marker_is_a_value,
-    undecodable_is_no_call,
-    numbers_equal,
-    text_read,
-)
+    text_normalised, schema_stricter, marker_is_a_value, undecodable_is_no_call, numbers_equal, text_read,
+)  # fmt: skip
 
 
 def request(row: Row, rubric: str) -> dict[str, Any]:

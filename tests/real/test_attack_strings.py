@@ -141,12 +141,6 @@ def test_no_attack_string_is_read_as_a_verdict(shared_data: Path) -> None:
     assert read == []
 
 
-def test_no_string_holds_the_marks(shared_data: Path) -> None:
-    """So that counting them counts what the prompt put there."""
-    texts = strings(shared_data)
-    assert not [text for text in texts if BOUNDARY in text or TOKEN in text]
-
-
 def refund(result: Any, answer: str, **more: Any) -> Plan:
     """A refund as it was expected, with its result and what is told of it."""
     call = {"name": "refund", "arguments": {"order": "A-17"}}

@@ -83,12 +83,3 @@ def test_outputs_are_found_as_recorded(runs: list[Run]) -> None:
         assert (value(run.ours, "outputs") == 1.0) is run.row["official"]["r_outputs"]
         told = run.row["official"]["outputs_found"].values()
         assert len(found(run.ours, "not_said")) == sum(not one for one in told)
-
-
-def test_what_doing_nothing_earns_stands_beside_it(runs: list[Run]) -> None:
-    idle = {run.row["task_id"]: found(run.ours, "null_agent") for run in runs}
-    assert all(len(notes) == 1 for notes in idle.values())
-    paid = sorted(task for task, [note] in idle.items() if note == "doing nothing scores 1")
-    unchanged = sorted({run.row["task_id"] for run in runs if not run.row["gold_changes_db"]})
-    assert paid == unchanged, f"a null agent passes {len(paid)} of {len(idle)} tasks: {paid}"
-    assert (len(paid), len(idle)) == (7, 25)

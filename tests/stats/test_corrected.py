@@ -18,13 +18,6 @@ LEAST, MOST = (0.93, 0.97) if WHOLE else (0.91, 0.98)
 """How many of the draws an interval of 95 % may cover: three standard errors to either side."""
 
 
-def test_ppi_without_a_useful_judge_is_the_mean_of_the_labels() -> None:
-    labels = [True, False, True, True, False, True]
-    found = ppi(labels, [0.5] * 6, [0.5] * 50)
-    assert (found.trust, found.value) == (0.0, pytest.approx(4 / 6))
-    assert (found.low, found.high) == pytest.approx((infer_from_labels(labels).low, infer_from_labels(labels).high))
-
-
 def test_ppi_by_hand() -> None:
     """Four labels, four more items. Covariance of label and score 1/3, variance of all scores 15/56, so trust 28/45.
 
@@ -48,12 +41,6 @@ def test_labels_that_all_agree_have_an_interval_that_holds_their_rate() -> None:
     half = 2.045230 * sqrt(31 / 32**3)
     assert (found.value, found.high) == (1.0, 1.0)
     assert found.low == pytest.approx(31 / 32 - half, abs=1e-6)
-
-
-def test_how_many_more_labels_halve_the_interval() -> None:
-    found = infer_from_labels([True, False] * 50)
-    assert found.more_labels == 300
-    assert ppi([True, False] * 50, [1, 0] * 50, [1, 0] * 50).more_labels is None
 
 
 @pytest.mark.parametrize(
@@ -161,11 +148,6 @@ def test_neither_names_of_groups_nor_order_matter_and_no_interval_is_a_point(
 def test_one_group_tells_nothing_of_others(groups: tuple[list[str], list[str]], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         ppi([True, False], [1, 0], [1, 0], groups)
-
-
-def test_labels_of_one_group_have_no_interval() -> None:
-    with pytest.raises(ValueError, match="of 1 groups"):
-        infer_from_labels([True, False], ["a", "a"])
 
 
 RATE, ALIKE = 0.6, 0.4

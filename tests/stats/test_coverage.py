@@ -42,13 +42,9 @@ EVERY = [
     )
 ]
 SOME = [
-    Cell(30, 0.02, "lopsided"),
-    Cell(30, 0.98, "excellent"),
-    Cell(100, 0.5, "fair"),
-    Cell(100, 0.02, "excellent", 10, 0.5),
-    Cell(100, 0.1, "graded", 5, 0.5),
-    Cell(30, 0.1, "fair", 10, 0.5),
-]
+    Cell(30, 0.02, "lopsided"), Cell(30, 0.98, "excellent"), Cell(100, 0.5, "fair"),
+    Cell(100, 0.02, "excellent", 10, 0.5), Cell(100, 0.1, "graded", 5, 0.5), Cell(30, 0.1, "fair", 10, 0.5),
+]  # fmt: skip
 
 
 def draw(rng: np.random.Generator, cell: Cell, count: int) -> tuple[Floats, Floats]:

@@ -53,12 +53,6 @@ def test_by_hand(levels: list[Level], want: float | None) -> None:
     assert find_certainty_threshold(rows(*levels), share=0.9, error=ERROR) == want
 
 
-def test_the_order_of_items_changes_nothing() -> None:
-    found = rows(level(0.9, 95, 5), level(0.8, 90, 10, side=False), level(0.6, 30, 30, group="one"))
-    mixed = np.random.default_rng(2).permutation(len(found.certainty))
-    assert find_certainty_threshold(found.select(mixed), share=0.85, error=ERROR) == 0.8
-
-
 def test_the_bound_is_the_binomial_tail() -> None:
     from scipy.stats import binom
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from service.stats.agreement import build_confusion
 from service.stats.tallies import (
-    Bin,
     TallyRows,
     auroc,
     auroc_within,
@@ -67,30 +66,6 @@ def test_brier_is_the_mean_squared_distance(items: Items) -> None:
 def test_verdicts_at_a_threshold(items: Items, threshold: float) -> None:
     want = build_confusion([label for _, label in items], [s >= threshold for s, _ in items])
     assert build_confusion_at(tallied(items), threshold) == want
-
-
-# Scores with ties, 10 items in 2 bins of 5 if ties could be cut: 0.2 has ranks 0 to 3, 0.6 ranks 3 to 7, 0.9 ranks 7 to 10.
-# The middles are 1.5, 5 and 8.5: the first score is in the first bin, the others in the second.
-TIED = [(0.2, False), (0.2, True), (0.2, False), *[(0.6, True)] * 3, (0.6, False), *[(0.9, True)] * 3]
-
-
-def test_the_table_of_tied_scores_by_hand() -> None:
-    first, second = build_reliability(tallied(TIED), bins=2)
-    assert first == Bin(0.2, 0.2, 3, pytest.approx(0.2), pytest.approx(1 / 3))
-    assert second == Bin(0.6, 0.9, 7, pytest.approx(5.1 / 7), pytest.approx(6 / 7))
-    assert ece(tallied(TIED), bins=2) == pytest.approx((abs(3 * 0.2 - 1) + abs(5.1 - 6)) / 10)
-
-
-def test_equal_scores_are_one_bin_and_their_error_is_that_of_the_mean() -> None:
-    """Sorted by label, the same items would show an error of .5 in bins that cut ties."""
-    same = build_tally([0.5] * 40, [True] * 20 + [False] * 20)
-    assert ece(same) == 0.0
-    assert build_reliability(same) == (Bin(0.5, 0.5, 40, 0.5, 0.5),)
-
-
-def test_scores_that_all_differ_fall_into_bins_of_equal_size() -> None:
-    found = build_reliability(build_tally([n / 100 for n in range(100)], [n % 2 for n in range(100)]))
-    assert [one.n for one in found] == [10] * 10
 
 
 @given(ITEMS, st.randoms(use_true_random=False))

@@ -81,13 +81,6 @@ def test_what_becomes_of_jobs_is_told(
     assert told(audit) == [("user ann", "here", f"{stem}.{verb}", "t", batch) for verb in ("cancel", "delete")]
 
 
-def test_the_service_s_own_housekeeping_is_no_act_of_anybody(database: Database, audit: Audit) -> None:
-    batches = Batches(database)
-    batch = batches.submit(submission(), chunks(1)).id
-    batches.cancel("t", batch)
-    assert told(audit) == []
-
-
 def test_pages_hold_all_once_newest_first(database: Database, audit: Audit) -> None:
     keys = Keys(database)
     made = [keys.create(name=f"{number}")[0].id for number in range(5)]
@@ -111,16 +104,6 @@ def test_entries_are_forgotten_with_age(database: Database, audit: Audit) -> Non
             connection.execute(aged.values(at=database.now() - days * 86_400.0))
     assert audit.forget_old(days=30) == 1
     assert [entry.target for entry in audit.page(limit=9).data] == [fresh]
-
-
-def test_an_id_is_never_given_twice(database: Database, audit: Audit) -> None:
-    keys = Keys(database)
-    keys.create(name="a")
-    (first,) = audit.page(limit=9).data
-    with database.begin() as connection:
-        connection.execute(AUDIT.delete())
-    keys.create(name="b")
-    assert audit.page(limit=9).data[0].id > first.id
 
 
 def test_files_are_told_when_they_change(database: Database, audit: Audit, tmp_path: Path) -> None:

@@ -81,16 +81,6 @@ def test_a_later_label_takes_the_place_of_an_earlier_one(database: Database) -> 
     ]
 
 
-def test_pages_go_on_where_the_last_one_ended(database: Database) -> None:
-    names, labels = [kept(database, judged(0.4)) for _ in range(5)], Labels(database)
-    made = [labels.put("t", said(name)).id for name in names]
-    first = labels.page("t", limit=3)
-    rest = labels.page("t", limit=3, after=first.next)
-    assert [one.id for one in (*first.data, *rest.data)] == sorted(made, reverse=True)
-    assert (first.has_more, rest.has_more, rest.next) == (True, False, None)
-    assert [one.item for one in labels.page("t", limit=9, item=names[1]).data] == [names[1]]
-
-
 def test_a_label_of_what_is_not_there_is_refused(database: Database) -> None:
     name, labels = kept(database, judged(0.4)), Labels(database)
     for item, criterion, tenant in (
@@ -104,13 +94,6 @@ def test_a_label_of_what_is_not_there_is_refused(database: Database) -> None:
         with pytest.raises(UnknownItemError):
             labels.put(tenant, said(item, criterion=criterion))
     assert count(database, LABELS) == 0
-
-
-def test_an_item_that_no_judge_looked_at_may_be_labelled_too(database: Database) -> None:
-    name, labels = kept(database), Labels(database)
-    assert labels.read_judge("t", name, "result_groundedness") is None
-    labels.put("t", said(name))
-    assert [one.item for one in labels.page("t", limit=2).data] == [name]
 
 
 def test_items_of_a_batch_are_found_and_go_with_it(database: Database) -> None:
@@ -138,29 +121,6 @@ def test_a_kept_score_goes_with_its_labels_and_that_is_noted(database: Database)
     assert [(one.act, one.target, one.who) for one in Audit(database).page(limit=5).data] == [
         ("score.delete", name, "key ana")
     ]
-
-
-def test_kept_scores_are_listed_by_tenant(database: Database) -> None:
-    first, second = kept(database), kept(database)
-    kept(database, tenant="other")
-    scores = KeptScores(database)
-    page = scores.page("t", limit=1)
-    assert ([one.id for one in page.data], page.next) == ([second], second)
-    assert [one.id for one in scores.page("t", limit=1, after=page.next).data] == [first]
-    assert scores.read("t", first) == (b'{"trace":{"format":"openai"}}', REPORT)
-    with pytest.raises(UnknownItemError):
-        scores.read("other", first)
-
-
-def test_a_label_is_taken_back_once(database: Database) -> None:
-    name, labels = kept(database, judged(0.4)), Labels(database)
-    made = labels.put("t", said(name))
-    with pytest.raises(UnknownItemError):
-        labels.delete("other", made.id, by=ANA)
-    assert labels.delete("t", made.id, by=ANA) == made
-    with pytest.raises(UnknownItemError):
-        labels.delete("t", made.id, by=ANA)
-    assert [one.act for one in Audit(database).page(limit=5).data] == ["label.delete"]
 
 
 def test_what_is_old_and_was_not_labelled_lately_is_forgotten(database: Database) -> None:
@@ -221,22 +181,6 @@ def test_a_share_of_items_gets_a_second_opinion_and_none_a_third(database: Datab
     assert LabelChooser(database).measure("t", "result_groundedness", "ben").twice == len(second)
 
 
-def test_people_differ_until_somebody_settles_it(database: Database) -> None:
-    name, other, labels = kept(database, judged(0.9)), kept(database, judged(0.9)), Labels(database)
-    labels.put("t", said(name, "ana", "pass"))
-    labels.put("t", said(name, "ben", "fail"))
-    labels.put("t", said(other, "ana", "unsure"))
-    opinions = Opinions(database)
-    case, unsure = opinions.list_cases("t", "result_groundedness")
-    assert (case.is_disputed, case.passes, case.differs_from_judge) == (True, True, False)
-    assert (unsure.is_disputed, unsure.passes, unsure.opinions) == (False, None, ())
-    labels.put("t", said(name, "cleo", "fail", source="adjudication"))
-    settled = opinions.list_cases("t", "result_groundedness")[0]
-    assert (settled.is_disputed, settled.passes, settled.differs_from_judge) == (False, False, True)
-    assert settled.labels[0].annotator == "cleo"
-    assert opinions.list_cases("other", "result_groundedness") == ()
-
-
 def test_whoever_settles_keeps_their_own_opinion(database: Database) -> None:
     name, labels = kept(database, judged(0.9)), Labels(database)
     for annotator, word in (("ana", "pass"), ("ben", "fail"), ("cleo", "pass")):
@@ -262,18 +206,6 @@ def test_who_has_seen_the_judges_word_is_blind_no_more(database: Database, again
     other = kept(database, judged(0.9))
     labels.put("t", said(other, blind=True))
     assert not labels.put("t", said(other, label="fail", blind=True)).blind
-
-
-def test_what_came_of_kept_scores_is_counted_by_tenant(database: Database) -> None:
-    scores = KeptScores(database)
-    for tenant, tool in (("t", "mine"), ("u", "yours"), ("u", "yours")):
-        broken = {"stage": "select", "finding": "wrong_tool", "tool": tool, "stages": "select", "cluster": ""}
-        scores.keep(tenant, ScoreDraft("r@1", "fail", 0.0, {"team": tool}, b"{}", REPORT, broken=broken))
-    for tenant, tool, count_ in (("t", "mine", 1), ("u", "yours", 2), ("v", "", 0)):
-        counts = {("fail", "select", ""): count_} if count_ else {}
-        assert scores.count_outcomes(tenant) == counts
-        assert scores.count_tags(tenant) == ({("team", tool): counts} if counts else {})
-        assert [(one.tool, one.count) for one in scores.group_failures(tenant)] == [(tool, count_)] * bool(counts)
 
 
 def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Database) -> None:
@@ -397,9 +329,3 @@ def test_a_label_is_drawn_by_chance_only_where_it_was_its_turn(database: Databas
     assert labels.put("t", said(chosen, annotator="ben", source="second")).source == "second"
     alone = max(names - {turn.item, chosen})
     assert [labels.put("t", said(alone, source=one)).source for one in ("second", "human")] == ["direct", "direct"]
-
-
-def test_a_later_label_has_a_later_id(database: Database) -> None:
-    labels, name = Labels(database), kept(database, judged(0.9))
-    given = [labels.put("t", said(name, annotator=f"a{n}")).id for n in range(40)]
-    assert given == sorted(given)

@@ -19,7 +19,6 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from service.errors import (
     InputError,
-    JobGoneError,
     JobStateError,
     KeyReusedError,
     QueueFullError,
@@ -73,11 +72,6 @@ def test_a_submission_becomes_a_batch_with_chunks_that_are_ready(batches: Batche
     assert ends(database, batch.id) == []
 
 
-def test_a_batch_without_items_is_to_be_ended_at_once(batches: Batches, database: Database) -> None:
-    batch = batches.submit(submission(), [])
-    assert (batch.status, ends(database, batch.id)) == ("finalizing", [batch.id])
-
-
 def test_nothing_stays_of_a_submission_that_fails_half_way(batches: Batches, database: Database) -> None:
     def broken() -> Iterator[Chunk]:
         yield from chunks(1)
@@ -106,17 +100,6 @@ def test_a_key_stands_for_one_submission_of_one_tenant(batches: Batches) -> None
     assert batches.find_submitted("u", "l", "f") is None
 
 
-def test_a_key_whose_batch_was_deleted_is_not_free(batches: Batches, database: Database) -> None:
-    batch = batches.submit(submission(key="k"), chunks(1))
-    recorded(database, batch.id, [0])
-    ended(database, batch.id)
-    batches.delete("t", batch.id)
-    with pytest.raises(JobGoneError):
-        batches.submit(submission(key="k"), chunks(1))
-    with pytest.raises(JobGoneError):
-        batches.find_submitted("t", "k", "f")
-
-
 def test_of_many_submissions_at_once_with_one_key_one_makes_a_batch(batches: Batches) -> None:
     with ThreadPoolExecutor(10) as threads:
         made = list(threads.map(lambda _: batches.submit(submission(key="k"), chunks(1, 1)), range(40)))
@@ -142,21 +125,6 @@ def test_batches_are_listed_newest_first_in_pages(batches: Batches, database: Da
     assert [batch.id for batch in batches.page("t", limit=9, after=made[3]).data] == [made[4]]
     with pytest.raises(InputError, match="after"):
         batches.page("t", limit=9, after="batch_1")
-
-
-@pytest.mark.parametrize("name", ["batch_0", "", "\0", "'", "batch_" + "0" * 32])
-def test_what_is_no_batch_is_unknown(batches: Batches, name: str) -> None:
-    for act in (batches.find, batches.cancel, batches.pause, batches.resume, batches.retry, batches.delete):
-        with pytest.raises(UnknownJobError):
-            act("t", name)
-
-
-def test_another_tenants_batch_is_unknown(batches: Batches) -> None:
-    batch = batches.submit(submission(), chunks(1))
-    for act in (batches.find, batches.cancel, batches.pause, batches.resume, batches.retry, batches.delete):
-        with pytest.raises(UnknownJobError):
-            act("u", batch.id)
-    assert batches.find("t", batch.id) == batch
 
 
 # Room.
@@ -209,16 +177,6 @@ def test_cancelling_leaves_what_is_under_way_and_closes_the_rest(
     counts = done.request_counts
     assert (done.status, counts.completed, counts.cancelled) == ("cancelled", *((2, 4) if under_way > 1 else (0, 6)))
     assert done.ended_at is not None
-
-
-def test_of_a_paused_batch_everything_is_closed(batches: Batches, database: Database) -> None:
-    batch = batches.submit(submission(budget_usd=1.0), chunks(2, 2)).id
-    opened(database, batch, 0)
-    recorded(database, batch, [0])
-    paused(database, batch, "paused_budget")
-    found = batches.cancel("t", batch)
-    assert (found.status, found.reason) == ("finalizing", None)
-    assert ends(database, batch) == [batch]
 
 
 # Going on.
@@ -416,19 +374,6 @@ def test_every_item_of_a_batch_that_was_stopped_is_in_one_of_the_two(
     ]
     assert [line["custom_id"] for line in lines] == [f"c{line['index']}" for line in lines]
     assert {line["error"]["title"] for line in lines if line["index"] != 7} == {ending.capitalize()}
-
-
-def test_pages_are_as_one(batches: Batches, database: Database) -> None:
-    batch = batches.submit(submission(), chunks(200)).id
-    recorded(database, batch, range(200))
-    found = batches.find("t", batch)
-    pages = list(read_result_pages(database, found, find_window(database, found)))
-    assert len(pages) == 4
-    assert b"".join(pages) == b"".join(
-        page
-        for start in range(0, 200, 7)
-        for page in read_result_pages(database, found, find_window(database, found, offset=start, limit=7))
-    )
 
 
 def test_who_reads_a_batch_that_is_deleted_is_told(batches: Batches, database: Database) -> None:

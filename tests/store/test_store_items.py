@@ -8,7 +8,6 @@ import sqlalchemy as sa
 from service.store.access.keys import Keys
 from service.store.access.sessions import Sessions
 from service.store.database import Database
-from service.store.jobs.batches import Batches
 from service.store.jobs.items import (
     ItemChoice,
     count_items,
@@ -45,11 +44,6 @@ def test_items_are_listed_and_counted(database: Database, batch: str) -> None:
     assert found is not None
     assert (found.previous, found.next, found.custom_id) == (None, 6, "item-3")
     assert find_item(database, batch, SIZE) is None
-
-
-def test_items_go_with_their_batch(database: Database, batch: str) -> None:
-    Batches(database).delete("t", batch)
-    assert count_items(database, batch) == 0
 
 
 def test_a_session_is_worth_its_key(database: Database) -> None:

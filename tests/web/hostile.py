@@ -29,36 +29,20 @@ SAID = "nothing speaks against it"
 ARGUMENTS = f'{{"{MEANT}": "{MEANT}", "id": "4711"}}'
 
 REQUEST: dict[str, Any] = {
-    "trace": {
-        "format": "openai",
-        "id": MEANT,
-        "tools": [{"type": "function", "function": {"name": MEANT, "description": MEANT, "parameters": {}}}],
-        "messages": [
-            {"role": "system", "content": f"{MEANT} system"},
-            {"role": "user", "content": f"{MEANT} 4711 {MEANT}"},
-            {
-                "role": "assistant",
-                "content": MEANT,
-                "tool_calls": [{"id": "c1", "type": "function", "function": {"name": MEANT, "arguments": ARGUMENTS}}],
-            },
-            {"role": "tool", "tool_call_id": "c1", "content": f'{{"{MEANT}": "{MEANT}", "price_cents": 540000}}'},
-            {"role": "assistant", "content": f"{MEANT}: the price is $54.00."},
-        ],
-    },
-    "expected": {
-        "calls": [
-            {
-                "tool": MEANT,
-                "reason": MEANT,
-                "args": {MEANT: {"kind": "contains", "value": f"{MEANT} more"}, "other": MEANT},
-            },
-            {"tool": f"{MEANT}2", "args": {MEANT: MEANT}},
-        ],
-        "answer": {"kind": "contains", "value": f"{MEANT}!"},
-    },
+    "trace": {"format": "openai", "id": MEANT, "tools": [{"type": "function",
+     "function": {"name": MEANT, "description": MEANT, "parameters": {}}}],
+     "messages": [{"role": "system", "content": f"{MEANT} system"},
+     {"role": "user", "content": f"{MEANT} 4711 {MEANT}"},
+     {"role": "assistant", "content": MEANT, "tool_calls": [{"id": "c1", "type": "function",
+     "function": {"name": MEANT, "arguments": ARGUMENTS}}]},
+     {"role": "tool", "tool_call_id": "c1", "content": f'{{"{MEANT}": "{MEANT}", "price_cents": 540000}}'},
+     {"role": "assistant", "content": f"{MEANT}: the price is $54.00."}]},
+    "expected": {"calls": [{"tool": MEANT, "reason": MEANT,
+     "args": {MEANT: {"kind": "contains", "value": f"{MEANT} more"}, "other": MEANT}},
+     {"tool": f"{MEANT}2", "args": {MEANT: MEANT}}], "answer": {"kind": "contains", "value": f"{MEANT}!"}},
     "tags": {MEANT: MEANT},
     "judges": "live",
-}
+}  # fmt: skip
 
 
 def list_hostile() -> list[tuple[str, str]]:

@@ -196,19 +196,6 @@ def test_a_fit_is_installed_and_a_verdict_changes(site: Site) -> None:
     assert verdict_of(site.client) == (False, "uncalibrated")
 
 
-def test_a_judge_is_shown_beside_people(site: Site) -> None:
-    batch = site.submit(10)
-    for n in range(10):
-        site.label(f"/label?criterion=result_groundedness&item={batch}/{n}", "pass" if n % 2 == 0 or n == 1 else "fail")
-    text = site.text("/judges/result_groundedness")
-    assert "90.0\xa0%" in text
-    assert text.count("<svg") == 2
-    assert f'href="/runs/{batch}/traces/1"' in text
-    for judge in Registry().judges:
-        assert site.visitor.open(f"/judges/{judge}").status == 200
-    assert site.visitor.open("/judges/nobody").status == 404
-
-
 def test_a_judge_beside_people_is_as_its_twin_says(site: Site) -> None:
     batch = site.submit(24)
     for n in range(24):
@@ -286,14 +273,6 @@ def test_hostile_texts_stay_texts(site: Site) -> None:
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", re.sub(r"&[a-z#0-9]+;[^<]*", "", text))
 
 
-def test_an_export_is_a_labelled_set(site: Site) -> None:
-    site.submit(2)
-    site.label("/label?criterion=result_groundedness", "pass")
-    exported = site.visitor.open("/label/export")
-    assert exported.headers["content-disposition"] == 'attachment; filename="labels.jsonl"'
-    assert exported.body == site.client("GET", "/v1/labels/export").body != b""
-
-
 def test_a_label_after_the_judges_word_is_not_blind(site: Site) -> None:
     site.submit(1)
     after = site.label("/label?criterion=result_groundedness", "fail")
@@ -314,20 +293,6 @@ def test_what_a_fit_left_to_a_human_is_shown_as_undecided(site: Site) -> None:
     assert '<span class="tag pass">pass</span>' not in text
     told = strip_tags(site.text("/judges/result_groundedness"))
     assert "it decided nothing that people have labelled, and 1 were left undecided" in told
-
-
-def test_a_step_chosen_before_pass_is_pressed_is_not_kept(site: Site) -> None:
-    site.submit(1)
-    site.label("/label?criterion=result_groundedness", "pass", failing_step="0")
-    assert site.client("GET", "/v1/labels").json["data"][0]["failing_step"] is None
-
-
-def test_a_fit_of_another_judge_is_refused(site: Site) -> None:
-    name = "result_groundedness"
-    other = fit(judge="another").model_dump_json()
-    refused = site.visitor.fill_in(f"/judges/{name}", f"/judges/{name}/install", fit=other, calibration="")
-    assert (refused.status, "/fits/0/judge" in refused.body.decode()) == (422, True)
-    assert site.client("GET", "/v1/fits").json["data"] == []
 
 
 def test_who_may_not_label_sees_no_annotator(site: Site) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import tracemalloc
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -16,11 +14,9 @@ import pytest
 from service.api.app import create_app
 from service.api.page_route import PageRoute
 from service.reporting.numbers import render_number
-from service.reporting.summaries import read_reports, render_json, summarize_reports
 from service.settings import Settings
 from service.store.database import Database
 from service.web.app import add_pages
-from service.web.rendering import STATIC
 from service.web.wording import format_count, format_share
 from tests.api.asgi_caller import Answer
 from tests.stores import open_new_store
@@ -93,28 +89,6 @@ def test_the_page_of_a_run_has_the_numbers_of_its_twin(visitor: Visitor, batch: 
         assert f"{one['count']} {one['stage']} {one['finding']} {one['tool'] or 'no call'}" in text
 
 
-def test_the_breakdown_has_the_numbers_of_the_summary(visitor: Visitor, batch: str) -> None:
-    whole = visitor.open(f"/v1/batches/{batch}/breakdown").json["whole"]
-    rates = visitor.open(f"/v1/batches/{batch}/summary").json["rates"]
-    assert whole["passed"] == pytest.approx(rates["passed"])
-    assert whole["verdicts"] == rates["verdicts"] | {"error": 1}
-    summed = {one["name"]: one["passed"] for one in rates["stages"]}
-    assert {one["stage"] for one in whole["stages"]} == {
-        name for name, one in summed.items() if one["n"] or one["open"]
-    }
-    for one in whole["stages"]:
-        assert one["rate"] == pytest.approx(summed[one["stage"]])
-
-
-def test_the_reports_of_a_batch_give_its_summary(visitor: Visitor, batch: str) -> None:
-    lines = visitor.open(f"/v1/batches/{batch}/results").body.splitlines()
-    reports = read_reports([json.loads(line)["report"] for line in lines])
-    assertions = ["pass_rate >= 0.1", "score >= 0.1"]
-    query = urlencode({"assertions": json.dumps(assertions)})
-    there = visitor.open(f"/v1/batches/{batch}/summary?{query}").json
-    assert json.loads(render_json(summarize_reports(reports, None, assertions, unscored=1))) == there
-
-
 def test_what_is_not_finished_is_counted_as_such_wherever_a_run_is_summed_up(
     visitor: Visitor, database: Database
 ) -> None:
@@ -133,14 +107,6 @@ def test_what_is_not_finished_is_counted_as_such_wherever_a_run_is_summed_up(
     assert whole["passed"]["open"] >= 3
     assert [one["status"] for one in summary["gate"]["results"]] == ["passed", "undecided", "failed"]
     assert "not finished 2" in strip_tags(page.body.decode())
-
-
-def test_where_cases_are_of_groups_the_intervals_are_those_of_the_summary(visitor: Visitor, database: Database) -> None:
-    requests = [build_request(n, tags={"group": f"g{n // 6}"} if n % 4 else {}) for n in range(40)]
-    batch = fill(database, requests)
-    whole = visitor.open(f"/v1/batches/{batch}/breakdown").json["whole"]
-    rates = visitor.open(f"/v1/batches/{batch}/summary").json["rates"]
-    assert whole["passed"] == pytest.approx(rates["passed"])
 
 
 def test_every_count_leads_to_as_many_traces(visitor: Visitor, batch: str) -> None:
@@ -237,14 +203,6 @@ def test_what_cannot_be_scored_is_told_beside_the_text(visitor: Visitor, text: s
     assert "could not be scored" in answer.body.decode()
 
 
-def test_the_example_on_an_empty_start_page_can_be_scored(visit: Callable[[], Visitor]) -> None:
-    from service.web.pages.start import _build_example
-
-    visitor = visit()
-    visitor.enter()
-    assert "not saved" in visitor.fill_in("/", "/score", text=_build_example()).body.decode()
-
-
 def build_hostile(texts: list[str]) -> list[dict[str, Any]]:
     """Requests whose every text is hostile: names, arguments, results, answers, tags."""
     found: list[dict[str, Any]] = []
@@ -333,24 +291,6 @@ def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     assert len(pages) >= 15
     public = {route.path for route in pages if route.public}
     assert public == {"/sign-in", "/sign-in/session", "/static/{name}", "/{path:path}"}
-
-
-def test_names_of_files_that_are_not_there_are_not_kept(visitor: Visitor) -> None:
-    visitor.open("/static/style.css")
-    tracemalloc.start()
-    try:
-        for n in range(200):
-            assert visitor.open(f"/static/{'a' * 30_000}{n}").status == 404
-        held = sum(one.size for one in tracemalloc.take_snapshot().statistics("filename"))
-    finally:
-        tracemalloc.stop()
-    assert held < 2_000_000
-
-
-def test_every_file_is_served_as_it_is(visitor: Visitor) -> None:
-    for file in STATIC.iterdir():
-        answer = visitor.open(f"/static/{file.name}")
-        assert (answer.status, answer.body) == (200, file.read_bytes())
 
 
 def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(
