@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # SQLAlchemy is a third of a second that few tests need
     from service.store.database import Database
 
 # The first loads seconds' worth of what few tests need; the others would be kinds of every test that comes after.
-collect_ignore = ["loaded.py", "data/extension", "data/formats"]
+collect_ignore = ["loaded.py", "data/extension"]
 
 settings.register_profile("callgrade", deadline=None, max_examples=examples(30))  # a busy machine is no failure
 settings.load_profile("callgrade")
