@@ -274,7 +274,7 @@ def test_parents_in_a_circle_hide_nothing() -> None:
 
 
 def test_many_alike_calls_and_runs_are_paired_in_order() -> None:
-    many = 3_000
+    many = 1_000
     calls = [{"type": "tool_call", "name": "f", "arguments": {"n": n}} for n in range(many)]
     model = {"attributes": {"gen_ai.output.messages": [{"role": "assistant", "parts": calls}]}}
     runs = [
