@@ -22,6 +22,7 @@ from service.core.judging.fits import (
     log_odds,
     sigmoid,
 )
+from tests.fits import make_fit
 
 DIGEST, OTHER = "a" * 64, "b" * 64
 SHARES = st.floats(0, 1)
@@ -104,23 +105,9 @@ def test_log_odds_of_certainty_are_finite() -> None:
 
 
 def fit(**changes: object) -> Fit:
-    fields = {
-        "judge": "result_groundedness",
-        "judge_digest": DIGEST,
-        "model": "m-2026-01-01",
-        "criterion": "c",
-        "method": "platt",
-        "calibrator": {"kind": "platt", "slope": 4.0, "offset": -2.0},
-        "origin": "human",
-        "labels": 100,
-        "groups": 40,
-        "enough": True,
-        "domain": (0.0, 0.9),
-        "threshold": 0.4,
-        "review_band": (0.3, 0.5),
-        "data": OTHER,
-    }
-    return Fit.model_validate({**fields, **changes})
+    bound = {"judge": "result_groundedness", "judge_digest": DIGEST, "model": "m-2026-01-01", "method": "platt"}
+    shape = {"calibrator": {"kind": "platt", "slope": 4.0, "offset": -2.0}, "domain": (0.0, 0.9), "threshold": 0.4}
+    return make_fit(**{**bound, **shape, "review_band": (0.3, 0.5), **changes})
 
 
 BINDING = Binding("result_groundedness", DIGEST, "m-2026-01-01")

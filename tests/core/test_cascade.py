@@ -8,12 +8,10 @@ import pytest
 
 from service import conclude, plan, score
 from service.core.evidence.evidenced import EvidencedScore
-from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY, build_question
-from service.core.judging.replies import Judgement
 from service.core.outcome import Errored, Scored, Skipped
 from tests.fits import make_fit
+from tests.replies import make_reply
 
 TRUE, FLIPPED, FREE = "It came to $5,400.00.", "It came to $54.00.", "It has been settled for a while."
 
@@ -48,10 +46,6 @@ def request(answer: str, *, order: str = "9104", expected: Any = None, **check: 
 
 def criteria(made: Any) -> list[str]:
     return [ask.criterion for ask in made.asks]
-
-
-def reply(label: str, value: float) -> tuple[JudgeReply, ...]:
-    return (JudgeReply(Judgement(label, value, "so it is"), "m", "m", "miss", Usage(1, 1, None)),)
 
 
 def outcome_of(report: Any, criterion: str) -> Any:
@@ -99,7 +93,9 @@ VETOES = [(None, 1.0, True), (0.5, 0.5, False), (0.8, 0.8, True), (1.0, 1.0, Tru
 def test_a_veto_caps_what_the_judge_may_give(veto, value, passed):
     made = plan(request(FLIPPED, veto=veto))
     assert "result_groundedness" in criteria(made)
-    outcome = outcome_of(conclude(made, {"result_groundedness/turn/1": reply("grounded", 1.0)}), "result_groundedness")
+    outcome = outcome_of(
+        conclude(made, {"result_groundedness/turn/1": (make_reply("grounded", 1.0),)}), "result_groundedness"
+    )
     assert (outcome.value, outcome.raw, outcome.passed) == (value, 1.0, passed)
     assert "scale_flip" in [finding.code for finding in outcome.findings]
 
@@ -161,5 +157,7 @@ def test_a_fit_is_bound_to_all_that_is_asked(fields: dict[str, Any], check: dict
         del asked["rubric"]["criteria"][0]["check"]["evidence"]
     made = plan(asked)
     key = next(ask.key for ask in made.asks if ask.criterion == "result_groundedness")
-    found = outcome_of(conclude(made, {key: reply("grounded", 1.0)}, mode="live", fits=[fit]), "result_groundedness")
+    found = outcome_of(
+        conclude(made, {key: (make_reply("grounded", 1.0),)}, mode="live", fits=[fit]), "result_groundedness"
+    )
     assert found.calibration.status == status

@@ -24,6 +24,7 @@ from service.registry import Registry
 from service.reporting.summaries import read_report
 from service.request import plan_request, read_request
 from tests.core.test_require_calibration import body, votes
+from tests.fits import make_fit
 
 SCALE = {"no": 0.0, "rather_not": 0.3, "unsure": 0.5, "rather": 0.7, "yes": 1.0}
 CHEAP = {"id": "cheap", "level": "trace", "question": "?", "scale": SCALE, "models": ["m1"]}
@@ -57,23 +58,8 @@ def fit_of(name: str, *, after: str | None = None, share: float = 0.9, **more: A
     """Accepts values of 0 and of 1."""
     binding = BINDINGS[name]
     promise = Guarantee(share=share, passes_from=1.0, fails_to=0.0, after=after)
-    fields: dict[str, Any] = {
-        "judge": name,
-        "judge_digest": binding.digest,
-        "model": binding.model,
-        "assembly": ASSEMBLY,
-        "criterion": "c",
-        "method": "identity",
-        "calibrator": {"kind": "identity"},
-        "origin": "human",
-        "labels": 100,
-        "groups": 100,
-        "enough": True,
-        "domain": (0.0, 1.0),
-        "threshold": 0.5,
-        "data": "0" * 64,
-    }
-    return Fit.model_validate({**fields, "guarantee": promise, **more})
+    bound = {"judge": name, "judge_digest": binding.digest, "model": binding.model, "assembly": ASSEMBLY}
+    return make_fit(**{**bound, "groups": 100, "guarantee": promise, **more})
 
 
 FITS = (fit_of("cheap"), fit_of("strong", after=fit_of("cheap").id))

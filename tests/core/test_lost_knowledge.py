@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from service import InputError, conclude, plan
-from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Usage
-from service.core.judging.replies import Judgement
 from service.core.plan import plan as plan_of
 from service.core.trace import State, ToolCall, Trace
 from service.reporting.summaries import summarize_reports
+from tests.replies import make_reply
 
 Json = Any
 NONE: Json = {"calls": "none"}
@@ -175,8 +173,7 @@ def test_a_judge_that_stands_in_for_a_check_does_not_outweigh_it_where_it_is_ope
         "expected": {"calls": [{"tool": "f", "result": wanted}]},
     }
     made = plan(request)
-    good = JudgeReply(Judgement("right", 1.0, "so"), "m", "m", "miss", Usage(1, 1, None))
-    assert conclude(made, {ask.key: (good,) for ask in made.asks}).verdict == "undecided"
+    assert conclude(made, {ask.key: (make_reply("right", 1.0),) for ask in made.asks}).verdict == "undecided"
 
 
 def test_compat_refuses_a_matcher_inside_a_value() -> None:

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service import Plan, conclude, plan, report_json
-from service.core.judging.fits import Fit, Identity, Status
+from service.core.judging.fits import Fit, Status
 from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.replies import Judgement
 from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Scored
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.registry import Registry
 from service.reporting.summaries import read_report
+from tests.fits import make_fit
+from tests.replies import make_reply
 
 REGISTRY = Registry()
 PLAUSIBLE = {
@@ -73,8 +73,7 @@ def replies(made: Plan, shares: Any = 0.0) -> dict[str, tuple[JudgeReply, ...]]:
 
 def votes(ask: Ask, share: float) -> list[JudgeReply]:
     label = labelled(ask, share)
-    said = Judgement(label, ask.judge.scale[label].value, "so it is")
-    return [JudgeReply(said, model, model, "miss", Usage(1, 1, None)) for model in ask.judge.models or ("m",)]
+    return [make_reply(label, ask.judge.scale[label].value, model) for model in ask.judge.models or ("m",)]
 
 
 def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
@@ -82,9 +81,7 @@ def fit_of(criterion: str, judge: str, known: Rubric, **more: Any) -> Fit:
     found = known.judges_by_id[judge]
     bound = {"judge": judge, "judge_digest": found.digest, "model": "+".join(found.models or ("m",))}
     bound["evidence"] = next(getattr(one.check, "evidence_digest", "") for one in known.criteria if one.id == criterion)
-    made = {**bound, "criterion": criterion, "method": "identity", "calibrator": Identity(), "origin": "human"}
-    kept = {"labels": 100, "groups": 100, "enough": True, "domain": (0.0, 1.0), "threshold": found.threshold}
-    return Fit.model_validate({**made, **kept, "data": "0" * 64, "assembly": ASSEMBLY, **more})
+    return make_fit(**{**bound, "criterion": criterion, "threshold": found.threshold, "assembly": ASSEMBLY, **more})
 
 
 def fits_of(made: Plan) -> list[Fit]:

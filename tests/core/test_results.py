@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 
 from service import InputError, conclude, plan, score
 from service.core.judging.focus import Focus, render_part
-from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Usage
-from service.core.judging.replies import Judgement
 from service.core.results.failures.marking import find_failure
 from service.core.results.structure import MAX_TEXT_CHARS, list_forms, read_text
 from service.core.trace import ToolDef
 from service.packaged_files import read_yaml
+from tests.replies import make_reply
 
 Json = Any
 DATA = Path(__file__).parents[1] / "data" / "results"
@@ -187,14 +185,10 @@ def test_what_is_suspected_is_for_the_judge(label: str, value: float, verdict: s
     assert [finding.code for finding in asked.findings] == ["suspected_contradiction", "unread_result"]
     assert asked.veto is None
     assert "suspected" in json.dumps(asked.evidence)
-    best = {one.key: reply(next(iter(one.judge.scale)), 1.0) for one in made.asks}
-    report = conclude(made, {**best, asked.key: reply(label, value)})
+    best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
+    report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
     assert report.verdict == verdict
     assert "suspected_contradiction" in {finding.code for finding in report.findings()}
-
-
-def reply(label: str, value: float) -> tuple[JudgeReply, ...]:
-    return (JudgeReply(Judgement(label, value, "so"), "m", "m", "miss", Usage(1, 1, None)),)
 
 
 @given(st.sampled_from([row[1] for row in FALSE["spellings"] if row[2] == "suspected"]), st.integers(1, 10**6))
@@ -283,8 +277,8 @@ def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str,
     made = plan(ask({"error": "not found"}, "`INV-2045` does not exist."))
     [asked] = [one for one in made.asks if one.criterion == "recovery"]
     assert asked.value == {"tool": "get_balance", "error": {"error": "not found"}, "text": "`INV-2045` does not exist."}
-    best = {one.key: reply(next(iter(one.judge.scale)), 1.0) for one in made.asks}
-    report = conclude(made, {**best, asked.key: reply(label, value)})
+    best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
+    report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
     assert report.verdict == verdict
     assert "suspected_unresolved_error" in {finding.code for finding in report.findings()}
 

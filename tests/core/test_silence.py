@@ -15,7 +15,7 @@ from service.cli.commands.score import VerdictPolicy as RunJudgement
 from service.cli.rendering.results import Tally
 from service.cli.scoring import ScoredRecord
 from service.core.criterion_results import CriterionResult, CriterionWorth
-from service.core.judging.fits import Fit, Identity
+from service.core.judging.fits import Fit
 from service.core.judging.grades import CANNOT_TELL, Worth
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply, Vote
@@ -31,6 +31,7 @@ from service.packaged_files import find_resource, read_yaml
 from service.reporting.summaries import summarize_reports
 from tests.bulk import examples
 from tests.core.strategies import Json, requests
+from tests.fits import make_fit
 
 LAW = settings(
     max_examples=examples(30),
@@ -131,24 +132,12 @@ def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
     for (criterion, name, looks), judge in sorted(pairs.items()):
         if data.draw(st.booleans()):
             threshold = data.draw(st.sampled_from([0.3, 0.6, 0.9]))
-            fit = {
-                "judge": name,
-                "judge_digest": judge.digest,
-                "evidence": looks,
-                "model": "+".join(judge.models or ("m",)),
-            }
-            fit |= {
-                "criterion": criterion,
-                "method": "identity",
-                "calibrator": Identity(),
-                "origin": "human",
-                "labels": 99,
-            }
-            fit |= {"groups": 99, "enough": True, "domain": (0.0, 1.0), "threshold": threshold, "data": "0" * 64}
+            fit = {"judge": name, "judge_digest": judge.digest, "evidence": looks, "criterion": criterion}
+            fit |= {"model": "+".join(judge.models or ("m",)), "threshold": threshold}
             band = data.draw(st.sampled_from([None, (0.4, 0.6)]))
             if len(judge.models) > 1 and data.draw(st.booleans()):
                 fit["weights"] = dict(zip(judge.models, [0.75, *[0.25 / (len(judge.models) - 1)] * 9], strict=False))
-            found.append(Fit.model_validate({**fit, "assembly": ASSEMBLY, "review_band": band}))
+            found.append(make_fit(**{**fit, "assembly": ASSEMBLY, "review_band": band}))
     return found
 
 

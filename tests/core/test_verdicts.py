@@ -10,18 +10,17 @@ import pytest
 
 from service import Plan, Report, conclude
 from service.core.conclusion.judge_answers import Answer
-from service.core.judging.fits import Fit, Identity
+from service.core.judging.fits import Fit
 from service.core.judging.judges import Ask
-from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Usage
 from service.core.judging.questions import ASSEMBLY
-from service.core.judging.replies import Judgement
 from service.core.outcome import Errored, Skipped
 from service.core.trace import UnreadablePart
 from service.engine import Engine
 from service.packaged_files import read_yaml
 from service.registry import Registry
 from service.request import plan_request, read_request, read_request_trace
+from tests.fits import make_fit
+from tests.replies import make_reply
 
 FILE = Path(__file__).parents[1] / "data" / "verdicts" / "examples.yaml"
 TABLE = cast("dict[str, Any]", read_yaml(FILE.read_text("utf-8"), source=FILE.name))
@@ -59,7 +58,7 @@ def _answer(ask: Ask, said: dict[str, Any], left: dict[str, list[Any] | None]) -
     if given in FAULTS:
         return FAULTS[given]
     label = min(ask.judge.scale, key=lambda name: abs(ask.judge.scale[name].value - given))
-    return (JudgeReply(Judgement(label, float(given), "so it is"), "m", "m", "miss", Usage(1, 1, None)),)
+    return (make_reply(label, float(given)),)
 
 
 def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
@@ -68,23 +67,8 @@ def fits_of(plan: Plan, given: dict[str, Any] | None) -> list[Fit]:
         return []
     judge = plan.rubric.judges_by_id["result_groundedness"]
     looks = next(ask.evidence_digest for ask in plan.asks if ask.criterion == "result_groundedness")
-    made = {
-        "judge": judge.id,
-        "judge_digest": judge.digest,
-        "model": "m",
-        "assembly": ASSEMBLY,
-        "criterion": "result_groundedness",
-        "evidence": looks,
-    }
-    how = {
-        "method": "identity",
-        "calibrator": Identity(),
-        "origin": "human",
-        "labels": 100,
-        "groups": 100,
-        "data": "0" * 64,
-    }
-    return [Fit.model_validate({**made, **how, "enough": True, "domain": (0.0, 1.0), **given})]
+    made = {"judge": judge.id, "judge_digest": judge.digest, "criterion": "result_groundedness", "evidence": looks}
+    return [make_fit(**{**made, "assembly": ASSEMBLY, "threshold": None, **given})]
 
 
 def report_of(case: dict[str, Any]) -> Report:

@@ -23,8 +23,7 @@ from service.core.judging import voting
 from service.core.judging.fits import Fit, Guarantee
 from service.core.judging.judges import Ask
 from service.core.judging.notes import JudgeReply
-from service.core.judging.prompts import Completion, Prompt, Usage
-from service.core.judging.replies import Judgement
+from service.core.judging.prompts import Completion, Prompt
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import Engine
@@ -35,6 +34,7 @@ from service.settings import Settings
 from service.wiring import choose_route
 from tests.bulk import examples
 from tests.fits import make_fit
+from tests.replies import make_reply
 
 REGISTRY = Registry()
 JUDGE = REGISTRY.judges["result_groundedness"]
@@ -168,8 +168,7 @@ TURNS: Any = {
 
 
 def reply_of(_: Ask, raw: float) -> tuple[JudgeReply, ...]:
-    said = Judgement(min(JUDGE.scale), 0.0, "so", graded=raw)
-    return (JudgeReply(said, "m", "m", "miss", Usage(1, 1, None)),)
+    return (make_reply(min(JUDGE.scale), 0.0, graded=raw),)
 
 
 RAW = st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9])
