@@ -256,17 +256,6 @@ def test_reports_with_a_sandbox_fit_their_schemas(
             assert (report["executed"] is not None) == executed
 
 
-REFUSED: list[tuple[Any, str]] = [
-    ({}, "/sandbox/url"),
-    ({"url": ""}, "/sandbox/url"),
-    ({"url": 1}, "/sandbox/url"),
-    ({"url": "http://a/" + "x" * 2048}, "/sandbox/url"),
-    ({"url": "http://a/", "run_invalid": 1}, "/sandbox/run_invalid"),
-    ({"url": "http://a/", "more": 1}, "/sandbox/more"),
-    ("http://a/", "/sandbox"),
-]
-
-
 # What is taken and given in earnest fits the document: the other half of being exact.
 
 

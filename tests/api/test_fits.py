@@ -15,7 +15,7 @@ from service.engine import Engine
 from service.fits.live import RELOAD_INTERVAL_S, LiveFits
 from service.registry import Registry
 from service.settings import Settings
-from service.store.access.audit import Actor, Audit
+from service.store.access.audit import Audit
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.wiring import build_demo_judging
@@ -28,7 +28,6 @@ from tests.fits import make_fit
 
 REGISTRY = Registry()
 JUDGE = REGISTRY.judges["result_groundedness"]
-ANA = Actor("key ana", "")
 
 
 def fit(**changes: Any) -> Fit:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.calibration.importers.published import import_labels
-from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
 from service.store.database import Database
@@ -21,7 +20,6 @@ from tests.api.played_client import SMALL, PlayedClient
 from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
-REGISTRY = Registry()
 
 
 def trace(number: int, *, right: bool) -> dict[str, Any]:

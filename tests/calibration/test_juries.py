@@ -35,10 +35,6 @@ BOUND = {"judge": "j", "judge_digest": Judge.model_validate(RUBRIC["judges"][0])
 QUICK = ReportOptions(resampling=Resampling(draws=0))
 
 
-def _answer(number: int, one: Prediction) -> MemberAnswer:
-    return MemberAnswer(model=one.model, raw=one.raw, cost_usd=0.01 * number)
-
-
 def as_jury(predictions: Sequence[Prediction]) -> list[Prediction]:
     """What judges said of each item as one answer of a jury."""
     said: dict[str, list[Prediction]] = {}

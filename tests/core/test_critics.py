@@ -24,15 +24,12 @@ from service.core.critics import (
     arcade_cosine,
     cosine,
 )
-from service.core.models.kinds import FrozenModel, TaggedUnion, list_kinds
+from service.core.models.kinds import FrozenModel, TaggedUnion
 from service.core.regex import MAX_PATTERN, compile_regex
 
 DATA = Path(__file__).parents[1] / "data" / "critics"
 TABLES = yaml.safe_load((DATA / "cases.yaml").read_text("utf-8"))
 REFUSED = yaml.safe_load((DATA / "refused.yaml").read_text("utf-8"))
-WORDS = {"natural_language"}  # compares nothing: it is for a judge
-OURS = {name: cls for name, cls in list_kinds(Critic).items() if cls.__module__.startswith("service.")}
-KINDS = sorted(OURS.keys() - WORDS)
 METRICS = ["cosine", "arcade_cosine", "levenshtein", "token_set"]
 
 SCALARS = (

@@ -16,16 +16,13 @@ from service.core.judging.replies import Judgement
 from service.core.outcome import (
     Errored,
     Finding,
-    OpenValue,
     Outcome,
-    PartialOutcome,
     Scored,
     Skipped,
 )
 
 VALUES = {"meets": 1.0, "partly": 0.5, "fails": 0.0}
 DOWN = Errored("timeout", "no answer in time")
-OPEN, FOUND = (OpenValue("polite", "x", "/answer"),), Finding("wrong_argument", "b", "/b")
 A, B = "/steps/0/call/arguments/a", "/steps/0/call/arguments/b"
 
 
@@ -218,18 +215,6 @@ def test_without_a_judge_a_failure_stands_and_nothing_passes(
         assert found.cause == want
         assert (report.verdict, report.coverage, report.score) == ("undecided", 0.0, None)
     assert [(one.criterion, one.judge) for one in report.not_asked] == [(kind, "natural_language")]
-
-
-PARTS = [
-    (PartialOutcome(OPEN), Skipped("not_asked", "no judge has said whether it is: polite")),
-    (
-        PartialOutcome(OPEN, weight=2, gained=2, findings=(FOUND,)),
-        Skipped("not_asked", "no judge has said whether it is: polite", (FOUND,)),
-    ),
-    (PartialOutcome(OPEN, weight=2, gained=1, passed=False, findings=(FOUND,)), Scored(0.5, False, (FOUND,))),
-    (PartialOutcome(OPEN, passed=False, findings=(FOUND,)), Scored(1.0, False, (FOUND,))),
-    (Scored(0.5, False), Scored(0.5, False)),
-]
 
 
 BOUNDS = [

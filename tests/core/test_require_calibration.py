@@ -19,12 +19,10 @@ from service.core.judging.withholding import WithheldJudgement
 from service.core.outcome import Scored
 from service.core.report import Report
 from service.core.rubric import Rubric
-from service.registry import Registry
 from service.reporting.summaries import read_report
 from tests.fits import make_fit
 from tests.replies import make_reply
 
-REGISTRY = Registry()
 PLAUSIBLE = {
     "id": "argument_plausibility",
     "stage": "arguments",

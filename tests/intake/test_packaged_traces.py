@@ -43,12 +43,3 @@ def test_every_tau_run(shared_data: Path) -> None:
         results += sum(step.result is not None for step in trace.steps)
         errors += sum(step.result is not None and step.result.is_error for step in trace.steps)
     assert (runs, calls, results, errors) == (100, 621, 621, 63)
-
-
-# Valid JSON that we refuse, each for a reason that the reader of text names.
-REFUSED = {
-    "y_object_duplicated_key.json",
-    "y_object_duplicated_key_and_value.json",
-    "y_object_escaped_null_in_key.json",
-    "y_string_null_escape.json",
-}

@@ -308,20 +308,6 @@ def test_gzip_within_is_never_unpacked() -> None:
         )
 
 
-OPTIONS = [
-    ({"nope": 1}, "/nope"),
-    ({"rubric": "nope"}, "/rubric"),
-    ({"rubric": {"extends": "nope", "id": "x"}}, "/rubric"),
-    ({"judges": "live"}, "/judges"),
-    ({"judges": "maybe"}, "/judges"),
-    ({"budget_usd": -1}, "/budget_usd"),
-    ({"max_questions": -1}, "/max_questions"),
-    ({"deadline_hours": 0}, "/deadline_hours"),
-    ({"tags": {"a": 1}}, "/tags/a"),
-    ({"name": "x" * 257}, "/name"),
-]
-
-
 # given, budget, limit of questions; or the place of what is refused
 BOUNDED: list[tuple[dict[str, Any], tuple[float, int] | str]] = [
     ({}, (2.0, 100)),

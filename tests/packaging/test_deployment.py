@@ -24,8 +24,6 @@ from service.store.tables import METADATA
 FILES = ("deploy/compose.yaml", "deploy/kubernetes.yaml")
 SETTINGS = {name for name, _, _ in list_settings()}
 SECRETS = {"CALLGRADE_DATABASE_URL", "CALLGRADE_CACHE_URL", "CALLGRADE_JUDGE_API_KEY", "CALLGRADE_WEBHOOK_SECRET"}
-SLACK = 10
-"""Seconds that a process may take to end beyond its CALLGRADE_GRACEFUL_SECONDS."""
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +64,6 @@ def container(pod: dict[str, Any]) -> dict[str, Any]:
 
 def paths() -> set[str]:
     return {getattr(route, "path", "") for route in create_app().routes}
-
-
-def seconds(text: str) -> int:
-    assert text.endswith("s")
-    return int(text[:-1])
 
 
 # Of both.

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FORMATS = Path(__file__).parents[2] / "service" / "intake" / "formats"
 HEAVY = ["fastapi", "litellm", "numpy", "rich", "scipy", "typer"]
 
 WATCH = """

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-TARGETS = ["help", "demo", "test", "lint", "chaos", "bench", "peers", "audit", "pin", "clean"]
-
 
 @pytest.fixture
 def fresh(root: Path, tmp_path: Path) -> Path:

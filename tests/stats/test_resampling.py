@@ -7,8 +7,6 @@ import pytest
 
 from service.stats.resampling import compute_intervals, draw_weights
 
-Z = 1.959964
-
 
 def mean_of(values: np.ndarray):
     return lambda weights: {"mean": float((weights * values).sum() / weights.sum())}
