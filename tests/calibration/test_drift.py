@@ -21,6 +21,7 @@ from tests.bulk import WHOLE
 from tests.calibration import label_sets
 
 QUICK = Resampling(draws=60)
+STREAMS = 500 if WHOLE else 12
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +71,14 @@ def test_what_one_night_does_not_show_several_do(run: tuple[JudgeReport, Fit]) -
 @pytest.mark.parametrize("changes", CHANGES)
 def test_a_quiet_judge_gives_no_alarm_in_a_hundred_nights_and_a_fall_is_found_in_five(changes: float) -> None:
     """The rates of the benchmark."""
-    streams = 500 if WHOLE else 30
-    assert count_alarms(Stream(changes), streams) <= 0.05
-    assert count_alarms(Stream(changes, nights=50 + NIGHTS, fall=FALL, start=50), streams) >= (0.8 if WHOLE else 0.65)
+    assert count_alarms(Stream(changes), STREAMS) <= 0.05
+    assert count_alarms(Stream(changes, nights=50 + NIGHTS, fall=FALL, start=50), STREAMS) >= (0.8 if WHOLE else 0.65)
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("changes", CHANGES)
 def test_agreement_that_fell_by_the_margin_alarms_rarely(changes: float) -> None:
-    assert count_alarms(Stream(changes, fall=MARGIN), 500 if WHOLE else 30) <= (0.05 if WHOLE else 0.2)
+    assert count_alarms(Stream(changes, fall=MARGIN), STREAMS) <= (0.05 if WHOLE else 0.2)
 
 
 def test_what_was_not_answered_is_left_out_on_both_sides(run: tuple[JudgeReport, Fit]) -> None:

@@ -140,8 +140,8 @@ def _accept(judges: list[tuple[Levels, Levels]], mass: Floats) -> tuple[float, f
 
 @pytest.mark.parametrize("cell", SOME, ids=str)
 def test_the_promise_is_kept(cell: Cell) -> None:
-    ((broken, covered),) = measure_promises(cell, 60, (0.8,)).values()
-    assert broken <= MOST + 2 * (MOST * (1 - MOST) / 60) ** 0.5
+    ((broken, covered),) = measure_promises(cell, 30, (0.8,)).values()
+    assert broken <= MOST + 2 * (MOST * (1 - MOST) / 30) ** 0.5
     assert covered > 0
 
 

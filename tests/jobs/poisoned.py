@@ -1,5 +1,5 @@
 """A worker that some items take down: those with the tag `poison`, when code looks at them (code) or when a judge is asked
-about them (judge).
+about them (judge). It takes another worker for dead after two seconds without a beat.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from functools import partial
 
 from service.asking.calls import ModelCaller
 from service.asking.judging import Judges, Judging
@@ -15,10 +16,12 @@ from service.cli.serving.worker import work
 from service.core.judging.prompts import Completion, Prompt
 from service.core.plan import Plan
 from service.engine import Engine
+from service.jobs import worker
 from service.logs.lines import configure
 from service.registry import Registry
 from service.request import ScoreRequest
 from service.settings import Settings
+from service.store.jobs.workers import WorkerWatch
 from service.wiring import build_cache, prepare_database
 from tests.jobs.plain import Plain
 
@@ -61,6 +64,7 @@ def build_poisoned() -> Engine:
 
 
 if __name__ == "__main__":
+    worker.WorkerWatch = partial(WorkerWatch, silent=2.0)  # type: ignore[misc] (a dead one is told in two looks, not ten)
     configure("INFO")
     read = Settings.from_env(os.environ)
     asyncio.run(work(read, prepare_database(read), engine=build_poisoned()))

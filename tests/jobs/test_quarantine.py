@@ -14,6 +14,8 @@ from tests.jobs.process import Service, numbers, request, service, until
 
 POISONED = "tests.jobs.poisoned"
 MOST_DEATHS = QUARANTINE_DEATHS + 1
+ITEMS, POISONED_ITEM, FIRST_ORDER = 30, 16, 50
+"""The item is about order 66, which takes down who asks a judge about it."""
 
 
 def deaths_until_the_end(run: Service, batch: str) -> int:
@@ -27,41 +29,46 @@ def deaths_until_the_end(run: Service, batch: str) -> int:
     raise AssertionError(f"it goes on dying: {run.logs()[-3000:]}")
 
 
-def check_quarantine(store_url: str, tmp_path: Path, poison: dict[int, dict[str, object]], size: int) -> None:
+def check_quarantine(store_url: str, tmp_path: Path, poison: dict[str, object], size: int) -> None:
     provider = Provider(latency=0.01)
     with serving(provider), service(store_url, tmp_path, provider) as run:
-        batch = run.submit([request(n, **poison.get(n, {})) for n in range(100)], size=size)
+        requests = [request(FIRST_ORDER + n, **(poison if n == POISONED_ITEM else {})) for n in range(ITEMS)]
+        batch = run.submit(requests, size=size)
         deaths = deaths_until_the_end(run, batch)
         ended = run.find(batch)
         assert deaths == QUARANTINE_DEATHS + 1  # at the first others ran beside it, at the second its chunk was alone
-        assert (ended.status, ended.request_counts.completed, ended.request_counts.failed) == ("completed", 99, 1)
+        assert (ended.status, ended.request_counts.completed, ended.request_counts.failed) == (
+            "completed",
+            ITEMS - 1,
+            1,
+        )
         rows = run.results(batch)
-        assert numbers(rows) == list(range(100))
+        assert numbers(rows) == list(range(ITEMS))
         (given_up,) = [json.loads(row.line) for row in rows if not row.ok]
-        assert (given_up["custom_id"], given_up["index"]) == ("item-66", 66)
+        assert (given_up["custom_id"], given_up["index"]) == (f"item-{POISONED_ITEM}", POISONED_ITEM)
         assert given_up["error"]["title"] == "Quarantined"
         assert "took its worker down 3 times" in given_up["error"]["detail"]
         (told,) = [json.loads(line) for line in run.logs().splitlines() if "it is quarantined" in line]
-        assert (told["level"].upper(), told["batch"], told["item"]) == ("ERROR", batch, 66)
+        assert (told["level"].upper(), told["batch"], told["item"]) == ("ERROR", batch, POISONED_ITEM)
         assert read_backlog(run.database).quarantined == 1
 
 
-OF_CODE: dict[int, dict[str, object]] = {66: {"tags": {"poison": "code"}}}
-OF_A_JUDGE: dict[int, dict[str, object]] = {66: {}}
+OF_CODE: dict[str, object] = {"tags": {"poison": "code"}}
+OF_A_JUDGE: dict[str, object] = {}
 
 
-@pytest.mark.parametrize(("poison", "size"), [pytest.param(OF_CODE, 100, marks=pytest.mark.chaos), (OF_A_JUDGE, 20)])
+@pytest.mark.parametrize(("poison", "size"), [pytest.param(OF_CODE, ITEMS, marks=pytest.mark.chaos), (OF_A_JUDGE, 10)])
 def test_a_poison_item_is_given_up_and_the_others_are_scored(
-    tmp_path: Path, poison: dict[int, dict[str, object]], size: int
+    tmp_path: Path, poison: dict[str, object], size: int
 ) -> None:
     check_quarantine(f"sqlite:///{tmp_path}/store.db", tmp_path, poison, size)
 
 
 @pytest.mark.chaos
 @pytest.mark.needs_postgres
-@pytest.mark.parametrize(("poison", "size"), [(OF_A_JUDGE, 20), (OF_CODE, 100)])
+@pytest.mark.parametrize(("poison", "size"), [(OF_A_JUDGE, 10), (OF_CODE, ITEMS)])
 def test_a_poison_item_is_given_up_on_postgres_too(
-    own_postgres_url: str, tmp_path: Path, poison: dict[int, dict[str, object]], size: int
+    own_postgres_url: str, tmp_path: Path, poison: dict[str, object], size: int
 ) -> None:
     """A dead worker is taken for dead after ten seconds there, so this takes its time."""
     check_quarantine(own_postgres_url, tmp_path, poison, size)
