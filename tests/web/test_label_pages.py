@@ -215,6 +215,7 @@ def test_a_judge_beside_people_is_as_its_twin_says(site: Site) -> None:
     assert sorted(coverage) == sorted(place(x, y) for x, y, _ in told["coverage"])
 
 
+@pytest.mark.usefixtures("forked_python")
 def test_what_was_held_out_from_a_fit_is_shown_as_its_calibration_run_reports_it(site: Site) -> None:
     rng = random.Random(4)  # noqa: S311
     rows, recorded = items(160), list[dict[str, object]]()
