@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import jsonschema_rs
@@ -16,6 +15,7 @@ from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.batches import Batches
 from tests.api.asgi_caller import JSON, Answer, Ask
+from tests.jobs.process import until
 from tests.store.test_store_batches import chunks, submission
 
 
@@ -79,9 +79,6 @@ def test_what_cannot_be_asked_is_refused_by_name(ask: Ask, audited: FastAPI, que
 def test_a_request_leaves_when_its_key_was_used(ask: Ask, audited: FastAPI, store: Database) -> None:
     used, unused = (Keys(store).create(name=name, scopes=["metrics"]) for name in ("used", "unused"))
     assert ask("GET", "/metrics", app=audited, headers=bearer(used[1])).status == 200
-    for _ in range(1_200):  # it is written in a thread
-        if Keys(store).list_keys()[0].used_at is not None:
-            break
-        time.sleep(0.05)
+    until(lambda: Keys(store).list_keys()[0].used_at is not None)  # it is written in a thread
     assert [key.used_at is not None for key in Keys(store).list_keys()] == [True, False]
     assert Keys(store).list_keys()[1].id == unused[0].id

@@ -1,9 +1,8 @@
-"""Journeys over a served store that a real batch has filled: settling, and a fit that changes a verdict."""
+"""Pages of labels and judges over a served store that a real batch has filled: everybody can use each of them."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from tests.api.test_server import Server, serving, working
 from tests.browser.paged import Visit, browsing
 from tests.faults.provider import Provider
 from tests.faults.provider import serving as providing
+from tests.jobs.process import until
 
 expect.set_options(timeout=60_000)  # as long as a busy machine may take
 
@@ -53,8 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         status, made = server.ask("POST", "/v1/batches", json.dumps(sent).encode())
         assert status == 202, made
         batch = json.loads(made)["id"]
-        while json.loads(server.ask("GET", f"/v1/batches/{batch}", b"")[1])["status"] != "completed":
-            time.sleep(0.1)
+        until(lambda: json.loads(server.ask("GET", f"/v1/batches/{batch}", b"")[1])["status"] == "completed")
         yield Site(server, batch, browser, provider.base())
 
 
