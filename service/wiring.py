@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -170,11 +169,10 @@ async def load_judges(settings: Settings) -> None:
 
 
 async def load_rubrics(engine: Engine) -> None:
-    """Score a small trace to load what scoring needs; load also what only an assignment of several calls needs."""
+    """Score a small trace to load what scoring needs."""
 
     def load() -> None:
         engine.score(WARM_UP_REQUEST)
-        import_module("scipy.optimize")
         heap.freeze_loaded()
 
     await _run_in_daemon(load)

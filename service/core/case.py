@@ -9,10 +9,9 @@ from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import JsonValue
 
-from service.core.alignment.assignment import Alignment, Pair, align, align_in_order
+from service.core.alignment.assignment import FEW_PAIRS, Alignment, Pair, align, align_in_order
+from service.core.alignment.comparisons import Comparisons
 from service.core.alignment.tries import fold_tries
-from service.core.alignment.worth_table import FEW_PAIRS, ComparisonRules, PairWorth
-from service.core.alignment.worth_tables import WorthTables
 from service.core.checks import Aspect, Check, build_subject
 from service.core.critics import Match
 from service.core.expectations.expectation import EMPTY_LISTING, CallPattern, Expectation, ExpectedCall, Scope
@@ -105,9 +104,8 @@ class Case:
         return None if answer is None else PlacedValue("/answer", read_structure(answer))
 
     def break_cycles(self) -> None:
-        """Drop cached values that refer back to the case, so that it is freed at once: collecting reference cycles is slow."""
-        for name in ("worths", "comparison_rules"):
-            self.__dict__.pop(name, None)
+        """Drop the cached value that refers back to the case, so that it is freed at once: collecting cycles is slow."""
+        self.__dict__.pop("comparisons", None)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """Return the value under this key, made by `make` the first time."""
@@ -182,11 +180,11 @@ class Case:
     def find_named_steps(self, pattern: str, but: Sequence[str] = ()) -> Sequence[int]:
         """Return the steps that call a tool of this name or pattern of names, but none of the others."""
         if not but and not is_name_pattern(pattern):
-            return self.worths.find_steps(self.make_name_key(pattern))
+            return self.comparisons.find_steps(pattern)
         return self.once(("named steps", pattern, *but), lambda: self._find_named_steps(pattern, but))
 
     def _find_named_steps(self, pattern: str, but: Sequence[str]) -> Sequence[int]:
-        made = self.worths.columns
+        made = self.comparisons.steps_by_tool
         self.meter.spend("comparisons", 4 * len(made) * (1 + len(but)))
         return sorted([j for name in made if self.is_named(pattern, name, but) for j in made[name]])
 
@@ -232,30 +230,17 @@ class Case:
         return fold_tries(self, align(self)) if found is None else found
 
     @lazy
-    def worths(self) -> WorthTables:
-        """What pairs of one tool are worth."""
-        return WorthTables(self)
+    def comparisons(self) -> Comparisons:
+        """How calls compare where there are many, within the work limits."""
+        return Comparisons(self)
 
-    @lazy
-    def comparison_rules(self) -> ComparisonRules:
-        """How an expected call is compared with an actual one."""
-        return ComparisonRules(
-            worth=self._weigh_pair, is_plain=self._is_plain, cost=self._find_cost, defaults=self._find_defaults
-        )
-
-    def _weigh_pair(self, pattern: CallPattern, step: Step) -> PairWorth:
-        return PairWorth(self.compute_worth(pattern, step), self.agrees(pattern, step))
-
-    def _is_plain(self, pattern: CallPattern) -> bool:
+    def is_plain(self, pattern: CallPattern) -> bool:
+        """Whether a pattern is compared with a call by typed equality alone."""
         return self.matching.arguments.is_plain(self, pattern) and not has_matcher(pattern.result)
 
-    def _find_cost(self, pattern: CallPattern) -> int:
-        own = self.once(("cost", id(pattern)), lambda: find_cost([pattern.args, pattern.result]))
-        return max(own, self.matching.cost)
-
-    def _find_defaults(self, step: Step) -> Mapping[str, JsonValue]:
-        schema = self.find_validator(step)
-        return {} if schema is None else schema.defaults
+    def find_cost(self, pattern: CallPattern) -> int:
+        """Return what comparing one of the pattern's values costs; by equality, 1."""
+        return max(find_cost([pattern.args, pattern.result]), self.matching.cost)
 
     def agrees(self, pattern: CallPattern, step: Step) -> bool:
         """Whether a call's arguments fully match the pattern."""
@@ -290,7 +275,7 @@ class Case:
     def _find_candidate_steps(self, wanted: ExpectedCall) -> frozenset[int]:
         found: set[int] = set()
         for _, pattern in wanted.options:
-            made = self.worths.find_steps(self.make_name_key(pattern.tool))
+            made = self.comparisons.find_steps(pattern.tool)
             found.update([j for j in made if wanted.is_in_turn(pattern, self.trace.steps[j].turn)])
         self.meter.spend("comparisons", len(found))
         return frozenset(found)
@@ -300,10 +285,10 @@ class Case:
         if all(pattern.args is None for _, pattern in wanted.options):
             return self.find_candidate_steps(expected)
         found: set[int] = set()
-        for option, (_, pattern) in enumerate(wanted.options):
-            named = self.worths.find_steps(self.make_name_key(pattern.tool))
+        for _, pattern in wanted.options:
+            named = self.comparisons.find_steps(pattern.tool)
             if not self.has_few_pairs and pattern.args is not None:
-                named = self.worths.find_agreeing(expected, option)
+                named = self.comparisons.find_agreeing(pattern)
             elif pattern.args is not None:
                 named = [j for j in named if self.agrees(pattern, steps[j])]
             found.update([j for j in named if wanted.is_in_turn(pattern, steps[j].turn)])

@@ -102,7 +102,7 @@ def plan(trace: Trace, rubric: Rubric, expectation: Expectation | None = None) -
     criteria = tuple([_block_criterion(one, blockers) for one in unblocked]) if blockers.by_rank else unblocked
     decisions, unexpected_steps = find_decisions(case), find_unexpected_steps(case)
     alignment = case.alignment if case.expected_calls else NO_ALIGNMENT
-    if "worths" in case.__dict__:
+    if "comparisons" in case.__dict__:
         case.break_cycles()
     return Plan(
         trace=trace,

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from sys import maxsize
 from typing import Literal
 
-MAX_ALIGNMENT_PAIRS = 1_000_000
-"""Pairs of an expected and an actual call in one assignment: 1,000 calls against 1,000."""
+MAX_WEIGHED_PAIRS = 10_000
+"""Pairs of an expected and an actual call of one tool that are weighed each against each, after those that agree are paired."""
 MAX_ALIGNMENT_COMPARISONS = 100_000
 """Comparisons of arguments, each with its own score, in the alignment of one item."""
 MAX_COMPARISONS = 1_000_000
@@ -25,6 +25,8 @@ COST_OF_A_MATCHER = 8
 MAX_TEXT_CHARS = 30_000_000
 """Characters that matchers read in one item. A text counts each time it is read, and ten times if its similarity is
 measured."""
+COST_OF_A_CHARACTER = 10
+"""How often a character counts that the dearest matcher reads."""
 MAX_LOOKS = 2_000_000
 """Texts and results searched for arguments without an index; each counts every time."""
 MAX_OUTCOMES = 50_000

@@ -134,12 +134,16 @@ def test_what_fails_by_chance_is_tried_until_it_does_not(
         ("fault-wrong-token", "invalid_judgement"),
     ],
 )
-def test_what_will_not_pass_is_an_outcome(
+def test_what_will_not_pass_is_an_outcome_that_was_paid_for(
     tmp_path: Path, provider: Provider, clock: Clock, model: str, cause: str
 ) -> None:
     driver = Driver(tmp_path, provider, clock, model)
     batch = driver.submit(REQUESTS[:20])
-    assert driver.run(batch).status == "completed"
+    ended = driver.run(batch)
+    assert ended.status == "completed"
+    assert (ended.questions, ended.unpriced_calls) == (len(provider.requests), len(provider.paid))
+    assert ended.tokens_in == sum(one.tokens_in for one in provider.paid)
+    assert ended.tokens_out == sum(one.tokens_out for one in provider.paid)
     assert {outcome["cause"] for outcome in outcomes(driver, batch)} == {cause}
     assert verdicts(driver, batch) == {"undecided"}
 

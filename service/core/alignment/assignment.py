@@ -1,27 +1,28 @@
-"""Pair each expected call with the actual call that stands for it: the best of all assignments, within a budget of work.
+"""Pair each expected call with the actual call that stands for it.
 
-Up to MAX_ALIGNMENT_PAIRS pairs, all calls are assigned at once. Beyond that, each tool's calls are assigned separately. If one
-tool alone has too many pairs, or its matchers need too many comparisons, calls with exactly the expected arguments are paired
-first and the rest in order. A pair made this way that does not pass is not proved wrong (`Alignment.unsettled`).
+Few pairs are weighed each against each, and the best assignment of all wins. Of many, calls with exactly the expected arguments
+are paired first, then as many others as can agree; what is left is weighed tool by tool. Where that is too much work, the rest is
+paired in order, and a pair of these that does not pass is not proved wrong (`Alignment.unsettled`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from service.core.alignment.matching import assign, assign_matrix
-from service.core.alignment.one_pass import pair_in_order
-from service.core.alignment.worth_table import FEW_PAIRS
+from service.core.alignment.matching import assign
 from service.core.expectations.expectation import CallPattern, ExpectedCall
+from service.core.expectations.templates import has_matcher
 from service.core.models.light import light
 from service.core.trace import Step
-from service.core.work_limits import MAX_ALIGNMENT_PAIRS
-from service.errors import InputError
+from service.core.work_limits import MAX_WEIGHED_PAIRS, OverBudgetError
 
 if TYPE_CHECKING:
-    from service.core.alignment.matching import Flags, Floats, Numbers
     from service.core.case import Case
+
+FEW_PAIRS = 256
+"""Up to this many pairs are weighed each against each."""
 
 STAND_IN_GAIN = 1e-6
 """The gain of pairing a required call with a call of another tool: more than nothing, less than anything else."""
@@ -54,10 +55,6 @@ class Alignment(NamedTuple):
     """Extra calls that may be failed tries, because the trace does not say what one of the two calls returned."""
 
 
-IndexPairs = list[tuple[int, int]]
-"""Pairs of an expected call's index and a step's index."""
-
-
 def align(case: Case) -> Alignment:
     """Align a case's calls: by name first, required calls before optional ones, then by arguments, then by order.
 
@@ -71,152 +68,226 @@ class _Aligner:
         self.case = case
         self.steps = case.trace.steps
         self.expected_calls = case.expected_calls
+        self.rows = list(range(len(self.expected_calls)))
+        if self.rows[1:]:  # one row needs no sorting, and rendering costs time
+            self.rows.sort(key=lambda n: (_find_place(self.expected_calls[n]), _render_options(self.expected_calls[n])))
+        self.step_of: dict[int, int] = {}
+        """The pairs so far: expected call -> step."""
+        self.row_of: dict[int, int] = {}
+        """The same the other way round."""
         self.unsettled: dict[int, str] = {}
 
     def build(self) -> Alignment:
-        pairs = sorted(self._choose_pairs())
-        paired, used = {i for i, _ in pairs}, {j for _, j in pairs}
+        columns = range(len(self.steps))
+        if len(self.rows) * len(columns) <= FEW_PAIRS:
+            self._assign(self.rows, columns, self.case.compute_worth)
+        else:
+            for required in (True, False):
+                self._pair_exact(required=required)
+                self._pair_agreeing(required=required)
+            for rows, tools in self._list_groups():
+                self._pair_group(rows, tools)
+            self._pair_in_order([i for i in self.rows if self.expected_calls[i].required], columns, same_tool=False)
         return Alignment(
-            pairs=tuple([self._build_pair(i, j) for i, j in pairs]),
-            missing=tuple(
-                [i for i, expected_call in enumerate(self.expected_calls) if expected_call.required and i not in paired]
-            ),
-            extra=tuple([j for j in range(len(self.steps)) if j not in used]),
+            pairs=tuple([self._build_pair(i, self.step_of[i]) for i in sorted(self.step_of)]),
+            missing=tuple([i for i, one in enumerate(self.expected_calls) if one.required and i not in self.step_of]),
+            extra=tuple([j for j in columns if j not in self.row_of]),
             unsettled=self.unsettled,
         )
 
-    def _choose_pairs(self) -> IndexPairs:
-        columns = range(len(self.steps))
-        rows = list(range(len(self.expected_calls)))
-        if rows[1:]:  # one row needs no sorting, and rendering costs time
-            rows.sort(key=lambda n: (_find_place(self.expected_calls[n]), _render_options(self.expected_calls[n])))
-        count = len(rows) * len(columns)
-        if count <= FEW_PAIRS:
-            gains = [[self._compute_gain(self.expected_calls[row], step) for step in self.steps] for row in rows]
-            return [(rows[i], j) for i, j in assign(gains) if gains[i][j]]
-        if count <= MAX_ALIGNMENT_PAIRS and not self.case.worths.oversized_tools:
-            return self._assign_pairs(rows, columns)
-        return self._pair_by_tool()
+    def _pair(self, i: int, j: int) -> None:
+        self.step_of[i], self.row_of[j] = j, i
 
-    def _pair_by_tool(self) -> IndexPairs:
-        """Pair each tool's calls separately, then let calls of wrong tools stand in for the ones that are missing."""
-        pairs: IndexPairs = []
-        for rows, columns in self.case.worths.find_groups():
-            if len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS and not self.case.worths.has_oversized_tool(rows):
-                pairs += self._assign_pairs(rows, columns, stand_ins=False)
-            else:
-                pairs += self._pair_oversized(rows, columns)
-        paired, used = {i for i, _ in pairs}, {j for _, j in pairs}
-        rows = [i for i, expected_call in enumerate(self.expected_calls) if expected_call.required and i not in paired]
-        columns = [j for j in range(len(self.steps)) if j not in used]
-        if len(rows) * len(columns) <= MAX_ALIGNMENT_PAIRS:
-            return pairs + self._assign_pairs(rows, columns, by_name=False)
-        first = sorted(columns, key=lambda j: j not in self.case.chargeable_steps)[: len(rows)]
-        return pairs + pair_in_order(self.case, rows, sorted(first), same_tool=False)
+    def _assign(
+        self, rows: Sequence[int], columns: Sequence[int], compute_worth: Callable[[CallPattern, Step], float]
+    ) -> None:
+        """Pair these calls as the best assignment does."""
+        gains = [[self._compute_gain(i, self.steps[j], compute_worth) for j in columns] for i in rows]
+        for i, j in assign(gains):
+            if gains[i][j]:
+                self._pair(rows[i], columns[j])
 
-    def _pair_oversized(self, rows: Sequence[int], columns: Sequence[int]) -> IndexPairs:
-        tools = {pattern.tool for i in rows for _, pattern in self.expected_calls[i].options}
-        path, tool = self.expected_calls[rows[0]].path, self.expected_calls[rows[0]].tools
-        counts = f"{len(rows)} calls of {tool} were expected and {len(columns)} made"
-        if len({self.case.make_name_key(name) for name in tools}) > 1:
-            most = f"at most {MAX_ALIGNMENT_PAIRS} pairs of alternatives are weighed"
-            raise InputError.at(path, f"{counts}: {len(rows) * len(columns)} pairs, {most}")
-        self.unsettled |= dict.fromkeys(rows, f"{counts}, too many to weigh each against each")
-        return pair_in_order(self.case, rows, columns, same_tool=True)
-
-    def _assign_pairs(
-        self, rows: Sequence[int], columns: Sequence[int], *, by_name: bool = True, stand_ins: bool = True
-    ) -> IndexPairs:
-        if not rows or not columns:
-            return []
-        gains = self._build_gains(rows, columns, by_name=by_name, stand_ins=stand_ins)
-        return [(rows[i], columns[j]) for i, j in assign_matrix(gains) if gains[i, j]]
-
-    def _build_gains(self, rows: Sequence[int], columns: Sequence[int], *, by_name: bool, stand_ins: bool) -> Floats:
-        """Compute the gain of every pair: pairs of one name (`by_name`) and pairs of a wrong tool (`stand_ins`)."""
-        import numpy as np  # noqa: PLC0415 (0.2 s that most traces never need)
-
-        gains = np.zeros((len(rows), len(columns)))
-        turns = np.array([self.steps[j].turn for j in columns])
-        if stand_ins:
-            stand_in_gains = np.array([self._weigh_stand_in(self.steps[j]) for j in columns])
-            for n, i in enumerate(rows):
-                for _, pattern in self.expected_calls[i].options if self.expected_calls[i].required else ():
-                    in_turn = _flag_turns(self.expected_calls[i], pattern, turns)
-                    gains[n] = np.maximum(gains[n], stand_in_gains * in_turn)
-        if by_name:
-            places = {j: n for n, j in enumerate(columns)}
-            for key in dict.fromkeys([self.case.make_name_key(self.steps[j].call.name) for j in columns]):
-                of_tool = np.array([places[j] for j in self.case.worths.find_steps(key)])
-                self._add_name_gains(gains, rows, key, of_tool, turns[of_tool])
-        return gains
-
-    def _add_name_gains(self, gains: Floats, rows: Sequence[int], key: str, of_tool: Numbers, turns: Numbers) -> None:
-        """Add to `gains` the pairs of one tool, whose calls stand in the columns `of_tool`."""
-        import numpy as np  # noqa: PLC0415
-
-        needed = np.array([self._weigh_need(self.steps[j]) for j in self.case.worths.find_steps(key)])
-        for n, i in enumerate(rows):
-            expected_call = self.expected_calls[i]
-            for option, (_, pattern) in enumerate(expected_call.options):
-                if self.case.make_name_key(pattern.tool) != key:
-                    continue
-                gain = np.full(len(of_tool), self._weigh_name(expected_call))
-                if expected_call.options[1:] or self.case.worths.is_contested(key):
-                    gain = gain + needed + self.case.worths.find_row(i, option)
-                in_turn = _flag_turns(expected_call, pattern, turns)
-                gains[n, of_tool] = np.maximum(gains[n, of_tool], gain * in_turn)
-
-    def _compute_gain(self, expected_call: ExpectedCall, step: Step) -> float:
+    def _compute_gain(self, i: int, step: Step, compute_worth: Callable[[CallPattern, Step], float]) -> float:
         """Compute the gain of one pair: 0 unless the turn fits.
 
-        A required call's name outweighs all optional ones together, and a name outweighs everything else.
+        A required call's name outweighs all optional ones together, and a name outweighs everything else. Among equal
+        patterns, one with a position goes first. A step that would count as extra goes before one that costs nothing.
         """
-        in_turn = [pattern for _, pattern in expected_call.options if expected_call.is_in_turn(pattern, step.turn)]
+        wanted = self.expected_calls[i]
+        in_turn = [pattern for _, pattern in wanted.options if wanted.is_in_turn(pattern, step.turn)]
         same_name = [pattern for pattern in in_turn if self.case.is_same_name(pattern.tool, step.call.name)]
+        need = STAND_IN_GAIN if step.index in self.case.chargeable_steps else 0.0
         if not same_name:
-            return self._weigh_stand_in(step) if in_turn and expected_call.required else 0.0
-        name_gain = self._weigh_name(expected_call)
-        if not (expected_call.options[1:] or self.case.worths.is_contested(self.case.make_name_key(step.call.name))):
-            return name_gain
-        return (
-            name_gain + self._weigh_need(step) + max([self.case.compute_worth(pattern, step) for pattern in same_name])
-        )
-
-    def _weigh_name(self, expected_call: ExpectedCall) -> float:
-        """Return the gain of the name alone. Among equal patterns, one with a position goes first."""
+            return (need or STAND_IN_GAIN / 2) if in_turn and wanted.required else 0.0
         size = len(self.expected_calls) + 1.0
-        return (size * size if expected_call.required else size) + (
-            STAND_IN_GAIN if expected_call.position is not None else 0.0
-        )
+        gain = (size * size if wanted.required else size) + (STAND_IN_GAIN if wanted.position is not None else 0.0)
+        if not (wanted.options[1:] or self._is_contested(self.case.make_name_key(step.call.name))):
+            return gain
+        return gain + need + max([compute_worth(pattern, step) for pattern in same_name])
 
-    def _weigh_need(self, step: Step) -> float:
-        """Return a tie-breaker: among equal calls, pair the one that would count as extra before one that costs nothing."""
-        return STAND_IN_GAIN if step.index in self.case.chargeable_steps else 0.0
+    def _is_contested(self, key: str) -> bool:
+        """Whether more than one pair has this name, so that the arguments must decide."""
+        if self.case.matching.fold_names or len(self.case.comparisons.steps_by_tool[key]) > 1:
+            return True
+        return self.case.once("wanted tools", self._count_wanted)[key] > 1
 
-    def _weigh_stand_in(self, step: Step) -> float:
-        """Return the gain of a stand-in. One that would count as extra goes first, so the order of writing decides nothing."""
-        return STAND_IN_GAIN if step.index in self.case.chargeable_steps else STAND_IN_GAIN / 2
+    def _count_wanted(self) -> Counter[str]:
+        return Counter([pattern.tool for wanted in self.expected_calls for _, pattern in wanted.options])
+
+    # What many calls need.
+
+    def _pair_exact(self, *, required: bool) -> None:
+        """Pair calls with exactly the expected arguments; first what a turn is set for and what allows no more arguments."""
+        number = self.case.comparisons.number_arguments
+        pool = _Pool()
+        for step in self._list_free(range(len(self.steps))):
+            key = self.case.make_name_key(step.call.name), number(step.call.arguments)
+            pool.add(step.index, [(*key, turn) for turn in (None, step.turn)])
+        plain: list[tuple[tuple[bool, bool], int, Hashable]] = []
+        for i in self._list_open(required=required):
+            wanted = self.expected_calls[i]
+            _, pattern = wanted.options[0]
+            if not (wanted.options[1:] or pattern.args is None or pattern.says_result or has_matcher(pattern.args)):
+                turn = _find_turn(wanted, pattern)
+                key = self.case.make_name_key(pattern.tool), number(pattern.args), turn
+                plain.append(((turn is None, pattern.extra_args == "allow"), i, key))
+        for _, i, key in sorted(plain, key=lambda one: one[0]):
+            if (j := pool.take([key])) is not None:
+                self._pair(i, j)
+
+    def _pair_agreeing(self, *, required: bool) -> None:
+        """Pair as many more as can have all their arguments, re-pairing others that agree with another call as well."""
+        dead: set[int] = set()
+        """Steps from which no search reaches a free one, now or later."""
+        try:
+            for i in self._list_open(required=required):
+                if not any(pattern.says_result for _, pattern in self.expected_calls[i].options):
+                    self._augment(i, dead)
+        except OverBudgetError:
+            return
+
+    def _augment(self, i: int, dead: set[int]) -> None:
+        """Pair one more expected call with a step that agrees, along the shortest path of pairs to be changed."""
+        before: dict[int, int] = {}  # step -> the expected call that reached it first
+        waiting = [i]
+        for row in waiting:
+            agreeing = self.case.find_matching_steps(row)
+            self.case.comparisons.spend(len(agreeing))
+            reached = sorted(agreeing - before.keys() - dead, key=self._rank_step)
+            before |= dict.fromkeys(reached, row)
+            free = next((j for j in reached if j not in self.row_of), None)
+            if free is not None:
+                break
+            waiting += [self.row_of[j] for j in reached]
+        else:
+            dead.update(before)
+            return
+        while free is not None:
+            row = before[free]
+            freed = self.step_of.get(row)
+            self._pair(row, free)
+            free = freed
+
+    def _list_groups(self) -> Iterable[tuple[list[int], set[str]]]:
+        """Split what is not paired into independent groups: expected calls, and the tools that can stand for them alone."""
+        group_of: dict[str, list[str]] = {}
+        for i in self._list_open():
+            tools = [self.case.make_name_key(pattern.tool) for _, pattern in self.expected_calls[i].options]
+            merged = list(dict.fromkeys([one for tool in tools for one in group_of.get(tool, [tool])]))
+            group_of |= dict.fromkeys(merged, merged)
+        rows: defaultdict[str, list[int]] = defaultdict(list)
+        for i in self._list_open():
+            rows[group_of[self.case.make_name_key(self.expected_calls[i].tool)][0]].append(i)
+        return [(found, set(group_of[tool])) for tool, found in rows.items()]
+
+    def _pair_group(self, rows: Sequence[int], tools: set[str]) -> None:
+        """Weigh each against each; beyond the budget, pair in order."""
+        made = self.case.comparisons.steps_by_tool
+        columns = sorted([j for tool in tools for j in made.get(tool, ()) if j not in self.row_of])
+        if not columns:
+            return None
+        if len(rows) * len(columns) <= MAX_WEIGHED_PAIRS:
+            try:
+                return self._assign(rows, columns, self.case.comparisons.compute_worth)
+            except OverBudgetError:
+                pass
+        counts = f"{len(rows)} calls of {self.expected_calls[rows[0]].tools} were expected and {len(columns)} made"
+        self.unsettled |= dict.fromkeys(rows, f"{counts}, too many to weigh each against each")
+        for required in (True, False):
+            some = [i for i in rows if self.expected_calls[i].required == required]
+            self._pair_in_order(some, columns, same_tool=True)
+        return None
+
+    def _pair_in_order(self, rows: Iterable[int], columns: Iterable[int], *, same_tool: bool) -> None:
+        """Pair each with the next call of its tool, or of any tool; first those for which a turn is set."""
+        pool = _Pool()
+        for step in self._list_free(columns):
+            key = self.case.make_name_key(step.call.name) if same_tool else None
+            pool.add(step.index, [(key, turn) for turn in (None, step.turn)])
+        keys: dict[int, list[tuple[str | None, int | None]]] = {}
+        for i in rows:
+            if i not in self.step_of:
+                wanted = self.expected_calls[i]
+                keys[i] = [
+                    (self.case.make_name_key(pattern.tool) if same_tool else None, _find_turn(wanted, pattern))
+                    for _, pattern in wanted.options
+                ]
+        for i in sorted(keys, key=lambda i: any(turn is None for _, turn in keys[i])):
+            if (j := pool.take(keys[i])) is not None:
+                self._pair(i, j)
+
+    def _list_open(self, *, required: bool | None = None) -> list[int]:
+        """List the expected calls that are not paired, in their order."""
+        rows = [i for i in self.rows if i not in self.step_of]
+        return rows if required is None else [i for i in rows if self.expected_calls[i].required == required]
+
+    def _list_free(self, columns: Iterable[int]) -> list[Step]:
+        """List those of the steps that are not paired; first those that would count as extra."""
+        return [self.steps[j] for j in sorted([j for j in columns if j not in self.row_of], key=self._rank_step)]
+
+    def _rank_step(self, step: int) -> tuple[bool, int]:
+        return step not in self.case.chargeable_steps, step
 
     def _build_pair(self, i: int, j: int) -> Pair:
         options, step = self.expected_calls[i].options, self.steps[j]
-        best = (
-            max(options, key=lambda option: self._compute_option_gain(option[1], step)) if options[1:] else options[0]
-        )
+        best = max(options, key=lambda option: self._rank_option(option[1], step)) if options[1:] else options[0]
         return Pair(i, j, *best)
 
-    def _compute_option_gain(self, pattern: CallPattern, step: Step) -> float:
+    def _rank_option(self, pattern: CallPattern, step: Step) -> float:
         if not self.case.is_same_name(pattern.tool, step.call.name) or pattern.turn not in (None, step.turn):
             return 0.0
         return 1.0 + self.case.compute_worth(pattern, step)
 
 
-def _flag_turns(expected_call: ExpectedCall, pattern: CallPattern, turns: Numbers) -> Flags:
-    """Flag the turns in which a call may stand for this option."""
-    import numpy as np  # noqa: PLC0415
+class _Pool:
+    """Steps in queues, each under several keys; a step is taken once."""
 
-    due = {pattern.turn, expected_call.turn} - {None}
-    return turns == next(iter(due)) if len(due) == 1 else np.full(len(turns), not due)
+    def __init__(self) -> None:
+        self._queues: defaultdict[Hashable, list[int]] = defaultdict(list)
+        self._heads: defaultdict[Hashable, int] = defaultdict(int)
+        self._taken: set[int] = set()
+
+    def add(self, step: int, keys: Iterable[Hashable]) -> None:
+        for key in keys:
+            self._queues[key].append(step)
+
+    def take(self, keys: Iterable[Hashable]) -> int | None:
+        """Take the first step under one of these keys; None if there is none."""
+        for key in keys:
+            queue = self._queues.get(key, ())
+            while self._heads[key] < len(queue):
+                step = queue[self._heads[key]]
+                self._heads[key] += 1
+                if step not in self._taken:
+                    self._taken.add(step)
+                    return step
+        return None
+
+
+def _find_turn(wanted: ExpectedCall, pattern: CallPattern) -> int | None:
+    """Return the turn in which the call must be made: None for any, -1 (no turn) where two different ones are asked for."""
+    due = {wanted.turn, pattern.turn} - {None}
+    return next(iter(due), None) if len(due) < 2 else -1
 
 
 def align_in_order(case: Case) -> Alignment | None:

@@ -124,7 +124,7 @@ def _fit_calls(case: Case, n: int) -> list[tuple[int, Outcome]]:
     options = [(one, 16 + 2 * len(one.args or ()) * find_cost(one.args)) for _, one in expected.options]
     idle = {turn for _, scope, turn in case.scopes if scope.no_calls} if expected.turn is None else ()
     keys = {case.make_name_key(pattern.tool) for pattern, _ in options}
-    for j in sorted([j for key in keys for j in case.worths.find_steps(key)]):
+    for j in sorted([j for key in keys for j in case.comparisons.steps_by_tool.get(key, ())]):
         step = case.trace.steps[j]
         for pattern, cost in options if expected.turn in (None, step.turn) and step.turn not in idle else ():
             if case.is_same_name(pattern.tool, step.call.name):

@@ -15,7 +15,6 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, cast
 from pydantic import Field, JsonValue
 
 from service.core.alignment.binding import BoundArgument, bind
-from service.core.alignment.worth_table import MAX_CHARACTER_COST
 from service.core.case import Case, Pair, build_call_path, fold_name
 from service.core.checks import WHOLE, Aspect, SubjectOutcome
 from service.core.critics import MATCHED, Critic, DateTime, Exact, OpenComparison
@@ -44,7 +43,7 @@ from service.core.outcome import (
 )
 from service.core.trace import Step
 from service.core.weights import Weight, WeightNumber, compute_shares
-from service.core.work_limits import COST_OF_A_MATCHER, count_text_chars
+from service.core.work_limits import COST_OF_A_CHARACTER, COST_OF_A_MATCHER, count_text_chars
 
 Call = tuple[str, Mapping[str, JsonValue]]
 Critics = Mapping[str, tuple[Critic | None, float]]
@@ -169,7 +168,7 @@ class ArcadeGate(published.PublishedCheck):
         critics = self._list_critics(case, expected)
         published.spend_on_pairs(case, each=4 + COST_OF_A_MATCHER * len(critics))
         chars = [count_text_chars([args for _, args in side]) for side in (expected, actual)]
-        case.meter.spend("characters", MAX_CHARACTER_COST * (chars[0] * len(actual) + chars[1] * len(expected)))
+        case.meter.spend("characters", COST_OF_A_CHARACTER * (chars[0] * len(actual) + chars[1] * len(expected)))
         if self._stops_at_gates(expected, actual):
             return self._conclude(case, 0.0, passed=False)
         if not critics or not (expected or actual):

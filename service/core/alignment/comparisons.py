@@ -1,0 +1,122 @@
+"""Compare expected with actual calls within the budget of one item: who agrees with whom, and what a pair is worth."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from service.core.expectations.expectation import CallPattern
+from service.core.json.contents import Contents
+from service.core.models.lazy import lazy
+from service.core.trace import Step
+from service.core.work_limits import (
+    COST_OF_A_CHARACTER,
+    MAX_ALIGNMENT_COMPARISONS,
+    MAX_TEXT_CHARS,
+    OverBudgetError,
+    count_text_chars,
+)
+
+if TYPE_CHECKING:
+    from service.core.case import Case
+
+
+class Comparisons:
+    """Compares a case's expected calls with its actual ones. A tool goes by its key: its name as the rubric compares names."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._contents = Contents()
+        self._agreeing: dict[int, frozenset[int]] = {}
+        self._comparisons, self._chars = MAX_ALIGNMENT_COMPARISONS, MAX_TEXT_CHARS
+
+    @lazy
+    def steps_by_tool(self) -> Mapping[str, Sequence[int]]:
+        """The steps that call each tool."""
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for step in self._case.trace.steps:
+            found[self._case.make_name_key(step.call.name)].append(step.index)
+        return found
+
+    def find_steps(self, tool: str) -> Sequence[int]:
+        """Return the steps that call a tool of this name."""
+        return self.steps_by_tool.get(self._case.make_name_key(tool), ())
+
+    def compute_worth(self, pattern: CallPattern, step: Step) -> float:
+        """Return what a pair of one name is worth. Raises OverBudgetError beyond the budget of the item."""
+        self._spend(pattern, [step])
+        return self._case.compute_worth(pattern, step)
+
+    def find_agreeing(self, pattern: CallPattern) -> frozenset[int]:
+        """Return the calls of its tool that have all its arguments. Raises OverBudgetError beyond the budget of the item."""
+        found = self._agreeing.get(id(pattern))
+        if found is None:
+            steps = [self._case.trace.steps[j] for j in self._list_candidates(pattern)]
+            self._spend(pattern, steps)
+            found = frozenset([step.index for step in steps if self._case.agrees(pattern, step)])
+            self._agreeing[id(pattern)] = found
+        return found
+
+    def spend(self, units: int) -> None:
+        """Pay for other work of the alignment. Raises OverBudgetError beyond the budget of the item."""
+        self._comparisons -= units
+        if self._comparisons < 0:
+            raise OverBudgetError("too many calls to pair", MAX_ALIGNMENT_COMPARISONS)
+
+    def number_arguments(self, arguments: object) -> int:
+        """Return a number that is the same for equal arguments."""
+        return self._contents.number(arguments)
+
+    def _list_candidates(self, pattern: CallPattern) -> Sequence[int]:
+        """List the calls of the tool that have the rarest of the expected values, where values are compared by equality alone."""
+        key = self._case.make_name_key(pattern.tool)
+        named = self.steps_by_tool.get(key, ())
+        if not pattern.args or pattern.weights or len(named) < 2 or not self._case.is_plain(pattern):
+            return named
+        having = self._steps_by_value[key]
+        return min(
+            [having.get((name, self._contents.number(value)), ()) for name, value in pattern.args.items()], key=len
+        )
+
+    @lazy
+    def _steps_by_value(self) -> Mapping[str, Mapping[tuple[str, int], Sequence[int]]]:
+        """The steps of each tool by argument and value; a call that lacks an argument has the schema's default."""
+        found: defaultdict[str, defaultdict[tuple[str, int], list[int]]] = defaultdict(lambda: defaultdict(list))
+        for step in self._case.trace.steps:
+            having = found[self._case.make_name_key(step.call.name)]
+            schema = self._case.find_validator(step)
+            given = {**({} if schema is None else schema.defaults), **(step.call.arguments or {})}
+            for name, value in given.items():
+                having[name, self._contents.number(value)].append(step.index)
+        return found
+
+    def _spend(self, pattern: CallPattern, steps: Iterable[Step]) -> None:
+        """Pay for comparing a pattern with these steps, by arguments and the cost of its matchers, and by the texts they read."""
+        cost, chars = self._case.once(("cost of comparing", id(pattern)), lambda: self._weigh(pattern))
+        for step in steps:
+            self._comparisons -= cost
+            if chars:
+                self._chars -= COST_OF_A_CHARACTER * (chars + self._count_chars(step))
+        if self._comparisons < 0 or self._chars < 0:
+            self._refuse(pattern)
+
+    def _refuse(self, pattern: CallPattern) -> NoReturn:
+        key = self._case.make_name_key(pattern.tool)
+        tools = [
+            self._case.make_name_key(one.tool) for wanted in self._case.expected_calls for _, one in wanted.options
+        ]
+        counts = f"{tools.count(key)} calls of {key} were expected and {len(self.find_steps(key))} made"
+        raise OverBudgetError(f"{counts}, too many to compare each with each", MAX_ALIGNMENT_COMPARISONS)
+
+    def _weigh(self, pattern: CallPattern) -> tuple[int, int]:
+        cost = max(1, len(pattern.args or ())) * self._case.find_cost(pattern)
+        if self._case.is_plain(pattern):
+            return cost, 0
+        return cost, 1 + count_text_chars([pattern.model_dump(mode="json", include={"args", "result"})])
+
+    def _count_chars(self, step: Step) -> int:
+        def count() -> int:
+            return count_text_chars([step.call.arguments, step.result and step.result.content])
+
+        return self._case.once(("characters", step.index), count)
