@@ -370,3 +370,14 @@ def test_a_row_of_another_shape_is_told_with_its_line(row: object, why: str) -> 
         import_labels([json.dumps(first), json.dumps(row)])
     assert refused.value.problems[0].path.startswith("line 2")
     assert why in refused.value.problems[0].message
+
+
+def test_predictions_may_stand_among_the_labels() -> None:
+    said = '{"id": "a", "criterion": "c", "judge": "j", "model": "m", "raw": 0.5}'
+    payload = GOOD.replace('"group"', '"payload": {"raw": 1}, "group"')  # a field of what was judged is none of ours
+    found = import_labels([said, "", payload])
+    assert ([one.id for one in found.labels.items], [one.raw for one in found.predictions]) == (["a"], [0.5])
+    for bad, at in [(said.replace("0.5", "7"), "line 2: /raw"), ('{"raw": ', "line 2")]:
+        with pytest.raises(InputError) as refused:
+            import_labels([GOOD, bad])
+        assert [p.path for p in refused.value.problems] == [at]
