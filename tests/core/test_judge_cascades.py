@@ -13,9 +13,11 @@ from pydantic import ValidationError
 from service import Plan, conclude
 from service.core.conclusion.conclude import list_next_asks
 from service.core.judging.fits import Binding, Fit, Guarantee
+from service.core.judging.judged_outcomes import JudgedScore
 from service.core.judging.judges import Ask
 from service.core.judging.questions import ASSEMBLY
 from service.core.outcome import Errored
+from service.core.plan import plan
 from service.core.report import Report
 from service.core.rubric import Rubric
 from service.engine import report_json
@@ -163,3 +165,10 @@ def test_what_cannot_be_a_cascade_is_refused() -> None:
     for share in (0.4, 1.0):
         with pytest.raises((ValidationError, InputError)):
             Rubric.model_validate(rubric(guarantee=share))
+
+
+def test_the_core_asks_the_first_judge_first() -> None:
+    made = plan(PLAN.trace, PLAN.rubric)
+    (first,) = made.asks
+    assert [(one.judge.id, one.key) for one in first.chain] == [("cheap", "c/"), ("strong", "c/@1")]
+    assert isinstance(run(PLAN, 1.0)[0].criteria[0].outcomes[0].outcome, JudgedScore)

@@ -130,3 +130,11 @@ def test_the_digest_of_a_rubric_that_expects_nothing_is_the_old_one_and_any_othe
     standing = find({"expected": {"state": {"changes": []}, "ignore_args": ["a"]}})
     again = read_rubric(standing.model_dump(mode="json"))
     assert again.digest == standing.digest != find({}).digest
+
+
+def test_it_may_come_from_nowhere():
+    made, tools = {"to": "Ann", "order_id": "ORD-118822"}, [{"name": "pay"}]
+    plain = report({}, None, made, tools=tools)
+    assert [one.code for one in plain.findings()] == ["identifier_from_nowhere"]
+    found = report({"expected": {"ignore_args": ["order_id"]}}, None, made, tools=tools)
+    assert found.findings() == []
