@@ -90,10 +90,9 @@ class ModelCaller:
 
         def ends(state: RetryCallState) -> bool:
             """In this order, so that the retry budget only pays for a retry that will be made."""
-            error = _find_error(state)
-            scheduled = isinstance(error, JudgeError) and error.retry_after  # the provider spreads these out itself
-            too_late = state.upcoming_sleep > get_seconds_left()
-            return most(state) or too_late or not (scheduled or retries.take(tenant))
+            if most(state) or state.upcoming_sleep > get_seconds_left():
+                return True
+            return not (_find_retry_after(state) or retries.take(tenant))  # a provider spreads its own pauses out
 
         async def attempt() -> Completion:
             nonlocal end
@@ -135,16 +134,16 @@ class ModelCaller:
 
     def _compute_wait(self, state: RetryCallState) -> float:
         """Wait as the provider asked and a little more, else exponentially; with jitter, so that callers spread out."""
-        policy, error = self._policy, _find_error(state)
+        policy, asked_s = self._policy, _find_retry_after(state)
         doubled = min(policy.max_backoff_s, policy.backoff_s * 2 ** (state.attempt_number - 1))
-        requested_s = error.retry_after if isinstance(error, JudgeError) else None
-        if requested_s is not None:
-            return requested_s + self._chance.uniform(0.0, policy.backoff_s)
+        if asked_s is not None:
+            return asked_s + self._chance.uniform(0.0, policy.backoff_s)
         return self._chance.uniform(doubled / 2, doubled)
 
 
-def _find_error(state: RetryCallState) -> BaseException | None:
-    return state.outcome.exception() if state.outcome else None
+def _find_retry_after(state: RetryCallState) -> float | None:
+    error = state.outcome.exception() if state.outcome else None
+    return error.retry_after if isinstance(error, JudgeError) else None
 
 
 def _may_help(error: BaseException) -> bool:

@@ -31,7 +31,7 @@ _SCANNED_CHARS = 65_536
 _QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"})
 _TRANSIENT_STATUSES = frozenset({408, 409, 425, 429})
 _MISSING_KEY = re.compile(
-    r"(litellm\.)?\w+: (\w+: )?(\w+Exception (\w+ )?- )?"
+    r"((litellm\.)?\w+: (\w+: )?(\w+Exception (\w+ )?- )?)?"
     r"(Missing credentials\. Please pass|Missing \w+ API key\. Set the|\w+_API_KEY is not set)"
 )
 """How litellm and the providers' clients start the message about a missing key. Later parts of it may quote users."""

@@ -61,19 +61,13 @@ _LOADER_THREAD = ThreadPoolExecutor(1, thread_name_prefix="litellm-import")
 _OPENAI_COMPATIBLE = frozenset({"openai", "hosted_vllm", "lm_studio", "llamafile", "custom_openai"})
 """OpenAI's protocol, or a local server's, at an address that the user chooses; such servers accept a JSON schema."""
 
-_CHAT_HTTP = (
-    "anthropic",
-    "bedrock",
-    "bedrock_mantle",
-    "databricks",
-    "gemini",
-    "mistral",
-    "sagemaker_chat",
-    "snowflake",
+OVER_HTTP = frozenset(
+    [
+        *("anthropic", "azure_ai", "bedrock", "bedrock_mantle", "bytez", "cometapi", "compactifai", "databricks"),
+        *("datarobot", "deepseek", "edenai", "fireworks_ai", "gemini", "groq", "heroku", "hosted_vllm", "minimax"),
+        *("mistral", "nadir", "openrouter", "ovhcloud", "sagemaker_chat", "snowflake", "together_ai", "xai"),
+    ]
 )
-_COMPATIBLE_HTTP = ("azure_ai", "deepseek", "fireworks_ai", "groq", "hosted_vllm", "openrouter", "together_ai", "xai")
-_OTHER_HTTP = ("bytez", "cometapi", "compactifai", "datarobot", "edenai", "heroku", "minimax", "nadir", "ovhcloud")
-OVER_HTTP = frozenset({*_CHAT_HTTP, *_COMPATIBLE_HTTP, *_OTHER_HTTP})
 """Providers that litellm asks by the HTTP client that a call hands in, and in no other way."""
 
 OTHERWISE = frozenset({"anyscale", "chatgpt", "clarifai", "github_copilot", "ragflow"})
@@ -269,17 +263,14 @@ def _build_client(library: _Library, traits: _Traits, request: Mapping[str, Any]
     """Build the client that litellm is to use: its own or OpenAI's, over our transport. Raises CallError if it takes none."""
     import httpx  # noqa: PLC0415 (with litellm)
     import openai  # noqa: PLC0415
-    from litellm.llms.custom_httpx.http_handler import (  # noqa: PLC0415
-        AsyncHTTPHandler,
-        get_ssl_configuration,
-    )
 
     from service.outbound.transport import BoundTransport  # noqa: PLC0415
 
-    transport = BoundTransport(notes, get_ssl_configuration)
+    handlers: Any = import_module("litellm.llms.custom_httpx.http_handler")
+    transport = BoundTransport(notes, handlers.get_ssl_configuration)
     provider, base = traits.provider, request["api_base"] or traits.base
     if provider in OVER_HTTP:
-        handler = AsyncHTTPHandler(transport=transport, follow_redirects=False)
+        handler = handlers.AsyncHTTPHandler(transport=transport, follow_redirects=False)
         handler.client = handler.client  # it is ours: litellm starts no task to close it
         return handler
     if provider not in {"openai", "azure", "custom_openai"} and (
@@ -296,7 +287,8 @@ def _build_client(library: _Library, traits: _Traits, request: Mapping[str, Any]
         )
     key = request["api_key"] or traits.key
     if provider == "openai":
-        key, base = key or os.environ.get("OPENAI_API_KEY"), base or os.environ.get("OPENAI_API_BASE")
+        key = key or os.environ.get("OPENAI_API_KEY")
+        base = base or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
     if not key:  # the client would take OpenAI's
         raise CallError("unauthorized", NO_KEY)
     return openai.AsyncOpenAI(api_key=key, base_url=base, http_client=client, max_retries=0)

@@ -13,9 +13,6 @@ from service.core.judging.prompts import Usage
 from service.core.money import Cost, Spent
 from service.errors import JudgeError
 
-MAX_CALL_TOKENS = 10**9
-"""Tokens counted for one call, at most; a provider that reports more made it up."""
-
 
 class Backing(Protocol):
     """Records what may be spent before it is spent, so that no call goes uncounted when a process dies."""
@@ -102,8 +99,8 @@ class Spending:
         `reserve` may follow at once: nothing is reserved in between. Raises JudgeError as `reserve` does.
         """
         worst = worst_usd or 0.0
-        while not any(one._is_beyond(worst) for one in self._iterate_payers()):
-            crowded = next((one for one in self._iterate_payers() if one._is_crowded(worst)), None)
+        while not any(one._lacks_room(worst, settled=one.reserved_usd) for one in self._iterate_payers()):
+            crowded = next((one for one in self._iterate_payers() if one._lacks_room(worst)), None)
             uncovered = next((one for one in self._iterate_payers() if one._is_uncovered(worst)), None)
             if crowded is not None:
                 await crowded._wait_for_settlement()
@@ -126,15 +123,10 @@ class Spending:
             yield from payer._iterate_payers()
         yield self
 
-    def _is_beyond(self, worst: float) -> bool:
-        """Whether there is no room, whatever the calls under way will cost."""
+    def _lacks_room(self, worst: float, *, settled: float = 0.0) -> bool:
+        """Whether there is no room, if so much of what is reserved is settled for nothing."""
         left = self.left_usd
-        return left is not None and worst > left + self.reserved_usd
-
-    def _is_crowded(self, worst: float) -> bool:
-        """Whether there may be room once the calls under way are settled."""
-        left = self.left_usd
-        return left is not None and worst > left
+        return left is not None and worst > left + settled
 
     def _is_uncovered(self, worst: float) -> bool:
         return self.backing is not None and (
@@ -176,8 +168,8 @@ class Spending:
             self.spent_usd += usage.cost_usd or 0.0
             self.uncertain_usd += reservation.worst_usd if usage.cost_usd is None else 0.0
             self.unpriced += usage.cost_usd is None and not reservation.priced
-            self.tokens_in += min(usage.tokens_in or 0, MAX_CALL_TOKENS)
-            self.tokens_out += min(usage.tokens_out or 0, MAX_CALL_TOKENS)
+            self.tokens_in += usage.tokens_in or 0
+            self.tokens_out += usage.tokens_out or 0
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if not one.done():

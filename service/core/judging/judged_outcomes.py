@@ -119,8 +119,9 @@ def judge_ask(
     replies = [vote for vote in votes if isinstance(vote, JudgeReply)]
     missing = [vote for vote in votes if not isinstance(vote, JudgeReply)]
     ruling = _Ruling(ask, tuple([fit for fit in fits if fit.judge == ask.judge.id]), stratum)
-    if not replies or (missing and not ruling.is_sure(replies, _count_missing(ask.judge, votes))):
-        return _explain_missing(missing)
+    if not replies or (missing and not _is_sure(ruling, replies, missing)):
+        faults = [vote for vote in missing if isinstance(vote, Errored)]
+        return next(iter([*faults, *missing]), Skipped("not_asked", "no judge has answered this"))
     verdicts = [reply for reply in replies if reply.has_verdict]
     if not verdicts or not (missing or ruling.is_settled(replies)):
         return _leave_unsure(ask, replies, at)
@@ -186,13 +187,6 @@ class _Ruling(NamedTuple):
         binding = build_binding(self.ask, replies)
         return calibrate_value(self.fits, binding, self.ask.criterion, raw, members=members, stratum=self.stratum)
 
-    def is_sure(self, replies: Sequence[JudgeReply], missing: int) -> bool:
-        """Whether the judge decides the same whatever the missing votes say.
-
-        Never for a fitted judge: a fit is bound to every model that votes, and nobody knows which one would have answered.
-        """
-        return not self.fitted and is_decided(self.ask.judge, replies, missing, self.ask.veto)
-
     def is_settled(self, replies: Sequence[JudgeReply]) -> bool:
         """Whether what a complete set of replies leaves open cannot change the decision."""
         if all(reply.judgement.best is None for reply in replies):
@@ -207,12 +201,15 @@ class _Ruling(NamedTuple):
         return applied.status, self.leaves_open(applied, passed=passed), passed
 
 
-def _count_missing(judge: Judge, votes: Sequence[Vote]) -> int:
-    """Count the missing votes, with the further votes that a disagreement would have called for."""
-    missing = sum(not isinstance(vote, JudgeReply) for vote in votes)
-    if judge.most_votes is None:
-        return missing
-    return missing + max(0, judge.samples * max(1, len(judge.models)) - len(votes))
+def _is_sure(ruling: _Ruling, replies: Sequence[JudgeReply], missing: Sequence[Vote]) -> bool:
+    """Whether the judge decides the same whatever the missing votes, and those that a disagreement calls for, say.
+
+    Never for a fitted judge: a fit is bound to every model that votes, and nobody knows which one would have answered.
+    """
+    judge = ruling.ask.judge
+    most = 0 if judge.most_votes is None else judge.samples * max(1, len(judge.models))
+    unknown = max(len(missing), most - len(replies))
+    return not ruling.fitted and is_decided(judge, replies, unknown, ruling.ask.veto)
 
 
 @light
@@ -319,12 +316,6 @@ def find_place(ask: Ask, trace: Trace) -> Pointer:
         return f"/steps/{ask.step}/call"
     texts = list_texts(trace, ask.turn)
     return texts[-1][0] if texts else "/messages"
-
-
-def _explain_missing(votes: Sequence[Errored | Skipped]) -> Outcome:
-    """Return why votes are missing: the first error, else the first skip."""
-    faults = [vote for vote in votes if isinstance(vote, Errored)]
-    return next(iter([*faults, *votes]), Skipped("not_asked", "no judge has answered this"))
 
 
 def _build_verdict_findings(judge: Judge, judgement: Judgement, at: Pointer, *, passed: bool) -> Iterable[Finding]:

@@ -146,16 +146,11 @@ def _make_stand_in(value: Sensitive, attempt: int) -> str:
     """Return the letters and digits that replace the value's, in lower case."""
     core = value.core
     noise = b"".join(sha256(f"{attempt} {n} {core}".encode()).digest() for n in range(len(core) // 32 + 1))
-    kept = _count_kept(value)
+    kept = 4 if 13 <= len(core) <= 19 and core.isdigit() and is_card(core) else 0  # characters at its end
+    if "@" in value.text:
+        kept = len(extract_core(value.text.rpartition(".")[2]))
     made = [_swap_char(c, byte, first=not n) for n, (c, byte) in enumerate(zip(core, noise, strict=False))]
     return "".join(made[: len(core) - kept]) + core[len(core) - kept :]
-
-
-def _count_kept(value: Sensitive) -> int:
-    """Return how many characters at the end of the value stay."""
-    if "@" in value.text:
-        return len(extract_core(value.text.rpartition(".")[2]))
-    return 4 if 13 <= len(value.core) <= 19 and value.core.isdigit() and is_card(value.core) else 0
 
 
 def _swap_char(c: str, byte: int, *, first: bool) -> str:
@@ -192,11 +187,12 @@ def _replace_entries(text: str, index: _Index) -> str:
 def _dress_core(core: str, shape: str) -> str:
     """Give these letters and digits the separators and the case of a text that has as many of them."""
     letters = iter(core)
-    return RUN.sub(lambda run: "".join(_match_case(next(letters), like) for like in run[0]), shape)
 
+    def dress(like: str) -> str:
+        letter = next(letters)
+        return letter.upper() if "A" <= like <= "Z" else letter
 
-def _match_case(letter: str, like: str) -> str:
-    return letter.upper() if "A" <= like <= "Z" else letter
+    return RUN.sub(lambda run: "".join(map(dress, run[0])), shape)
 
 
 def _find_places(text: str, index: _Index) -> Iterator[tuple[int, int, _Entry]]:
@@ -237,11 +233,8 @@ def _is_meant(entry: _Entry, text: str, start: int, stop: int) -> bool:
         spelt = entry.text.translate(FOLD) == here.translate(FOLD)
     else:
         spelt = len(RUN.findall(here)) == len(_GAP.findall(here)) + 1
-    return spelt and (len(entry.core) >= 9 or _is_mixed(entry.core) or _stands_alone(entry.core, text, start, stop))
-
-
-def _is_mixed(core: str) -> bool:
-    return not core.isalpha() and not core.isdigit()
+    is_mixed = not entry.core.isalpha() and not entry.core.isdigit()
+    return spelt and (len(entry.core) >= 9 or is_mixed or _stands_alone(entry.core, text, start, stop))
 
 
 _UNIT = re.compile(
