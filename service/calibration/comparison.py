@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from service.calibration.figures import FigureRow, Measure, Resampling, compute_judge_figures, measure_statistics
 from service.calibration.labels import LabelledSet
@@ -189,12 +188,11 @@ def _compare_figures(
     ]
     verdicts = [[row._replace(value=float(row.passed)) for row in side] for side in rows]
     of_a, of_b = (compute_judge_figures(side, resampling) for side in rows)
-    of_verdicts = {name: partial(_read_verdict_figure, name) for name in FIGURES if name != "brier"}
+    of_verdicts: dict[str, TallyFigure] = {
+        "accuracy": lambda tally: build_confusion_at(tally, 1.0).accuracy,
+        "kappa": lambda tally: build_confusion_at(tally, 1.0).kappa,
+    }
     differences = compute_differences(verdicts[0], verdicts[1], of_verdicts, resampling)
     differences |= compute_differences(rows[0], rows[1], {"brier": brier}, resampling)
     for name in FIGURES:
         yield FigureComparison(name, of_a.of(name), of_b.of(name), differences[name])
-
-
-def _read_verdict_figure(name: str, tally: LabelTally) -> float | None:
-    return getattr(build_confusion_at(tally, 1.0), name)

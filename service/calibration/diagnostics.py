@@ -26,28 +26,25 @@ class Retest:
     """The mean distance between the highest and the lowest value of an item."""
 
 
-class RetestItem(NamedTuple):
-    """An item that was asked: its group, and the value of each answer."""
-
-    group: str
-    values: tuple[float, ...]
-
-
-def measure_retest(asked: Iterable[RetestItem], threshold: float, *, interval: bool = True) -> Retest | None:
+def measure_retest(
+    asked: Iterable[tuple[str, tuple[float, ...]]], threshold: float, *, interval: bool = True
+) -> Retest | None:
     """Measure items with two or more answers; None where there are none. Values from `threshold` upwards pass.
+
+    `asked`: the group of each item, and the value of each answer.
 
     Labels play no part, so items that were fitted count as well.
     """
-    repeated = [one for one in asked if len(one.values) > 1]
+    repeated = [(group, values) for group, values in asked if len(values) > 1]
     if not repeated:
         return None
-    flips = [RatePart(one.group, _count_flips([value >= threshold for value in one.values])) for one in repeated]
+    flips = [RatePart(group, _count_flips([value >= threshold for value in values])) for group, values in repeated]
     rate = fsum(part.hits for part in flips) / len(flips)
     return Retest(
         items=len(repeated),
-        samples=max(len(one.values) for one in repeated),
+        samples=max(len(values) for _, values in repeated),
         flip_rate=Measure(rate, *bootstrap(flips)) if interval else Measure(rate),
-        spread=fsum(max(one.values) - min(one.values) for one in repeated) / len(repeated),
+        spread=fsum(max(values) - min(values) for _, values in repeated) / len(repeated),
     )
 
 

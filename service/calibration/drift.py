@@ -11,7 +11,7 @@ from service.calibration.results import HeldOutItem, JudgeReport
 from service.calibration.splits import SEED
 from service.core.judging.fits import Fit
 from service.errors import InputError
-from service.stats.agreement import ConfusionTable, build_confusion
+from service.stats.agreement import build_confusion
 from service.stats.drift import NIGHTS, Fall, PairedItem, measure_fall
 
 CHECK_VERSION = 2
@@ -32,7 +32,6 @@ class JudgeDrift:
     judge: str
     criterion: str
     fit: str
-    threshold: float
     model: str
     """The model that was fitted."""
     models: tuple[str, ...]
@@ -95,22 +94,18 @@ def check_judge(
         ]
     )
     labels = [item.label for item in answered]
+    then, tonight = (build_confusion(labels, one) for one in ([fit.passes(i.raw) for i in answered], now.values()))
     return JudgeDrift(
         judge=judge.name,
         criterion=judge.criterion,
         fit=fit.id,
-        threshold=judge.threshold,
         model=judge.model,
         models=tuple(sorted({predictions[item.id].model for item in answered})),
         n=len(answered),
-        then=_read_figures(build_confusion(labels, [fit.passes(item.raw) for item in answered])),
-        now=_read_figures(build_confusion(labels, now.values())),
+        then=AgreementFigures(then.kappa, then.accuracy),
+        now=AgreementFigures(tonight.kappa, tonight.accuracy),
         fall=fall,
         drifted=fall.drifted,
         agreed=agreed,
         unanswered=len(sample) - len(answered),
     )
-
-
-def _read_figures(table: ConfusionTable) -> AgreementFigures:
-    return AgreementFigures(table.kappa, table.accuracy)

@@ -11,9 +11,9 @@ from typing import cast
 from pydantic import JsonValue
 
 from service.calibration.figures import Figures, Resampling, compute_human_figures
+from service.calibration.labelling import cut_after, read_subject_trace
 from service.calibration.labels import AnnotatorLabel, LabelledItem
 from service.calibration.predictions import JudgedSet, Prediction
-from service.calibration.subjects import cut_after, read_subject_trace
 from service.errors import InputError
 from service.intake.own_form import write_record
 from service.store.labelling.drafts import LabelDraft, LabelItem

@@ -33,10 +33,6 @@ class VerdictRows(NamedTuple):
     groups: NDArray[np.int64]
     """The group of each, as a number from 0."""
 
-    def select(self, places: NDArray[np.int64]) -> VerdictRows:
-        """Return the rows at these places, in that order."""
-        return VerdictRows(self.certainty[places], self.agrees[places], self.passes[places], self.groups[places])
-
 
 def find_certainty_threshold(rows: VerdictRows, *, share: float, error: float) -> float | None:
     """Find the lowest certainty from which verdicts agree in at least `share` of cases, with confidence 1 - `error`.
@@ -48,7 +44,8 @@ def find_certainty_threshold(rows: VerdictRows, *, share: float, error: float) -
     if not size:
         return None
     icc = estimate_icc(rows.agrees, rows.groups)
-    rows = rows.select(np.argsort(-rows.certainty, kind="stable"))
+    order = np.argsort(-rows.certainty, kind="stable")
+    rows = VerdictRows(*[column[order] for column in rows])
     n, agreeing = np.arange(1, size + 1), np.cumsum(rows.agrees)
     design_effect = 1 + (np.cumsum(2 * _count_before(rows.groups) + 1) / n - 1) * icc
     meets_share = compute_lower_bounds(agreeing / design_effect, n / design_effect, error) >= share

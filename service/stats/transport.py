@@ -6,13 +6,16 @@ Biometrika 73:13-22) and the lower bound of Welch's degrees of freedom.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import comb, fsum, sqrt
+from math import comb, sqrt
 
+import numpy as np
+
+from service.stats.corrected import Groups, code_groups
 from service.stats.intervals import CONFIDENCE, wilson
 from service.stats.student import find_t_quantile
+from service.stats.tallies import Floats
 
 TOLERANCE = 1e-12
 """Rounding error in a mean."""
@@ -31,7 +34,7 @@ class MeanShift:
 def compare_means(
     one: Sequence[float],
     other: Sequence[float],
-    groups: tuple[Sequence[str | None], Sequence[str | None]],
+    groups: tuple[Groups, Groups],
 ) -> MeanShift | None:
     """Compare the mean of `other` with that of `one`; None where a sample has fewer than two groups, or nothing differs.
 
@@ -41,27 +44,21 @@ def compare_means(
     """
     from scipy.special import stdtr  # noqa: PLC0415 (few need it)  # pyright: ignore[reportMissingTypeStubs]
 
-    parts = [_sum_deviations(values, names) for values, names in zip((one, other), groups, strict=True)]
-    if min(len(part) for part in parts) < 2:
-        return None
-    variance = fsum(len(part) / (len(part) - 1) * fsum([each**2 for each in part]) for part in parts)
-    shift = fsum(other) / len(other) - fsum(one) / len(one)
-    if not variance > TOLERANCE**2:
-        if abs(shift) <= TOLERANCE:
+    moved: list[Floats] = []
+    for values, names in zip((one, other), groups, strict=True):
+        codes, column = code_groups(names), np.asarray(values, dtype=np.float64)
+        if len(set(codes.tolist())) < 2:
             return None
-        reach = wilson(0, min(map(len, parts)))[1]
-        p_value = 2 / comb(sum(map(len, parts)), len(parts[0]))
-        return MeanShift(shift, shift - reach, shift + reach, min(1.0, p_value))
-    df, error = min(len(part) for part in parts) - 1, sqrt(variance)
-    half = find_t_quantile(df, (1 + CONFIDENCE) / 2) * error
-    p_value = 2 * float(stdtr(df, -abs(shift) / error))
+        moved.append(np.bincount(codes, (column - column.mean()) / len(column)))
+    counts = [len(part) for part in moved]
+    fewest, shift = min(counts), float(np.mean(other) - np.mean(one))
+    variance = sum(len(part) / (len(part) - 1) * float(part @ part) for part in moved)
+    if variance > TOLERANCE**2:
+        error = sqrt(variance)
+        half = find_t_quantile(fewest - 1, (1 + CONFIDENCE) / 2) * error
+        p_value = 2 * float(stdtr(fewest - 1, -abs(shift) / error))
+    elif abs(shift) <= TOLERANCE:
+        return None
+    else:
+        half, p_value = wilson(0, fewest)[1], 2 / comb(sum(counts), counts[0])
     return MeanShift(shift, shift - half, shift + half, min(1.0, p_value))
-
-
-def _sum_deviations(values: Sequence[float], groups: Sequence[str | None]) -> list[float]:
-    """Return how much each group moves the mean."""
-    mean = fsum(values) / len(values) if values else 0.0
-    found: dict[str | int, list[float]] = defaultdict(list)
-    for at, (value, name) in enumerate(zip(values, groups, strict=True)):
-        found[at if name is None else name].append((value - mean) / len(values))
-    return [fsum(part) for part in found.values()]

@@ -56,7 +56,7 @@ def test_by_hand(levels: list[Level], want: float | None) -> None:
 def test_the_order_of_items_changes_nothing() -> None:
     found = rows(level(0.9, 95, 5), level(0.8, 90, 10, side=False), level(0.6, 30, 30, group="one"))
     mixed = np.random.default_rng(2).permutation(len(found.certainty))
-    assert find_certainty_threshold(found.select(mixed), share=0.85, error=ERROR) == 0.8
+    assert find_certainty_threshold(VerdictRows(*[column[mixed] for column in found]), share=0.85, error=ERROR) == 0.8
 
 
 def test_the_bound_is_the_binomial_tail() -> None:

@@ -108,7 +108,7 @@ MAX_DESCRIBED_JUDGES = 3
 def _list_remarks(report: CalibrationReport, judges: Sequence[JudgeReport]) -> Iterator[str]:
     for jury in report.juries:
         decision = {True: "kept", False: "not kept", None: "not decided, because no intervals were drawn"}[jury.kept]
-        yield f"jury on {jury.criterion}: Brier lower than {jury.best}'s by {show_measure(jury.advantage.brier)}: {decision}"
+        yield f"jury on {jury.criterion}: Brier lower than {jury.best}'s by {show_measure(jury.gain)}: {decision}"
     for judge in judges:
         if judge.retest:
             share = show_measure(judge.retest.flip_rate)
