@@ -43,10 +43,6 @@ class FittedMap(NamedTuple):
     promises: Mapping[float, Guarantee]
     """By share of agreement: which verdicts are accepted so that this share of them agrees."""
 
-    def map_value(self, raw: float) -> float:
-        """Return the calibrated value of a raw one."""
-        return self.calibrator.apply(raw)
-
 
 class HeldOutFold(NamedTuple):
     """Items with the map that was fitted without them."""
@@ -222,7 +218,7 @@ def build_bench(
 
 def _hold_out(fold: HeldOutFold, item: LabelledItem) -> HeldOutValue:
     raw, fitted = fold.raw[item.key][0], fold.fitted
-    value = fitted.map_value(raw)
+    value = fitted.calibrator.apply(raw)
     decided = fitted.band is None or not fitted.band[0] <= value < fitted.band[1]
     return HeldOutValue(raw, value, value >= fitted.threshold, decided)
 

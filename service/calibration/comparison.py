@@ -14,7 +14,6 @@ from service.errors import InputError
 from service.stats.intervals import mcnemar
 from service.stats.tallies import Floats, LabelTally, TallyRows, brier, build_confusion_at
 
-FIGURES = ("accuracy", "kappa", "brier")
 TallyFigure = Callable[[LabelTally], float | None]
 
 
@@ -42,8 +41,6 @@ class JudgeSide:
 
     name: str
     criterion: str
-    threshold: float
-    """The least value that passes."""
     items: Mapping[str, HeldOutItem]
 
 
@@ -75,7 +72,6 @@ class JudgeComparison:
     criterion: str
     a: str
     b: str
-    thresholds: tuple[float, float]
     items: int
     groups: int
     only_a: int
@@ -96,10 +92,7 @@ class JudgeComparison:
 def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
     """Read the judges and juries of a run, with the calibrated values of its held-out items."""
     return tuple(
-        [
-            JudgeSide(one.name, one.criterion, one.threshold, {item.id: item for item in one.items})
-            for one in report.all_judges
-        ]
+        [JudgeSide(one.name, one.criterion, {item.id: item for item in one.items}) for one in report.all_judges]
     )
 
 
@@ -113,7 +106,7 @@ def read_prediction_sides(labels: LabelledSet, predictions: Iterable[Prediction]
             item.id: HeldOutItem(item.id, item.group, item.passes, raw, raw, raw >= OWN_THRESHOLD)
             for item, raw in values
         }
-        sides.append(JudgeSide(judge.name, judge.criterion, OWN_THRESHOLD, items))
+        sides.append(JudgeSide(judge.name, judge.criterion, items))
     return tuple(sides)
 
 
@@ -164,7 +157,6 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
         criterion=a.criterion,
         a=a.name,
         b=b.name,
-        thresholds=(a.threshold, b.threshold),
         items=len(shared),
         groups=len({one.group for one, _ in pairs}),
         only_a=len(a.items) - len(shared),
@@ -194,5 +186,5 @@ def _compare_figures(
     }
     differences = compute_differences(verdicts[0], verdicts[1], of_verdicts, resampling)
     differences |= compute_differences(rows[0], rows[1], {"brier": brier}, resampling)
-    for name in FIGURES:
+    for name in ("accuracy", "kappa", "brier"):
         yield FigureComparison(name, of_a.of(name), of_b.of(name), differences[name])

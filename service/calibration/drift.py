@@ -18,14 +18,6 @@ CHECK_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
-class AgreementFigures:
-    """Agreement with the labels of a sample."""
-
-    kappa: float | None
-    accuracy: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeDrift:
     """One judge on one criterion, then and now, on the same items."""
 
@@ -37,9 +29,9 @@ class JudgeDrift:
     models: tuple[str, ...]
     """The models that answered now."""
     n: int
-    then: AgreementFigures
-    """On the items that were answered now, by the judge's earlier answers."""
-    now: AgreementFigures
+    then: Mapping[str, float | None]
+    """Kappa and accuracy on the items that were answered now, by the judge's earlier answers."""
+    now: Mapping[str, float | None]
     fall: Fall
     """How much lower agreement is on the latest checks, this one included."""
     drifted: bool
@@ -102,8 +94,8 @@ def check_judge(
         model=judge.model,
         models=tuple(sorted({predictions[item.id].model for item in answered})),
         n=len(answered),
-        then=AgreementFigures(then.kappa, then.accuracy),
-        now=AgreementFigures(tonight.kappa, tonight.accuracy),
+        then={"kappa": then.kappa, "accuracy": then.accuracy},
+        now={"kappa": tonight.kappa, "accuracy": tonight.accuracy},
         fall=fall,
         drifted=fall.drifted,
         agreed=agreed,

@@ -30,14 +30,14 @@ TINY = 1e-12
 def explain_too_few(items: Sequence[LabelledItem]) -> str:
     """Explain why there are too few labels to call anything calibrated; empty where there are enough."""
     passing = sum(item.passes for item in items)
-    counts = (
+    for what, count, least in (
         ("labels", len(items), MIN_LABELS),
         ("groups", len({item.group for item in items}), MIN_GROUPS),
         ("labels of the rarer class", min(passing, len(items) - passing), MIN_CLASS_LABELS),
-    )
-    return next(
-        (f"{count} {what} are too few: {least} are needed" for what, count, least in counts if count < least), ""
-    )
+    ):
+        if count < least:
+            return f"{count} {what} are too few: {least} are needed"
+    return ""
 
 
 def choose_method(items: Sequence[LabelledItem], choice: MethodChoice = "auto") -> Method:

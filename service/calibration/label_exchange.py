@@ -58,16 +58,11 @@ def _export_steps(case: LabelledCase, subject: LabelSubject, document: Mapping[s
 
 
 def _write_line(document: Mapping[str, JsonValue], human_labels: Sequence[HumanLabel]) -> bytes:
-    labels = [
-        AnnotatorLabel(
-            annotator=one.annotator,
-            label=one.label == "pass",
-            note=one.note,
-            decides=one.source == "adjudication",
-        )
-        for one in human_labels
-    ]
-    written = [one.model_dump(mode="json", exclude_defaults=True) for one in labels]
+    written: list[dict[str, JsonValue]] = []
+    for one in human_labels:
+        label: dict[str, JsonValue] = {"annotator": one.annotator, "label": one.label == "pass", "note": one.note}
+        label["decides"] = one.source == "adjudication"
+        written.append({name: value for name, value in label.items() if value or name == "label"})
     return json.dumps({**document, "labels": written}, ensure_ascii=False).encode() + b"\n"
 
 

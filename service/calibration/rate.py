@@ -38,9 +38,8 @@ class PassRate:
     naive: float
     """The share that the judge passes, taken at face value."""
     humans: InferredRate
-    """From the labels alone."""
     corrected: InferredRate
-    """From both (PPI++)."""
+    """From labels and judge (PPI++); `humans` is from the labels alone."""
     label_next: tuple[str, ...]
     """Items to label next, drawn at random: labels chosen in any other way would bias the rates above."""
     sample_shift: MeanShift | None

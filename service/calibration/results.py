@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from service.calibration.diagnostics import Retest
 from service.calibration.figures import Figures, Measure
 from service.calibration.fitting import CurvePoint
 from service.core.judging.fits import Fit, Guarantee, Method, Origin
@@ -24,7 +23,6 @@ class LabelFacts:
 
     criterion: str
     origin: Origin
-    """constructed where any item is, else gold where any is, else human."""
     items: int
     groups: int
     annotators: int
@@ -32,7 +30,6 @@ class LabelFacts:
     twice: int
     """Items that two or more annotators labelled."""
     passing: int
-    """Items that pass by majority of their annotators."""
     humans: Figures | None
     """One human against another, on all items that people labelled twice."""
 
@@ -54,6 +51,15 @@ class ReviewBand:
     coverage: float
     """The share of held-out items that are decided; `accuracy` is among these."""
     accuracy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retest:
+    """Items that were asked more than once: how often two answers to the same question differ."""
+
+    items: int
+    flip_rate: Measure
+    """The noise floor: the mean share of pairs of answers to an item whose verdicts differ. Its interval draws whole groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +107,7 @@ class CascadeReport:
     agreement: Measure
     cost_usd: float | None
     asked_for: bool
-    """Whether its fits are written; otherwise it only shows what a cascade would do."""
+    """Whether its fits are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +119,8 @@ class HeldOutItem:
     label: bool
     raw: float
     value: float
-    """The calibrated value, by a map that has not seen the item."""
+    """The calibrated value, by a map that has not seen the item; `passed` by its threshold."""
     passed: bool
-    """The verdict by that map's own threshold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,6 @@ class Disagreement:
 
     id: str
     line: int
-    label: bool
     labels: tuple[str, ...]
     """Each annotator's label, with their notes."""
     raw: float

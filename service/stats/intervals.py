@@ -189,20 +189,14 @@ def compute_intervals(
             for name, value in statistics(weights).items():
                 if value is not None:
                     found[name].append(value)
-    figures = statistics(np.ones(len(groups)))
-    edge = (1 + CONFIDENCE) / 2
-    widening = (
-        1.0 if size < 2 else sqrt(size / (size - 1)) * find_t_quantile(size - 1, edge) / NormalDist().inv_cdf(edge)
-    )
-    return {name: _compute_interval(value, found[name], count, widening) for name, value in figures.items()}
-
-
-def _compute_interval(figure: float | None, draws: Sequence[float], count: int, widening: float) -> Interval | None:
-    if figure is None or len(draws) <= MIN_DEFINED_SHARE * count:
-        return None
-    import numpy as np  # noqa: PLC0415 (likewise)
-
-    edge = 50 * (1 - CONFIDENCE)
-    low, middle, high = np.percentile(np.asarray(draws), [edge, 50, 100 - edge]).tolist()
-    floor = 0.0 if min(draws) >= 0 else -1.0
-    return max(floor, figure - widening * (middle - low)), min(1.0, figure + widening * (high - middle))
+    edge, z_edge = 50 * (1 - CONFIDENCE), (1 + CONFIDENCE) / 2
+    widening = 1.0 if size < 2 else sqrt(size / (size - 1)) * find_t_quantile(size - 1, z_edge) / Z
+    intervals: dict[str, Interval | None] = {}
+    for name, figure in statistics(np.ones(len(groups))).items():
+        intervals[name], draws = None, found[name]
+        if figure is not None and len(draws) > MIN_DEFINED_SHARE * count:
+            low, middle, high = np.percentile(draws, [edge, 50, 100 - edge]).tolist()
+            floor = 0.0 if min(draws) >= 0 else -1.0
+            reach = widening * (middle - low), widening * (high - middle)
+            intervals[name] = max(floor, figure - reach[0]), min(1.0, figure + reach[1])
+    return intervals

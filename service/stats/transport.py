@@ -17,8 +17,7 @@ from service.stats.intervals import CONFIDENCE, wilson
 from service.stats.student import find_t_quantile
 from service.stats.tallies import Floats
 
-TOLERANCE = 1e-12
-"""Rounding error in a mean."""
+ROUNDING_ERROR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +30,7 @@ class MeanShift:
     p_value: float
 
 
-def compare_means(
-    one: Sequence[float],
-    other: Sequence[float],
-    groups: tuple[Groups, Groups],
-) -> MeanShift | None:
+def compare_means(one: Sequence[float], other: Sequence[float], groups: tuple[Groups, Groups]) -> MeanShift | None:
     """Compare the mean of `other` with that of `one`; None where a sample has fewer than two groups, or nothing differs.
 
     Where neither sample varies but the means differ, the half-width is the upper end of Wilson's interval for 0 of the
@@ -53,11 +48,11 @@ def compare_means(
     counts = [len(part) for part in moved]
     fewest, shift = min(counts), float(np.mean(other) - np.mean(one))
     variance = sum(len(part) / (len(part) - 1) * float(part @ part) for part in moved)
-    if variance > TOLERANCE**2:
+    if variance > ROUNDING_ERROR**2:
         error = sqrt(variance)
         half = find_t_quantile(fewest - 1, (1 + CONFIDENCE) / 2) * error
         p_value = 2 * float(stdtr(fewest - 1, -abs(shift) / error))
-    elif abs(shift) <= TOLERANCE:
+    elif abs(shift) <= ROUNDING_ERROR:
         return None
     else:
         half, p_value = wilson(0, fewest)[1], 2 / comb(sum(counts), counts[0])

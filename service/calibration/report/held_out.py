@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from importlib.metadata import version
+from math import fsum
 
 from service.calibration.bench import Bench
-from service.calibration.diagnostics import JudgedStep, measure_retest, score_first_errors
 from service.calibration.figures import (
     FigureRow,
     Figures,
@@ -19,9 +20,12 @@ from service.calibration.figures import (
 )
 from service.calibration.fitting import build_coverage_curve, explain_too_few
 from service.calibration.guarantees import measure_share
+from service.calibration.labels import LabelledItem
 from service.calibration.options import OWN_THRESHOLD, ReportOptions
-from service.calibration.results import Disagreement, FamilySlice, HeldOutItem, JudgeReport, Promise, ReviewBand
+from service.calibration.results import Disagreement, FamilySlice, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
 from service.core.judging.fits import Fit, Guarantee
+from service.stats.intervals import bootstrap
+from service.stats.rates import RatePart
 from service.stats.tallies import LabelTally, build_reliability, build_tally
 
 MAX_TEXT_CHARS = 400
@@ -76,18 +80,12 @@ def build_judge_report(
         ),
         review_band=_build_review_band(bench),
         retest=measure_retest(
-            [(item.group, tuple(map(bench.served.map_value, bench.raw[item.key]))) for item in bench.items],
+            [(item.group, tuple(map(bench.served.calibrator.apply, bench.raw[item.key]))) for item in bench.items],
             bench.served.threshold,
             interval=options.resampling.draws > 0,
         ),
         worst=tuple(_list_disagreements(bench, options.max_disagreements)),
-        items=tuple(
-            [
-                HeldOutItem(item.id, item.group, item.passes, one.raw, one.value, one.passed)
-                for item in bench.held_out
-                for one in (bench.values[item.key],)
-            ]
-        ),
+        items=tuple([HeldOutItem(one.id, one.group, one.passes, *bench.values[one.key][:3]) for one in bench.held_out]),
         promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
         guarantee=options.guarantee,
         cost_usd=bench.price,
@@ -165,7 +163,6 @@ def _list_disagreements(bench: Bench, count: int) -> Iterator[Disagreement]:
         yield Disagreement(
             id=item.id,
             line=bench.labels.lines[item.key],
-            label=item.passes,
             labels=tuple(labels),
             raw=found.raw,
             value=found.value,
@@ -212,10 +209,41 @@ def measure_promise(bench: Bench, share: float, options: ReportOptions) -> Promi
     )
 
 
+def measure_retest(
+    asked: Iterable[tuple[str, tuple[float, ...]]], threshold: float, *, interval: bool = True
+) -> Retest | None:
+    """Measure items with two or more answers; None where there are none. Values from `threshold` upwards pass.
+
+    `asked`: the group of each item, and the value of each answer. Labels play no part, so items that were fitted count as well.
+    """
+    flips: list[RatePart] = []
+    for group, values in asked:
+        n, yes = len(values), sum(value >= threshold for value in values)
+        if n > 1:
+            flips.append(RatePart(group, 2 * yes * (n - yes) / (n * (n - 1))))  # of all pairs of answers
+    if not flips:
+        return None
+    rate = fsum(part.hits for part in flips) / len(flips)
+    return Retest(len(flips), Measure(rate, *bootstrap(flips)) if interval else Measure(rate))
+
+
 def _measure_first_errors(bench: Bench, options: ReportOptions) -> Measure | None:
-    steps = [
-        JudgedStep(item.run, item.position, item.group, bench.values[item.key].passed, item.passes)
-        for item in bench.held_out
-        if item.run
+    """Measure the share of runs in which judge and labels name the same first wrong step: FirstErrAcc of AgentProcessBench."""
+    runs: dict[str, list[LabelledItem]] = defaultdict(list)
+    for item in sorted(bench.held_out, key=lambda item: (item.run, item.position)):
+        runs[item.run].append(item)
+    hits = [
+        (run[0].group, names_first_error([bench.values[one.key].passed for one in run], [one.passes for one in run]))
+        for name, run in runs.items()
+        if name
     ]
-    return measure_share(score_first_errors(steps), options.resampling) if steps else None
+    return measure_share(hits, options.resampling) if hits else None
+
+
+def names_first_error(passed: Sequence[bool], labels: Sequence[bool]) -> bool:
+    """Whether the first step of a run that does not pass is the same by judge and by label, or none is by either.
+
+    >>> names_first_error([True, False, True], [True, False, False]), names_first_error([True, True], [True, False])
+    (True, False)
+    """
+    return [*passed, False].index(False) == [*labels, False].index(False)

@@ -59,9 +59,8 @@ def _describe(judge: JudgeReport) -> Iterator[str]:
     if judge.retest:
         r = judge.retest
         yield (
-            f"Asked again ({r.items} items, up to {r.samples} answers each): the verdict of two answers differs for a share of "
-            f"{show_measure(r.flip_rate)} of items, the values of an item lie {r.spread:.3f} apart. This is the noise floor: no "
-            "figure of this judge can be trusted further."
+            f"Asked again ({r.items} items): the verdict of two answers differs for a share of {show_measure(r.flip_rate)} of "
+            "items. This is the noise floor: no figure of this judge can be trusted further."
         )
 
 

@@ -31,7 +31,7 @@ def render_report_page(report: CalibrationReport) -> str:
 
 NOTE = (
     "Figures are of items scored by a map that has not seen them. Human: one annotator in place of the judge, another "
-    "in place of the label, on the items that two or more labelled."
+    "in place of the label, on the items that two or more labelled. Of the Brier score and the ECE, less is better."
 )
 
 

@@ -191,7 +191,7 @@ def _record(folder: Path, checks: Sequence[FitCheck]) -> None:
 def _build_check(one: JudgeDrift) -> FitCheck:
     drifted = (_describe_fall(one),) if one.drifted else ()
     return FitCheck(
-        fit=one.fit, day=get_today(), items=one.n, kappa=one.now.kappa, then=one.then.kappa, drifted=drifted
+        fit=one.fit, day=get_today(), items=one.n, kappa=one.now["kappa"], then=one.then["kappa"], drifted=drifted
     )
 
 
@@ -203,10 +203,7 @@ def _describe_fall(one: JudgeDrift) -> str:
 
 def _build_sections(check: CheckReport) -> Iterator[Section]:
     for one in check.judges:
-        rows = [
-            (name, show_number(getattr(one.then, name)), show_number(getattr(one.now, name)))
-            for name in ("kappa", "accuracy")
-        ]
+        rows = [(name, show_number(one.then[name]), show_number(one.now[name])) for name in ("kappa", "accuracy")]
         title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
         held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
         yield Section(title, (Table(("", "then", "now"), tuple(rows)),), lines=(held,))
