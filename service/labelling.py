@@ -10,8 +10,8 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
+from service.calibration.labelling import read_subject_trace
 from service.calibration.predictions import read_judged_set
-from service.calibration.subjects import read_subject_trace
 from service.core.judging.judges import Judge, JudgeCheck
 from service.core.rubric import Rubric
 from service.engine import Engine

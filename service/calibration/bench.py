@@ -20,8 +20,8 @@ from service.calibration.labels import Key, LabelledItem, LabelledSet, find_orig
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions
 from service.calibration.splits import assign_folds, names_split, read_split
-from service.core.judging.fits import Binding, Calibrator, Guarantee, Method, Origin
-from service.stats.tallies import LabelTally, auroc, build_tally
+from service.core.judging.fits import Calibrator, Guarantee, Method, Origin
+from service.stats.tallies import LabelTally, build_tally
 
 RawValues = Mapping[Key, tuple[float, ...]]
 Rescore = Callable[[Sequence[LabelledItem]], RawValues]
@@ -42,10 +42,6 @@ class FittedMap(NamedTuple):
     """The calibrated values that go to a human, where nothing is guaranteed."""
     promises: Mapping[float, Guarantee]
     """By share of agreement: which verdicts are accepted so that this share of them agrees."""
-
-    def map_value(self, raw: float) -> float:
-        """Return the calibrated value of a raw one."""
-        return self.calibrator.apply(raw)
 
 
 class HeldOutFold(NamedTuple):
@@ -91,16 +87,6 @@ class Bench:
         return self.recorded.name
 
     @property
-    def binding(self) -> Binding:
-        """The exact judge."""
-        return self.recorded.binding
-
-    @property
-    def criterion(self) -> str:
-        """The criterion that it judges."""
-        return self.recorded.criterion
-
-    @property
     def raw(self) -> RawValues:
         """Its raw values."""
         return self.recorded.raw
@@ -117,11 +103,6 @@ class Bench:
             for item in self.held_out
             if (among is None or item.key in among) and (one := self.values[item.key])
         ]
-
-    def build_raw_rows(self, threshold: float) -> list[FigureRow]:
-        """Build figure rows of the held-out items with raw values, which pass from `threshold` upwards."""
-        raw_values = [(item, self.values[item.key].raw) for item in self.held_out]
-        return [FigureRow(item.group, item.stratum, raw, item.passes, raw >= threshold) for item, raw in raw_values]
 
     def list_accepted(self, share: float) -> frozenset[Key]:
         """List the held-out items whose verdicts are accepted for this share of agreement, by maps that have not seen them."""
@@ -150,11 +131,6 @@ class Bench:
         """The mean cost of an answer in dollars; None unless it is known for every item."""
         prices = [self.recorded.costs[item.key] for item in self.items if item.key in self.recorded.costs]
         return sum(prices) / len(prices) if len(prices) == len(self.items) else None
-
-    @property
-    def skill(self) -> float:
-        """The AUROC on the fitted items, by which the best judge is chosen."""
-        return auroc(_tally_items(self.fitted, self.raw)) or 0.0
 
     @property
     def origin(self) -> Origin:
@@ -207,7 +183,7 @@ def build_bench(
 
     def fit(items: Sequence[LabelledItem], raw: RawValues, tested: RawValues) -> FittedMap:
         """Fit the map to raw values, and find what it can guarantee on the `tested` ones."""
-        tally = _tally_items(items, raw)
+        tally = tally_items(items, raw)
         calibrator = fit_map(method, tally)
         calibrated = calibrate_tally(tally, calibrator)
         threshold = choose_threshold(calibrated)
@@ -242,12 +218,13 @@ def build_bench(
 
 def _hold_out(fold: HeldOutFold, item: LabelledItem) -> HeldOutValue:
     raw, fitted = fold.raw[item.key][0], fold.fitted
-    value = fitted.map_value(raw)
+    value = fitted.calibrator.apply(raw)
     decided = fitted.band is None or not fitted.band[0] <= value < fitted.band[1]
     return HeldOutValue(raw, value, value >= fitted.threshold, decided)
 
 
-def _tally_items(items: Sequence[LabelledItem], raw: RawValues) -> LabelTally:
+def tally_items(items: Sequence[LabelledItem], raw: RawValues) -> LabelTally:
+    """Tally the first answers."""
     return build_tally([raw[item.key][0] for item in items], [item.passes for item in items])
 
 

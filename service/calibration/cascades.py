@@ -57,7 +57,7 @@ def _report_cascade(benches: Sequence[Bench], share: float, options: ReportOptio
         left -= accepted
     costs = [stage.cost_usd * stage.reached for stage in stages if stage.cost_usd is not None]
     return CascadeReport(
-        criterion=benches[0].criterion,
+        criterion=benches[0].recorded.criterion,
         share=share,
         stages=tuple(stages),
         coverage=measure_share([(item.group, item.key not in left) for item in items], options.resampling),

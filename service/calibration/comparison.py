@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from service.calibration.figures import FigureRow, Measure, Resampling, compute_judge_figures, measure_statistics
 from service.calibration.labels import LabelledSet
@@ -15,7 +14,6 @@ from service.errors import InputError
 from service.stats.intervals import mcnemar
 from service.stats.tallies import Floats, LabelTally, TallyRows, brier, build_confusion_at
 
-FIGURES = ("accuracy", "kappa", "brier")
 TallyFigure = Callable[[LabelTally], float | None]
 
 
@@ -43,8 +41,6 @@ class JudgeSide:
 
     name: str
     criterion: str
-    threshold: float
-    """The least value that passes."""
     items: Mapping[str, HeldOutItem]
 
 
@@ -76,7 +72,6 @@ class JudgeComparison:
     criterion: str
     a: str
     b: str
-    thresholds: tuple[float, float]
     items: int
     groups: int
     only_a: int
@@ -97,10 +92,7 @@ class JudgeComparison:
 def read_report_sides(report: CalibrationReport) -> tuple[JudgeSide, ...]:
     """Read the judges and juries of a run, with the calibrated values of its held-out items."""
     return tuple(
-        [
-            JudgeSide(one.name, one.criterion, one.threshold, {item.id: item for item in one.items})
-            for one in report.all_judges
-        ]
+        [JudgeSide(one.name, one.criterion, {item.id: item for item in one.items}) for one in report.all_judges]
     )
 
 
@@ -114,7 +106,7 @@ def read_prediction_sides(labels: LabelledSet, predictions: Iterable[Prediction]
             item.id: HeldOutItem(item.id, item.group, item.passes, raw, raw, raw >= OWN_THRESHOLD)
             for item, raw in values
         }
-        sides.append(JudgeSide(judge.name, judge.criterion, OWN_THRESHOLD, items))
+        sides.append(JudgeSide(judge.name, judge.criterion, items))
     return tuple(sides)
 
 
@@ -165,7 +157,6 @@ def _build_comparison(a: JudgeSide, b: JudgeSide, resampling: Resampling) -> Jud
         criterion=a.criterion,
         a=a.name,
         b=b.name,
-        thresholds=(a.threshold, b.threshold),
         items=len(shared),
         groups=len({one.group for one, _ in pairs}),
         only_a=len(a.items) - len(shared),
@@ -189,12 +180,11 @@ def _compare_figures(
     ]
     verdicts = [[row._replace(value=float(row.passed)) for row in side] for side in rows]
     of_a, of_b = (compute_judge_figures(side, resampling) for side in rows)
-    of_verdicts = {name: partial(_read_verdict_figure, name) for name in FIGURES if name != "brier"}
+    of_verdicts: dict[str, TallyFigure] = {
+        "accuracy": lambda tally: build_confusion_at(tally, 1.0).accuracy,
+        "kappa": lambda tally: build_confusion_at(tally, 1.0).kappa,
+    }
     differences = compute_differences(verdicts[0], verdicts[1], of_verdicts, resampling)
     differences |= compute_differences(rows[0], rows[1], {"brier": brier}, resampling)
-    for name in FIGURES:
+    for name in ("accuracy", "kappa", "brier"):
         yield FigureComparison(name, of_a.of(name), of_b.of(name), differences[name])
-
-
-def _read_verdict_figure(name: str, tally: LabelTally) -> float | None:
-    return getattr(build_confusion_at(tally, 1.0), name)

@@ -11,18 +11,10 @@ from service.calibration.results import HeldOutItem, JudgeReport
 from service.calibration.splits import SEED
 from service.core.judging.fits import Fit
 from service.errors import InputError
-from service.stats.agreement import ConfusionTable, build_confusion
+from service.stats.agreement import build_confusion
 from service.stats.drift import NIGHTS, Fall, PairedItem, measure_fall
 
 CHECK_VERSION = 2
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementFigures:
-    """Agreement with the labels of a sample."""
-
-    kappa: float | None
-    accuracy: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +24,14 @@ class JudgeDrift:
     judge: str
     criterion: str
     fit: str
-    threshold: float
     model: str
     """The model that was fitted."""
     models: tuple[str, ...]
     """The models that answered now."""
     n: int
-    then: AgreementFigures
-    """On the items that were answered now, by the judge's earlier answers."""
-    now: AgreementFigures
+    then: Mapping[str, float | None]
+    """Kappa and accuracy on the items that were answered now, by the judge's earlier answers."""
+    now: Mapping[str, float | None]
     fall: Fall
     """How much lower agreement is on the latest checks, this one included."""
     drifted: bool
@@ -95,22 +86,18 @@ def check_judge(
         ]
     )
     labels = [item.label for item in answered]
+    then, tonight = (build_confusion(labels, one) for one in ([fit.passes(i.raw) for i in answered], now.values()))
     return JudgeDrift(
         judge=judge.name,
         criterion=judge.criterion,
         fit=fit.id,
-        threshold=judge.threshold,
         model=judge.model,
         models=tuple(sorted({predictions[item.id].model for item in answered})),
         n=len(answered),
-        then=_read_figures(build_confusion(labels, [fit.passes(item.raw) for item in answered])),
-        now=_read_figures(build_confusion(labels, now.values())),
+        then={"kappa": then.kappa, "accuracy": then.accuracy},
+        now={"kappa": tonight.kappa, "accuracy": tonight.accuracy},
         fall=fall,
         drifted=fall.drifted,
         agreed=agreed,
         unanswered=len(sample) - len(answered),
     )
-
-
-def _read_figures(table: ConfusionTable) -> AgreementFigures:
-    return AgreementFigures(table.kappa, table.accuracy)

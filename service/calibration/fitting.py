@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -30,14 +30,14 @@ TINY = 1e-12
 def explain_too_few(items: Sequence[LabelledItem]) -> str:
     """Explain why there are too few labels to call anything calibrated; empty where there are enough."""
     passing = sum(item.passes for item in items)
-    counts = (
+    for what, count, least in (
         ("labels", len(items), MIN_LABELS),
         ("groups", len({item.group for item in items}), MIN_GROUPS),
         ("labels of the rarer class", min(passing, len(items) - passing), MIN_CLASS_LABELS),
-    )
-    return next(
-        (f"{count} {what} are too few: {least} are needed" for what, count, least in counts if count < least), ""
-    )
+    ):
+        if count < least:
+            return f"{count} {what} are too few: {least} are needed"
+    return ""
 
 
 def choose_method(items: Sequence[LabelledItem], choice: MethodChoice = "auto") -> Method:
@@ -53,7 +53,9 @@ def fit_map(method: Method, tally: LabelTally) -> Calibrator:
     """Fit a map to a tally of raw values; ValueError for a tally without items."""
     if not tally.n:
         raise ValueError("nothing to fit")
-    return _FITTERS[method](tally)
+    if method == "identity":
+        return Identity()
+    return _fit_platt(tally) if method == "platt" else _fit_isotonic(tally)
 
 
 def _fit_platt(tally: LabelTally) -> Platt:
@@ -102,13 +104,6 @@ def _fit_isotonic(tally: LabelTally) -> Isotonic:
     last = len(x) - 1
     ends = [at for at in range(len(x)) if at in (0, last) or y[at] != y[at - 1] or y[at] != y[at + 1]]
     return Isotonic(raw=tuple([float(x[at]) for at in ends]), value=tuple([float(y[at]) for at in ends]))
-
-
-_FITTERS: Mapping[Method, Callable[[LabelTally], Calibrator]] = {
-    "identity": lambda _: Identity(),
-    "platt": _fit_platt,
-    "isotonic": _fit_isotonic,
-}
 
 
 def calibrate_tally(tally: LabelTally, calibrator: Calibrator) -> LabelTally:

@@ -12,7 +12,7 @@ from service.core.judging.fits import Guarantee
 from service.stats.corrected import code_groups
 from service.stats.intervals import bootstrap
 from service.stats.rates import RatePart
-from service.stats.selective import VerdictRows, find_certainty_threshold
+from service.stats.selective import find_certainty_threshold
 
 GUARANTEE_ERROR = 0.05
 """The chance that a guarantee may fail."""
@@ -45,12 +45,13 @@ def find_guarantees(
     """
     values, passes = np.array([one.value for one in items]), np.array([one.passed for one in items], dtype=np.bool_)
     labels, groups = np.array([one.label for one in items], dtype=np.bool_), code_groups([one.group for one in items])
-    rows = VerdictRows(np.where(passes, values, 1 - values), labels == passes, passes, groups)
+    certainty, agrees = np.where(passes, values, 1 - values), labels == passes
     error, found = GUARANTEE_ERROR / stages, dict[float, Guarantee]()
     for share in shares:
-        threshold = find_certainty_threshold(rows, share=share, error=error * TESTED_ERROR_PART)
-        sure = zip(items, rows.certainty.tolist(), strict=True)
-        accepted = [one for one, certainty in sure if threshold is not None and certainty >= threshold]
+        tested_error = error * TESTED_ERROR_PART
+        threshold = find_certainty_threshold(certainty, agrees, passes, groups, share=share, error=tested_error)
+        sure = zip(items, certainty.tolist(), strict=True)
+        accepted = [one for one, at in sure if threshold is not None and at >= threshold]
         found[share] = Guarantee(
             share=share,
             confidence=round(1 - error, 6),

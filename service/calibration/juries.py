@@ -11,17 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
 
-from service.calibration.bench import Bench, RawValues, build_bench
+from service.calibration.bench import Bench, RawValues, build_bench, tally_items
 from service.calibration.comparison import compute_differences
-from service.calibration.figures import FigureRow, Resampling
+from service.calibration.figures import FigureRow, Measure, Resampling
 from service.calibration.fitting import explain_too_few
 from service.calibration.labels import Key, LabelledItem
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import JudgePredictions, JuryId
 from service.calibration.report.held_out import build_judge_report
-from service.calibration.results import UNDEFINED, Advantage, JuryMember, JuryReport
+from service.calibration.results import UNDEFINED, JuryMember, JuryReport
 from service.core.judging.fits import Binding, Fit
-from service.stats.tallies import Floats, LabelTally, auroc, brier
+from service.stats.tallies import Floats, auroc, brier
 
 RIDGE = 1.0
 """The strength of the penalty on weights: a weight of about 1.4 costs as much as one item that is completely wrong."""
@@ -41,14 +41,14 @@ def build_juries(benches: Sequence[Bench], listed: Collection[JuryId], options: 
     `listed`: the latter; their fits are written in any case.
     """
     runs: list[JuryRun | None] = []
-    for criterion in sorted({bench.criterion for bench in benches}):
-        candidates = [bench for bench in benches if bench.criterion == criterion]
+    for criterion in sorted({bench.recorded.criterion for bench in benches}):
+        candidates = [bench for bench in benches if bench.recorded.criterion == criterion]
         own = [
             [
                 bench
                 for bench in candidates
-                if bench.binding.model in jury.binding.models
-                and replace(bench.binding, model="") == replace(jury.binding, model="")
+                if bench.recorded.binding.model in jury.binding.models
+                and replace(bench.recorded.binding, model="") == replace(jury.binding, model="")
             ]
             for jury in sorted(listed)
             if jury.criterion == criterion
@@ -64,23 +64,20 @@ def build_jury(members: Sequence[Bench], options: ReportOptions, *, listed: bool
     bench = build_jury_bench(members, options)
     if bench is None:
         return None
-    best = max(members, key=lambda one: (one.skill, one.name))
+    # By the AUROC on the fitted items.
+    best = max(members, key=lambda one: (auroc(tally_items(one.fitted, one.raw)) or 0.0, one.name))
     shared = bench.raw.keys()
-    gain = measure_advantage(bench.build_rows(), best.build_rows(among=shared), options.resampling)
+    gain = measure_gain(bench.build_rows(), best.build_rows(among=shared), options.resampling)
     report, fit = build_judge_report(bench, options)
-    verdicts = [
-        {one.values[key].passed for one in members} for key in shared if all(key in one.values for one in members)
-    ]
     jury_report = JuryReport(
-        criterion=bench.criterion,
+        criterion=bench.recorded.criterion,
         best=best.name,
-        advantage=gain,
-        kept=True if listed else gain.kept,
+        gain=gain,
+        kept=True if listed else None if gain.low is None else gain.low > 0,
         report=report,
         asked=listed,
         members=tuple(_measure_members(members, bench, options)),
         latency_ms=_find_latency(members, shared),
-        unanimous=fmean([len(one) == 1 for one in verdicts]) if verdicts else None,
     )
     return JuryRun(jury_report, fit, bench)
 
@@ -99,7 +96,7 @@ def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench 
 
     shared = {item.key for item in items}
     fitted = [item for item in members[0].fitted if item.key in shared]
-    weights, bindings = _weigh(members, fitted), [bench.binding for bench in members]
+    weights, bindings = _weigh(members, fitted), [bench.recorded.binding for bench in members]
     # Models that one judge asks are that judge with all of them; a jury of several judges binds with its weights.
     models, own = "+".join(one.model for one in bindings), len({replace(one, model="") for one in bindings}) == 1
     parts = [f"{one.fingerprint}:{weight:.12f}" for one, weight in zip(bindings, weights, strict=True)]
@@ -107,7 +104,7 @@ def build_jury_bench(members: Sequence[Bench], options: ReportOptions) -> Bench 
         replace(bindings[0], model=models)
         if own
         else Binding("jury", Binding("jury", "+".join(parts), models).fingerprint, models),
-        members[0].criterion,
+        members[0].recorded.criterion,
         rescore(fitted),
         f"jury of {len(members)}",
         costs={
@@ -152,15 +149,9 @@ def average_jury(weights: Sequence[float], raw: Sequence[float]) -> float:
     return min(1.0, max(0.0, sum(weight * value for weight, value in zip(weights, raw, strict=True))))
 
 
-def measure_advantage(jury: Sequence[FigureRow], single: Sequence[FigureRow], resampling: Resampling) -> Advantage:
-    """Compare the jury with a single judge on the same items in the same order, with intervals of the paired difference."""
-
-    def compute_negative_brier(tally: LabelTally) -> float | None:
-        score = brier(tally)
-        return None if score is None else -score
-
-    figures = {"auroc": auroc, "brier": compute_negative_brier}
-    return Advantage(**compute_differences(single, jury, figures, resampling))
+def measure_gain(jury: Sequence[FigureRow], other: Sequence[FigureRow], resampling: Resampling) -> Measure:
+    """Measure how much lower the jury's Brier score is than another's on the same items in the same order; above 0 is better."""
+    return compute_differences(jury, other, {"brier": brier}, resampling)["brier"]
 
 
 def _measure_members(members: Sequence[Bench], jury: Bench, options: ReportOptions) -> Iterator[JuryMember]:
@@ -177,7 +168,7 @@ def _measure_members(members: Sequence[Bench], jury: Bench, options: ReportOptio
             smaller = rest[0] if len(rest) == 1 else build_jury_bench(rest, plain)
             if smaller is not None:
                 rows = smaller.build_rows(among=shared)
-                gain = measure_advantage(jury.build_rows(), rows, options.resampling).brier
+                gain = measure_gain(jury.build_rows(), rows, options.resampling)
         agreement = [one.agrees(item) for item in one.held_out if item.key in shared]
         yield JuryMember(
             one.name, weight, one.price, _find_latency([one], shared), fmean(agreement) if agreement else None, gain

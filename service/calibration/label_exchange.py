@@ -11,9 +11,9 @@ from typing import cast
 from pydantic import JsonValue
 
 from service.calibration.figures import Figures, Resampling, compute_human_figures
+from service.calibration.labelling import cut_after, read_subject_trace
 from service.calibration.labels import AnnotatorLabel, LabelledItem
 from service.calibration.predictions import JudgedSet, Prediction
-from service.calibration.subjects import cut_after, read_subject_trace
 from service.errors import InputError
 from service.intake.own_form import write_record
 from service.store.labelling.drafts import LabelDraft, LabelItem
@@ -58,16 +58,11 @@ def _export_steps(case: LabelledCase, subject: LabelSubject, document: Mapping[s
 
 
 def _write_line(document: Mapping[str, JsonValue], human_labels: Sequence[HumanLabel]) -> bytes:
-    labels = [
-        AnnotatorLabel(
-            annotator=one.annotator,
-            label=one.label == "pass",
-            note=one.note,
-            decides=one.source == "adjudication",
-        )
-        for one in human_labels
-    ]
-    written = [one.model_dump(mode="json", exclude_defaults=True) for one in labels]
+    written: list[dict[str, JsonValue]] = []
+    for one in human_labels:
+        label: dict[str, JsonValue] = {"annotator": one.annotator, "label": one.label == "pass", "note": one.note}
+        label["decides"] = one.source == "adjudication"
+        written.append({name: value for name, value in label.items() if value or name == "label"})
     return json.dumps({**document, "labels": written}, ensure_ascii=False).encode() + b"\n"
 
 

@@ -1,9 +1,13 @@
-"""The criteria of a report that a human may label: those of judges, where one has answered or the outcome is open."""
+"""What a human may label: criteria of a report, and the trace that a label is about, whole or up to a step."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from pydantic import JsonValue
 
 from service.calibration.predictions import AnswerId
 from service.calibration.report_predictions import build_prediction, choose_deciding, list_judged
@@ -12,6 +16,8 @@ from service.core.judging.judges import JudgeCheck
 from service.core.judging.withholding import WithheldJudgement
 from service.core.report import Report
 from service.core.rubric import Criterion, Rubric
+from service.core.trace import Trace
+from service.request import read_request, read_request_trace
 from service.store.labelling.drafts import LabelItem
 
 LEFT_TO_HUMANS = frozenset({"human", "uncalibrated"})
@@ -59,3 +65,16 @@ def _build_item(
         None if withheld or (worst.passed and causes) else worst.passed,
         predictions,
     )
+
+
+def read_subject_trace(request: JsonValue, document: Mapping[str, JsonValue] | None) -> Trace | None:
+    """Read the trace that a label is about; None where there is none. InputError for one that cannot be read."""
+    body = request or (None if document is None or "trace" not in document else {"trace": document["trace"]})
+    return None if body is None else read_request_trace(read_request(cast("JsonValue", body)))
+
+
+def cut_after(trace: Trace, step: int) -> Trace:
+    """Cut the trace after a step and its result."""
+    steps = trace.steps[: step + 1]
+    messages, turn = trace.messages[: steps[-1].message + 1], steps[-1].turn
+    return replace(trace, steps=steps, messages=messages, turns=turn, answer=None, output=None, state=None)

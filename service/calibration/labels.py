@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from operator import not_
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, TypeAdapter, ValidationError, model_validator
@@ -36,11 +37,6 @@ def _read_verdict(given: object) -> object:
     return bool(given) if type(given) is int and given in (0, 1) else given
 
 
-def _is_false(decides: object) -> bool:
-    """Leave `decides` out where false, so that digests of sets without deciding labels stay as they always were."""
-    return not decides
-
-
 class AnnotatorLabel(FrozenModel):
     """One annotator's label of an item."""
 
@@ -48,7 +44,7 @@ class AnnotatorLabel(FrozenModel):
     label: Annotated[bool, BeforeValidator(_read_verdict)]
     """Whether the item passes; also 1 and 0, "pass" and "fail"."""
     note: str = ""
-    decides: bool = Field(default=False, exclude_if=_is_false)
+    decides: bool = Field(default=False, exclude_if=not_)
     """Whether it settles a disagreement between annotators: it is then the item's label, and does not count as another
     opinion."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import NamedTuple
@@ -135,19 +136,12 @@ def read_judged_set(lines: Iterable[str], *, source: str = "labels") -> JudgedSe
     """Read labelled items and the predictions among them, which are the lines with `raw`. InputError names each bad line."""
     items, predictions = list[str](), list[str]()
     for line in lines:
-        predicts = _is_prediction(line)
+        predicts = False
+        with suppress(InputError):  # reported when the line is read as an item
+            predicts = '"raw"' in line and any("raw" in row for _, row in parse_lines([line]))
         items.append("" if predicts else line)  # blank lines keep the line numbers
         predictions.append(line if predicts else "")
     return JudgedSet(read_labels(items, source=source), read_predictions(predictions))
-
-
-def _is_prediction(line: str) -> bool:
-    if '"raw"' not in line:
-        return False
-    try:
-        return any("raw" in row for _, row in parse_lines([line]))
-    except InputError:  # reported when the line is read as an item
-        return False
 
 
 class JuryId(NamedTuple):

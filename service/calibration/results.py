@@ -8,8 +8,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from service.calibration.diagnostics import Retest
-from service.calibration.disagreements import Disagreement
 from service.calibration.figures import Figures, Measure
 from service.calibration.fitting import CurvePoint
 from service.core.judging.fits import Fit, Guarantee, Method, Origin
@@ -25,7 +23,6 @@ class LabelFacts:
 
     criterion: str
     origin: Origin
-    """constructed where any item is, else gold where any is, else human."""
     items: int
     groups: int
     annotators: int
@@ -33,7 +30,6 @@ class LabelFacts:
     twice: int
     """Items that two or more annotators labelled."""
     passing: int
-    """Items that pass by majority of their annotators."""
     humans: Figures | None
     """One human against another, on all items that people labelled twice."""
 
@@ -53,9 +49,17 @@ class ReviewBand:
 
     band: tuple[float, float]
     coverage: float
-    """The share of held-out items that are decided."""
+    """The share of held-out items that are decided; `accuracy` is among these."""
     accuracy: float | None
-    """The accuracy among the decided items."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retest:
+    """Items that were asked more than once: how often two answers to the same question differ."""
+
+    items: int
+    flip_rate: Measure
+    """The noise floor: the mean share of pairs of answers to an item whose verdicts differ. Its interval draws whole groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,10 @@ class Promise:
     coverage: Measure
     """The share of items accepted; where nothing is accepted, no threshold keeps the promise."""
     agreement: Measure
-    """The agreement among the accepted items."""
+    """The agreement among the accepted items; `passing` and `failing` are that of passes and of failures alone."""
     n: int
     passing: Measure = UNDEFINED
-    """The agreement of the accepted passes; the promise covers passes and failures together."""
     failing: Measure = UNDEFINED
-    """The agreement of the accepted failures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +85,11 @@ class CascadeStage:
 
     judge: str
     reached: float
-    """The share of all items that reaches it."""
+    """The share of all items that reaches it; `decided` likewise."""
     decided: float
-    """The share of all items that it decides."""
     agreement: Measure
     """The agreement with labels among what it decides."""
     guarantee: Guarantee
-    """The guarantee that is served."""
     cost_usd: float | None
     """The cost of asking it about one item; None: unknown."""
 
@@ -103,12 +103,11 @@ class CascadeReport:
     """The share of accepted verdicts that must agree with labels."""
     stages: tuple[CascadeStage, ...]
     coverage: Measure
-    """The share of all items that any stage decides."""
+    """The share of all items that any stage decides; `agreement` and `cost_usd` are of all stages together, too."""
     agreement: Measure
     cost_usd: float | None
-    """The mean cost of an item, all stages together."""
     asked_for: bool
-    """Whether its fits are written; otherwise it only shows what a cascade would do."""
+    """Whether its fits are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +119,24 @@ class HeldOutItem:
     label: bool
     raw: float
     value: float
-    """The calibrated value, by a map that has not seen the item."""
+    """The calibrated value, by a map that has not seen the item; `passed` by its threshold."""
     passed: bool
-    """The verdict by that map's own threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """An item on which judge and labels disagree; its line in the labelled set leads to the whole of it."""
+
+    id: str
+    line: int
+    labels: tuple[str, ...]
+    """Each annotator's label, with their notes."""
+    raw: float
+    value: float
+    answer: str
+    """What the model said, where the item has no trace."""
+    reason: str
+    """The judge's reason in its own words; empty where none is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +162,9 @@ class JudgeReport:
     missing: int
     """Labelled items that it gave no answer for."""
     threshold: float
-    """The threshold of the served map."""
-    own_threshold: float
+    """Of the served map."""
     own: Figures
-    """Its raw value taken as a probability, with verdicts at its own threshold."""
+    """Its raw value taken as a probability, which passes from `OWN_THRESHOLD` upwards."""
     after: Figures
     """Its calibrated value, with verdicts at a threshold chosen on other items."""
     humans: Figures | None
@@ -176,29 +189,15 @@ class JudgeReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Advantage:
-    """How much better the jury is than the best single judge on the held-out items; above 0 is better."""
-
-    auroc: Measure
-    brier: Measure
-    """How much lower its Brier score is."""
-
-    @property
-    def kept(self) -> bool | None:
-        """Whether the jury is worth its price: the whole interval of its Brier gain is above 0. None: there is no interval."""
-        return None if self.brier.low is None else self.brier.low > 0
-
-
-@dataclass(frozen=True, slots=True)
 class JuryMember:
     """One judge of a jury; None where a figure is unknown."""
 
     name: str
     weight: float
-    price: float | None
-    """The mean cost of an answer, in dollars."""
+    cost_usd: float | None
+    """The mean cost of an answer."""
     latency_ms: float | None
-    """The median time of an answer, in milliseconds."""
+    """The median time of an answer."""
     agreement: float | None
     """The share of held-out items on which it agrees with the labels."""
     gain: Measure
@@ -218,7 +217,9 @@ class JuryReport:
 
     criterion: str
     best: str
-    advantage: Advantage
+    """The best of them, by AUROC."""
+    gain: Measure
+    """How much lower the jury's Brier score is than that of the best."""
     kept: bool | None
     """Whether it is worth its price; None where there are no intervals to tell."""
     report: JudgeReport
@@ -227,8 +228,6 @@ class JuryReport:
     members: tuple[JuryMember, ...]
     latency_ms: float | None
     """The median time until the last member has answered, in milliseconds; None where unknown."""
-    unanimous: float | None
-    """The share of them on which all members agree."""
 
 
 @dataclass(frozen=True, slots=True)

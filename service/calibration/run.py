@@ -48,7 +48,7 @@ def calibrate(
         juries=tuple([one.jury for one in juries]),
         remarks=tuple(_list_remarks(labels, recorded, benches)),
         libraries=list_libraries(),
-        given=tuple(sorted({bench.criterion for bench in benches if bench.given})),
+        given=tuple(sorted({bench.recorded.criterion for bench in benches if bench.given})),
         cascades=tuple([one.report for one in cascades]),
     )
     fits = [fit for _, fit in judge_reports] + [one.fit for one in juries if one.jury.kept]
@@ -62,10 +62,11 @@ def _build_cascades(benches: Sequence[Bench], juries: Sequence[JuryRun], options
         return []
     stages = {one.jury.criterion: (one.jury.best, one.bench.name) for one in juries}
     if options.cascade:
-        stages = {bench.criterion: options.cascade for bench in benches}
+        stages = {bench.recorded.criterion: options.cascade for bench in benches}
     cascades: list[CascadeRun] = []
     for criterion, names in sorted(stages.items()):
-        known = {one.name: one for one in [*benches, *[jury.bench for jury in juries]] if one.criterion == criterion}
+        every = [*benches, *[jury.bench for jury in juries]]
+        known = {one.name: one for one in every if one.recorded.criterion == criterion}
         unknown = [name for name in names if name not in known]
         if unknown:
             why = f"no judge {unknown[0]!r} on {criterion!r}; known: {', '.join(sorted(known))}"
@@ -107,7 +108,7 @@ def _explain_unfitted(
     labels: LabelledSet, recorded: Sequence[JudgePredictions], benches: Sequence[Bench]
 ) -> Iterator[str]:
     """Explain for each judge without a bench that judged labelled items why they could not be fitted and held out."""
-    seen = {(bench.criterion, bench.binding) for bench in benches}
+    seen = {(bench.recorded.criterion, bench.recorded.binding) for bench in benches}
     for one in recorded:
         items = [item for item in labels.items if item.key in one.raw]
         if not items or (one.criterion, one.binding) in seen:

@@ -40,9 +40,5 @@ def assign_folds(items: Iterable[LabelledItem], *, seed: str = SEED, folds: int 
     The order of items therefore does not matter, and another seed gives other folds. With fewer groups than folds, each has
     its own.
     """
-    names = sorted({item.group for item in items}, key=lambda name: _hash_group(seed, name))
+    names = sorted({item.group for item in items}, key=lambda name: sha256(f"{seed}\0{name}".encode()).hexdigest())
     return {name: at % folds for at, name in enumerate(names)}
-
-
-def _hash_group(seed: str, group: str) -> str:
-    return sha256(f"{seed}\0{group}".encode()).hexdigest()

@@ -266,7 +266,7 @@ def _record(folder: Path, checks: Sequence[FitCheck]) -> None:
 def _build_check(one: JudgeDrift) -> FitCheck:
     drifted = (_describe_fall(one),) if one.drifted else ()
     return FitCheck(
-        fit=one.fit, day=get_today(), items=one.n, kappa=one.now.kappa, then=one.then.kappa, drifted=drifted
+        fit=one.fit, day=get_today(), items=one.n, kappa=one.now["kappa"], then=one.then["kappa"], drifted=drifted
     )
 
 

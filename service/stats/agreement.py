@@ -49,7 +49,7 @@ class ConfusionTable(NamedTuple):
     @property
     def balanced_accuracy(self) -> float | None:
         """The mean of the recalls of both classes; None where a class has no items."""
-        passes, fails = compute_ratio(self.tp, self.tp + self.fn), compute_ratio(self.tn, self.tn + self.fp)
+        passes, fails = self.recall, self.fail_recall
         return None if passes is None or fails is None else (passes + fails) / 2
 
     @property
@@ -81,11 +81,8 @@ class ConfusionTable(NamedTuple):
         >>> round(ConfusionTable(20, 5, 10, 15).kappa, 4)
         0.4
         """
-        n = self.n
-        if not n:
-            return None
-        judge, label = (self.tp + self.fp) / n, (self.tp + self.fn) / n
-        return _correct_for_chance((self.tp + self.tn) / n, judge * label + (1 - judge) * (1 - label))
+        judge, label = self.passed or 0.0, self.prevalence or 0.0
+        return self._correct_for_chance(judge * label + (1 - judge) * (1 - label))
 
     @property
     def ac1(self) -> float | None:
@@ -97,20 +94,16 @@ class ConfusionTable(NamedTuple):
         >>> round(table.ac1, 4), round(table.kappa, 4)
         (0.9408, -0.0234)
         """
-        n = self.n
-        if not n:
-            return None
-        share = ((self.tp + self.fp) / n + (self.tp + self.fn) / n) / 2
-        return _correct_for_chance((self.tp + self.tn) / n, 2 * share * (1 - share))
+        share = ((self.passed or 0.0) + (self.prevalence or 0.0)) / 2
+        return self._correct_for_chance(2 * share * (1 - share))
+
+    def _correct_for_chance(self, chance: float) -> float | None:
+        return None if self.accuracy is None or chance >= 1 else (self.accuracy - chance) / (1 - chance)
 
 
 def compute_ratio(part: float, whole: float) -> float | None:
     """Return part / whole, or None where `whole` is not above 0."""
     return part / whole if whole > 0 else None
-
-
-def _correct_for_chance(observed: float, chance: float) -> float | None:
-    return None if chance >= 1 else (observed - chance) / (1 - chance)
 
 
 def build_confusion(labels: Iterable[bool], verdicts: Iterable[bool]) -> ConfusionTable:

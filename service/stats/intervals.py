@@ -6,11 +6,16 @@ All intervals are two-sided, at 95 %. numpy is imported only where resampling ne
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import comb, fsum, sqrt
 from statistics import NormalDist
+from typing import TYPE_CHECKING
 
 from service.stats.rates import Interval, PairedCase, RatePart
+from service.stats.student import find_t_quantile
+
+if TYPE_CHECKING:
+    from service.stats.tallies import Floats
 
 CONFIDENCE = 0.95
 Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -19,6 +24,12 @@ SEED = 20_240_229
 """Arbitrary, and fixed so that a summary can be reproduced to the last digit."""
 MAX_DRAWS_AT_ONCE = 2_000_000
 """How many draws are held in memory at a time."""
+DRAWS = 1000
+MIN_DEFINED_SHARE = 0.5
+"""The least share of draws in which a statistic must be defined to get an interval."""
+
+StatisticsFunction = Callable[["Floats"], Mapping[str, float | None]]
+"""Computes named figures of items weighted by how often they were drawn; None where a figure is undefined."""
 
 
 def wilson(hits: float, size: float) -> Interval:
@@ -90,12 +101,17 @@ def newcombe(both: int, only_a: int, only_b: int, neither: int) -> Interval:
     >>> [round(x, 4) for x in newcombe(36, 2, 12, 0)]
     [0.0569, 0.3404]
     """
-    n = both + only_a + only_b + neither
-    in_a, in_b = both + only_a, both + only_b
+    n, in_a, in_b = both + only_a + only_b + neither, both + only_a, both + only_b
     (low_a, high_a), (low_b, high_b) = wilson(in_a, n), wilson(in_b, n)
     p_a, p_b = in_a / n, in_b / n
-    phi = _compute_correlation(both, only_a, only_b, neither)
-    below, above = _join_margins(p_b - low_b, high_a - p_a, phi), _join_margins(high_b - p_b, p_a - low_a, phi)
+    product, margins = both * neither - only_a * only_b, in_a * (n - in_a) * in_b * (n - in_b)
+    # Pearson's phi with Newcombe's continuity correction.
+    phi = (max(product - n / 2, 0) if product > 0 else product) / sqrt(margins) if margins else 0.0
+
+    def join(one: float, other: float) -> float:
+        return sqrt(max(0.0, one * one - 2 * phi * one * other + other * other))
+
+    below, above = join(p_b - low_b, high_a - p_a), join(high_b - p_b, p_a - low_a)
     return max(-1.0, p_b - p_a - below), min(1.0, p_b - p_a + above)
 
 
@@ -112,32 +128,12 @@ def mcnemar(only_a: int, only_b: int) -> float:
     return min(1.0, 2 * tail)
 
 
-def _join_margins(one: float, other: float, phi: float) -> float:
-    return sqrt(max(0.0, one * one - 2 * phi * one * other + other * other))
-
-
-def _compute_correlation(both: int, only_a: int, only_b: int, neither: int) -> float:
-    """Compute Pearson's phi with Newcombe's continuity correction; 0 where a margin is empty."""
-    margins = (both + only_a) * (only_b + neither) * (both + only_b) * (only_a + neither)
-    if not margins:
-        return 0.0
-    product = both * neither - only_a * only_b
-    if product > 0:
-        product = max(product - (both + only_a + only_b + neither) / 2, 0)
-    return product / sqrt(margins)
-
-
 def _sum_clusters(parts: Sequence[RatePart]) -> list[tuple[float, float]]:
     """Sum hits and size by group, and sort: neither the order of cases nor the names of groups change anything."""
-    groups: dict[str, list[RatePart]] = defaultdict(list)
-    alone: list[tuple[float, float]] = []
-    for part in parts:
-        if part.group is None:
-            alone.append((part.hits, part.size))
-        else:
-            groups[part.group].append(part)
-    summed = [(fsum(p.hits for p in group), fsum(p.size for p in group)) for group in groups.values()]
-    return sorted([*alone, *summed])
+    groups: dict[str | int, list[RatePart]] = defaultdict(list)
+    for at, part in enumerate(parts):
+        groups[at if part.group is None else part.group].append(part)
+    return sorted((fsum(p.hits for p in group), fsum(p.size for p in group)) for group in groups.values())
 
 
 def _draw_percentiles(clusters: Sequence[tuple[float, float]], seed: int) -> Interval:
@@ -154,3 +150,53 @@ def _draw_percentiles(clusters: Sequence[tuple[float, float]], seed: int) -> Int
     edge = 50 * (1 - CONFIDENCE)
     low, high = np.percentile(found, [edge, 100 - edge])
     return float(low), float(high)
+
+
+def draw_weights(groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED) -> Iterator[Floats]:
+    """Yield the weight of each item in each draw, an array as long as `groups`: how often the item's group was drawn.
+
+    Each draw takes as many groups as there are, with replacement. Reordering items reorders their weights and changes nothing
+    else.
+    """
+    import numpy as np  # noqa: PLC0415 (likewise)
+
+    names = sorted(set(groups))
+    place = {name: at for at, name in enumerate(names)}
+    of = np.array([place[group] for group in groups], dtype=np.int64)
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        drawn = rng.integers(0, len(names), size=len(names))
+        yield np.bincount(drawn, minlength=len(names)).astype(np.float64)[of]
+
+
+def compute_intervals(
+    statistics: StatisticsFunction, groups: Sequence[str], *, count: int = DRAWS, seed: int = SEED
+) -> dict[str, Interval | None]:
+    """Compute the 95 % interval of each figure by the cluster bootstrap.
+
+    Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapter 13; groups as in Field and Welsh 2007,
+    "Bootstrapping clustered data", JRSS B 69:369-390. The percentiles are shifted so that the median of the draws lies on the
+    figure: draws of a calibration error are all too high, so bare percentiles may exclude the figure itself. With few groups
+    the interval is widened as Student's t is. None for a figure that is undefined in half of the draws, and for fewer than
+    two groups, from which nothing can be learned.
+    """
+    import numpy as np  # noqa: PLC0415 (likewise)
+
+    found: dict[str, list[float]] = defaultdict(list)
+    size = len(set(groups))
+    if size > 1:
+        for weights in draw_weights(groups, count=count, seed=seed):
+            for name, value in statistics(weights).items():
+                if value is not None:
+                    found[name].append(value)
+    edge, z_edge = 50 * (1 - CONFIDENCE), (1 + CONFIDENCE) / 2
+    widening = 1.0 if size < 2 else sqrt(size / (size - 1)) * find_t_quantile(size - 1, z_edge) / Z
+    intervals: dict[str, Interval | None] = {}
+    for name, figure in statistics(np.ones(len(groups))).items():
+        intervals[name], draws = None, found[name]
+        if figure is not None and len(draws) > MIN_DEFINED_SHARE * count:
+            low, middle, high = np.percentile(draws, [edge, 50, 100 - edge]).tolist()
+            floor = 0.0 if min(draws) >= 0 else -1.0
+            reach = widening * (middle - low), widening * (high - middle)
+            intervals[name] = max(floor, figure - reach[0]), min(1.0, figure + reach[1])
+    return intervals

@@ -10,7 +10,6 @@ on the effective sample size where labels within a group are alike.
 from __future__ import annotations
 
 from math import ceil, log, sqrt
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,45 +18,33 @@ from service.stats.tallies import Floats
 
 FIRST_TEST_SHARE = 1 / 10
 """The share of verdicts in the first test; with fewer, one unlucky label would end the sequence."""
+Bools = NDArray[np.bool_]
 
 
-class VerdictRows(NamedTuple):
-    """Verdicts beside labels, as arrays of one length."""
-
-    certainty: Floats
-    """How certain the judge is of each verdict."""
-    agrees: NDArray[np.bool_]
-    """Whether the label agrees with it."""
-    passes: NDArray[np.bool_]
-    """Whether the verdict is a pass."""
-    groups: NDArray[np.int64]
-    """The group of each, as a number from 0."""
-
-    def select(self, places: NDArray[np.int64]) -> VerdictRows:
-        """Return the rows at these places, in that order."""
-        return VerdictRows(self.certainty[places], self.agrees[places], self.passes[places], self.groups[places])
-
-
-def find_certainty_threshold(rows: VerdictRows, *, share: float, error: float) -> float | None:
+def find_certainty_threshold(
+    certainty: Floats, agrees: Bools, passes: Bools, groups: NDArray[np.int64], *, share: float, error: float
+) -> float | None:
     """Find the lowest certainty from which verdicts agree in at least `share` of cases, with confidence 1 - `error`.
 
+    For each verdict: how certain the judge is, whether the label agrees, whether it passes, and its group, numbered from 0.
     None if there is none. The guarantee covers passes and failures together; among these very labels each of the two also
     agrees in `share` of its cases. `share` and `error` in (0, 1).
     """
-    size = len(rows.certainty)
+    size = len(certainty)
     if not size:
         return None
-    icc = estimate_icc(rows.agrees, rows.groups)
-    rows = rows.select(np.argsort(-rows.certainty, kind="stable"))
-    n, agreeing = np.arange(1, size + 1), np.cumsum(rows.agrees)
-    design_effect = 1 + (np.cumsum(2 * _count_before(rows.groups) + 1) / n - 1) * icc
+    icc = estimate_icc(agrees, groups)
+    order = np.argsort(-certainty, kind="stable")
+    certainty, agrees, passes, groups = certainty[order], agrees[order], passes[order], groups[order]
+    n, agreeing = np.arange(1, size + 1), np.cumsum(agrees)
+    design_effect = 1 + (np.cumsum(2 * _count_before(groups) + 1) / n - 1) * icc
     meets_share = compute_lower_bounds(agreeing / design_effect, n / design_effect, error) >= share
-    for side in (rows.passes, ~rows.passes):
-        meets_share &= np.cumsum(rows.agrees & side) >= share * np.cumsum(side)
-    ends = np.append(rows.certainty[1:] != rows.certainty[:-1], True)
+    for side in (passes, ~passes):
+        meets_share &= np.cumsum(agrees & side) >= share * np.cumsum(side)
+    ends = np.append(certainty[1:] != certainty[:-1], True)
     tested = np.flatnonzero(ends & (n >= max(count_min_labels(share, error), FIRST_TEST_SHARE * size)))
     accepted = tested[np.logical_and.accumulate(meets_share[tested])]
-    return float(rows.certainty[accepted[-1]]) if len(accepted) else None
+    return float(certainty[accepted[-1]]) if len(accepted) else None
 
 
 def _count_before(groups: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -91,7 +78,7 @@ def compute_lower_bounds(agreeing: Floats, size: Floats, error: float) -> Floats
     return np.where(known, np.asarray(bounds, dtype=np.float64), 0.0)
 
 
-def estimate_icc(agrees: NDArray[np.bool_], groups: NDArray[np.int64]) -> float:
+def estimate_icc(agrees: Bools, groups: NDArray[np.int64]) -> float:
     """Estimate the intraclass correlation of verdicts within a group, in [0, 1], one standard error above the point estimate.
 
     0 where no group repeats. 1, so that a group counts as one item, where nothing can be estimated: no item or every item

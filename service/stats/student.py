@@ -8,8 +8,7 @@ from __future__ import annotations
 from math import cos, exp, lgamma, log1p, pi, sin, sqrt, tan
 from statistics import NormalDist
 
-PANELS = 400
-"""Panels of Simpson's rule; even."""
+SIMPSON_PANELS = 400
 MAX_NEWTON_STEPS = 100
 NORMAL_FROM = 1e7
 """Degrees of freedom from which t equals the normal distribution to seven digits."""
@@ -41,5 +40,5 @@ def find_t_quantile(df: float, p: float) -> float:
 
 def _integrate(df: float, angle: float) -> float:
     """Integrate cos(x) ** (df - 1) from 0 to `angle` by Simpson's rule."""
-    heights = [exp((df - 1) / 2 * log1p(-(sin(angle * at / PANELS) ** 2))) for at in range(PANELS + 1)]
-    return angle / PANELS / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))
+    heights = [exp((df - 1) / 2 * log1p(-(sin(angle * at / SIMPSON_PANELS) ** 2))) for at in range(SIMPSON_PANELS + 1)]
+    return angle / SIMPSON_PANELS / 3 * (heights[0] + heights[-1] + 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2]))

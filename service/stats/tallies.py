@@ -113,10 +113,14 @@ def build_reliability(tally: LabelTally, bins: int = BINS) -> tuple[Bin, ...]:
 
     The table therefore does not depend on the order of items, unlike one whose equal-size bins cut through ties.
     """
-    if not tally.n:
-        return ()
-    which, sizes = _assign_bins(tally, bins), tally.sizes
-    return tuple([_build_bin(tally, np.flatnonzero((which == at) & (sizes > 0))) for at in np.unique(which[sizes > 0])])
+    which, kept, found = _assign_bins(tally, bins), tally.sizes > 0, list[Bin]()
+    for number in np.unique(which[kept]):
+        at = kept & (which == number)
+        scores, sizes = tally.scores[at], tally.sizes[at]
+        n = float(sizes.sum())
+        mean, share = float((scores * sizes).sum()) / n, float(tally.passed[at].sum()) / n
+        found.append(Bin(float(scores[0]), float(scores[-1]), n, mean, share))
+    return tuple(found)
 
 
 def ece(tally: LabelTally, bins: int = BINS) -> float | None:
@@ -136,16 +140,4 @@ def ece(tally: LabelTally, bins: int = BINS) -> float | None:
 
 def _assign_bins(tally: LabelTally, bins: int) -> NDArray[np.int64]:
     middle = np.cumsum(tally.sizes) - tally.sizes / 2
-    return np.minimum(bins - 1, np.floor(middle * bins / tally.n)).astype(np.int64)
-
-
-def _build_bin(tally: LabelTally, at: NDArray[np.int64]) -> Bin:
-    scores, sizes = tally.scores[at], tally.sizes[at]
-    n = float(sizes.sum())
-    return Bin(
-        low=float(scores[0]),
-        high=float(scores[-1]),
-        n=n,
-        mean=float((scores * sizes).sum()) / n,
-        share=float(tally.passed[at].sum()) / n,
-    )
+    return np.minimum(bins - 1, np.floor(middle * bins / (tally.n or 1.0))).astype(np.int64)

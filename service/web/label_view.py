@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from service.calibration.subjects import read_subject_trace
+from service.calibration.labelling import read_subject_trace
 from service.core.trace import Step, Trace
 from service.errors import InputError
 from service.labelling import LabelTask

@@ -28,7 +28,7 @@ QUICK = Resampling(draws=40)
 def side(name: str, *cells: tuple[bool, float], group: Callable[[int], str] = str, threshold: float = 0.5) -> JudgeSide:
     rows = [(f"i{n:03}", group(n), label, value) for n, (label, value) in enumerate(cells)]
     items = {name: HeldOutItem(name, own, label, value, value, value >= threshold) for name, own, label, value in rows}
-    return JudgeSide(name, "c", threshold, items)
+    return JudgeSide(name, "c", items)
 
 
 def test_by_hand() -> None:
@@ -92,7 +92,7 @@ def test_judges_of_runs_and_of_predictions() -> None:
         assert mine.value == judge.after.of(row.name).value
     raw = read_prediction_sides(labels, predictions)
     (found,) = compare_sides(raw, raw, ("m0", "m1"), resampling=QUICK)
-    assert (found.items, found.thresholds) == (240, (0.75, 0.75))
+    assert found.items == 240
     assert (found.figures[1].difference.value or 0) < 0  # kappa of the poorer judge
 
 
@@ -101,9 +101,9 @@ def test_what_cannot_be_compared() -> None:
     with pytest.raises(InputError, match="its labels differ"):
         compare_sides([a], [b], resampling=QUICK)
     with pytest.raises(InputError, match="share no criterion"):
-        compare_sides([a], [JudgeSide("b", "d", 0.5, b.items)], resampling=QUICK)
+        compare_sides([a], [JudgeSide("b", "d", b.items)], resampling=QUICK)
     with pytest.raises(InputError, match="share no item"):
-        compare_sides([a], [JudgeSide("b", "c", 0.5, {})], resampling=QUICK)
+        compare_sides([a], [JudgeSide("b", "c", {})], resampling=QUICK)
     with pytest.raises(InputError, match="A: 2 judges on 'c'; name one of: a, b"):
         compare_sides([a, b], [a], resampling=QUICK)
     with pytest.raises(InputError, match="B: no judge 'z' on 'c'; name one of: a"):

@@ -52,7 +52,7 @@ def test_a_judge_that_got_worse_has_drifted(run: tuple[JudgeReport, Fit], wrong:
     found = check_judge(judge, fit, sample, said(sample, wrong=wrong))
     verdicts = [fit.calibrator.apply(one.raw) >= judge.threshold for one in said(sample, wrong=wrong).values()]
     now = build_confusion([one.label for one in sample], verdicts)
-    assert (found.now.kappa, found.now.accuracy) == pytest.approx((now.kappa, now.accuracy))
+    assert (found.now["kappa"], found.now["accuracy"]) == pytest.approx((now.kappa, now.accuracy))
     assert (found.fall.value, found.drifted) == (pytest.approx(wrong / 100), drifted)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.calibration.diagnostics import JudgedStep, score_first_errors
+from service.calibration.report.held_out import names_first_error
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,4 @@ from service.calibration.diagnostics import JudgedStep, score_first_errors
     ],
 )
 def test_the_first_wrong_step(said: str, labels: str, named: bool) -> None:
-    steps = [
-        JudgedStep("r", at, "g", one == "+", other == "+")
-        for at, (one, other) in enumerate(zip(said, labels, strict=True))
-    ]
-    assert score_first_errors(reversed(steps)) == [("g", named)]
+    assert names_first_error([one == "+" for one in said], [one == "+" for one in labels]) is named

@@ -124,7 +124,7 @@ def _fit(
 def _read_levels(bench: Bench, share: float, ranks: Floats) -> tuple[Levels, Levels]:
     served = bench.served
     accepted = [served.promises[share].accepts(float(rank)) for rank in ranks]
-    return np.array(accepted), np.array([served.map_value(float(rank)) >= served.threshold for rank in ranks])
+    return np.array(accepted), np.array([served.calibrator.apply(float(rank)) >= served.threshold for rank in ranks])
 
 
 def _accept(judges: list[tuple[Levels, Levels]], mass: Floats) -> tuple[float, float]:

@@ -104,7 +104,6 @@ def test_members_that_pay_for_themselves_are_told_from_those_that_do_not() -> No
     assert "| j (m2) |" in told
     agreement = jury.report.after.of("accuracy").value or 0
     assert max(one.agreement or 0 for one in jury.members) < agreement + 0.02
-    assert 0 < (jury.unanimous or 0) < 1
 
 
 def test_what_a_model_said_as_a_member_and_by_itself_counts_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from base64 import b64decode
 from collections import Counter
 from pathlib import Path

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from service.calibration.diagnostics import RetestItem, measure_retest
 from service.calibration.figures import Resampling, compute_human_figures
-from service.calibration.juries import measure_advantage
+from service.calibration.juries import measure_gain
 from service.calibration.labels import build_labelled_set
 from service.calibration.options import ReportOptions
 from service.calibration.predictions import Prediction
+from service.calibration.report.held_out import measure_retest
 from service.calibration.report.rendering import render_report_markdown, render_report_page
 from service.calibration.results import read_report, render_json
 from service.calibration.run import calibrate
@@ -136,17 +136,22 @@ def test_a_jury_of_judges_with_their_own_errors_beats_each_and_of_one_twice_does
 
 def test_asking_again() -> None:
     """Two of three answers pass: two of three pairs differ. The other item's one pair does not."""
-    found = measure_retest(
-        [RetestItem("g", (0.9, 0.6, 0.2)), RetestItem("h", (0.8, 0.8)), RetestItem("i", (0.4,))], 0.5
-    )
+    found = measure_retest([("g", (0.9, 0.6, 0.2)), ("h", (0.8, 0.8)), ("i", (0.4,))], 0.5)
     assert found is not None
-    assert (found.items, found.samples) == (2, 3)
-    assert (found.flip_rate.value, found.spread) == (pytest.approx((2 / 3 + 0) / 2), pytest.approx(0.35))
+    assert found.items == 2
+    assert found.flip_rate.value == pytest.approx((2 / 3 + 0) / 2)
     assert (found.flip_rate.low, found.flip_rate.high) == (
         0,
         pytest.approx(2 / 3),
     )  # both drawn items of one of two groups
-    assert measure_retest([RetestItem("g", (0.4,))], 0.5) is None
+    assert measure_retest([("g", (0.4,))], 0.5) is None
+
+
+def test_a_judge_that_never_flips_may_still_do_so_in_another_set() -> None:
+    found = measure_retest([(str(n), (0.9, 0.9)) for n in range(20)], 0.5)
+    assert found is not None
+    assert (found.flip_rate.value, found.flip_rate.low) == (0, 0)
+    assert found.flip_rate.high == pytest.approx(0.1611, abs=1e-4)  # Wilson's for none of 20
 
 
 def test_the_interval_of_the_flip_rate_covers_what_made_the_answers() -> None:
@@ -154,7 +159,7 @@ def test_the_interval_of_the_flip_rate_covers_what_made_the_answers() -> None:
     rng, hits = random.Random(8), 0  # noqa: S311
     for _ in range(60):
         flips = [rng.random() < 0.3 for _ in range(80)]
-        asked = [RetestItem(str(n), (0.9, 0.1 if flip else 0.9)) for n, flip in enumerate(flips) for _ in range(3)]
+        asked = [(str(n), (0.9, 0.1 if flip else 0.9)) for n, flip in enumerate(flips) for _ in range(3)]
         rate = measure_retest(asked, 0.5)
         assert rate is not None
         hits += (rate.flip_rate.low or 0) <= 0.3 <= (rate.flip_rate.high or 0)
@@ -179,10 +184,11 @@ def test_disagreements_are_wrong_verdicts_the_furthest_first_with_their_lines() 
     labels, predictions = drawn(400)
     (judge,) = calibrate(labels, predictions, replace(QUICK, max_disagreements=7)).report.judges
     assert len(judge.worst) == 7
-    distances = [abs(one.value - one.label) for one in judge.worst]
+    passes = {item.id: item.passes for item in labels.items}
+    distances = [abs(one.value - passes[one.id]) for one in judge.worst]
     assert distances == sorted(distances, reverse=True)
     for one in judge.worst:
-        assert abs(one.value - judge.threshold) < 0.05 or (one.value >= judge.threshold) is not one.label
+        assert abs(one.value - judge.threshold) < 0.05 or (one.value >= judge.threshold) is not passes[one.id]
         assert labels.lines[one.id, "c"] == one.line
 
 
@@ -230,6 +236,6 @@ def test_the_advantage_of_the_better_one_lies_above_nothing() -> None:
     truth = [rng.random() < 0.5 for _ in range(300)]
     good = [FigureRow(str(n), "", 0.9 if label else 0.1, label, label) for n, label in enumerate(truth)]
     poor = [FigureRow(str(n), "", 0.5 + 0.1 * rng.random(), label, True) for n, label in enumerate(truth)]
-    assert measure_advantage(good, poor, Resampling(draws=100)).kept
-    assert not measure_advantage(poor, good, Resampling(draws=100)).kept
-    assert measure_advantage(good, good, Resampling(draws=100)).brier.value == 0
+    assert (measure_gain(good, poor, Resampling(draws=100)).low or 0) > 0
+    assert (measure_gain(poor, good, Resampling(draws=100)).high or 0) < 0
+    assert measure_gain(good, good, Resampling(draws=100)).value == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from service.stats.resampling import compute_intervals, draw_weights
+from service.stats.intervals import compute_intervals, draw_weights
 
 
 def mean_of(values: np.ndarray):

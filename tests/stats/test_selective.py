@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from service.stats.selective import VerdictRows, compute_lower_bounds, estimate_icc, find_certainty_threshold
+from service.stats.selective import compute_lower_bounds, estimate_icc, find_certainty_threshold
 
 ERROR = 0.025
 Level = tuple[float, int, int, bool, str]
 """How sure, how many agree and how many differ, whether they pass, and the one group that they are of, if they are."""
 
 
-def rows(*levels: Level) -> VerdictRows:
+def rows(*levels: Level) -> tuple[Any, ...]:
     certainty, agrees, passes, groups = list[float](), list[bool](), list[bool](), list[str]()
     for sure, agreeing, differing, side, group in levels:
         for n in range(agreeing + differing):
@@ -23,7 +23,7 @@ def rows(*levels: Level) -> VerdictRows:
             agrees.append(n < agreeing)
             passes.append(side)
             groups.append(group or f"{sure}/{side}/{n}")
-    return VerdictRows(np.array(certainty), np.array(agrees, dtype=np.bool_), np.array(passes), number(groups))
+    return np.array(certainty), np.array(agrees, dtype=np.bool_), np.array(passes), number(groups)
 
 
 def number(groups: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -50,7 +50,13 @@ def level(certainty: float, agreeing: int, differing: int, *, side: bool = True,
     ],
 )
 def test_by_hand(levels: list[Level], want: float | None) -> None:
-    assert find_certainty_threshold(rows(*levels), share=0.9, error=ERROR) == want
+    assert find_certainty_threshold(*rows(*levels), share=0.9, error=ERROR) == want
+
+
+def test_the_order_of_items_changes_nothing() -> None:
+    found = rows(level(0.9, 95, 5), level(0.8, 90, 10, side=False), level(0.6, 30, 30, group="one"))
+    mixed = np.random.default_rng(2).permutation(len(found[0]))
+    assert find_certainty_threshold(*[column[mixed] for column in found], share=0.85, error=ERROR) == 0.8
 
 
 def test_the_bound_is_the_binomial_tail() -> None:
@@ -99,9 +105,7 @@ def count_broken(cell: Cell, draws: int) -> float:
         if cell.alike:  # an item follows its group's luck with a chance of the root of likeness
             follows = rng.random(cell.labels) < cell.alike**0.5
             agrees = np.where(follows, rng.random(groups[-1] + 1)[groups] < chance, agrees)
-        edge = find_certainty_threshold(
-            VerdictRows(1 - rank, agrees, np.ones_like(agrees), groups), share=cell.share, error=0.05
-        )
+        edge = find_certainty_threshold(1 - rank, agrees, np.ones_like(agrees), groups, share=cell.share, error=0.05)
         if edge is not None:
             levels = np.arange(cell.levels) / (cell.levels - 1)
             true = np.clip(cell.share + cell.slope / 2 - cell.slope * levels, 0.01, 0.99)

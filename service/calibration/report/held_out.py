@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from importlib.metadata import version
+from math import fsum
 
 from service.calibration.bench import Bench
-from service.calibration.diagnostics import JudgedStep, RetestItem, measure_retest, score_first_errors
-from service.calibration.disagreements import list_disagreements
 from service.calibration.figures import (
     FigureRow,
     Figures,
@@ -20,10 +20,17 @@ from service.calibration.figures import (
 )
 from service.calibration.fitting import build_coverage_curve, explain_too_few
 from service.calibration.guarantees import measure_share
+from service.calibration.labels import LabelledItem
 from service.calibration.options import OWN_THRESHOLD, ReportOptions
-from service.calibration.results import FamilySlice, HeldOutItem, JudgeReport, Promise, ReviewBand
+from service.calibration.results import Disagreement, FamilySlice, HeldOutItem, JudgeReport, Promise, Retest, ReviewBand
 from service.core.judging.fits import Fit, Guarantee
+from service.stats.intervals import bootstrap
+from service.stats.rates import RatePart
 from service.stats.tallies import LabelTally, build_reliability, build_tally
+
+MAX_TEXT_CHARS = 400
+"""The most characters of a text that a report shows."""
+MAX_ANNOTATORS_SHOWN = 6
 
 
 def build_judge_report(
@@ -33,20 +40,22 @@ def build_judge_report(
 
     `after_fit`: the id of the fit that decides before it in a cascade.
     """
-    rows, raw_rows = bench.build_rows(), bench.build_raw_rows(OWN_THRESHOLD)
+    rows, raw = bench.build_rows(), [bench.values[item.key].raw for item in bench.held_out]
+    raw_rows = [row._replace(value=value, passed=value >= OWN_THRESHOLD) for row, value in zip(rows, raw, strict=True)]
     after = compute_judge_figures(rows, options.resampling)
     humans = compute_human_figures(bench.held_out, options.resampling)
     guarantee = None
     if options.guarantee is not None:
         guarantee = bench.served.promises[options.guarantee].model_copy(update={"after": after_fit})
     fit = _build_fit(bench, options, after, humans, guarantee)
+    criterion, binding = bench.recorded.criterion, bench.recorded.binding
     report = JudgeReport(
         name=bench.name,
-        criterion=bench.criterion,
+        criterion=criterion,
         origin=bench.origin,
-        judge=bench.binding.judge,
-        judge_digest=bench.binding.digest,
-        model=bench.binding.model,
+        judge=binding.judge,
+        judge_digest=binding.digest,
+        model=binding.model,
         fit_id=fit.id,
         calibrated=not bench.why,
         why=bench.why,
@@ -55,9 +64,8 @@ def build_judge_report(
         held_out=len(rows),
         fitted_groups=fit.groups,
         held_out_groups=after.groups,
-        missing=sum(item.criterion == bench.criterion for item in bench.labels.items) - len(bench.items),
+        missing=sum(item.criterion == criterion for item in bench.labels.items) - len(bench.items),
         threshold=bench.served.threshold,
-        own_threshold=OWN_THRESHOLD,
         own=compute_judge_figures(raw_rows, options.resampling),
         after=after,
         humans=humans,
@@ -72,18 +80,12 @@ def build_judge_report(
         ),
         review_band=_build_review_band(bench),
         retest=measure_retest(
-            [RetestItem(item.group, tuple(map(bench.served.map_value, bench.raw[item.key]))) for item in bench.items],
+            [(item.group, tuple(map(bench.served.calibrator.apply, bench.raw[item.key]))) for item in bench.items],
             bench.served.threshold,
             interval=options.resampling.draws > 0,
         ),
-        worst=tuple(list_disagreements(bench, options.max_disagreements)),
-        items=tuple(
-            [
-                HeldOutItem(item.id, item.group, item.passes, one.raw, one.value, one.passed)
-                for item in bench.held_out
-                for one in (bench.values[item.key],)
-            ]
-        ),
+        worst=tuple(_list_disagreements(bench, options.max_disagreements)),
+        items=tuple([HeldOutItem(one.id, one.group, one.passes, *bench.values[one.key][:3]) for one in bench.held_out]),
         promises=tuple([measure_promise(bench, share, options) for share in options.shares]),
         guarantee=options.guarantee,
         cost_usd=bench.price,
@@ -96,18 +98,18 @@ def _build_fit(
     bench: Bench, options: ReportOptions, after: Figures, humans: Figures | None, guarantee: Guarantee | None
 ) -> Fit:
     """Build the fit that is served, with its figures on held-out items and its guarantee."""
-    raw = [bench.raw[item.key][0] for item in bench.fitted]
+    raw, binding = [bench.raw[item.key][0] for item in bench.fitted], bench.recorded.binding
     strata = {item.stratum for item in bench.fitted}
     answers = [[item.model_dump(mode="json"), list(bench.raw[item.key])] for item in bench.items]
     return Fit(
-        judge=bench.binding.judge,
-        judge_digest=bench.binding.digest,
-        model=bench.binding.model,
-        assembly=bench.binding.assembly,
-        evidence=bench.binding.evidence,
-        route=bench.binding.route,
+        judge=binding.judge,
+        judge_digest=binding.digest,
+        model=binding.model,
+        assembly=binding.assembly,
+        evidence=binding.evidence,
+        route=binding.route,
         weights=dict(bench.recorded.weights),
-        criterion=bench.criterion,
+        criterion=bench.recorded.criterion,
         method=bench.method,
         calibrator=bench.served.calibrator,
         origin=bench.origin,
@@ -147,6 +149,40 @@ def _slice_by_family(bench: Bench, options: ReportOptions) -> Iterator[FamilySli
         yield FamilySlice(name, compute_judge_figures(rows, options.resampling), humans)
 
 
+def _list_disagreements(bench: Bench, count: int) -> Iterator[Disagreement]:
+    """Yield the held-out items with a wrong verdict, those first whose value lies furthest from the label."""
+    wrong = [
+        (abs(bench.values[item.key].value - item.passes), item) for item in bench.held_out if not bench.agrees(item)
+    ]
+    for _, item in sorted(wrong, key=lambda pair: (-pair[0], pair[1].id))[:count]:
+        first, found = bench.recorded.first.get(item.key), bench.values[item.key]
+        labels = [
+            f"{one.annotator}: {'pass' if one.label else 'fail'}" + (f" ({shorten(one.note)})" if one.note else "")
+            for one in item.labels[:MAX_ANNOTATORS_SHOWN]
+        ]
+        yield Disagreement(
+            id=item.id,
+            line=bench.labels.lines[item.key],
+            labels=tuple(labels),
+            raw=found.raw,
+            value=found.value,
+            answer=shorten(item.answer or ""),
+            reason=shorten(first.reason if first else ""),
+        )
+
+
+def shorten(text: str, limit: int = MAX_TEXT_CHARS) -> str:
+    """Return the text, or its two ends with the number of characters left out between them.
+
+    >>> shorten("abcdefghij", 4)
+    'ab [6 characters] ij'
+    """
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]} [{len(text) - 2 * half} characters] {text[-half:]}"
+
+
 def _build_review_band(bench: Bench) -> ReviewBand | None:
     if bench.served.band is None:
         return None
@@ -173,10 +209,41 @@ def measure_promise(bench: Bench, share: float, options: ReportOptions) -> Promi
     )
 
 
+def measure_retest(
+    asked: Iterable[tuple[str, tuple[float, ...]]], threshold: float, *, interval: bool = True
+) -> Retest | None:
+    """Measure items with two or more answers; None where there are none. Values from `threshold` upwards pass.
+
+    `asked`: the group of each item, and the value of each answer. Labels play no part, so items that were fitted count as well.
+    """
+    flips: list[RatePart] = []
+    for group, values in asked:
+        n, yes = len(values), sum(value >= threshold for value in values)
+        if n > 1:
+            flips.append(RatePart(group, 2 * yes * (n - yes) / (n * (n - 1))))  # of all pairs of answers
+    if not flips:
+        return None
+    rate = fsum(part.hits for part in flips) / len(flips)
+    return Retest(len(flips), Measure(rate, *bootstrap(flips)) if interval else Measure(rate))
+
+
 def _measure_first_errors(bench: Bench, options: ReportOptions) -> Measure | None:
-    steps = [
-        JudgedStep(item.run, item.position, item.group, bench.values[item.key].passed, item.passes)
-        for item in bench.held_out
-        if item.run
+    """Measure the share of runs in which judge and labels name the same first wrong step: FirstErrAcc of AgentProcessBench."""
+    runs: dict[str, list[LabelledItem]] = defaultdict(list)
+    for item in sorted(bench.held_out, key=lambda item: (item.run, item.position)):
+        runs[item.run].append(item)
+    hits = [
+        (run[0].group, names_first_error([bench.values[one.key].passed for one in run], [one.passes for one in run]))
+        for name, run in runs.items()
+        if name
     ]
-    return measure_share(score_first_errors(steps), options.resampling) if steps else None
+    return measure_share(hits, options.resampling) if hits else None
+
+
+def names_first_error(passed: Sequence[bool], labels: Sequence[bool]) -> bool:
+    """Whether the first step of a run that does not pass is the same by judge and by label, or none is by either.
+
+    >>> names_first_error([True, False, True], [True, False, False]), names_first_error([True, True], [True, False])
+    (True, False)
+    """
+    return [*passed, False].index(False) == [*labels, False].index(False)

@@ -7,18 +7,18 @@ from functools import partial
 
 from service.calibration.figures import Figures
 from service.calibration.fitting import MIN_DECIDED
+from service.calibration.options import OWN_THRESHOLD
 from service.calibration.report.plots import draw_plots
 from service.calibration.report.wording import (
     FIGURE_NAMES,
     ORIGIN_NAMES,
-    SHORT_FIGURE_NAMES,
+    OVERVIEW_FIGURES,
     show_measure,
     show_number,
 )
 from service.calibration.results import JudgeReport
 from service.reporting.document import Figure, Section, Table
 
-MAX_CURVE_ROWS = 12
 CONFUSION_LABELS = ("pass, labels pass", "pass, labels fail", "fail, labels pass", "fail, labels fail")
 
 
@@ -26,14 +26,13 @@ def build_judge_sections(judge: JudgeReport, anchor: str) -> Iterator[Section]:
     """Build the sections about a judge, anchored at `anchor`."""
     figure = Figure(
         partial(draw_plots, judge),
-        f"Reliability, values by label, and accuracy against coverage of {judge.name}; the tables below hold the numbers",
+        f"Reliability, values by label, and accuracy against coverage of {judge.name}; the tables below hold most of the numbers",
         'No plots: matplotlib is not installed (pip install "callgrade[calibration]").',
     )
     title, text = f"{judge.name} on {judge.criterion}", tuple(_describe(judge))
     yield Section(title, (_tabulate_figures(judge),), text=text, level=2, figure=figure, anchor=anchor)
     yield Section("Reliability", (_tabulate_reliability(judge),), folded=True)
-    tables = (_tabulate_promises(judge), _tabulate_curve(judge))
-    yield Section("Accuracy against coverage", tables, text=(_describe_band(judge),), folded=True)
+    yield Section("Accuracy against coverage", (_tabulate_promises(judge),), text=(_describe_band(judge),), folded=True)
     if judge.families:
         yield Section("By tool family", (_tabulate_families(judge),), folded=True)
     if judge.worst:
@@ -60,16 +59,15 @@ def _describe(judge: JudgeReport) -> Iterator[str]:
     if judge.retest:
         r = judge.retest
         yield (
-            f"Asked again ({r.items} items, up to {r.samples} answers each): the verdict of two answers differs for a share of "
-            f"{show_measure(r.flip_rate)} of items, the values of an item lie {r.spread:.3f} apart. This is the noise floor: no "
-            "figure of this judge can be trusted further."
+            f"Asked again ({r.items} items): the verdict of two answers differs for a share of {show_measure(r.flip_rate)} of "
+            "items. This is the noise floor: no figure of this judge can be trusted further."
         )
 
 
 def _tabulate_figures(judge: JudgeReport) -> Table:
     """Tabulate each figure raw, calibrated, and for humans."""
     columns: list[tuple[str, Figures]] = [
-        (f"raw, from {judge.own_threshold:g}", judge.own),
+        (f"raw, from {OWN_THRESHOLD:g}", judge.own),
         (f"calibrated, from {judge.threshold:.3f}", judge.after),
         *([("human beside human", judge.humans)] if judge.humans else []),
     ]
@@ -100,12 +98,12 @@ def _tabulate_families(judge: JudgeReport) -> Table:
             str(one.figures.n),
             *[
                 f"{show_measure(one.figures.of(name))}; {show_number(one.humans and one.humans.of(name).value)}"
-                for name in SHORT_FIGURE_NAMES
+                for name in OVERVIEW_FIGURES
             ],
         )
         for one in judge.families
     ]
-    return Table(("family", "items", *[f"{name}; human" for name in SHORT_FIGURE_NAMES.values()]), tuple(rows))
+    return Table(("family", "items", *[f"{FIGURE_NAMES[name]}; human" for name in OVERVIEW_FIGURES]), tuple(rows))
 
 
 def _describe_band(judge: JudgeReport) -> str:
@@ -137,11 +135,3 @@ def _tabulate_promises(judge: JudgeReport) -> Table:
     ]
     head = ("promise", "coverage", "agreement", "of passes", "of failures", "passes from raw", "fails to raw", "")
     return Table(head, tuple(rows))
-
-
-def _tabulate_curve(judge: JudgeReport) -> Table:
-    """Tabulate the first point of the curve, the last one, and evenly spaced ones between."""
-    last, shown = len(judge.curve) - 1, min(len(judge.curve), MAX_CURVE_ROWS)
-    points = [judge.curve[round(at * last / max(1, shown - 1))] for at in range(shown)]
-    rows = [(f"{p.margin:.3f}", f"{p.coverage:.3f}", f"{p.accuracy:.3f}") for p in points]
-    return Table(("least margin", "coverage", "accuracy"), tuple(rows))

@@ -12,12 +12,12 @@ PASSING, FAILING, JUDGE, RAW, HUMAN = "#2a6fbb", "#d1662b", "#1d4f8c", "#9a9a9a"
 
 _STYLE = {
     "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
-    "legend.frameon": False,
     "legend.fontsize": 8,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
     "svg.hashsalt": "callgrade",
     "svg.fonttype": "none",
     "font.family": ["sans-serif"],

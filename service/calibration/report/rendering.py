@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from service.calibration.report.judge_sections import build_judge_sections
 from service.calibration.report.usefulness import build_cascade_sections, build_usefulness
 from service.calibration.report.wording import (
+    FIGURE_NAMES,
     ORIGIN_NAMES,
-    SHORT_FIGURE_NAMES,
-    describe_kept,
+    OVERVIEW_FIGURES,
     show_measure,
     show_number,
 )
@@ -31,7 +31,7 @@ def render_report_page(report: CalibrationReport) -> str:
 
 NOTE = (
     "Figures are of items scored by a map that has not seen them. Human: one annotator in place of the judge, another "
-    "in place of the label, on the items that two or more labelled."
+    "in place of the label, on the items that two or more labelled. Of the Brier score and the ECE, less is better."
 )
 
 
@@ -85,13 +85,13 @@ def _tabulate_judges(report: CalibrationReport) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for at, judge in enumerate(report.all_judges, 1):
         state = judge.method if judge.calibrated else f"{judge.method}, uncalibrated"
-        figures = [show_measure(judge.after.of(name)) for name in SHORT_FIGURE_NAMES]
+        figures = [show_measure(judge.after.of(name)) for name in OVERVIEW_FIGURES]
         rows.append((Link(judge.name, f"judge-{at}"), judge.criterion, state, *figures))
         if judge.humans:
-            human = [show_measure(judge.humans.of(name)) for name in SHORT_FIGURE_NAMES]
+            human = [show_measure(judge.humans.of(name)) for name in OVERVIEW_FIGURES]
             line = ("human beside human", judge.criterion, f"n = {judge.humans.n}", *human)
             rows = [*[row for row in rows if row != line], line]
-    return Table(("judge", "criterion", "map", *SHORT_FIGURE_NAMES.values()), tuple(rows))
+    return Table(("judge", "criterion", "map", *[FIGURE_NAMES[name] for name in OVERVIEW_FIGURES]), tuple(rows))
 
 
 _PAYS = {True: "yes", False: "no: the jury is better without it", None: "not shown"}
@@ -103,7 +103,7 @@ def _build_jury(jury: JuryReport) -> Section:
         (
             one.name,
             f"{one.weight:.3f}",
-            *_show_costs(one.agreement, one.price, one.latency_ms),
+            *_show_costs(one.agreement, one.cost_usd, one.latency_ms),
             show_measure(one.gain),
             _PAYS[one.pays],
         )
@@ -113,17 +113,20 @@ def _build_jury(jury: JuryReport) -> Section:
     costs = _show_costs(own.after.of("accuracy").value, own.cost_usd, jury.latency_ms)
     whole = (own.name, "1.000", *costs, "", "")
     heads = ("judge", "weight", "agrees", "$ an answer", "ms, median", "Brier lower by having it", "pays for itself")
-    gain, unproven = jury.advantage, [one.name for one in jury.members if one.pays is not True]
-    beside = (
-        f"Beside {jury.best}, the best single judge by AUROC: AUROC higher by {show_measure(gain.auroc)}, "
-        f"Brier score lower by {show_measure(gain.brier)}. {describe_kept(jury)}"
-    )
-    said = "" if jury.unanimous is None else f"All members say the same of {jury.unanimous:.0%} of held-out items. "
-    if unproven:
-        said += f"Nothing shows that the jury is better for having: {', '.join(unproven)}."
+    if jury.asked:
+        kept = "Kept: a judge lists these models, and is served by this fit."
+    elif jury.kept is None:
+        kept = "Not decided, and no fit written: without draws there is no interval to show a gain."
     else:
-        said += "Each member pays for itself: the jury is less sharp without it."
-    return Section(f"Jury on {jury.criterion}", (Table(heads, (*rows, whole)),), text=(beside, said), level=2)
+        kept = "Kept." if jury.kept else "Not kept: there may be no gain, and a jury costs more."
+    unproven = [one.name for one in jury.members if one.pays is not True]
+    members = (
+        f"Nothing shows that the jury is better for having: {', '.join(unproven)}."
+        if unproven
+        else "Each member pays for itself: the jury is less sharp without it."
+    )
+    gain = f"Brier score lower than that of {jury.best}, the best single judge, by {show_measure(jury.gain)}. {kept}"
+    return Section(f"Jury on {jury.criterion}", (Table(heads, (*rows, whole)),), text=(gain, members), level=2)
 
 
 def _show_costs(agreement: float | None, price: float | None, latency_ms: float | None) -> tuple[Cell, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from service.calibration.figures import Measure
-from service.calibration.results import JuryReport
 from service.core.judging.fits import Origin
 
 FIGURE_NAMES = {
@@ -14,39 +13,21 @@ FIGURE_NAMES = {
     "kappa": "Cohen's kappa",
     "ac1": "Gwet's AC1",
     "alpha": "Krippendorff's alpha",
-    "auroc": "AUROC, pooled",
+    "auroc": "AUROC",
     "auroc_within": "AUROC, within strata",
-    "brier": "Brier score (less is better)",
-    "ece": "ECE, tie-safe (less is better)",
+    "brier": "Brier score",
+    "ece": "ECE",
     "precision": "precision of passes",
     "recall": "recall of passes",
     "fail_precision": "precision of failures",
     "fail_recall": "recall of failures",
 }
-SHORT_FIGURE_NAMES = {
-    "balanced_accuracy": "balanced acc.",
-    "kappa": "kappa",
-    "ac1": "AC1",
-    "auroc": "AUROC",
-    "auroc_within": "within strata",
-    "brier": "Brier",
-    "ece": "ECE",
-}
-"""Short names of the figures in an overview."""
+OVERVIEW_FIGURES = ("balanced_accuracy", "kappa", "ac1", "auroc", "auroc_within", "brier", "ece")
 ORIGIN_NAMES: dict[Origin, str] = {
     "human": "human labels",
     "gold": "right answers known beforehand (no human agreement)",
     "constructed": "constructed labels (no human agreement)",
 }
-
-
-def describe_kept(jury: JuryReport) -> str:
-    """Say whether a jury's fit is written, and if not, why."""
-    if jury.asked:
-        return "Kept: a judge lists these models, and is served by this fit."
-    if jury.kept is None:
-        return "Not decided, and no fit written: without draws there is no interval to show a gain."
-    return "Kept." if jury.kept else "Not kept: there may be no gain in the Brier score, and a jury costs more."
 
 
 def show_measure(measure: Measure) -> str:
