@@ -250,6 +250,15 @@ class Case:
         """Whether a call's arguments pass for the pattern, if not in full."""
         return pattern.args is None or self.matching.arguments.accepts_pair(self, pattern, step)
 
+    def fits(self, pattern: CallPattern, step: Step) -> bool:
+        """Whether a call's arguments and result pass for the pattern; what only a judge can compare is taken as right."""
+        if not self.accepts(pattern, step):
+            return False
+        if not pattern.says_result:
+            return True
+        match = None if step.result is None else match_result(pattern.result, step.result.content)
+        return match is not None and (not isinstance(match, Match) or match.passed)
+
     def compute_worth(self, pattern: CallPattern, step: Step) -> float:
         """Return what pairing a pattern with a step of the same name is worth: by arguments, then by result."""
         arguments = self._score_pair(pattern, step)

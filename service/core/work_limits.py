@@ -12,7 +12,7 @@ from typing import Literal
 
 MAX_WEIGHED_PAIRS = 10_000
 """Pairs of an expected and an actual call of one tool that are weighed each against each, after those that agree are paired."""
-MAX_ALIGNMENT_COMPARISONS = 100_000
+MAX_ALIGNMENT_COMPARISONS = 1_000_000
 """Comparisons of arguments, each with its own score, in the alignment of one item."""
 MAX_COMPARISONS = 1_000_000
 """Comparisons that the checks of one item make beside the alignment (calls with positions, values with values), or

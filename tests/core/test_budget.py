@@ -118,6 +118,68 @@ def test_of_many_calls_as_many_pass_as_can(made, wanted):
     assert len(found) == min(len(made), len(wanted))
 
 
+FILLERS = [(call(f"f{n}", {}, result="ok"), due(f"f{n}")) for n in range(20)]
+V2, V3 = {"result": {"v": 2}}, {"result": {"v": 3}}
+SCARF = {"kind": "similar", "value": "cheap red woollen scarf", "metric": "levenshtein"}
+Q45 = {"kind": "numeric", "value": 45, "value_range": [0, 100], "threshold": 0.5}
+Q60 = {"kind": "numeric", "value": 60, "value_range": [0, 100], "threshold": 0.8}
+PASSING = {
+    "a result goes to the one that wants it": (
+        [call("a", {"x": 1}, **V2), call("a", {"x": 2}, **V2)],
+        [due("a", {"x": 1}, result={"v": 2}), due("a")],
+    ),
+    "equal calls with other results": (
+        [call("a", {"x": 1}, **V2), call("a", {"x": 1}, **V3)],
+        [due("a", {"x": 1}), due("a", {"x": 1}, result={"v": 2})],
+    ),
+    "what may be left out leaves the step": (
+        [call("a", {"x": 1}, **V2)],
+        [due("a", {"x": 1}, optional=True), due("a", {"x": 1}, result={"v": 2})],
+    ),
+    "a matcher that passes below 1": (
+        [call("s", {"q": "cheap red wool scarf"}), call("s", {"q": "dog"})],
+        [due("s"), due("s", {"q": SCARF})],
+    ),
+    "as many pass as can, whatever the scores": (
+        [call("a", {"q": 85}), call("a", {"q": 45})],
+        [due("a", {"q": Q45}), due("a", {"q": Q60})],
+    ),
+    "an alternative that passes, whatever the scores": (
+        [call("b", {}, result={"v": 1})],
+        [{"any_of": [due("b", result={"v": 2}), due("b")]}],
+    ),
+}
+
+
+@pytest.mark.parametrize("fillers", [0, 20])
+@pytest.mark.parametrize("name", PASSING)
+def test_what_can_pass_is_paired_so(name, fillers):
+    """With few calls and with many, which are paired in another way."""
+    made, wanted = PASSING[name]
+    more = FILLERS[:fillers]
+    body = {
+        "trace": trace([*[one for one, _ in more], *made]),
+        "expected": {"calls": [*wanted, *[one for _, one in more]]},
+    }
+    report = scored(body)
+    assert (report.failing, report.missing) == ((), ())
+
+
+def test_many_calls_that_could_stand_for_one_another_are_all_paired():
+    made = [
+        {"user": "1"},
+        *[call("a", {"q": n}) for n in range(90)],
+        {"user": "2"},
+        *[call("a", {"q": n}) for n in range(90)],
+    ]
+    wanted = [
+        *[due("a", {"q": n}) for n in range(90)],
+        *[due("a", {"q": {"kind": "present"}}, turn=1) for _ in range(90)],
+    ]
+    report = scored({"trace": trace(made), "expected": {"calls": wanted}})
+    assert (report.verdict, report.missing) == ("pass", ())
+
+
 OVER = [
     ("texts_to_be_said", 400, "comparisons", 1),
     ("bans_and_calls", 1_000, "outcomes", 1),

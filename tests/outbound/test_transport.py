@@ -247,6 +247,20 @@ def test_every_provider_is_asked_through_our_transport_or_not_at_all() -> None:
     assert json.loads(said) == {}
 
 
+def test_a_reply_that_came_by_no_way_of_ours_is_refused(
+    run: Run, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = BoundTransport.handle_async_request
+
+    async def unnoted(transport: BoundTransport, request: httpx.Request) -> httpx.Response:
+        response = await send(transport, request)
+        transport._notes.answers = 0
+        return response
+
+    monkeypatch.setattr(BoundTransport, "handle_async_request", unnoted)
+    assert "cannot be limited" in refused(run, provider.base(), "openai/good").reason
+
+
 def test_of_several_exchanges_the_last_one_stands(run: Run) -> None:
     """A quota that one answer told of is not read out of the next, which never came."""
     notes = ExchangeNotes(ExchangeBounds())

@@ -84,7 +84,7 @@ class _Aligner:
         else:
             for required in (True, False):
                 self._pair_exact(required=required)
-                self._pair_agreeing(required=required)
+                self._pair_fitting(required=required)
             for rows, tools in self._list_groups():
                 self._pair_group(rows, tools)
             self._pair_in_order([i for i in self.rows if self.expected_calls[i].required], columns, same_tool=False)
@@ -102,16 +102,20 @@ class _Aligner:
         self, rows: Sequence[int], columns: Sequence[int], compute_worth: Callable[[CallPattern, Step], float]
     ) -> None:
         """Pair these calls as the best assignment does."""
-        gains = [[self._compute_gain(i, self.steps[j], compute_worth) for j in columns] for i in rows]
+        size = min(len(rows), len(columns)) + 1.0
+        gains = [[self._compute_gain(i, self.steps[j], compute_worth, size) for j in columns] for i in rows]
         for i, j in assign(gains):
             if gains[i][j]:
                 self._pair(rows[i], columns[j])
 
-    def _compute_gain(self, i: int, step: Step, compute_worth: Callable[[CallPattern, Step], float]) -> float:
+    def _compute_gain(
+        self, i: int, step: Step, compute_worth: Callable[[CallPattern, Step], float], size: float
+    ) -> float:
         """Compute the gain of one pair: 0 unless the turn fits.
 
-        A required call's name outweighs all optional ones together, and a name outweighs everything else. Among equal
-        patterns, one with a position goes first. A step that would count as extra goes before one that costs nothing.
+        A required call's name outweighs all optional ones together, a name all that passes, a pair that passes all scores.
+        Among equal patterns, one with a position goes first. A step that would count as extra goes before one that costs
+        nothing.
         """
         wanted = self.expected_calls[i]
         in_turn = [pattern for _, pattern in wanted.options if wanted.is_in_turn(pattern, step.turn)]
@@ -119,11 +123,12 @@ class _Aligner:
         need = STAND_IN_GAIN if step.index in self.case.chargeable_steps else 0.0
         if not same_name:
             return (need or STAND_IN_GAIN / 2) if in_turn and wanted.required else 0.0
-        size = len(self.expected_calls) + 1.0
-        gain = (size * size if wanted.required else size) + (STAND_IN_GAIN if wanted.position is not None else 0.0)
+        gain = (4 * size**3 if wanted.required else 2 * size**2) + (
+            STAND_IN_GAIN if wanted.position is not None else 0.0
+        )
         if not (wanted.options[1:] or self._is_contested(self.case.make_name_key(step.call.name))):
             return gain
-        return gain + need + max([compute_worth(pattern, step) for pattern in same_name])
+        return gain + need + max([size * self.case.fits(one, step) + compute_worth(one, step) for one in same_name])
 
     def _is_contested(self, key: str) -> bool:
         """Whether more than one pair has this name, so that the arguments must decide."""
@@ -155,25 +160,24 @@ class _Aligner:
             if (j := pool.take([key])) is not None:
                 self._pair(i, j)
 
-    def _pair_agreeing(self, *, required: bool) -> None:
-        """Pair as many more as can have all their arguments, re-pairing others that agree with another call as well."""
+    def _pair_fitting(self, *, required: bool) -> None:
+        """Pair as many more as can pass, re-pairing others that pass with another call as well."""
         dead: set[int] = set()
         """Steps from which no search reaches a free one, now or later."""
         try:
             for i in self._list_open(required=required):
-                if not any(pattern.says_result for _, pattern in self.expected_calls[i].options):
-                    self._augment(i, dead)
-        except OverBudgetError:
-            return
+                self._augment(i, dead)
+        except OverBudgetError as error:
+            self.unsettled |= dict.fromkeys(self._list_open(), str(error))
 
     def _augment(self, i: int, dead: set[int]) -> None:
-        """Pair one more expected call with a step that agrees, along the shortest path of pairs to be changed."""
+        """Pair one more expected call with a step that fits, along the shortest path of pairs to be changed."""
         before: dict[int, int] = {}  # step -> the expected call that reached it first
         waiting = [i]
         for row in waiting:
-            agreeing = self.case.find_matching_steps(row)
-            self.case.comparisons.spend(len(agreeing))
-            reached = sorted(agreeing - before.keys() - dead, key=self._rank_step)
+            fitting = self.case.comparisons.find_fitting(self.expected_calls[row])
+            self.case.comparisons.spend(len(fitting))
+            reached = sorted(fitting - before.keys() - dead, key=self._rank_step)
             before |= dict.fromkeys(reached, row)
             free = next((j for j in reached if j not in self.row_of), None)
             if free is not None:
@@ -253,10 +257,10 @@ class _Aligner:
         best = max(options, key=lambda option: self._rank_option(option[1], step)) if options[1:] else options[0]
         return Pair(i, j, *best)
 
-    def _rank_option(self, pattern: CallPattern, step: Step) -> float:
+    def _rank_option(self, pattern: CallPattern, step: Step) -> tuple[bool, bool, float]:
         if not self.case.is_same_name(pattern.tool, step.call.name) or pattern.turn not in (None, step.turn):
-            return 0.0
-        return 1.0 + self.case.compute_worth(pattern, step)
+            return False, False, 0.0
+        return True, self.case.fits(pattern, step), self.case.compute_worth(pattern, step)
 
 
 class _Pool:
@@ -314,8 +318,8 @@ def align_in_order(case: Case) -> Alignment | None:
 
 
 def _find_place(expected_call: ExpectedCall) -> tuple[int, int]:
-    """Return the turn and position of an expected call, those without a position last: the order of writing breaks no tie."""
-    return expected_call.turn or 0, UNPLACED if expected_call.position is None else expected_call.position
+    """Return the section and position of an expected call, those without a position last: the order of writing breaks no tie."""
+    return expected_call.section, UNPLACED if expected_call.position is None else expected_call.position
 
 
 UNPLACED = 2**31

@@ -17,13 +17,13 @@ Pairs = dict[int, int]
 def list_positions(expected_calls: Sequence[ExpectedCall], indices: Iterable[int]) -> list[list[int]]:
     """Group these expected calls by position, as `find_longest_chain` takes them.
 
-    Calls of one `any_order` group share a position. A call that no order names stands where it was written. A later turn
-    comes after all of an earlier one.
+    Calls of one `any_order` group share a position. A call that no order names stands where it was written. The section
+    of a later turn comes after all of an earlier one.
     """
     places: dict[tuple[int, int], list[int]] = {}
     for n in indices:
         one = expected_calls[n]
-        places.setdefault((one.turn or 0, n if one.position is None else one.position), []).append(n)
+        places.setdefault((one.section, n if one.position is None else one.position), []).append(n)
     return [places[place] for place in sorted(places)]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from service.core.expectations.expectation import CallPattern
+from service.core.expectations.expectation import CallPattern, ExpectedCall
 from service.core.json.contents import Contents
 from service.core.models.lazy import lazy
 from service.core.trace import Step
@@ -22,13 +22,17 @@ if TYPE_CHECKING:
     from service.core.case import Case
 
 
+_BESIDE = {"turn", "optional", "reason"}
+"""What of a pattern no comparison looks at."""
+
+
 class Comparisons:
     """Compares a case's expected calls with its actual ones. A tool goes by its key: its name as the rubric compares names."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
         self._contents = Contents()
-        self._agreeing: dict[int, frozenset[int]] = {}
+        self._found: dict[Hashable, frozenset[int]] = {}
         self._comparisons, self._chars = MAX_ALIGNMENT_COMPARISONS, MAX_TEXT_CHARS
 
     @lazy
@@ -50,13 +54,28 @@ class Comparisons:
 
     def find_agreeing(self, pattern: CallPattern) -> frozenset[int]:
         """Return the calls of its tool that have all its arguments. Raises OverBudgetError beyond the budget of the item."""
-        found = self._agreeing.get(id(pattern))
-        if found is None:
+        return self._find("agrees", pattern, self._case.agrees)
+
+    def find_fitting(self, wanted: ExpectedCall) -> frozenset[int]:
+        """Return the calls that pass for an expected one, by turn, arguments and result. Raises OverBudgetError likewise."""
+        return frozenset(
+            [
+                j
+                for _, pattern in wanted.options
+                for j in self._find("fits", pattern, self._case.fits)
+                if wanted.is_in_turn(pattern, self._case.trace.steps[j].turn)
+            ]
+        )
+
+    def _find(self, what: str, pattern: CallPattern, accepts: Callable[[CallPattern, Step], bool]) -> frozenset[int]:
+        """Find the calls of its tool that a pattern accepts; equal patterns are compared once."""
+        content = self._case.once(("content", id(pattern)), lambda: pattern.model_dump_json(exclude=_BESIDE))
+        key = what, content, pattern.says_result
+        if key not in self._found:
             steps = [self._case.trace.steps[j] for j in self._list_candidates(pattern)]
             self._spend(pattern, steps)
-            found = frozenset([step.index for step in steps if self._case.agrees(pattern, step)])
-            self._agreeing[id(pattern)] = found
-        return found
+            self._found[key] = frozenset([step.index for step in steps if accepts(pattern, step)])
+        return self._found[key]
 
     def spend(self, units: int) -> None:
         """Pay for other work of the alignment. Raises OverBudgetError beyond the budget of the item."""

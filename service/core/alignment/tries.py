@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from service.core.case import Case
 
 MAX_RETRIES_SEEN = 64
-"""Later calls of its tool that are looked at for each failed call."""
+"""Later calls of its tool with other arguments that are looked at for each failed call."""
 MAX_OTHERS_COMPARED = 500
 """Later calls with other arguments that are compared with the expected ones, in one trace."""
 
@@ -65,9 +65,13 @@ class _Tries:
         self.others_left = MAX_OTHERS_COMPARED
         self.candidates: defaultdict[str, list[int]] = defaultdict(list)
         """The calls of each tool that did not fail, so that they may be retries."""
+        self.same: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        """Those of them with the same arguments."""
         for step in case.trace.steps:
             if not _has_failed(step):
-                self.candidates[case.make_name_key(step.call.name)].append(step.index)
+                key = case.make_name_key(step.call.name)
+                self.candidates[key].append(step.index)
+                self.same[key, self.contents[step.index]].append(step.index)
 
     def build(self) -> Alignment:
         """Find all tries, and build the alignment without them."""
@@ -117,13 +121,14 @@ class _Tries:
 
     def _iter_retries(self, step: Step) -> Iterator[tuple[Step, bool]]:
         """Yield the later calls that may be a retry, and whether the arguments are the same: those first."""
-        candidates = self.candidates[self.case.make_name_key(step.call.name)]
-        start = bisect_right(candidates, step.index)
-        later = [self.case.trace.steps[j] for j in candidates[start : start + MAX_RETRIES_SEEN]]
-        both = [(one, self.contents[one.index] == self.contents[step.index]) for one in later]
-        for retry, same in sorted(both, key=lambda one: not one[1]):
-            if retry.message > step.message and self._may_repeat(step, retry, same=same):
-                yield retry, same
+        key, content = self.case.make_name_key(step.call.name), self.contents[step.index]
+        same, any_later = self.same[key, content], self.candidates[key]
+        first = bisect_right(any_later, step.index)
+        others = [j for j in any_later[first : first + MAX_RETRIES_SEEN] if self.contents[j] != content]
+        for j in (*same[bisect_right(same, step.index) :], *others):
+            retry, is_same = self.case.trace.steps[j], self.contents[j] == content
+            if retry.message > step.message and self._may_repeat(step, retry, same=is_same):
+                yield retry, is_same
 
     def _may_repeat(self, step: Step, retry: Step, *, same: bool) -> bool:
         """Whether the results allow that the one call failed and the other worked.

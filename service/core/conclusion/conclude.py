@@ -117,7 +117,11 @@ _refer_to = lru_cache(maxsize=256)(RubricRef)
 
 def _list_missing(plan: Plan) -> tuple[MissingCall, ...]:
     return tuple(
-        [MissingCall(plan.expected_calls[i].path, plan.expected_calls[i].tool) for i in plan.alignment.missing]
+        [
+            MissingCall(plan.expected_calls[i].path, plan.expected_calls[i].tool)
+            for i in plan.alignment.missing
+            if i not in plan.alignment.unsettled
+        ]
     )
 
 

@@ -161,6 +161,8 @@ class ExpectedCall:
     position: int | None = None
     """Its position in `ordered`, shared by the calls of an `any_order` group."""
     turn: int | None = None
+    section: int = 0
+    """The turn of the section that lists it, before whose calls those of earlier turns come; 0: the whole trace."""
 
     def is_in_turn(self, pattern: CallPattern, turn: int) -> bool:
         """Whether this option allows a call in this turn."""
@@ -279,14 +281,14 @@ def _list_expected(position: Position, path: str, turn: int | None, place: int |
     """List the expected calls of one position."""
     if isinstance(position, CallPattern):
         due = turn if position.turn is None else position.turn
-        return [ExpectedCall(((path, position),), not position.optional, place, due)]
+        return [ExpectedCall(((path, position),), not position.optional, place, due, turn or 0)]
     if isinstance(position, CallAlternatives):
         options = tuple((f"{path}/any_of/{n}", pattern) for n, pattern in enumerate(position.any_of))
         required = not any(pattern.optional for _, pattern in options)
         turns = {_find_turn(pattern, turn) for _, pattern in options}
-        return [ExpectedCall(options, required, place, turns.pop() if len(turns) == 1 else turn)]
+        return [ExpectedCall(options, required, place, turns.pop() if len(turns) == 1 else turn, turn or 0)]
     return [
-        ExpectedCall(((f"{path}/any_order/{n}", one),), not one.optional, place, _find_turn(one, turn))
+        ExpectedCall(((f"{path}/any_order/{n}", one),), not one.optional, place, _find_turn(one, turn), turn or 0)
         for n, one in enumerate(position.any_order)
     ]
 

@@ -80,8 +80,10 @@ class _CallHistory:
         self._contents = Contents()
         self.groups: defaultdict[Hashable, list[Step]] = defaultdict(list)
         """The steps that make the same call (tool and arguments)."""
-        self.last_success: dict[str, int] = {}
-        """Tool -> its last step that succeeded."""
+        self._successes: defaultdict[str, list[Step]] = defaultdict(list)
+        """Tool -> its steps that succeeded."""
+        self._expected = frozenset([pair.step for pair in case.alignment.pairs]) if case.expected_calls else frozenset[int]()
+        """The steps that stand for expected calls of their own."""
         self.last_unknown: dict[str, int] = {}
         """Tool -> its last step whose result is not captured."""
         self._last_unfailed_of_same: dict[Hashable, int] = {}
@@ -92,9 +94,10 @@ class _CallHistory:
                 self.groups[self._make_key(step)].append(step)
                 if not _has_failed(step):
                     self._last_unfailed_of_same[self._make_key(step)] = step.index
-            if not _has_failed(step):
-                last = self.last_unknown if step.result is None else self.last_success
-                last[step.call.name] = step.index
+            if _has_succeeded(step):
+                self._successes[step.call.name].append(step)
+            elif step.result is None:
+                self.last_unknown[step.call.name] = step.index
             if _may_change(case, step):
                 self.changes.append(step.index)
         messages = case.trace.messages
@@ -104,6 +107,14 @@ class _CallHistory:
 
     def _make_key(self, step: Step) -> Hashable:
         return step.call.name, self._contents.number(step.call.arguments)
+
+    def has_recovered(self, step: Step) -> bool:
+        """Whether a later call of the tool succeeded, which is not another call that was expected beside this one."""
+        later = [one for one in self._successes[step.call.name] if one.index > step.index]
+        if step.index not in self._expected:
+            return bool(later)
+        own = self._make_key(step)
+        return any(one.index not in self._expected or self._make_key(one) == own for one in later)
 
     def find_same_later(self, step: Step) -> Sequence[Step]:
         """Return the later steps that make the same call."""
@@ -130,7 +141,7 @@ def _score_failure(case: Case, history: _CallHistory, step: Step) -> Outcome | P
     blind = tuple(_find_blind_retry(history, step))
     if blind:
         return build_failure(0.0, *blind)
-    if history.last_success.get(step.call.name, -1) > step.index:
+    if history.has_recovered(step):
         return PERFECT
     if history.last_unknown.get(step.call.name, -1) > step.index:
         return RETRY_UNKNOWN

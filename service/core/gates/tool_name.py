@@ -84,9 +84,17 @@ def score_all_missing(case: Case) -> Sequence[SubjectOutcome]:
 
 
 def _score_extra(case: Case) -> Iterable[SubjectOutcome]:
+    unsettled = {
+        case.make_name_key(pattern.tool): reason
+        for i, reason in case.alignment.unsettled.items()
+        for _, pattern in case.expected_calls[i].options
+    }
     for j in case.alignment.extra:
         step = case.trace.steps[j]
         outcome = case.score_unexpected(step)
+        reason = unsettled.get(case.make_name_key(step.call.name))
+        if isinstance(outcome, Scored) and reason is not None:
+            outcome = Skipped("too_long", reason)
         if isinstance(outcome, Scored) and j in case.alignment.possible_tries:
             retry = case.alignment.possible_tries[j] + 1
             reason = (
@@ -108,5 +116,8 @@ def _list_tries(case: Case) -> Iterable[SubjectOutcome]:
 def score_missing(case: Case, expected: int) -> SubjectOutcome:
     """Score an expected call that was not made."""
     expected_call = case.expected_calls[expected]
+    if expected in case.alignment.unsettled:
+        unsettled = Skipped("too_long", case.alignment.unsettled[expected])
+        return Subject(expected=expected, turn=expected_call.turn), unsettled
     finding = Finding("missing_call", f"{expected_call.tools} was expected and not called", expected_call.path)
     return Subject(expected=expected, turn=expected_call.turn), build_failure(0.0, finding)
