@@ -82,7 +82,9 @@ class _CallHistory:
         """The steps that make the same call (tool and arguments)."""
         self._successes: defaultdict[str, list[Step]] = defaultdict(list)
         """Tool -> its steps that succeeded."""
-        self._expected = frozenset([pair.step for pair in case.alignment.pairs]) if case.expected_calls else frozenset[int]()
+        self._expected = (
+            frozenset([pair.step for pair in case.alignment.pairs]) if case.expected_calls else frozenset[int]()
+        )
         """The steps that stand for expected calls of their own."""
         self.last_unknown: dict[str, int] = {}
         """Tool -> its last step whose result is not captured."""
