@@ -170,6 +170,11 @@ def test_without_a_good_key_only_the_public_list_is_answered(
     assert len(bodies) == 1
 
 
+def test_a_key_in_the_query_is_none(ask: Ask, guarded: FastAPI, keys: dict[str, str]) -> None:
+    for name in ("key", "api_key", "access_token", "authorization", "x-api-key"):
+        assert ask("GET", "/v1/rubrics", app=guarded, query=f"{name}={keys['admin']}".encode()).status == 401
+
+
 @pytest.mark.parametrize("scope", ["score", "batch", "calibrate", "label", "metrics", "admin"])
 def test_a_key_opens_what_its_scope_is_for(ask: Ask, guarded: FastAPI, keys: dict[str, str], scope: str) -> None:
     for path, method in itertools.product(paths(guarded), METHODS):
@@ -235,6 +240,20 @@ def test_the_log_tells_which_key_asked_and_not_the_key(
         (401, None),
     ]
     assert not [secret for secret in keys.values() if secret[-43:] in repr(told)]
+
+
+def test_a_socket_of_another_kind_is_closed(guarded: FastAPI) -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    scope = {"type": "websocket", "path": "/livez", "headers": [], "query_string": b"", "subprotocols": []}
+    asyncio.run(guarded(scope, receive, send))
+    assert [message["type"] for message in sent] == ["websocket.close"]
 
 
 # Without keys.
@@ -374,6 +393,26 @@ def test_a_use_is_kept_once_a_minute_and_a_wrong_key_has_none(clock: Clock) -> N
     assert asyncio.run(run()) == ["a", "a", "b"]
 
 
+def test_a_use_that_cannot_be_kept_refuses_nobody(clock: Clock) -> None:
+    held, told = Store(), SimpleQueue[str]()
+
+    def keep(key_id: str) -> None:
+        told.put(key_id)
+        raise BusyError("the database cannot be reached")
+
+    held.note_use = keep  # type: ignore[method-assign]
+    held.good.add("a")
+
+    async def run() -> None:
+        callers = KeyCache(held, now=clock.now)
+        for _ in range(2):
+            assert isinstance(await callers.authenticate("a", "p"), Caller)
+            assert told.get(timeout=60) == "a"
+            clock.time += USE_S
+
+    asyncio.run(run())
+
+
 def test_a_store_that_fails_is_no_wrong_key(clock: Clock) -> None:
     async def run() -> None:
         held = Store("a")
@@ -384,6 +423,22 @@ def test_a_store_that_fails_is_no_wrong_key(clock: Clock) -> None:
                 await callers.authenticate(f"{n}", "p")
         held.broken = False
         assert isinstance(await callers.authenticate("a", "p"), Caller)
+
+    asyncio.run(run())
+
+
+def test_a_door_that_has_closed_stays_closed(clock: Clock) -> None:
+    async def run() -> None:
+        held = Store()
+        callers = KeyCache(held, now=clock.now)
+        assert [await callers.any_key() for _ in range(3)] == [False] * 3
+        held.good.add("a")
+        clock.time += FRESH_S
+        assert await callers.any_key() is True
+        held.good.clear()
+        clock.time += FRESH_S
+        assert await callers.any_key() is True
+        assert held.asked == ["any"] * 2
 
     asyncio.run(run())
 
@@ -468,6 +523,17 @@ def test_no_stretch_of_time_has_more_than_the_rate_and_one_bucket(
     assert sum(given for _, given in stretch) <= per_minute + seconds * per_minute / 60 + 1e-6
 
 
+@pytest.mark.parametrize("per_minute", [1, 7, 60, 1_000])
+def test_who_waits_as_long_as_told_is_served(clock: Clock, per_minute: int) -> None:
+    buckets = Buckets(per_minute, now=clock.now)
+    assert [buckets.take("a") for _ in range(per_minute)] == [0.0] * per_minute
+    wait = buckets.take("a")
+    clock.time += wait * 0.99
+    assert buckets.take("a") > 0.0
+    clock.time += wait * 0.01 + 1e-6
+    assert (buckets.take("a"), buckets.take("b")) == (0.0, 0.0)
+
+
 def test_names_that_nobody_uses_are_forgotten_first(clock: Clock) -> None:
     buckets = Buckets(1, now=clock.now)
     for name in ("old", "used"):
@@ -491,6 +557,12 @@ def test_a_tenant_has_a_rate_of_its_own(ask: Ask, home: Path, keys: dict[str, st
     }
     assert ask("GET", "/openapi.json", app=app, headers=bearer(keys["calibrate"])).status == 200
     assert ask("GET", "/livez", app=app).status == 200
+
+
+def test_a_rate_holds_without_keys_too(ask: Ask) -> None:
+    app = create_app(Settings(tenant_requests_per_minute=1))
+    assert [ask("POST", "/v1/score", GOOD, app=app).status for _ in range(2)] == [200, 429]
+    assert "ratelimit-limit" not in ask("POST", "/v1/score", GOOD, app=create_app()).headers
 
 
 # Tenants and what judges said.

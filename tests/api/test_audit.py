@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from service.api.app import create_app
 from service.settings import Settings
-from service.store.access.audit import Actor
+from service.store.access.audit import Actor, Audit
 from service.store.access.keys import Keys
 from service.store.database import Database
 from service.store.jobs.batches import Batches
@@ -56,6 +56,13 @@ def test_an_act_is_told_with_its_key_and_address(ask: Ask, audited: FastAPI, sto
     schema = document["paths"]["/v1/audit"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     fits = jsonschema_rs.Draft202012Validator({**schema, "components": document["components"]})
     assert fits.is_valid(answer.json)
+
+
+def test_where_no_key_is_asked_for_nobody_did_it(ask: Ask, audited: FastAPI, store: Database) -> None:
+    batch = Batches(store).submit(submission(tenant=""), chunks(1)).id
+    assert ask("POST", f"/v1/batches/{batch}/cancel", app=audited).status == 200
+    (entry,) = Audit(store).page(limit=9).data
+    assert (entry.who, entry.tenant) == ("nobody", "")
 
 
 def test_it_is_read_in_pages_and_by_act(ask: Ask, audited: FastAPI, store: Database) -> None:

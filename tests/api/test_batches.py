@@ -25,7 +25,10 @@ from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging
 from service.core.judging.prompts import Prompt
 from service.engine import Engine
+from service.jobs.chunking import Cutter
+from service.jobs.quotes import Quote, build_quote
 from service.jobs.spool import Spool
+from service.reading.strict_json import Limits
 from service.registry import Registry
 from service.settings import Settings
 from service.store.access.keys import Keys
@@ -325,6 +328,15 @@ def test_a_dry_run_quotes_and_keeps_nothing(
     client.refused(400, jsonl({}), dry_run="true")
 
 
+def test_of_many_items_some_are_looked_at() -> None:
+    with Cutter(size=4) as cutter:
+        for n in range(12):
+            cutter.add(json.dumps({"custom_id": str(n), "request": judged_body(n)}).encode())
+        cutter.finish()
+        quotes = [asyncio.run(build_quote(judging(), cutter, limits=Limits(), tenant="", most=3)) for _ in range(2)]
+    assert quotes == [Quote(items=12, questions=12, cache_hits=0, cost_usd=3.0, sampled=3)] * 2
+
+
 # Keys of submissions.
 
 
@@ -407,6 +419,36 @@ def test_a_paused_batch_goes_on(client: Client, store: Database) -> None:
     assert 0 in ready(store, batch)
 
 
+def test_a_batch_is_paused_and_resumed_by_its_submitter(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}"
+    assert [client("POST", f"{path}/pause").json["status"] for _ in range(2)] == ["paused"] * 2
+    assert client("GET", path).json["status"] == "paused"
+    assert client("POST", f"{path}/resume", headers=DOCUMENT).json["status"] == "in_progress"
+    client("POST", f"{path}/cancel")
+    assert client("POST", f"{path}/pause").status == 409
+
+
+def test_the_failed_items_of_a_batch_are_tried_again(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}"
+    recorded(store, batch, [0, 1, 2, 4])
+    recorded(store, batch, [3], ok=False)
+    assert client("POST", f"{path}/retry").status == 409  # it has yet to end
+    ended(store, batch)
+    found = client("POST", f"{path}/retry").json
+    assert (found["status"], found["request_counts"]["completed"], found["request_counts"]["failed"]) == (
+        "in_progress",
+        4,
+        0,
+    )
+    assert client("GET", f"{path}/errors").body == b""
+    recorded(store, batch, [3])
+    ended(store, batch)
+    assert client("GET", path).json["request_counts"]["completed"] == 5
+    assert "no item failed" in client("POST", f"{path}/retry").problem["detail"]
+
+
 def test_the_reports_so_far_are_summed_up(ask: Ask, client: Client, store: Database) -> None:
     batch = client.submit()["id"]
     path = f"/v1/batches/{batch}/summary"
@@ -419,6 +461,18 @@ def test_the_reports_so_far_are_summed_up(ask: Ask, client: Client, store: Datab
     assert {**whole["rates"], "passed": 0, "score": 0} == {**found["rates"], "passed": 0, "score": 0}
     for bad in ("nope", '["nope > 1"]', "{}"):
         assert client("GET", path, assertions=bad).status == 422
+
+
+def test_labels_correct_the_rates_of_a_batch(client: Client, store: Database) -> None:
+    batch = client.submit()["id"]
+    path = f"/v1/batches/{batch}/summary"
+    named = {f"t{n}": {**REPORT, "trace_id": f"t{n}"} for n in range(3)}
+    for position, one in enumerate(named.values()):
+        recorded(store, batch, [position], report=one)
+    labels = [{"trace_id": name, "criterion": "call_decision", "label": "pass"} for name in ("t0", "elsewhere")]
+    [found] = client("GET", path, labels=json.dumps(labels)).json["corrected"]
+    assert (found["criterion"], found["labelled"] + found["unmatched"], found["humans"]) == ("call_decision", 2, None)
+    assert client("GET", path, labels="[{}]").status == client("GET", path, labels="nope").status == 422
 
 
 def test_more_reports_than_memory_is_for_are_not_summed_up(client: Client, store: Database) -> None:

@@ -20,7 +20,7 @@ from service.calibration.predictions import read_predictions
 from service.calibration.report_predictions import find_evidence
 from service.calibration.results import render_json
 from service.calibration.run import calibrate
-from service.core.judging.fits import Binding, calibrate_value
+from service.core.judging.fits import Binding, Fit, calibrate_value
 from service.engine import Engine
 from service.fits.files import get_today, read_fits
 from service.jobs.fitting import fit
@@ -32,6 +32,7 @@ from service.store.database import Database
 from service.store.jobs.calibrations import PendingFit
 from service.store.jobs.submission import Material
 from service.store.tables import BATCHES, CALIBRATIONS, CHUNKS, RESULTS
+from service.wiring import build_demo_judging
 from tests.api.asgi_caller import Ask
 from tests.api.played_client import PlayedClient as Client
 from tests.store.played import ended, ends
@@ -116,6 +117,28 @@ def test_judged_items_are_fitted(done: tuple[Client, str], tmp_path: Path) -> No
     )
     assert read.evidence == find_evidence(Registry().find("four_step"), "result_groundedness")
     assert calibrate_value([read], binding, "result_groundedness", 1.0).status == "calibrated"
+
+
+def test_the_report_is_written_for_people_too(done: tuple[Client, str]) -> None:
+    client, name = done
+    markdown, page = (client.find(name, "/report", format=form) for form in ("markdown", "html"))
+    assert markdown.headers["content-type"].startswith("text/markdown")
+    assert b"groundedness" in markdown.body
+    assert page.body.startswith(b"<!doctype html>")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "sandbox" in page.headers["content-security-policy"]
+    assert client.find(name, "/report", format="pdf").problem["status"] == 422
+
+
+def test_fits_at_hand_do_not_reach_what_is_fitted_anew(done: tuple[Client, str], ask: Ask, store: Database) -> None:
+    """The same items under an engine with the fit of the first run give the very same fit."""
+    first, name = done
+    [file] = first.find(name, "/fits").json["data"]
+    engine = Engine(Registry(), judging=build_demo_judging(), fits=[Fit.model_validate_json(json.dumps(file["fit"]))])
+    again = Client(ask, store, engine=engine, settings=Settings(batch_max_items=300))
+    made = again.submit({"items": items(120), "repeats": 2, "name": "again", "method": "isotonic"})["id"]
+    again.work()
+    assert again.find(made, "/fits").json["data"][0]["fit"]["calibrator"] == file["fit"]["calibrator"]
 
 
 def test_recorded_predictions_need_no_judge(ask: Ask, store: Database) -> None:

@@ -62,6 +62,13 @@ def test_its_policy_lets_its_own_parts_run_and_no_others(page: Answer) -> None:
     assert "unsafe" not in page.headers["content-security-policy"]
 
 
+def test_what_it_shows_is_text_and_the_key_is_kept_nowhere(page: Answer) -> None:
+    (script,) = Parts(page.body.decode()).inside["script"]
+    for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Storage", "cookie"):
+        assert word not in script
+    assert page.headers["referrer-policy"] == "no-referrer"
+
+
 def list_colours(style: str) -> list[str]:
     return re.findall(r"--[a-z-]+: [^;]+;|prefers-color-scheme: \w+", style)
 

@@ -167,3 +167,19 @@ def ended(connection: Connection) -> bytes:
         return connection.stream.read()[:13]
     except ConnectionResetError:
         return b""
+
+
+def test_a_head_that_drips_is_let_go_of_too(two: Tenants) -> None:
+    connection = two.server.connect()
+    connection.sock.settimeout(0.2)
+    for _ in range(5 * SOON):
+        try:
+            connection.send(b"G")
+            assert connection.sock.recv(1) == b"H"
+            break
+        except TimeoutError:
+            continue
+        except (BrokenPipeError, ConnectionResetError):
+            break
+    else:
+        pytest.fail("it is still open")

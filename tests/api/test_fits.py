@@ -12,10 +12,11 @@ from service.core.judging.fits import Fit
 from service.core.judging.questions import ASSEMBLY
 from service.core.report import STAND_IN
 from service.engine import Engine
+from service.fits.files import AgingFits
 from service.fits.live import RELOAD_INTERVAL_S, LiveFits
 from service.registry import Registry
 from service.settings import Settings
-from service.store.access.audit import Audit
+from service.store.access.audit import Actor, Audit
 from service.store.database import Database
 from service.store.installed_fits import InstalledFits
 from service.wiring import build_demo_judging
@@ -25,6 +26,8 @@ from tests.api.test_calibrations import items
 from tests.api.test_labels import body, dumped
 from tests.faults.clock import Clock
 from tests.fits import make_fit
+
+ANA = Actor("key ana", "")
 
 REGISTRY = Registry()
 JUDGE = REGISTRY.judges["result_groundedness"]
@@ -203,3 +206,14 @@ def test_a_store_out_of_reach_changes_no_verdict(clock: Clock) -> None:
     fits.reload()
     assert list(fits) == [fit()]
     assert list(LiveFits([make_fit()], source, max_age_days=0, clock=clock.now)) == [make_fit()]
+
+
+def test_installed_fits_on_both_databases(database: Database) -> None:
+    store = InstalledFits(database)
+    before = store.read_version()
+    store.install([fit(), make_fit()], calibration="c", by=ANA)
+    assert store.read_version() != before
+    assert {one.fit.id for one in store.list_in_place()} == {fit().id, make_fit().id}
+    store.roll_back(fit().id, by=ANA)
+    assert [one.calibration for one in store.list_in_place()] == ["c"]
+    assert len(AgingFits(store.list_fits(), max_age_days=0)) == 1

@@ -111,3 +111,9 @@ def test_a_body_must_say_that_it_is_json(server: Server, path: str, kind: str | 
     headers = () if kind is None else (f"content-type: {kind}",)
     status, answer = sent(server, f"POST {path}", "localhost", *headers, body=GOOD)
     assert (status, json.loads(answer)["title"]) == (415, "Unsupported Media Type")
+
+
+def test_without_a_length_a_body_must_say_so_too(server: Server) -> None:
+    connection = server.connect()
+    connection.send(b"POST /v1/score HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n")
+    assert connection.answer()[0] == 415

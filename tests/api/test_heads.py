@@ -117,6 +117,12 @@ def test_what_never_ends_is_not_kept(server: Server, sent: bytes) -> None:
     assert server.ask("GET", "/livez")[0] == 200
 
 
+def test_a_trailer_is_no_field_of_the_head(server: Server) -> None:
+    connection = server.connect()
+    connection.send(post(length=None) + CHUNK + b"content-encoding: gzip\r\n\r\n" + LIVE)
+    assert [connection.answer()[0], connection.answer()[0]] == [200, 200]
+
+
 @pytest.mark.parametrize("split", [False, True], ids=["at once", "body by itself"])
 @pytest.mark.parametrize("to", ["h2c", "websocket"])
 def test_who_offers_another_protocol_is_answered_in_this_one(server: Server, to: str, split: bool) -> None:
@@ -137,3 +143,9 @@ def test_requests_may_be_sent_ahead_of_answers_and_not_too_many(server: Server) 
     many.send(LIVE * 10 * MAX_AHEAD)
     answers = [many.answer()[0] for _ in range(MAX_AHEAD + 1)]
     assert (answers, many.answer()[0]) == ([200] * (MAX_AHEAD + 1), 0)
+
+
+def test_a_request_before_one_that_cannot_be_read_is_answered(server: Server) -> None:
+    connection = server.connect()
+    connection.send(post() + GOOD + b"canary\r\n\r\n")
+    assert [connection.answer()[0], connection.answer()[0]] == [200, 0]

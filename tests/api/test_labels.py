@@ -326,6 +326,18 @@ def test_what_was_decided_is_the_label_of_the_item_everywhere(client: PlayedClie
     assert client("GET", "/v1/labels/export").body == exported
 
 
+def test_a_cursor_goes_on_from_what_was_settled_since(client: PlayedClient) -> None:
+    batch = submit(client, 3)
+    for n in range(3):
+        label(client, f"{batch}/{n}")
+        label(client, f"{batch}/{n}", "fail", "ben")
+    first = client("GET", "/v1/labels/disagreements", limit=2).json
+    label(client, f"{batch}/1", "fail", "cleo", source="adjudication")
+    rest = client("GET", "/v1/labels/disagreements", after=first["next"]).json
+    assert [one["item"] for one in rest["data"]] == [f"{batch}/2"]
+    assert client("GET", "/v1/labels/disagreements", after="result_groundedness/nothing").problem["status"] == 422
+
+
 @pytest.mark.parametrize(
     ("sent", "pointer"),
     [

@@ -25,7 +25,7 @@ GOOD = json.dumps(
 PAGES = "pages: "
 """What goes before the address that `serve` prints."""
 
-SOON = 60
+SOON = 240
 """Seconds after which a test gives up; nothing here takes more than a few."""
 
 

@@ -11,7 +11,7 @@ from service import report_json
 from service.reporting.summaries import render_json, summarize_reports
 from service.reporting.summary import SummaryOptions
 from tests.api.asgi_caller import Ask
-from tests.reporting.report_sets import reports_of
+from tests.reporting.report_sets import reports_of, trials
 
 REPORTS = reports_of()
 BODY: list[Any] = [json.loads(report_json(report)) for report in REPORTS]
@@ -29,6 +29,17 @@ def test_a_summary_is_that_of_the_library(ask: Ask) -> None:
     assert answer.body == render_json(summarize_reports(REPORTS, SummaryOptions(families=families), asserted))
     assert [one["status"] for one in answer.json["gate"]["results"]] == ["failed", "passed"]
     assert answer.json["gate"]["broke_at"] == "decide"
+
+
+def test_targets_slices_and_pass_k(ask: Ask) -> None:
+    repeated = [json.loads(report_json(one)) for one in trials("a", [True, True, False, False])]
+    body = {"reports": repeated, "pass_k": [2], "by": ["trial"], "targets": {"no_call": 0, "per_tool": {"positive": 4}}}
+    found = ask("POST", "/v1/summaries", encoded(body)).json
+    assert found["gate"] is None
+    assert found["repeats"]["tasks"] == [{"task": "a", "trials": 4, "successes": 2, "open": 0}]
+    assert found["repeats"]["pass_k"][0]["rate"]["value"] == pytest.approx(1 / 6)
+    assert [one["value"] for one in found["slices"]] == ["0", "1", "2", "3"]
+    assert "few_no_call" not in {one["code"] for one in found["warnings"]}
 
 
 def test_what_a_later_version_adds_to_a_report_is_left_alone(ask: Ask) -> None:

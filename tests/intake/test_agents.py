@@ -10,6 +10,7 @@ import pytest
 
 from service import score
 from service.core.trace import Trace
+from service.errors import InputError
 from service.intake import read_trace
 from service.intake.own_form import write_record
 
@@ -150,6 +151,12 @@ def test_it_reads_the_same_in_our_own_form(form: str) -> None:
     assert all(names(again, agent) == names(trace, agent) for agent in trace.catalogues if agent)
 
 
+def test_the_tool_of_another_agent_is_not_on_offer() -> None:
+    trace = record("callgrade", INVENTED, "KL9923")
+    trace["events"][-1]["agent"] = "front"
+    assert ("unknown_tool", "front: cancel_booking was not on offer") in findings(trace)[1]
+
+
 def test_each_agent_has_its_own_tool_of_a_name() -> None:
     trace = record("callgrade", "Cancel the booking KL4410 now.", "KL4410")
     number = {"type": "object", "properties": {"booking_id": {"type": "integer"}}}
@@ -212,6 +219,16 @@ def test_beside_each_other_an_agents_words_are_known_word_for_word() -> None:
         "user",
         "agent",
     ]
+
+
+def test_only_an_assistant_writes_to_another_agent() -> None:
+    with pytest.raises(InputError, match="/events/0/to: only an assistant"):
+        read_trace({"format": "callgrade", "events": [{"user": "Hi", "to": "bookings"}]})
+
+
+def test_the_report_names_the_agent_of_each_step() -> None:
+    report = score({"trace": record("genai", INVENTED, "KL9923"), "judges": "off"})
+    assert [step.agent for step in report.steps] == ["front", "bookings"]
 
 
 @pytest.mark.shared_data

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from service.core.trace import Step, ToolDef, Trace
 from service.errors import InputError
-from service.intake import TraceInput, guess_format, read_trace
+from service.intake import TraceInput, guess_format, read_gold, read_trace
 from service.request import read_request
 from tests.intake.records import CASES, DATA
 
@@ -79,6 +79,21 @@ def test_reads_as_written_in_the_table(case: dict[str, Any]) -> None:
     # Compared as JSON text, for which true is not 1 and 2.0 is not 2.
     wanted = DEFAULTS | case["expected"]
     assert json.dumps(plain(load(case["input"])), sort_keys=True) == json.dumps(wanted, sort_keys=True)
+
+
+@cases
+def test_keeps_the_record_whole_and_untouched(case: dict[str, Any]) -> None:
+    before = copy.deepcopy(case["input"])
+    record = INPUT.validate_python(case["input"])
+    trace = read_trace(record)
+    assert trace.raw is record
+    assert trace.raw == before == case["input"]
+    assert trace.format == before["format"]
+
+
+@cases
+def test_gold(case: dict[str, Any]) -> None:
+    assert read_gold(INPUT.validate_python(case["input"])) == case.get("gold")
 
 
 @pytest.mark.parametrize("record", SAME["forms"], ids=lambda record: record["format"])

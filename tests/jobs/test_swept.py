@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from service.errors import UnknownJobError
+from service.store.access.audit import Audit
+from service.store.access.keys import Keys
 from service.store.database import Database
-from service.store.tables import BATCHES, CHUNKS, RESULTS
+from service.store.tables import AUDIT, BATCHES, CHUNKS, RESULTS
 from tests.faults.provider import Provider, serving
 from tests.jobs.process import Service, request, service
 from tests.store.played import overdue, paused
@@ -56,6 +58,19 @@ def test_what_ended_longer_ago_than_it_is_kept_is_gone(tmp_path: Path, provider:
         run.until(lambda: is_gone(run, old))
         assert rows(run.database, old) == [0, 0, 0]
         assert rows(run.database, fresh) == [1, 1, 1]
+
+
+def test_an_entry_of_the_audit_log_is_kept_for_so_many_days(tmp_path: Path, provider: Provider) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    with serving(provider), service(url, tmp_path, provider, CALLGRADE_AUDIT_DAYS="3") as run:
+        keys = Keys(run.database)
+        ids = [keys.create(name=f"{days}")[0].id for days in (4, 2)]
+        for key, days in zip(ids, (4, 2), strict=True):
+            aged = AUDIT.update().where(AUDIT.c.target == key)
+            with run.database.begin() as connection:
+                connection.execute(aged.values(at=run.database.now() - days * DAY))
+        run.start(module="tests.jobs.sweeping")
+        run.until(lambda: [entry.target for entry in Audit(run.database).page(limit=9).data] == ids[1:])
 
 
 def test_what_is_not_done_by_its_deadline_ends(tmp_path: Path, provider: Provider) -> None:

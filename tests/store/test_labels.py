@@ -81,6 +81,16 @@ def test_a_later_label_takes_the_place_of_an_earlier_one(database: Database) -> 
     ]
 
 
+def test_pages_go_on_where_the_last_one_ended(database: Database) -> None:
+    names, labels = [kept(database, judged(0.4)) for _ in range(5)], Labels(database)
+    made = [labels.put("t", said(name)).id for name in names]
+    first = labels.page("t", limit=3)
+    rest = labels.page("t", limit=3, after=first.next)
+    assert [one.id for one in (*first.data, *rest.data)] == sorted(made, reverse=True)
+    assert (first.has_more, rest.has_more, rest.next) == (True, False, None)
+    assert [one.item for one in labels.page("t", limit=9, item=names[1]).data] == [names[1]]
+
+
 def test_a_label_of_what_is_not_there_is_refused(database: Database) -> None:
     name, labels = kept(database, judged(0.4)), Labels(database)
     for item, criterion, tenant in (
@@ -121,6 +131,18 @@ def test_a_kept_score_goes_with_its_labels_and_that_is_noted(database: Database)
     assert [(one.act, one.target, one.who) for one in Audit(database).page(limit=5).data] == [
         ("score.delete", name, "key ana")
     ]
+
+
+def test_kept_scores_are_listed_by_tenant(database: Database) -> None:
+    first, second = kept(database), kept(database)
+    kept(database, tenant="other")
+    scores = KeptScores(database)
+    page = scores.page("t", limit=1)
+    assert ([one.id for one in page.data], page.next) == ([second], second)
+    assert [one.id for one in scores.page("t", limit=1, after=page.next).data] == [first]
+    assert scores.read("t", first) == (b'{"trace":{"format":"openai"}}', REPORT)
+    with pytest.raises(UnknownItemError):
+        scores.read("other", first)
 
 
 def test_what_is_old_and_was_not_labelled_lately_is_forgotten(database: Database) -> None:
@@ -202,6 +224,18 @@ def test_who_has_seen_the_judges_word_is_blind_no_more(database: Database, again
     other = kept(database, judged(0.9))
     labels.put("t", said(other, blind=True))
     assert not labels.put("t", said(other, label="fail", blind=True)).blind
+
+
+def test_what_came_of_kept_scores_is_counted_by_tenant(database: Database) -> None:
+    scores = KeptScores(database)
+    for tenant, tool in (("t", "mine"), ("u", "yours"), ("u", "yours")):
+        broken = {"stage": "select", "finding": "wrong_tool", "tool": tool, "stages": "select", "cluster": ""}
+        scores.keep(tenant, ScoreDraft("r@1", "fail", 0.0, {"team": tool}, b"{}", REPORT, broken=broken))
+    for tenant, tool, count_ in (("t", "mine", 1), ("u", "yours", 2), ("v", "", 0)):
+        counts = {("fail", "select", ""): count_} if count_ else {}
+        assert scores.count_outcomes(tenant) == counts
+        assert scores.count_tags(tenant) == ({("team", tool): counts} if counts else {})
+        assert [(one.tool, one.count) for one in scores.group_failures(tenant)] == [(tool, count_)] * bool(counts)
 
 
 def test_a_document_never_takes_the_place_of_what_was_scored_here(database: Database) -> None:

@@ -376,6 +376,19 @@ def test_every_item_of_a_batch_that_was_stopped_is_in_one_of_the_two(
     assert {line["error"]["title"] for line in lines if line["index"] != 7} == {ending.capitalize()}
 
 
+def test_pages_are_as_one(batches: Batches, database: Database) -> None:
+    batch = batches.submit(submission(), chunks(200)).id
+    recorded(database, batch, range(200))
+    found = batches.find("t", batch)
+    pages = list(read_result_pages(database, found, find_window(database, found)))
+    assert len(pages) == 4
+    assert b"".join(pages) == b"".join(
+        page
+        for start in range(0, 200, 7)
+        for page in read_result_pages(database, found, find_window(database, found, offset=start, limit=7))
+    )
+
+
 def test_who_reads_a_batch_that_is_deleted_is_told(batches: Batches, database: Database) -> None:
     batch = batches.submit(submission(), chunks(100)).id
     recorded(database, batch, range(100))

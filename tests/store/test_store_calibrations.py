@@ -7,8 +7,9 @@ import json
 import pytest
 import sqlalchemy as sa
 
-from service.errors import JobStateError
+from service.errors import JobStateError, UnknownJobError
 from service.store.database import Database
+from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations, FitOutcome, find_pending_fit
 from service.store.jobs.chunks import FINISH
 from service.store.jobs.duties import end_job
@@ -50,6 +51,15 @@ def test_from_material_to_fits(database: Database) -> None:
         database, Lease(name, FINISH, 1), fit_outcome=FitOutcome(problem="too late")
     )  # it was ended under this lease
     assert kept.find("t", name) == told
+
+
+def test_it_is_no_other_kind_and_no_other_tenants(database: Database) -> None:
+    kept, name = submitted(database)
+    for other in (lambda: kept.find("x", name), lambda: Batches(database).find("t", name)):
+        with pytest.raises(UnknownJobError):
+            other()
+    assert Batches(database).page("t", limit=9).data == ()
+    assert [one.id for one in kept.page("t", limit=9).data] == [name]
 
 
 def test_it_is_forgotten_with_its_batch(database: Database) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -291,6 +292,18 @@ def test_pages_are_routes_that_ask_who_comes(visitor: Visitor) -> None:
     assert len(pages) >= 15
     public = {route.path for route in pages if route.public}
     assert public == {"/sign-in", "/sign-in/session", "/static/{name}", "/{path:path}"}
+
+
+def test_names_of_files_that_are_not_there_are_not_kept(visitor: Visitor) -> None:
+    visitor.open("/static/style.css")
+    tracemalloc.start()
+    try:
+        for n in range(200):
+            assert visitor.open(f"/static/{'a' * 30_000}{n}").status == 404
+        held = sum(one.size for one in tracemalloc.take_snapshot().statistics("filename"))
+    finally:
+        tracemalloc.stop()
+    assert held < 2_000_000
 
 
 def test_a_run_of_which_nothing_was_decided_does_not_say_that_nothing_broke(

@@ -12,6 +12,7 @@ import pytest
 from service.api.app import create_app
 from service.api.page_route import COOKIE, CSRF_HEADER, PageRoute, make_csrf
 from service.settings import Settings
+from service.store.access.audit import Audit
 from service.store.access.keys import Keys
 from service.store.access.sessions import Sessions
 from service.store.database import Database
@@ -204,6 +205,11 @@ def test_a_form_without_its_token_changes_nothing(guarded: Guarded, csrf: str | 
     assert visitor.open("/").status == 200
 
 
+def test_a_name_that_is_not_ours_leads_nowhere_without_keys(guarded: Guarded) -> None:
+    visitor = guarded[1]()
+    assert visitor.ask("GET", "/sign-in", host="evil.example").status == 403
+
+
 @pytest.mark.parametrize(
     ("wanted", "leads"),
     [
@@ -226,6 +232,12 @@ def test_the_api_knows_no_cookie(guarded: Guarded) -> None:
     visitor = enter(visit(), make_key(database, "admin")[1])
     assert visitor.open("/v1/batches").status == 401
     assert visitor.open("/v1/overview").status == 401
+
+
+def test_a_page_knows_no_key_in_a_header(guarded: Guarded) -> None:
+    database, visit = guarded
+    _, key = make_key(database, "admin")
+    assert visit().ask("GET", "/runs", authorization=f"Bearer {key}").status == 303
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b"&".join(b"a%d=1" % n for n in range(300))])
@@ -276,3 +288,23 @@ def test_the_page_of_the_api_is_used_with_the_session(guarded: Guarded) -> None:
     assert visitor.ask("GET", "/v1/rubrics", **shown, origin="http://evil.example").status == 403
     visitor.fill_in("/", "/sign-out")
     assert visitor.ask("GET", "/v1/rubrics", **shown).status == 401
+
+
+def test_who_signs_in_and_out_is_in_the_audit_log(guarded: Guarded) -> None:
+    database, visit = guarded
+    name, key = make_key(database, "score")
+    visitor = enter(visit(), key)
+    visitor.fill_in("/", "/sign-out")
+    noted = [(one.act, one.who, one.target) for one in Audit(database).page(limit=2).data]
+    assert noted == [("session.end", f"key {name}", name), ("session.create", f"key {name}", name)]
+
+
+def test_a_session_lasts_as_long_as_is_set(tmp_path: Any, runner: asyncio.Runner) -> None:
+    database = open_new_store(tmp_path)
+    app = add_pages(create_app(Settings(session_hours=1), database=database), token=TOKEN)
+    answer = Visitor(app, runner).enter()
+    assert "max-age=3600" in answer.headers["set-cookie"].lower()
+    with database.read() as connection:
+        row = connection.execute(SESSIONS.select()).mappings().one()
+    assert row["expires_at"] - row["created_at"] == 3_600
+    database.close()
