@@ -17,13 +17,7 @@ import typer
 from pydantic import ValidationError
 
 from service.asking.judging import Judges
-from service.calibration.comparison import (
-    JudgeComparison,
-    JudgeSide,
-    compare_sides,
-    read_prediction_sides,
-    read_report_sides,
-)
+from service.calibration import comparison
 from service.calibration.figures import Resampling
 from service.calibration.labels import LabelledItem, read_csv
 from service.calibration.options import ReportOptions
@@ -254,24 +248,26 @@ def compare_judges(
     output_format: Literal["table", "json", "markdown"] = "table",
 ) -> ExitCode:
     """Compare two judges: of runs (their held-out items, calibrated) or of predictions (all labelled items, raw)."""
-    comparisons = compare_sides(_read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws))
-    sections = [section for one in comparisons for section in _build_comparison(one)]
+    compared = comparison.compare_sides(
+        _read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws)
+    )
+    sections = [section for one in compared for section in _build_comparison(one)]
     if output_format == "table":
         show(sections)
     else:
-        sys.stdout.write(render_json(comparisons).decode() if output_format == "json" else render_markdown(sections))
+        sys.stdout.write(render_json(compared).decode() if output_format == "json" else render_markdown(sections))
     return ExitCode.PASSED
 
 
-def _read_sides(source: Path, labels: Path | None) -> tuple[JudgeSide, ...]:
+def _read_sides(source: Path, labels: Path | None) -> tuple[comparison.JudgeSide, ...]:
     if source.is_dir() or source.suffix == ".json":
-        return read_report_sides(read_run(source))
+        return comparison.read_report_sides(read_run(source))
     if labels is None:
         raise InputError.at(str(source), "comparing predictions needs labels; name them with --labels")
-    return read_prediction_sides(read_labelled(Sources(labels)).labels, read_prediction_files([source]))
+    return comparison.read_prediction_sides(read_labelled(Sources(labels)).labels, read_prediction_files([source]))
 
 
-def _build_comparison(one: JudgeComparison) -> Iterator[Section]:
+def _build_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
     """Build a section of figures, and one for the items on which the two judges differ."""
     rows = [(FIGURE_NAMES[row.name], *map(show_measure, (row.a, row.b, row.difference))) for row in one.figures]
     independent = ", for items that were independent" if one.groups < one.items else ""

@@ -182,7 +182,8 @@ def _choose_judges(report: CalibrationReport, rubric: Rubric, model: str, name: 
 
     InputError if there is none, or if several remain and not exactly one has this model.
     """
-    current = {(one.id, judge) for one in rubric.criteria for judge in list_judges(rubric, one.id)}
+    criteria = {one.id for one in rubric.criteria} & {one.criterion for one in report.judges}
+    current = {(criterion, judge) for criterion in criteria for judge in list_judges(rubric, criterion)}
     digests = {one: judge.digest for one, judge in rubric.judges_by_id.items()}
     named = [one for one in report.judges if name in (None, one.name) and (one.criterion, one.judge) in current]
     fitting = [one for one in named if digests.get(one.judge) == one.judge_digest]

@@ -320,6 +320,15 @@ def test_a_secret_is_nowhere(provider, clock, send, tmp_path: Path, caplog: pyte
     assert provider.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
+def test_metrics_tell_of_replies_and_faults(provider, clock, send, tmp_path: Path):
+    app = application(provider, clock, "good", cache=kept_in(tmp_path / "cache"))
+    for _ in range(3):
+        send(app, "/v1/score", body())
+    told = send(app, "/metrics", None, "GET").body.decode()
+    assert 'callgrade_judge_replies_total{cache="hit"} 2.0' in told
+    assert 'callgrade_judge_replies_total{cache="miss"} 1.0' in told
+
+
 def test_a_cache_that_fails_costs_only_the_cache_and_is_seen(provider, clock, send, tmp_path: Path, caplog):
     place = tmp_path / "cache"
     place.touch()  # a file, where the folder of the cache should be
