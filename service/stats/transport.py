@@ -44,7 +44,7 @@ def compare_means(one: Sequence[float], other: Sequence[float], groups: tuple[Gr
         codes, column = code_groups(names), np.asarray(values, dtype=np.float64)
         if len(set(codes.tolist())) < 2:
             return None
-        moved.append(np.bincount(codes, (column - column.mean()) / len(column)))
+        moved.append(np.bincount(codes, (column - column.mean()) / len(column)).astype(np.float64))
     counts = [len(part) for part in moved]
     fewest, shift = min(counts), float(np.mean(other) - np.mean(one))
     variance = sum(len(part) / (len(part) - 1) * float(part @ part) for part in moved)
