@@ -144,7 +144,7 @@ def read_metrics(figures: Figures | None) -> dict[str, Metric]:
     def shorten(value: float | None) -> float | None:
         return None if value is None else round(value, 6)
 
-    measures = figures.measures if figures else {}
+    measures: Mapping[str, Measure] = figures.measures if figures else {}
     return {
         name: Metric(value=shorten(one.value), low=shorten(one.low), high=shorten(one.high))
         for name, one in measures.items()

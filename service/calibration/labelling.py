@@ -49,7 +49,7 @@ def _build_item(
     criterion: Criterion, judged: Sequence[JudgedScore | WithheldJudgement], causes: set[str], rubric: Rubric
 ) -> LabelItem:
     worst = min(judged, key=lambda one: one.raw)
-    fitted, withheld = worst.calibration.threshold, isinstance(worst, WithheldJudgement)
+    fitted = worst.calibration.threshold
     predictions: str | None = None
     if choose_deciding(judged, criterion) is not None:
         one = build_prediction(AnswerId("-", criterion.id), worst, rubric)
@@ -62,7 +62,7 @@ def _build_item(
         worst.estimate if isinstance(worst, WithheldJudgement) else worst.value,
         rubric.judges_by_id[worst.judge.id].threshold if fitted is None else fitted,
         # No verdict where the worst answer is left open, or passes while another is open.
-        None if withheld or (worst.passed and causes) else worst.passed,
+        None if isinstance(worst, WithheldJudgement) or (worst.passed and causes) else worst.passed,
         predictions,
     )
 

@@ -149,16 +149,17 @@ def _build_rate(y: Floats, f: Floats, g: Floats, groups: _Grouping) -> InferredR
     weights = np.concatenate([np.ones(n), np.full(4, PSEUDO_WEIGHT * n / groups.labelled_count)])
     mean = float(np.average(rectified, weights=weights))
     width = int(np.concatenate([groups.labelled, groups.unlabelled]).max()) + 1
-    moved = np.bincount(
-        np.concatenate([groups.labelled, width + np.arange(4)]), weights * (rectified - mean) / weights.sum()
-    )
+    codes = np.concatenate([groups.labelled, width + np.arange(4)])
+    moved = np.bincount(codes, weights * (rectified - mean) / weights.sum()).astype(np.float64)
     own_variance = float(weights @ (rectified - mean) ** 2) / float(weights.sum()) ** 2
     if groups.labelled_count < n:
         own_variance = max(own_variance, _compute_group_variance(moved, groups.labelled_count + 4))
 
     # What no label reduces: the variance of the judge's mean on the other items, and what groups on both sides share.
-    moved_said = np.bincount(groups.unlabelled, trust * (g - g.mean()) / len(g), width) if len(g) else np.zeros(width)
-    independent = trust**2 * variance / len(g) if len(g) else 0.0
+    moved_said, independent = np.zeros(width), 0.0
+    if len(g):
+        moved_said = np.bincount(groups.unlabelled, trust * (g - g.mean()) / len(g), width).astype(np.float64)
+        independent = trust**2 * variance / len(g)
     fixed_variance = max(independent, _compute_group_variance(moved_said, groups.unlabelled_count))
     fixed_variance += max(0.0, 2 * float(moved[:width] @ moved_said))
 

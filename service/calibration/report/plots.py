@@ -77,7 +77,7 @@ def _draw_coverage(axes: Any, judge: JudgeReport) -> None:
         axes.axhline(human, color=HUMAN, linestyle="--", linewidth=1, label="human beside human")
     if band and band.accuracy is not None:
         axes.plot([band.coverage], [band.accuracy], "D", color="black", markersize=5, label="with the band")
-    low = min([*accuracy, *([] if human is None else [human])])
+    low = min(accuracy) if human is None else min(*accuracy, human)
     axes.set(xlim=(0, 1.03), ylim=(max(0.0, low - 0.08), 1.02), title="Accuracy against coverage")
     axes.set(xlabel="share of items decided", ylabel="accuracy among them")
     axes.legend(loc="lower left")
