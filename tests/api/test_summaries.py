@@ -31,15 +31,13 @@ def test_a_summary_is_that_of_the_library(ask: Ask) -> None:
     assert answer.json["gate"]["broke_at"] == "decide"
 
 
-def test_targets_slices_and_pass_k(ask: Ask) -> None:
+def test_slices_and_pass_k(ask: Ask) -> None:
     repeated = [json.loads(report_json(one)) for one in trials("a", [True, True, False, False])]
-    body = {"reports": repeated, "pass_k": [2], "by": ["trial"], "targets": {"no_call": 0, "per_tool": {"positive": 4}}}
-    found = ask("POST", "/v1/summaries", encoded(body)).json
+    found = ask("POST", "/v1/summaries", encoded({"reports": repeated, "pass_k": [2], "by": ["trial"]})).json
     assert found["gate"] is None
     assert found["repeats"]["tasks"] == [{"task": "a", "trials": 4, "successes": 2, "open": 0}]
     assert found["repeats"]["pass_k"][0]["rate"]["value"] == pytest.approx(1 / 6)
     assert [one["value"] for one in found["slices"]] == ["0", "1", "2", "3"]
-    assert "few_no_call" not in {one["code"] for one in found["warnings"]}
 
 
 def test_what_a_later_version_adds_to_a_report_is_left_alone(ask: Ask) -> None:

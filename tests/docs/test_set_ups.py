@@ -149,9 +149,11 @@ def list_labelled(count: int) -> Iterator[dict[str, object]]:
 
 def test_the_commands_from_a_fresh_clone_run(tmp_path: Path):
     """Calibrate from recorded judges, then from a live one; serve with that; see another model refused."""
-    recorded, live, serve, refused = re.findall(r"^\| [^|`]+ \| `(.+?)`", PUBLIC.text.split("\n## ")[-1], re.MULTILINE)
+    _, recorded, live, serve, refused = re.findall(
+        r"^\| [^|`]+ \| `(.+?)`", PUBLIC.text.split("\n## ")[-1], re.MULTILINE
+    )
     install, _, server = serve.partition(" && ")
-    (tmp_path / "FILE").write_text("".join(f"{json.dumps(line)}\n" for line in list_labelled(60)), "utf-8")
+    (tmp_path / "labels.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in list_labelled(60)), "utf-8")
     call = {"call": {"name": "look_up", "arguments": {}}, "result": {"cents": 7777}}
     events = [{"user": "What does it cost?"}, call, {"assistant": "It is $99.99."}]
     body = json.dumps({"trace": {"format": "callgrade", "events": events}}).encode()

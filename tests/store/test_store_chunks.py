@@ -292,6 +292,18 @@ def test_workers_share_one_limit_of_questions(stage: Stage) -> None:
     assert (stage.find(batch).status, stage.find(batch).questions) == ("paused_budget", 14)
 
 
+def test_a_limit_that_was_raised_meanwhile_pauses_nothing(stage: Stage) -> None:
+    batch = stage.submit(8, max_questions=20)
+    one, other = stage.worker("one"), stage.worker("other")
+    leases = [worker.claim().lease for worker in (one, other)]  # type: ignore[union-attr]
+    assert [one.hold(batch, asked(20)), other.hold(batch, asked(0, 1))] == [None, "max_questions"]
+    assert one.put_off(leases[0], pause="paused_budget", reason="spent")
+    assert stage.find(batch).status == "paused_budget"
+    stage.batches.resume("t", batch, max_questions=40)
+    assert other.put_off(leases[1], pause="paused_budget", reason="spent")
+    assert stage.find(batch).status == "in_progress"
+
+
 def test_workers_share_one_budget(stage: Stage) -> None:
     batch = stage.submit(8, budget_usd=1.0)
     one, other = stage.worker("one"), stage.worker("other")

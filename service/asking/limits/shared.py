@@ -88,7 +88,7 @@ class SharedLimits:
         *,
         most: int,
         prefix: str = PREFIX,
-        patience: float = 0.25,
+        patience: float = 1.0,
         rest: float = 1.0,
         now: Callable[[], float] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,

@@ -132,11 +132,11 @@ class VerdictPolicy:
         return ExitCode.UNDECIDED if reached is None or undecided else ExitCode.PASSED
 
     def reaches(self, tally: Tally) -> bool | None:
-        """Whether the mean reaches `fail_under`; None if that depends on open questions. Without any score it does not."""
+        """Whether the mean reaches `fail_under`; None if that depends on open questions, or if no trace has a score."""
         if self.fail_under is None:
             return True
         least = self.fail_under - 1e-9
-        low, high = tally.scores.ends or (-1.0, -1.0)
+        low, high = tally.scores.ends or (0.0, 1.0)
         return True if low >= least else None if high >= least else False
 
 

@@ -65,7 +65,7 @@ def _score_kept(case: Case, path: str, ban: Ban) -> Outcome:
     case.meter.spend("comparisons", 4 * len(offered) * (1 + len(ban.but)))
     matched = [tool.name for tool in offered if case.is_named(ban.tool, tool.name, ban.but)]
     if not matched:
-        return Skipped("not_applicable", f"{_name_ban(ban)}: the trace offers no such tool")
+        return Skipped("not_applicable", f"{_name_ban(ban)}: nothing that the trace offers could break it")
     if not is_name_pattern(ban.tool):
         return PERFECT
     return PERFECT.add_findings(Finding("ban_matches", f"{_name_ban(ban)}: bans {join_names(matched)}", path))

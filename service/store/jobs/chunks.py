@@ -106,6 +106,8 @@ class Chunks:
         self.database = database
         self.owner = owner
         self._judges = judges
+        self._refusing: dict[str, tuple[float | None, int | None]] = {}
+        """By batch, the limits that last refused this worker something."""
 
     # Claims.
 
@@ -237,11 +239,13 @@ class Chunks:
             if row is None:  # it was deleted
                 return "max_questions"
             usd, questions = _sum_others(connection, batch, self.owner)
+            self._refusing[batch] = row.budget_usd, row.max_questions
             if row.max_questions is not None and questions + used.questions + used.held_questions > row.max_questions:
                 return "max_questions"
             if row.budget_usd is not None and usd + used.cost_usd + used.uncertain_usd + used.held_usd > row.budget_usd:
                 return "budget_usd"
             self._write_used(connection, batch, used)
+            del self._refusing[batch]
             return None
 
     def write_used(self, batch: str, used: UsageAmount) -> None:
@@ -267,8 +271,8 @@ class Chunks:
     ) -> bool:
         """Leave a chunk for later, in `delay` seconds, and pause its batch if `pause` says so; False if it is another's.
 
-        In a batch that is over it is done instead: its remaining items never run. A budget pauses a batch only if no other
-        worker has reserved something of it, which it may give back.
+        In a batch that is over it is done instead: its remaining items never run. A budget pauses a batch only if it still is
+        the one that refused, and no other worker has reserved something of it, which it may give back.
         """
         later = {"state": "ready", "owner": None, "due_at": self.database.now() + delay}
         with self.database.begin() as connection:
@@ -276,13 +280,15 @@ class Chunks:
             self._write_used(connection, lease.batch, used)
             if not owned:
                 return False
-            locked = sa.select(BATCHES.c.status).where(BATCHES.c.id == lease.batch).with_for_update()
-            status = connection.execute(locked).scalar_one()
+            columns = BATCHES.c.status, BATCHES.c.budget_usd, BATCHES.c.max_questions
+            locked = sa.select(*columns).where(BATCHES.c.id == lease.batch).with_for_update()
+            status, *limits = connection.execute(locked).one()
+            raised = tuple(limits) != self._refusing.get(lease.batch, tuple(limits))
             row = sa.update(CHUNKS).where(CHUNKS.c.batch == lease.batch, CHUNKS.c.first == lease.first)
             if status not in RUNNING_STATUSES | PAUSED_STATUSES:
                 connection.execute(row.values(state="done"))
                 close_chunks(connection, lease.batch)
-            elif pause == "paused_budget" and _is_reserved(connection, lease.batch, self.owner):
+            elif pause == "paused_budget" and (raised or _is_reserved(connection, lease.batch, self.owner)):
                 connection.execute(row.values(due_at=self.database.now() + SHORTLY_S))
             elif pause is not None and status in RUNNING_STATUSES:
                 resume_at = self.database.now() + delay if pause == "paused_provider" else None
