@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from service.engine import score
+from service.reporting.statements import find_state
 from service.web.run_file import render_run_file
 from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
 from service.web.trace.marks import TextPiece
@@ -70,6 +71,14 @@ def test_a_failed_try_names_the_step_that_repeats_it():
     assert [step.retry for step in steps_of(view)] == [2, None]
     page = render_run_file(build_run_view("Tries", [ScoredTrace(score(calls), *read_sent(calls))], frozenset([0])))
     assert "failed try, repeated by step 2" in page
+
+
+def test_what_was_not_checked_for_an_earlier_failure_has_no_cross() -> None:
+    report = score(CASES["over-call"])
+    blocked = {name for name, one in report.steps[0].outcomes.items() if find_state(one) == "blocked"}
+    signs = {one.criterion: one.sign for step in steps_of(build(CASES["over-call"])) for one in step.outcomes}
+    assert blocked
+    assert {signs[name] for name in blocked} == {"blocked"}
 
 
 @pytest.mark.parametrize(

@@ -361,8 +361,8 @@ def _is_quiet(event: TextView | StepView) -> bool:
 
 
 def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
-    """List outcomes that failed, are open, or were judged."""
-    return [one for one in outcomes if one.sign in ("fail", "open") or one.judges]
+    """List outcomes that failed, were blocked, are open, or were judged."""
+    return [one for one in outcomes if one.sign in ("fail", "blocked", "open") or one.judges]
 
 
 def _find_sign(verdict: StepVerdict, error: str) -> Verdict:

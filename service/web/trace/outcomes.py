@@ -21,7 +21,8 @@ from service.core.report import ReportOutcome
 from service.reporting.statements import OutcomeState, OutcomeStatement, list_gaps
 from service.web.trace.marks import escape_invisible
 
-OutcomeSign = Literal["pass", "fail", "open", "skip"]
+OutcomeSign = Literal["pass", "fail", "blocked", "open", "skip"]
+"""blocked: not checked, because an earlier check failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def build_outcome(one: OutcomeStatement, where: str = "", *, already_said: Conta
 
 SIGNS: dict[OutcomeState, OutcomeSign] = {
     "failed": "fail",
-    "blocked": "fail",
+    "blocked": "blocked",
     "open": "open",
     "unchecked": "skip",
     "passed": "pass",
@@ -181,7 +182,7 @@ def split_outcomes(statements: Sequence[OutcomeStatement], already_said: Contain
     gaps: list[tuple[str, str]] = []
     for one in statements:
         view = build_outcome(one, already_said=already_said)
-        if view.sign in ("fail", "open") or view.judges or view.notes:
+        if view.sign in ("fail", "blocked", "open") or view.judges or view.notes:
             loud.append(view)
         elif one.state == "unchecked":
             gaps.append((one.criterion, one.explain_gap()))
