@@ -93,6 +93,6 @@ def test_it_calibrates(full: Installed) -> None:
         rows.append({**item, "group": f"t{n}", "payload": {"n": n}, "answer": str(n), "labels": [label]})
         rows.append({**item, "judge": "result_groundedness", "model": "m", "raw": 0.9 if n % 2 else 0.2})
     (full.folder / "labels.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    assert "AUROC" in full.run("callgrade", "calibrate", "run", "--labels", "labels.jsonl", "--out", "run")
+    assert "May I use it?" in full.run("callgrade", "calibrate", "run", "--labels", "labels.jsonl", "--out", "run")
     full.run("callgrade", "calibrate", "install", "run")
     assert "result_groundedness" in full.run("callgrade", "calibrate", "fits")
