@@ -107,7 +107,7 @@ class Chunks:
         self.owner = owner
         self._judges = judges
         self._refusing: dict[str, tuple[float | None, int | None]] = {}
-        """By batch, the limits that last refused this worker something."""
+        """By batch, the limits that refused this worker something, unless they have allowed something since."""
 
     # Claims.
 
@@ -245,7 +245,7 @@ class Chunks:
             if row.budget_usd is not None and usd + used.cost_usd + used.uncertain_usd + used.held_usd > row.budget_usd:
                 return "budget_usd"
             self._write_used(connection, batch, used)
-            del self._refusing[batch]
+            self._refusing.pop(batch, None)
             return None
 
     def write_used(self, batch: str, used: UsageAmount) -> None:
@@ -283,12 +283,12 @@ class Chunks:
             columns = BATCHES.c.status, BATCHES.c.budget_usd, BATCHES.c.max_questions
             locked = sa.select(*columns).where(BATCHES.c.id == lease.batch).with_for_update()
             status, *limits = connection.execute(locked).one()
-            raised = tuple(limits) != self._refusing.get(lease.batch, tuple(limits))
+            refused = self._refusing.get(lease.batch) == tuple(limits)
             row = sa.update(CHUNKS).where(CHUNKS.c.batch == lease.batch, CHUNKS.c.first == lease.first)
             if status not in RUNNING_STATUSES | PAUSED_STATUSES:
                 connection.execute(row.values(state="done"))
                 close_chunks(connection, lease.batch)
-            elif pause == "paused_budget" and (raised or _is_reserved(connection, lease.batch, self.owner)):
+            elif pause == "paused_budget" and (not refused or _is_reserved(connection, lease.batch, self.owner)):
                 connection.execute(row.values(due_at=self.database.now() + SHORTLY_S))
             elif pause is not None and status in RUNNING_STATUSES:
                 resume_at = self.database.now() + delay if pause == "paused_provider" else None
