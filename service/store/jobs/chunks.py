@@ -106,8 +106,8 @@ class Chunks:
         self.database = database
         self.owner = owner
         self._judges = judges
-        self._refusing: dict[str, tuple[float | None, int | None]] = {}
-        """By batch, the limits that refused this worker something, unless they have allowed something since."""
+        self._refusing: dict[str, tuple[float | None, int | None] | None] = {}
+        """By batch, the limits that last refused this worker something; None: they have allowed something since."""
 
     # Claims.
 
@@ -245,7 +245,7 @@ class Chunks:
             if row.budget_usd is not None and usd + used.cost_usd + used.uncertain_usd + used.held_usd > row.budget_usd:
                 return "budget_usd"
             self._write_used(connection, batch, used)
-            self._refusing.pop(batch, None)
+            self._refusing[batch] = None
             return None
 
     def write_used(self, batch: str, used: UsageAmount) -> None:
@@ -283,7 +283,7 @@ class Chunks:
             columns = BATCHES.c.status, BATCHES.c.budget_usd, BATCHES.c.max_questions
             locked = sa.select(*columns).where(BATCHES.c.id == lease.batch).with_for_update()
             status, *limits = connection.execute(locked).one()
-            refused = self._refusing.get(lease.batch) == tuple(limits)
+            refused = self._refusing.get(lease.batch, tuple(limits)) == tuple(limits)
             row = sa.update(CHUNKS).where(CHUNKS.c.batch == lease.batch, CHUNKS.c.first == lease.first)
             if status not in RUNNING_STATUSES | PAUSED_STATUSES:
                 connection.execute(row.values(state="done"))
