@@ -88,7 +88,7 @@ class Case:
         self.find_tool = trace.index_tools()
         """Finds the tool that a step calls, if it was ever on offer to its agent."""
         self.has_few_pairs = calls * len(listing.expected_calls) <= FEW_PAIRS
-        """Whether there are few enough pairs to compare each one; with more, pairs are only equal or different."""
+        """Whether there are few enough pairs to compare each one; with more, comparisons are counted."""
         self.meter = Meter(calls=calls)
         """The work done so far, against the limits for one item."""
         self.memo: dict[object, object] = {}

@@ -1,7 +1,7 @@
 """Limits on the work for one item. Work is counted, never timed, so that every machine scores or refuses the same items.
 
 Exceeding a limit on what the sender wrote is an InputError with the pointer and the number. Exceeding a limit on what one check
-does leaves that check's outcomes open (`too_long`). The limits keep any body of 100 kB under about a second.
+does leaves that check's outcomes open (`too_long`). The limits keep any body of 100 kB under some three seconds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 MAX_WEIGHED_PAIRS = 10_000
 """Pairs of an expected and an actual call of one tool that are weighed each against each, after those that agree are paired."""
-MAX_ALIGNMENT_COMPARISONS = 1_000_000
+MAX_ALIGNMENT_COMPARISONS = 100_000
 """Comparisons of arguments, each with its own score, in the alignment of one item."""
 MAX_COMPARISONS = 1_000_000
 """Comparisons that the checks of one item make beside the alignment (calls with positions, values with values), or

@@ -67,7 +67,9 @@ def calibrate_run(
 
     options.check_cascade(cascade or (), guarantee)
     chosen = ReportOptions(method=method, resampling=Resampling(draws=draws), made=get_today())
-    chosen = replace(chosen, guarantee=guarantee, cascade=tuple(cascade or ()), seed=seed or chosen.seed)
+    chosen = replace(
+        chosen, guarantee=guarantee, cascade=tuple(cascade or ()), seed=chosen.seed if seed is None else seed
+    )
     return run_calibration(Sources(labels, predictions or ()), out, chosen)
 
 

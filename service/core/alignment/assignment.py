@@ -164,8 +164,10 @@ class _Aligner:
         """Pair as many more as can pass, re-pairing others that pass with another call as well."""
         dead: set[int] = set()
         """Steps from which no search reaches a free one, now or later."""
+        rows = self._list_open(required=required)
         try:
-            for i in self._list_open(required=required):
+            self.case.comparisons.require_room([self.expected_calls[i] for i in rows])
+            for i in rows:
                 self._augment(i, dead)
         except OverBudgetError as error:
             self.unsettled |= dict.fromkeys(self._list_open(), str(error))
@@ -173,9 +175,12 @@ class _Aligner:
     def _augment(self, i: int, dead: set[int]) -> None:
         """Pair one more expected call with a step that fits, along the shortest path of pairs to be changed."""
         before: dict[int, int] = {}  # step -> the expected call that reached it first
-        waiting = [i]
+        waiting, seen = [i], set[int]()
         for row in waiting:
             fitting = self.case.comparisons.find_fitting(self.expected_calls[row])
+            if id(fitting) in seen:
+                continue
+            seen.add(id(fitting))
             self.case.comparisons.spend(len(fitting))
             reached = sorted(fitting - before.keys() - dead, key=self._rank_step)
             before |= dict.fromkeys(reached, row)

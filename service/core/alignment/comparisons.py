@@ -32,6 +32,7 @@ class Comparisons:
     def __init__(self, case: Case) -> None:
         self._case = case
         self._contents = Contents()
+        self._exact_contents = Contents(exact=True)
         self._found: dict[Hashable, frozenset[int]] = {}
         self._comparisons, self._chars = MAX_ALIGNMENT_COMPARISONS, MAX_TEXT_CHARS
 
@@ -57,25 +58,60 @@ class Comparisons:
         return self._find("agrees", pattern, self._case.agrees)
 
     def find_fitting(self, wanted: ExpectedCall) -> frozenset[int]:
-        """Return the calls that pass for an expected one, by turn, arguments and result. Raises OverBudgetError likewise."""
-        return frozenset(
-            [
-                j
-                for _, pattern in wanted.options
-                for j in self._find("fits", pattern, self._case.fits)
-                if wanted.is_in_turn(pattern, self._case.trace.steps[j].turn)
-            ]
-        )
+        """Return the calls that pass for an expected one, by turn, arguments and result; for equal ones, the same object.
+
+        Raises OverBudgetError likewise.
+        """
+        key = wanted.turn, tuple([(self._describe(pattern), pattern.turn) for _, pattern in wanted.options])
+        if key not in self._found:
+            self._found[key] = frozenset(
+                [
+                    j
+                    for _, pattern in wanted.options
+                    for j in self._find("fits", pattern, self._case.fits)
+                    if wanted.is_in_turn(pattern, self._case.trace.steps[j].turn)
+                ]
+            )
+        return self._found[key]
 
     def _find(self, what: str, pattern: CallPattern, accepts: Callable[[CallPattern, Step], bool]) -> frozenset[int]:
-        """Find the calls of its tool that a pattern accepts; equal patterns are compared once."""
-        content = self._case.once(("content", id(pattern)), lambda: pattern.model_dump_json(exclude=_BESIDE))
-        key = what, content, pattern.says_result
+        """Find the calls of its tool that a pattern accepts; equal patterns are compared once, and so are equal calls."""
+        key = what, self._describe(pattern)
         if key not in self._found:
-            steps = [self._case.trace.steps[j] for j in self._list_candidates(pattern)]
-            self._spend(pattern, steps)
-            self._found[key] = frozenset([step.index for step in steps if accepts(pattern, step)])
+            groups = self._group_candidates(pattern)
+            self._spend(pattern, [alike[0] for alike in groups])
+            self._found[key] = frozenset([one.index for alike in groups if accepts(pattern, alike[0]) for one in alike])
         return self._found[key]
+
+    def require_room(self, wanted: Iterable[ExpectedCall]) -> None:
+        """Raise OverBudgetError, before any work is done, if `find_fitting` of all of these goes beyond the budget."""
+        patterns = {self._describe(pattern): pattern for one in wanted for _, pattern in one.options}
+        comparisons, chars = self._comparisons, self._chars
+        for pattern in patterns.values():
+            self._spend(pattern, [alike[0] for alike in self._group_candidates(pattern)])
+        self._comparisons, self._chars = comparisons, chars
+
+    def _describe(self, pattern: CallPattern) -> Hashable:
+        """Return what is equal for patterns that accept the same calls, whatever their turns."""
+        content = self._case.once(("content", id(pattern)), lambda: pattern.model_dump_json(exclude=_BESIDE))
+        return content, pattern.says_result
+
+    def _group_candidates(self, pattern: CallPattern) -> Sequence[Sequence[Step]]:
+        """Group the calls that a pattern is compared with: those that are equal together."""
+        groups: defaultdict[Hashable, list[Step]] = defaultdict(list)
+        for j in self._list_candidates(pattern):
+            step = self._case.trace.steps[j]
+            groups[self._contents_of_steps[j], pattern.says_result and self._number_result(step)].append(step)
+        return list(groups.values())
+
+    @lazy
+    def _contents_of_steps(self) -> Sequence[Hashable]:
+        steps = self._case.trace.steps
+        return [(step.agent, step.call.name, self._exact_contents.number(step.call.arguments)) for step in steps]
+
+    def _number_result(self, step: Step) -> int:
+        returned = () if step.result is None else (step.result.content,)
+        return self._case.once(("result", step.index), lambda: self._exact_contents.number(returned))
 
     def spend(self, units: int) -> None:
         """Pay for other work of the alignment. Raises OverBudgetError beyond the budget of the item."""

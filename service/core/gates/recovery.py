@@ -80,8 +80,8 @@ class _CallHistory:
         self._contents = Contents()
         self.groups: defaultdict[Hashable, list[Step]] = defaultdict(list)
         """The steps that make the same call (tool and arguments)."""
-        self._successes: defaultdict[str, list[Step]] = defaultdict(list)
-        """Tool -> its steps that succeeded."""
+        self._last_success: dict[Hashable, int] = {}
+        """Tool, and the same call -> the last step that succeeded; (tool, None) -> the last that no expected call claims."""
         self._expected = (
             frozenset([pair.step for pair in case.alignment.pairs]) if case.expected_calls else frozenset[int]()
         )
@@ -97,7 +97,9 @@ class _CallHistory:
                 if not _has_failed(step):
                     self._last_unfailed_of_same[self._make_key(step)] = step.index
             if _has_succeeded(step):
-                self._successes[step.call.name].append(step)
+                self._last_success[step.call.name] = self._last_success[self._make_key(step)] = step.index
+                if step.index not in self._expected:
+                    self._last_success[step.call.name, None] = step.index
             elif step.result is None:
                 self.last_unknown[step.call.name] = step.index
             if _may_change(case, step):
@@ -112,11 +114,9 @@ class _CallHistory:
 
     def has_recovered(self, step: Step) -> bool:
         """Whether a later call of the tool succeeded, which is not another call that was expected beside this one."""
-        later = [one for one in self._successes[step.call.name] if one.index > step.index]
-        if step.index not in self._expected:
-            return bool(later)
-        own = self._make_key(step)
-        return any(one.index not in self._expected or self._make_key(one) == own for one in later)
+        name = step.call.name
+        keys = [name] if step.index not in self._expected else [(name, None), self._make_key(step)]
+        return any(self._last_success.get(key, -1) > step.index for key in keys)
 
     def find_same_later(self, step: Step) -> Sequence[Step]:
         """Return the later steps that make the same call."""

@@ -1,4 +1,4 @@
-"""Keep passwords out of what is logged."""
+"""Name errors whose texts may hold a password."""
 
 from __future__ import annotations
 
