@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import SerializeAsAny
 
 from service.core.call_decisions import Decision
-from service.core.evidence.evidenced import EvidencedScore, Suspicion
+from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore, UnsureJudgement
 from service.core.judging.withholding import WithheldJudgement
 from service.core.models.light import HasCachedJson, light
@@ -64,7 +64,7 @@ ReportOutcome = SerializeAsAny[
     | Skipped
     | JudgedScore
     | MixedScore
-    | EvidencedScore
+    | GroundedScore
     | MethodScore
     | WithheldJudgement
     | UnsureJudgement

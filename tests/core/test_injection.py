@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.evidence.injection.signals import MAX_CHARACTERS, MAX_FINDINGS, find_suspicions
+from service.core.injection.signals import MAX_CHARACTERS, MAX_FINDINGS, find_suspicions
 from service.core.trace import Message, Step, ToolCall, ToolDef, ToolResult, Trace
 from service.packaged_files import read_yaml
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from service.core.evidence.injection.signals import find_suspicions
+from service.core.injection.signals import find_suspicions
 from service.core.trace import Step, ToolCall, ToolResult, Trace
 from service.intake import read_trace
 from tests.bulk import share

@@ -8,17 +8,55 @@ from typing import cast
 from pydantic import JsonValue
 
 from service.core.critics import AnyOf, Critic, Exact
-from service.core.evidence.provenance.parameters import find_parameter
-from service.core.evidence.reading.words import split_words
 from service.core.expectations.templates import Shape, Template
+from service.core.grounding.parameters import find_parameter
 from service.core.trace import ToolDef
 
 _CLOSED = frozenset({"enum", "const", "pattern", "format", "$ref", "anyOf", "oneOf", "allOf"})
 """Keywords of a schema that prescribes, or may prescribe, the exact spelling."""
-_IDENTIFIERS = split_words(
-    "id ids uuid guid identifier code codes key keys token password secret hash email url uri link path file filename "
-    "directory folder username login sku serial symbol ticker iban isbn currency locale sql regex pattern command script "
-    "table column field"
+_IDENTIFIERS = frozenset(
+    [
+        "id",
+        "ids",
+        "uuid",
+        "guid",
+        "identifier",
+        "code",
+        "codes",
+        "key",
+        "keys",
+        "token",
+        "password",
+        "secret",
+        "hash",
+        "email",
+        "url",
+        "uri",
+        "link",
+        "path",
+        "file",
+        "filename",
+        "directory",
+        "folder",
+        "username",
+        "login",
+        "sku",
+        "serial",
+        "symbol",
+        "ticker",
+        "iban",
+        "isbn",
+        "currency",
+        "locale",
+        "sql",
+        "regex",
+        "pattern",
+        "command",
+        "script",
+        "table",
+        "column",
+        "field",
+    ]
 )
 """Words in the names of arguments that are not free texts."""
 

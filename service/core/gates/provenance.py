@@ -7,26 +7,23 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
-from service.core.evidence.evidenced import EvidencedScore, Suspicion
-from service.core.evidence.provenance.located import PROVED
-from service.core.evidence.provenance.provenance import locate_arguments
-from service.core.evidence.provenance.sources import MAX_CHARACTERS, SourceIndex
 from service.core.expectations.ignored_arguments import list_ignored
 from service.core.gates.schema import score_unread
+from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
+from service.core.grounding.provenance import PROVED, CallSources
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Skipped
 from service.core.trace import Step
 
 
 class ProvenanceGate(Check):
-    """Check each call: 1.0 unless an identifier comes from nowhere or an argument contradicts the user's words, then 0.0.
+    """Check each call: 1.0 unless an identifier comes from nowhere or an amount has its decimal point moved, then 0.0.
 
-    Every leaf of the arguments is traced to its source: a user's message, a result, the system's text, the tool's schema, a
-    named transform of one of these, or none; `evidence` holds the map. Findings: `identifier_from_nowhere`;
-    `order_of_magnitude`, for an amount with the digits that the user stated and the decimal point elsewhere; `wrong_date`, for
-    a date other than the one the user gave. These are proved: everything the model could read was read, and no form of it
-    (spoken, padded, prefixed, in other units, a share or a sum) gives the argument. An argument that is only likely wrong is
-    `suspected_argument` and leaves the outcome open. A text, a choice or a number that is merely not found proves nothing.
+    `grounding` lists the origin of every leaf of the arguments: `found` in a result, `given` by user, system or tool's schema,
+    `derived` by one step of arithmetic, `general`, or `nowhere`. Findings that fail: `identifier_from_nowhere`, where all that
+    the model could read was read and no form of the identifier is in it; `order_of_magnitude`, for an amount with the digits of
+    the only one that the user stated, where the parameter's unit is known. What is only likely wrong is `suspected_argument` and
+    leaves the outcome open. A text, a choice or a number that is merely not found proves nothing.
     """
 
     kind: Literal["provenance"] = "provenance"
@@ -38,34 +35,27 @@ class ProvenanceGate(Check):
         """Yield one outcome for each step."""
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
+        sources = CallSources(case.trace)
         for step in case.trace.steps:
-            yield case.subjects[step.index], _score_step(case, step)
+            yield case.subjects[step.index], _score_step(case, step, sources)
 
 
-def get_sources(case: Case) -> SourceIndex:
-    """Return the index of all messages and results, built once for a case."""
-    return case.once(SourceIndex, lambda: SourceIndex(case.trace, case.meter))
-
-
-def _score_step(case: Case, step: Step) -> Outcome:
+def _score_step(case: Case, step: Step, sources: CallSources) -> Outcome:
+    located = sources.locate(step, case.find_tool(step))
     if step.call.arguments is None:
-        return (
-            score_unread(step) if not step.call.captured else Skipped("not_applicable", "the arguments are no object")
-        )
-    sources = get_sources(case)
-    if sources.too_long:
-        return Skipped("too_long", f"more than {MAX_CHARACTERS} characters of messages and results")
-    located = tuple(locate_arguments(step, case.find_tool(step), sources))
+        unread = score_unread(step) if not step.call.captured else None
+        return unread or Skipped("not_applicable", "the arguments are no object")
     ignored = list_ignored(case.expectation, step)
     if ignored:
-        places = tuple([f"{build_call_path(step)}/arguments/{escape_token(name)}" for name in ignored])
-        located = tuple([one for one in located if not f"{one.path}/".startswith(tuple(f"{p}/" for p in places))])
+        places = tuple([f"{build_call_path(step)}/arguments/{escape_token(name)}/" for name in ignored])
+        located = [one for one in located if not f"{one.grounded.pointer}/".startswith(places)]
     if not located:
         return Skipped("not_applicable", "the call has no arguments")
-    findings = tuple([Finding(each.code, each.note or "", each.path) for each in located if each.code])
-    statuses = {each.status for each in located}
-    if "suspected" in statuses and not statuses & PROVED:
-        return Suspicion(
-            "not_asked", "an argument seems to be wrong, and nothing proves it", findings, evidence=located
-        )
-    return EvidencedScore(0.0 if findings else 1.0, not findings, findings, located)
+    findings = tuple(
+        [Finding(one.grounded.code, one.note, one.grounded.pointer) for one in located if one.grounded.code]
+    )
+    origins = tuple([one.grounded for one in located])
+    if findings and not any(finding.code in PROVED for finding in findings):
+        reason = "an argument seems to be wrong, and nothing proves it"
+        return Suspicion("not_asked", reason, findings, grounding=origins)
+    return GroundedScore(0.0 if findings else 1.0, not findings, findings, origins)

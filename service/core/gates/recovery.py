@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
-from service.core.evidence.narration.completion import admits_failure, find_completion
+from service.core.grounding.actions import admits_failure, find_completion, find_own_actions
 from service.core.json.contents import Contents
 from service.core.outcome import PERFECT, Errored, Finding, OpenValue, Outcome, PartialOutcome, Skipped, build_failure
 from service.core.trace import Step
@@ -151,7 +151,7 @@ def _score_failure(case: Case, history: _CallHistory, step: Step) -> Outcome | P
     if text is None:
         note = f"{step.call.name} failed, no retry of it succeeded, and no text follows"
         return build_failure(0.0, Finding("unresolved_error", note, f"/steps/{step.index}/result"))
-    if history.last_admission > step.message and not _is_needed(case, step):
+    if history.last_admission > step.message and not _claims_done(case, step, text):
         return FAILURE_ADMITTED
     return _leave_to_judge(case, step, text)
 
@@ -191,13 +191,11 @@ def _may_change(case: Case, step: Step) -> bool:
     return _has_succeeded(step) and not (tool is not None and tool.read_only)
 
 
-def _is_needed(case: Case, step: Step) -> bool:
-    return case.make_name_key(step.call.name) in case.once("needed", lambda: _list_needed_tools(case))
-
-
-def _list_needed_tools(case: Case) -> frozenset[str]:
-    required = [pattern for wanted in case.expected_calls if wanted.required for _, pattern in wanted.options]
-    return frozenset([case.make_name_key(pattern.tool) for pattern in required])
+def _claims_done(case: Case, step: Step, at: int) -> bool:
+    """Whether the text says that what the failed call would have done is done."""
+    steps = [one for one in case.trace.steps if one.message < at]
+    told = find_own_actions(case.trace.messages[at].text, case.trace.tools or (), steps)
+    return any(step.call.name in action.tools and action.state == "failed" for action in told)
 
 
 def _find_repeated_writes(case: Case, history: _CallHistory) -> Iterator[Step]:

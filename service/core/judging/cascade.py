@@ -12,16 +12,19 @@ from pydantic import Field, JsonValue, TypeAdapter
 
 from service.core.case import Case
 from service.core.checks import Aggregate, Part, Subject
-from service.core.evidence.evidenced import EvidencedScore, Suspicion
-from service.core.gates.narration import NarrationGate
+from service.core.gates.grounding import GroundingGate
 from service.core.gates.provenance import ProvenanceGate
+from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
 from service.core.judging.judges import Ask, Judge, JudgeCheck, is_answered
 from service.core.models.lazy import lazy
 from service.core.outcome import Outcome, Skipped
 
-Evidence = Annotated[NarrationGate | ProvenanceGate, Field(discriminator="kind")]
+Evidence = Annotated[GroundingGate | ProvenanceGate, Field(discriminator="kind")]
 
-EVIDENCE_VERSION = 8
+MAX_SHOWN = 60
+"""The most values that a judge is shown with their origins."""
+
+EVIDENCE_VERSION = 9
 """Version of the evidence: increment it whenever code finds something else, or shows its findings to a judge differently."""
 
 _PLAIN: TypeAdapter[Any] = TypeAdapter(tuple[Any, ...])
@@ -37,7 +40,7 @@ class CascadeCheck(JudgeCheck):
 
     kind: Literal["cascade"] = "cascade"  # pyright: ignore[reportIncompatibleVariableOverride] (its own place in the union)
     evidence: Evidence
-    """The check that looks first: `narration` or `provenance`."""
+    """The check that looks first: `grounding` or `provenance`."""
     veto: Annotated[float, Field(ge=0, le=1)] | None = 0.0
     """The highest score a judge may give to what the evidence contradicts. 0: the judge is not asked. null: no limit."""
 
@@ -68,41 +71,42 @@ class CascadeCheck(JudgeCheck):
         found = _group_by_subject(self.evidence, case)
         settled = [(subject, self._settle(open_one, *found.pop(subject, (None, None)))) for subject, open_one in asked]
         proofs = [(at, proof) for at, (proof, _) in found.items() if proof is not None and self._proves(proof)]
-        return [*settled, *proofs]
+        proved = {at for at, _ in proofs}
+        unasked = [(at, gap) for at, (_, gap) in found.items() if isinstance(gap, Suspicion) and at not in proved]
+        return [*settled, *proofs, *unasked]
 
-    def _settle(self, open_one: Ask | Outcome, evidence: EvidencedScore | None, gap: Skipped | None) -> Ask | Outcome:
+    def _settle(self, open_one: Ask | Outcome, evidence: GroundedScore | None, gap: Skipped | None) -> Ask | Outcome:
         if evidence is not None and self._proves(evidence):
             return evidence
         if not isinstance(open_one, Ask):
-            return open_one
+            return (
+                gap if isinstance(gap, Suspicion) and isinstance(open_one, Skipped) and not open_one.open else open_one
+            )
         ask = open_one if gap is None else open_one._replace(gap=gap)
-        shown = [one for one in (evidence, gap) if isinstance(one, EvidencedScore | Suspicion)]
+        shown = [one for one in (evidence, gap) if isinstance(one, GroundedScore | Suspicion)]
         if not shown:
             return ask
         against = [
-            finding
-            for one in shown
-            if not isinstance(one, EvidencedScore) or not one.passed
-            for finding in one.findings
+            finding for one in shown if not isinstance(one, GroundedScore) or not one.passed for finding in one.findings
         ]
         veto = self.veto if evidence is not None and not evidence.passed else None
         return ask._replace(evidence=_render_evidence(shown), findings=tuple(against), veto=veto)
 
-    def _proves(self, evidence: EvidencedScore) -> bool:
+    def _proves(self, evidence: GroundedScore) -> bool:
         """Whether the evidence alone decides the outcome, whatever a judge might say."""
         return not evidence.passed and self.veto == 0.0
 
 
-EvidenceView = tuple[EvidencedScore | None, Skipped | None]
+EvidenceView = tuple[GroundedScore | None, Skipped | None]
 """The evidence on a subject, and why some of the subject has none."""
 
 
-def _group_by_subject(check: NarrationGate | ProvenanceGate, case: Case) -> dict[Subject, EvidenceView]:
+def _group_by_subject(check: GroundingGate | ProvenanceGate, case: Case) -> dict[Subject, EvidenceView]:
     """Gather the evidence on each subject; for several texts in a turn, joined."""
     found: dict[Subject, EvidenceView] = {}
     for subject, outcome in check.look(case):
         evidence, gap = found.get(subject, (None, None))
-        if isinstance(outcome, EvidencedScore):
+        if isinstance(outcome, GroundedScore):
             evidence = outcome if evidence is None else _join_evidence(evidence, outcome)
         elif isinstance(outcome, Skipped) and outcome.open:
             gap = _join_gaps(gap, outcome)
@@ -110,27 +114,30 @@ def _group_by_subject(check: NarrationGate | ProvenanceGate, case: Case) -> dict
     return found
 
 
-def _join_evidence(one: EvidencedScore, other: EvidencedScore) -> EvidencedScore:
-    return EvidencedScore(
+def _join_evidence(one: GroundedScore, other: GroundedScore) -> GroundedScore:
+    return GroundedScore(
         min(one.value, other.value),
         one.passed and other.passed,
         (*one.findings, *other.findings),
-        (*one.evidence, *other.evidence),
+        (*one.grounding, *other.grounding),
     )
 
 
 def _join_gaps(gap: Skipped | None, other: Skipped) -> Skipped:
     """Join the gaps of several open texts: all suspicions; without any, the first gap."""
     if isinstance(gap, Suspicion) and isinstance(other, Suspicion):
-        return replace(gap, findings=(*gap.findings, *other.findings), evidence=(*gap.evidence, *other.evidence))
+        return replace(gap, findings=(*gap.findings, *other.findings), grounding=(*gap.grounding, *other.grounding))
     return other if gap is None or isinstance(other, Suspicion) else gap
 
 
-def _render_evidence(shown: Sequence[EvidencedScore | Suspicion]) -> JsonValue:
-    """Render the evidence for the judge: what was found for each claim or argument, without unknown fields."""
-    every = tuple([entry for one in shown for entry in one.evidence])
-    entries = cast("list[dict[str, JsonValue]]", _PLAIN.dump_python(every, mode="json"))
+def _render_evidence(shown: Sequence[GroundedScore | Suspicion]) -> JsonValue:
+    """Render the evidence for the judge: each value with its origin, those that stand nowhere first, at most MAX_SHOWN."""
+    every = sorted(
+        [one for each in shown for one in each.grounding],
+        key=lambda one: one.origin not in ("nowhere", "not_looked_for"),
+    )
+    entries = cast("list[dict[str, JsonValue]]", _PLAIN.dump_python(tuple(every[:MAX_SHOWN]), mode="json"))
     return [
-        {name: value for name, value in entry.items() if value is not None and name not in ("start", "end")}
+        {name: value for name, value in entry.items() if value not in (None, []) and name not in ("start", "end")}
         for entry in entries
     ]

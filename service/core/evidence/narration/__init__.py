@@ -1,1 +1,0 @@
-"""Checks of what answers claim against what tools returned."""

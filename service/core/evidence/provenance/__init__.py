@@ -1,1 +1,0 @@
-"""Trace the arguments of calls back to their sources."""

@@ -1,1 +1,0 @@
-"""Read comparable values from text: words, numbers, quantities, units, dates."""

@@ -1,0 +1,202 @@
+"""Read a number in a text with what stands around it: sign, currency, fraction, power, scale word and unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from service.core.grounding import numbers
+from service.core.grounding.languages import (
+    ARTICLES,
+    HALVES,
+    HEDGES,
+    MULTIPLIERS,
+    SCALES,
+    list_number_words,
+    split_words,
+)
+from service.core.grounding.mentions import Mention, Reading, normalize_code
+from service.core.grounding.moments import read_joined_day
+from service.core.grounding.units import CURRENCIES, Unit, find_unit
+
+_CODES = "|".join(sorted([re.escape(name) for name in CURRENCIES if not name.islower()], key=len, reverse=True))
+_NUMBER = re.compile(
+    rf"(?P<sign>[-+\u2212])?(?:(?P<currency>(?:{_CODES}|kr)(?![^\W\d_]))[ \u00a0\u202f]?(?P<inner>[-\u2212](?=\d))?)?"
+    rf"(?P<digits>(?=\d){numbers.DIGITS}|(?=[½¼¾⅓⅔⅛]))(?P<part>[ ]?[½¼¾⅓⅔⅛])?"
+    r"(?P<power>[eE][+-]?\d{1,3}(?!\w)|[ ]?[\u00d7x*·][ ]?10(?:\^[-+\u2212]?\d{1,3}|[⁻⁺]?[⁰¹²³⁴-⁹]{1,3}))?"
+)
+TAIL = re.compile(
+    r"(?P<gap>[ \u00a0\u202f-]?)(?P<word>percentage[ ]points?|per[ ]cent|por[ ]ciento|pour[ ]cent"
+    r"|[^\W\d_]+(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″]|°[ ]?[CF]?)"
+)
+_TOKEN = re.compile(r"[^\W_](?:\w|[-.:/@#+](?=[^\W_]))*")
+_PERCENT_WORDS = split_words("percentage per por pour prozent prozentpunkte porcentuales")
+_DEGREES = split_words("degree degrees grad grados degrés °")
+_NOT_UNITS = split_words("in c f fr an a d t mi m2 hp won std mille pound nm kn yd")
+"""Spellings of units that in a text are mostly other words."""
+_ONE_NUMBER = re.compile(r"\d{1,4}(?:s|st|nd|rd|th|er|e|º|ª|x|ish|%)?")
+_SHORT_PARTS = re.compile(r"\d{1,4}(?:[.,]\d{1,2})?[-/:]\d{1,4}(?:[.,]\d{1,2})?|\d{1,2}(?:[-/:]\d{1,2}){2,}")
+"""A range, a ratio, a score: several numbers, no code."""
+_NUMBERING = re.compile(r"(?:^|\n)[ \t>*#-]*$")
+_ORDINAL = re.compile(r"(?:s|er|st|nd|rd|th|e|ème|º|ª|\.º)\b")
+_OF_A = re.compile(r"[ ](?:(?:of[ ])?an?|d['\u2019]une?|einer?|eines|de)(?=[ ])")
+
+
+class Tail(NamedTuple):
+    """What stands after a number: what multiplies it, its units (several where a word leaves it open), and where it ends."""
+
+    scale: float
+    units: list[Unit]
+    end: int
+
+
+def read_amount(text: str, at: int) -> Mention | None:
+    """Read the number that starts at a character; None where what stands there is a code or the numbering of a list."""
+    signed = at > 0 and text[at - 1] in "-+\u2212" and not text[at - 2 : at - 1].isalnum()
+    match = (_NUMBER.match(text, at - 1) if signed else None) or _NUMBER.match(text, at)
+    if match is None:
+        return None
+    start, digits = match.start(), match["digits"]
+    tail = read_tail(text, match.end(), match["currency"])
+    written = numbers.read_digits(digits) if digits else (numbers.Number(0.0),)
+    if not written or _is_code(text, at, match, tail) or _is_numbering(text, at, match.end()):
+        return None
+    power = numbers.read_power(match["power"]) if match["power"] else 1.0
+    power = -power if {"-", "\u2212"} & {match["sign"], match["inner"]} else power
+    part = numbers.FRACTION_SIGNS[match["part"].strip()] if match["part"] else 0.0
+    readings = [
+        one
+        for number in written
+        for one in _build(number.value + part, number.last_place, power, tail, _loosen(text, start, digits))
+    ]
+    code = normalize_code(digits)
+    if len(code) >= 3 and "." not in digits and not tail.units:
+        day = read_joined_day(code)
+        readings += [Reading("code", code), *([Reading("day", day)] if day else [])]
+    ordinal = not tail.units and _ORDINAL.match(text, match.end()) is not None
+    return Mention(text[start : tail.end], start, tail.end, tuple(readings), is_hedged(text, start), ordinal)
+
+
+def _is_code(text: str, at: int, number: re.Match[str], tail: Tail) -> bool:
+    """Whether what begins with a number goes on as something else: `4711-0932`, `747-8F`, but not `5-10`, `3rd` or `35-cent`."""
+    token = _TOKEN.match(text, at)
+    if token is None or token.end() <= tail.end or number["currency"]:
+        return False
+    whole, rest = token.group(), token.group()[number.end() - at :]
+    if _ONE_NUMBER.fullmatch(whole) or _SHORT_PARTS.fullmatch(whole):
+        return False
+    return not (rest.startswith("-") and not any(map(str.isdecimal, rest)))
+
+
+def _is_numbering(text: str, at: int, end: int) -> bool:
+    """Whether a number at the start of a line only counts the lines."""
+    return (
+        _NUMBERING.search(text[max(0, at - 8) : at]) is not None
+        and re.match(r"[.)][ \t]", text[end : end + 2]) is not None
+    )
+
+
+def read_tail(text: str, end: int, currency: str | None = None) -> Tail:
+    """Read what multiplies a number and its unit, from the words after it. `currency`: the sign before it."""
+    scale, units = 1.0, [find_unit(currency) or Unit("money", 1.0)] if currency else []
+    for _ in range(2):
+        match = TAIL.match(text, end)
+        if match is None:
+            break
+        word, attached = match["word"], not match["gap"]
+        factor = _find_scale(word, money=bool(currency), attached=attached) if scale == 1.0 else None
+        if factor is None:
+            found = [] if units else _find_units(word, attached=attached)
+            further = TAIL.match(text, match.end()) if not units and not found and match["gap"] == " " else None
+            if further is not None:  # an adjective: `US dollars`, `Swiss francs`
+                found = [unit for unit in _find_units(further["word"], attached=False) if unit.dimension == "money"]
+                match = further
+            return Tail(scale, found, match.end()) if found else Tail(scale, units, end)
+        scale, end = factor, match.end() + (text[match.end() : match.end() + 1] == "." and len(word) > 1)
+    return Tail(scale, units, end)
+
+
+def _find_scale(word: str, *, money: bool, attached: bool) -> float | None:
+    scale = SCALES.get(word.lower())
+    if scale is None or (len(word) == 1 and not attached) or (word in ("m", "b", "B") and not money):
+        return None
+    return float(scale)
+
+
+def _find_units(word: str, *, attached: bool) -> list[Unit]:
+    lower = word.lower()
+    if lower.split(" ")[0] in _PERCENT_WORDS:
+        return [Unit("share", 0.01)]
+    if lower in _DEGREES:
+        return [Unit("temperature", 1.0), Unit("temperature", 5 / 9, -160 / 9), Unit("angle", 1.0)]
+    if word in ("bps", "bp"):
+        return [Unit("rate", 1.0), Unit("share", 0.0001)]
+    if lower == "p" and attached:
+        return [Unit("money", 0.01, 0.0, "GBP")]
+    if lower in _NOT_UNITS and not (attached and word in ("d", "t", "mi")) and word not in ("C", "F"):
+        return []
+    unit = find_unit(word.replace("° ", "°"))
+    return [unit] if unit is not None else []
+
+
+def is_hedged(text: str, start: int) -> bool:
+    """Whether a number is told roughly, or as a bound: `about`, `over`, `~`."""
+    before = text[max(0, start - 24) : start].lower().split()[-2:]
+    return text[start - 1 : start] in tuple("~≈<>") or any(word.strip("(*_") in HEDGES for word in before)
+
+
+def _loosen(text: str, start: int, digits: str) -> float:
+    """Return how many times half its last place a number may be off: more where it is told roughly, for its last zeros too."""
+    if not is_hedged(text, start):
+        return 1.0
+    return 2.0 * 10.0 ** (len(digits) - len(digits.rstrip("0")) if digits.isdecimal() else 0)
+
+
+def _build(value: float, last_place: float, power: float, tail: Tail, loose: float) -> Iterator[Reading]:
+    size = value * power * tail.scale
+    tolerance = abs(last_place * power * tail.scale) / 2 * loose
+    tolerance = max(tolerance, 0.05 * abs(size)) if loose > 1 else tolerance
+    for unit in tail.units or [Unit("", 1.0)]:
+        base = size * unit.factor + unit.shift
+        yield Reading("number", base, unit.dimension, tolerance * unit.factor, unit.currency, size)
+
+
+@lru_cache(maxsize=8)
+def _compile_words(language: str) -> re.Pattern[str]:
+    known = sorted({*list_number_words(language), *MULTIPLIERS[language], *HALVES}, key=len, reverse=True)
+    word = "|".join(map(re.escape, known))
+    return re.compile(
+        rf"(?:{word})(?:(?:[ -]|[ ](?:and|und|y|et)[ ](?:an?[ ])?)(?:{word})\b)*+\b(?!-|[ ](?:past|to|after|nach|vor)\b)",
+        re.IGNORECASE,
+    )
+
+
+def read_spelled_amount(text: str, at: int, language: str) -> Mention | None:
+    """Read a number in words that starts at a character: `two and a half`, `three quarters of the`, `zwölf Dutzend`."""
+    match = _compile_words(language).match(text, at)
+    if match is None:
+        return None
+    words, end = match.group().lower().split(" "), match.end()
+    share = _read_share(words, language)
+    of_a = _OF_A.match(text, end) if share is not None else None
+    tail = read_tail(text, of_a.end() if of_a is not None else end)
+    value = numbers.read_words(words, language) if share is None else share
+    if value is None and tail.units and words[0] in ARTICLES:
+        value = 1.0
+    if value is None:
+        return None
+    if share is not None and not tail.units and tail.scale == 1.0:
+        return Mention(match.group(), at, end, (Reading("number", share, "share", 0.02),), is_hedged(text, at))
+    last_place = 1.0 if share is None else 0.01
+    readings = tuple(_build(value, last_place, 1.0, tail, _loosen(text, at, "")))
+    return Mention(text[at : tail.end], at, tail.end, readings, is_hedged(text, at))
+
+
+def _read_share(words: list[str], language: str) -> float | None:
+    """Read `half`, `three quarters`, `dos tercios`: parts of a whole."""
+    if words[-1] not in HALVES or len(words) > 2:
+        return None
+    count = 1 if len(words) == 1 else list_number_words(language).get(words[0])
+    return None if count is None else count * HALVES[words[-1]]

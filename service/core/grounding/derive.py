@@ -1,0 +1,292 @@
+"""Find the one step of arithmetic that leads from held values to a stated one: a sum, a share, a count, the days between."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.grounding.fact_index import FactIndex
+from service.core.grounding.facts import Fact
+from service.core.grounding.fields import split_name
+from service.core.grounding.languages import split_words
+from service.core.grounding.mentions import Reading
+from service.core.grounding.moments import DAY_S, Day, Time
+
+MAX_STEPS = 300_000
+"""How many steps the search for one text may take; then values are no longer looked for."""
+MAX_PAIRED = 40
+"""Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
+_MAX_COLUMNS = 200
+_MAX_GIVEN = 24
+
+
+class Origin(NamedTuple):
+    """How a value comes about (`sum`, `mean`, `difference`, `product`, `ratio`, `count`, `days between`, ...) of what."""
+
+    how: str
+    sources: tuple[str, ...]
+
+
+class Amount(NamedTuple):
+    """A number with its place: what a derivation starts from."""
+
+    value: float
+    dimension: str
+    pointer: str
+
+
+class Deriver:
+    """Derives values from one state of an index, and from the values that a text itself states."""
+
+    def __init__(self, index: FactIndex, today: date | None) -> None:
+        self._index, self._today = index, today
+        self._steps = 0
+        self._columns, self._records = _group(index)
+        self._given = _list_given(index)
+        self._counts = dict(_list_counts(index))
+        self._days = _list_days(index, today)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the search was given up: what it did not find may be derivable all the same."""
+        return self._steps > MAX_STEPS
+
+    def derive(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
+        """Return one step that leads to a reading, or None. `stated`: other values of the text."""
+        if self.exhausted:
+            return None
+        if reading.kind == "number":
+            return self._derive_number(reading, stated)
+        if reading.kind == "weekday":
+            pointers = [self._days[day] for day in self._days if (day - 1) % 7 == reading.value]
+            return Origin("weekday", (pointers[0],)) if pointers else None
+        return None
+
+    def list_totals(self, dimension: str) -> Iterator[tuple[float, Origin]]:
+        """Yield the sums, means and counts that a text may have meant."""
+        for column in self._columns:
+            if column[1:] and dimension in (column[0].dimension, "", "share"):
+                total = sum(one.value for one in column)
+                yield total, Origin("sum", _name(column))
+                yield total / len(column), Origin("mean", _name(column))
+        if not dimension:
+            for count, pointer in self._counts.items():
+                yield float(count), Origin("count", (pointer,))
+
+    def _derive_number(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
+        target, spread = abs(reading.number), reading.tolerance * 1.001 + abs(reading.number) * 1e-6
+        if not reading.dimension and target == target // 1 and int(target) in self._counts:
+            return Origin("count", (self._counts[int(target)],))
+        if reading.dimension == "time" and (found := self._find_span(target, spread)):
+            return found
+        for group, kind in ((self._columns, "column"), (self._records, "record"), ([list(stated)], "text")):
+            for amounts in group:
+                self._steps += 4 + 6 * len(amounts)
+                found = _derive_in(amounts, kind, reading.dimension, target, spread)
+                if found is not None:
+                    return found
+                if self.exhausted:
+                    return None
+        return self._find_scaled(reading, target, spread)
+
+    def _find_scaled(self, reading: Reading, target: float, spread: float) -> Origin | None:
+        """Find a held number that a given one multiplies or divides: a price by the nights that the user asked for."""
+        for factor in self._given:
+            self._steps += 8
+            for value, how, share in (
+                (target / factor.value, "product", 1 / factor.value),
+                (target * factor.value, "ratio", factor.value),
+            ):
+                scaled = Reading("number", value, reading.dimension, spread * share, reading.currency, value)
+                near = self._index.find(scaled, limit=1) if reading.dimension else []
+                if near and near[0].fact.pointer != factor.pointer:
+                    return Origin(how, (near[0].fact.pointer, factor.pointer))
+        if reading.dimension == "share" and 0 < target < 1:
+            rest = reading._replace(value=1 - target, written=(1 - target) * 100)
+            near = self._index.find(rest, limit=1)
+            return Origin("rest of 100 %", (near[0].fact.pointer,)) if near else None
+        return None
+
+    def _find_span(self, target: float, spread: float) -> Origin | None:
+        """Find two days, or two times, that are this far apart."""
+        ordinals = sorted(self._days)
+        self._steps += len(ordinals) + 1
+        days = (
+            [round(target / DAY_S) + extra for extra in (0, -1, 1)]
+            if abs(target / DAY_S - round(target / DAY_S)) * DAY_S <= max(spread, 1)
+            else []
+        )
+        for n in days if len(ordinals) <= _MAX_COLUMNS else ():
+            for one in ordinals:
+                if n and one + n in self._days:
+                    return Origin("days between", (self._days[one], self._days[one + n]))
+        times = self._index.list_times()
+        if len(times) > _MAX_COLUMNS:
+            return None
+        seconds = {cast("Time", fact.reading.value).seconds: fact.pointer for fact in times}
+        self._steps += len(seconds) * 2
+        for one, pointer in seconds.items():
+            for other in (one + target, one + target - DAY_S):
+                near = next((seconds[s] for s in (round(other), *_round_minutes(other, spread)) if s in seconds), None)
+                if near is not None and target:
+                    return Origin("time between", (pointer, near))
+        return None
+
+
+def _round_minutes(seconds: float, spread: float) -> Iterator[int]:
+    if spread >= 30:
+        minute = int(seconds) // 60
+        reach = min(60, int(spread // 60) + 1)
+        yield from (60 * (minute + away) for away in range(-reach, reach + 1))
+
+
+def _name(group: Sequence[Amount]) -> tuple[str, ...]:
+    return tuple([one.pointer for one in group[:8]])
+
+
+def _is_near(value: float, target: float, spread: float) -> bool:
+    return abs(abs(value) - target) <= spread
+
+
+def _derive_in(group: Sequence[Amount], kind: str, dimension: str, target: float, spread: float) -> Origin | None:
+    """Derive a number within a column, a record, or from the other values of the text."""
+    same = [one for one in group if one.dimension == dimension or (one.dimension == "" and dimension == "money")]
+    found = _find_total(same, kind, target, spread) if same[1:] else None
+    if found is None and 1 < len(same) <= MAX_PAIRED:
+        found = _find_pair(same, target, spread)
+    if found is None and dimension == "share" and len(group) <= MAX_PAIRED:
+        found = _find_ratio(group, target, spread)
+    return found
+
+
+def _find_total(column: Sequence[Amount], kind: str, target: float, spread: float) -> Origin | None:
+    return next(
+        (
+            Origin(how, tuple([one.pointer for one in part[:8]]))
+            for how, value, part in _iter_totals(column, kind)
+            if _is_near(value, target, spread)
+        ),
+        None,
+    )
+
+
+def _iter_totals(column: Sequence[Amount], kind: str) -> Iterator[tuple[str, float, Sequence[Amount]]]:
+    """Yield the sum, the mean and the median of a column, and the sums of all but one and of the first and the last few."""
+    total = sum(one.value for one in column)
+    yield "sum", total, column
+    if kind == "column":
+        ordered = sorted(one.value for one in column)
+        yield "mean", total / len(column), column
+        yield "median", (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2, column
+    if 2 < len(column) <= MAX_PAIRED:
+        for n, left_out in enumerate(column):
+            yield "sum", total - left_out.value, [*column[:n], *column[n + 1 :]]
+            yield "sum", sum(one.value for one in column[: n + 1]), column[: n + 1]
+
+
+def _find_pair(group: Sequence[Amount], target: float, spread: float) -> Origin | None:
+    """Find two values with this sum or difference."""
+    order = sorted([(abs(one.value), n) for n, one in enumerate(group)])
+    for size, n in order:
+        for wanted, how in ((target - size, "sum"), (size - target, "difference"), (size + target, "difference")):
+            at = bisect_left(order, (wanted - spread, -1))
+            if wanted >= 0 and at < len(order) and order[at][0] <= wanted + spread:
+                other = order[at][1]
+                if other != n and order[at][0] and size:
+                    return Origin(how, (group[n].pointer, group[other].pointer))
+    return None
+
+
+def _find_ratio(group: Sequence[Amount], target: float, spread: float) -> Origin | None:
+    """Find two values of one dimension of which one is this share of the other, or this much more or less."""
+    for dimension in dict.fromkeys(one.dimension for one in group):
+        same = [one for one in group if one.dimension == dimension and one.value]
+        total = sum(one.value for one in same)
+        for one in same:
+            if total and same[1:] and _is_near(one.value / total, target, spread):
+                return Origin("ratio", (one.pointer, *_name(same)[:3]))
+            for other in same:
+                ratio = one.value / other.value
+                if one is not other and (_is_near(ratio, target, spread) or _is_near(ratio - 1, target, spread)):
+                    return Origin("ratio", (one.pointer, other.pointer))
+    return None
+
+
+_POSITION = re.compile(r"/\d+(?=/|$)")
+
+
+def _group(index: FactIndex) -> tuple[list[list[Amount]], list[list[Amount]]]:
+    """Group the numbers in results and arguments by column (one field of many records) and by record."""
+    columns: dict[str, list[Amount]] = defaultdict(list)
+    records: dict[str, list[Amount]] = defaultdict(list)
+    for fact in index.facts:
+        if fact.reading.kind != "number" or fact.source not in ("result", "argument") or not _is_amount(fact):
+            continue
+        amount = Amount(fact.reading.number, fact.reading.dimension, fact.pointer)
+        columns[_POSITION.sub("/*", fact.pointer)].append(amount)
+        records[fact.place.record].append(amount)
+        if fact.place.record.count("/") > 4 and not fact.place.record.rpartition("/")[2].isdecimal():
+            records[fact.place.record.rpartition("/")[0]].append(amount)
+    kept = [[group for group in groups.values() if group[1:]][:_MAX_COLUMNS] for groups in (columns, records)]
+    return kept[0], kept[1]
+
+
+_NUMERAL = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e-?\d+)?")
+_NO_AMOUNTS = split_words(
+    "id ids phone zip postcode code no number year month last4 card ref lat lon lng page rank pos"
+)
+"""Words in the names of numbers that nobody adds up."""
+
+
+def _is_amount(fact: Fact) -> bool:
+    return fact.whole and _NUMERAL.fullmatch(fact.text) is not None and not _NO_AMOUNTS & set(split_name(fact.name))
+
+
+def _list_given(index: FactIndex) -> list[Amount]:
+    """The small whole numbers that somebody gave and that results count: nights, pieces, people."""
+    found: dict[float, str] = {}
+    for fact in index.facts:
+        number = fact.reading.number
+        if fact.reading.kind != "number" or fact.source not in ("user", "argument"):
+            continue
+        if fact.reading.dimension == "time":
+            number /= DAY_S
+        if 1 < number <= 400 and number == number // 1 and fact.reading.dimension in ("", "time"):
+            found.setdefault(number, fact.pointer)
+    return [Amount(value, "", pointer) for value, pointer in [*found.items()][:_MAX_GIVEN] if value]
+
+
+def _list_counts(index: FactIndex) -> Iterator[tuple[int, str]]:
+    """Yield how many records there are, and how many of them share a value, each with a pointer."""
+    for pointer, items in index.tables[:_MAX_COLUMNS]:
+        yield len(items), pointer
+        kinds: dict[tuple[str, JsonValue], int] = defaultdict(int)
+        for item in items[:1_000]:
+            for name, value in (
+                cast("Mapping[str, JsonValue]", item).items() if isinstance(item, dict) else [("", item)]
+            ):
+                if value is None or isinstance(value, bool | str):
+                    kinds[name, value] += 1
+        distinct: dict[str, int] = defaultdict(int)
+        for (name, _), count in kinds.items():
+            distinct[name] += 1
+            yield count, pointer
+            yield len(items) - count, pointer
+        yield from ((count, pointer) for count in distinct.values())
+
+
+def _list_days(index: FactIndex, today: date | None) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for fact in index.list_days():
+        held = fact.reading.value.date if isinstance(fact.reading.value, Day) else None
+        if held is not None:
+            found.setdefault(held.toordinal(), fact.pointer)
+    if today is not None:
+        found.setdefault(today.toordinal(), "")
+    return found

@@ -1,0 +1,178 @@
+"""Read what a trace holds: every value of a JSON value or a text as a fact, with its pointer, its field and its unit."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from pydantic import JsonValue
+
+from service.core.grounding.fields import FieldUnit, read_field, split_name
+from service.core.grounding.languages import split_words
+from service.core.grounding.mentions import Reading, normalize_code
+from service.core.grounding.moments import Day, list_instants, read_epoch, read_iso_day
+from service.core.grounding.values import find_values
+from service.core.json.pointers import escape_token
+from service.core.results.structure import build_passage_pointer, read_leaf
+
+MAX_NAME_CHARS = 80
+"""Longer texts are prose, not names."""
+MAX_NAME_WORDS = 6
+MAX_DEPTH = 64
+
+Source = Literal["result", "user", "system", "agent", "argument", "description", "assistant", "error"]
+"""Who wrote what holds a value."""
+
+
+class Place(NamedTuple):
+    """Where something stands: its pointer, the name of its field, and the pointer of the object that has the field."""
+
+    pointer: str
+    source: Source
+    name: str = ""
+    record: str = ""
+    beside: Mapping[str, JsonValue] = {}
+    """The object."""
+    minor_told: bool = False
+    """Whether the tool's description says that amounts are in cents or the like."""
+
+
+class Fact(NamedTuple):
+    """A value that the trace holds; `text` is how it stands there."""
+
+    reading: Reading
+    place: Place
+    text: str
+    minor: bool = False
+    """Whether it counts cents or the like."""
+    whole: bool = True
+    """Whether it is the whole of its field, not a part of a longer text."""
+
+    @property
+    def pointer(self) -> str:
+        """Where it stands."""
+        return self.place.pointer
+
+    @property
+    def source(self) -> Source:
+        """Who wrote it."""
+        return self.place.source
+
+    @property
+    def name(self) -> str:
+        """The name of its field."""
+        return self.place.name
+
+
+_WORD = re.compile(r"[^\W_]+")
+_PLAIN_NUMBER = re.compile(r"-?(?!0\d)\d{1,15}(?:\.\d{1,12})?")
+_MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})?)?")
+_EPOCH_WORDS = split_words(
+    "ts at time timestamp date created updated expires expiry since until epoch unix due start end begin modified when"
+)
+
+
+@lru_cache(maxsize=16_384)
+def split_plain(text: str) -> tuple[str, ...]:
+    """Return the words of a text, without case and accents.
+
+    >>> split_plain("IN_TRANSIT"), split_plain("Müller, José")
+    (('in', 'transit'), ('muller', 'jose'))
+    """
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    return tuple(_WORD.findall("".join([c for c in folded if not unicodedata.combining(c)])))
+
+
+def has_digit(text: str) -> bool:
+    """Whether a text has a digit."""
+    return any(map(str.isdecimal, text))
+
+
+def iter_leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonValue]]:
+    """Yield every leaf of a JSON value with its place, every list, and keys that are values (`{"2025-02-10": ...}`)."""
+    stack: list[tuple[Place, JsonValue]] = [(place, value)]
+    while stack:
+        at, here = stack.pop()
+        if isinstance(here, dict):
+            if at.pointer.count("/") < MAX_DEPTH:
+                for key, member in reversed(here.items()):
+                    pointer = f"{at.pointer}/{escape_token(key)}"
+                    stack.append((at._replace(pointer=pointer, name=key, record=at.pointer, beside=here), member))
+                    if has_digit(key):
+                        yield at._replace(pointer=pointer), key
+        elif isinstance(here, list):
+            yield at, here
+            if at.pointer.count("/") < MAX_DEPTH:
+                stack += [(at._replace(pointer=f"{at.pointer}/{n}"), here[n]) for n in range(len(here) - 1, -1, -1)]
+        else:
+            yield at, here
+
+
+def read_number(value: float, text: str, place: Place) -> Iterator[Fact]:
+    """Yield the facts that a number of a result may be: an amount in its field's unit, a code, a moment since 1970."""
+    whole = abs(value) < 1e15 and value == int(value)
+    field = read_field(place.name, place.beside, minor_told=place.minor_told and whole)
+    yield _build_number(value, text, place, field)
+    if whole and abs(value) >= 100:
+        yield Fact(Reading("code", text.partition(".")[0]), place, text)
+    if value >= 500_000_000 and _EPOCH_WORDS & set(split_name(place.name)):
+        for part in read_epoch(value) or ():
+            yield Fact(Reading("day" if isinstance(part, Day) else "time", part), place, text)
+
+
+def _build_number(value: float, text: str, place: Place, field: FieldUnit) -> Fact:
+    unit = field.unit
+    if unit is None:
+        return Fact(Reading("number", value), place, text)
+    factor = 1.0 if unit.dimension == "share" and abs(value) <= 1 else unit.factor  # a fraction, whatever its name says
+    reading = Reading("number", value * factor + unit.shift, unit.dimension, 0.0, unit.currency, value)
+    return Fact(reading, place, text, field.minor)
+
+
+def read_string(text: str, place: Place) -> Iterator[Fact]:
+    """Yield the facts in a text of a result: a number, a moment, a code, or the values of its words."""
+    bare = text.strip()
+    if not has_digit(bare):
+        return
+    moment = _MOMENT.fullmatch(bare)
+    day = read_iso_day(moment[1]) if moment is not None else None
+    if _PLAIN_NUMBER.fullmatch(bare):
+        field = read_field(place.name, place.beside, minor_told=place.minor_told and bare.isdecimal())
+        yield _build_number(float(bare), bare, place, field)
+    elif moment is not None and day is not None:
+        yield Fact(Reading("day", day), place, bare)
+        for local, time in list_instants(day, moment[2], moment[3] or "") if moment[2] else ():
+            yield Fact(Reading("day", local), place, bare)
+            yield Fact(Reading("time", time), place, bare)
+    else:
+        for mention in find_values(bare):
+            whole = len(mention.text) == len(bare)
+            yield from (Fact(reading, place, mention.text, whole=whole) for reading in mention.readings)
+
+
+def read_code(text: str, place: Place) -> Iterator[Fact]:
+    """Yield a short text as a code, and its parts that have letters and digits."""
+    words = split_plain(text) if len(text) <= MAX_NAME_CHARS else ()
+    if 0 < len(words) <= MAX_NAME_WORDS and ("@" in text or has_digit(text)):
+        yield Fact(Reading("code", normalize_code(text)), place, text)
+        for word in words if words[1:] else ():
+            if not word.isdecimal() and has_digit(word):
+                yield Fact(Reading("code", word), place, text, whole=False)
+
+
+def list_names(text: str) -> list[tuple[str, ...]]:
+    """Return how a short text may be named: by its words and, of `Last, First`, in the other order too."""
+    words = split_plain(text) if len(text) <= MAX_NAME_CHARS else ()
+    if not 0 < len(words) <= MAX_NAME_WORDS or not any(map(str.isalpha, text)):
+        return []
+    last, comma, first = text.partition(",")
+    return [words, split_plain(f"{first} {last}")] if comma and words[1:] and len(words) <= 3 else [words]
+
+
+def iter_passages(text: str, place: Place) -> Iterator[tuple[Place, JsonValue]]:
+    """Yield the structure within a text of a result, with the pointer of each passage."""
+    for passage in read_leaf(text).passages if len(text) > 20 else ():
+        yield place._replace(pointer=build_passage_pointer(place.pointer, passage)), passage.value

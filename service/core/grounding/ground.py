@@ -1,0 +1,211 @@
+"""Say of every value in a text where it comes from: found, derived, given, general, or nowhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from typing import Literal, NamedTuple
+
+from service.core.grounding.derive import Amount, Deriver
+from service.core.grounding.fact_index import FactIndex, Near
+from service.core.grounding.facts import split_plain
+from service.core.grounding.mentions import Mention, Reading, normalize_code
+from service.core.grounding.moments import Day
+from service.core.grounding.nearest import Nearest, list_nearest
+from service.core.grounding.values import find_values
+from service.core.models.light import light
+
+Origin = Literal["found", "derived", "given", "general", "nowhere", "not_looked_for"]
+
+
+@light
+class Grounded:
+    """A value and where it comes from.
+
+    `pointer` is the text's, or the argument's; `start` and `end` are characters of it. `sources` are pointers of what holds the
+    value, or of what it is derived from, and `how` says how. Of a value that stands nowhere, `nearest` are the held values that
+    come closest.
+    """
+
+    value: str
+    pointer: str
+    origin: Origin
+    sources: tuple[str, ...] = ()
+    how: str | None = None
+    nearest: tuple[Nearest, ...] = ()
+    start: int | None = None
+    end: int | None = None
+    code: str | None = None
+    """The code of the finding against it, if code proves it wrong or suspects it."""
+
+
+class Placed(NamedTuple):
+    """A mention with its origin, for those who ask further."""
+
+    mention: Mention
+    grounded: Grounded
+
+
+_GENERAL = frozenset({0.0, 1.0, 2.0, 3.0, 7.0, 12.0, 24.0, 60.0, 100.0, 365.0, 1_000.0})
+"""Numbers without a unit that everybody knows: of hours, days, months, a whole."""
+_GENERAL_UNITS = {
+    "time": frozenset(
+        {60.0, 3_600.0, 86_400.0, 604_800.0, 31_556_952.0, 2_629_746.0, 1.0, 365 * 86_400.0, 31_536_000.0}
+    ),
+    "share": frozenset({1.0, 0.0, 0.5}),
+}
+MAX_JOINED = 8
+"""The most pieces of which a code may be written."""
+
+
+def ground_text(text: str, pointer: str, index: FactIndex, today: date | None = None) -> list[Placed]:
+    """Return the values of a text with their origins, in order. Linear, but for a bounded search for derivations."""
+    mentions = _join_codes(text, find_values(text, today), index)
+    placed = [(mention, _find(mention, index)) for mention in mentions]
+    missing = [mention for mention, found in placed if found is None]
+    deriver = Deriver(index, today) if missing else None
+    stated = [
+        Amount(m.readings[0].number, m.dimension, f"{pointer}@{m.start}-{m.end}")
+        for m in mentions
+        if m.kind == "number"
+    ]
+    named = _list_named(text, mentions, index)
+    result: list[Placed] = []
+    for mention, near in placed:
+        if near is not None:
+            result.append(Placed(mention, _build_found(mention, pointer, near)))
+        elif deriver is not None:
+            result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
+    return sorted(
+        [*result, *[Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]], key=_get_start
+    )
+
+
+def _get_start(placed: Placed) -> int:
+    return placed.mention.start
+
+
+def _find(mention: Mention, index: FactIndex) -> list[Near] | None:
+    for reading in mention.readings:
+        found = index.find(reading)
+        if found:
+            return found
+    return None
+
+
+def _build_found(mention: Mention, pointer: str, near: Sequence[Near]) -> Grounded:
+    held = near[0].fact.source in ("result", "error")
+    how = near[0].how if near[0].how != "same" else None
+    sources = tuple(dict.fromkeys([one.fact.pointer for one in near]))
+    return Grounded(mention.text, pointer, "found" if held else "given", sources, how, (), mention.start, mention.end)
+
+
+def _derive(
+    mention: Mention,
+    pointer: str,
+    index: FactIndex,
+    deriver: Deriver,
+    stated: Sequence[Amount],
+    mentions: Sequence[Mention],
+) -> Grounded:
+    place = mention.start, mention.end
+    for reading in mention.readings:
+        others = (
+            [one for one in stated if abs(one.value - reading.number) > reading.tolerance]
+            if reading.kind == "number"
+            else []
+        )
+        derived = deriver.derive(reading, others)
+        if derived is not None:
+            return Grounded(mention.text, pointer, "derived", derived.sources, derived.how, (), *place)
+    if mention.ordinal or _is_general(mention, mentions):
+        return Grounded(mention.text, pointer, "general", (), None, (), *place)
+    if index.full or deriver.exhausted:
+        return Grounded(mention.text, pointer, "not_looked_for", (), None, (), *place)
+    return Grounded(mention.text, pointer, "nowhere", (), None, list_nearest(mention, index, deriver), *place)
+
+
+def _is_general(mention: Mention, mentions: Iterable[Mention]) -> bool:
+    reading = mention.readings[0]
+    if reading.kind == "weekday":
+        days = [other.readings[0].value for other in mentions if other.kind == "day"]
+        dates = [day.date for day in days if isinstance(day, Day)]
+        return any(day is not None and day.weekday() == reading.number for day in dates)
+    if reading.kind != "number":
+        return False
+    known = _GENERAL_UNITS.get(reading.dimension) if reading.dimension else _GENERAL
+    return known is not None and abs(reading.number) in known
+
+
+def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Mention]:
+    """Join neighbouring pieces that together are a code that something holds: `1Z 999 AA1 01 2345 6784`."""
+    found: list[Mention] = []
+    skip_until = 0
+    for mention in mentions:
+        if mention.start < skip_until:
+            continue
+        joined = _join_from(text, mention, index)
+        found.append(joined or mention)
+        skip_until = joined.end if joined else 0
+    return found
+
+
+_PIECE = re.compile(r"[ \u00a0./()\u2010-\u2013-]{1,3}([^\W_]+)")
+_LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
+
+
+def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
+    before = _LETTERS_BEFORE.search(text[max(0, mention.start - 6) : mention.start])
+    starts = [mention.start, *([mention.start - len(before.group())] if before else [])]
+    for start in starts:
+        ends = [*reversed(list(_list_ends(text, mention.end))), *([mention.end] if start != mention.start else [])]
+        codes = {end: normalize_code(text[start:end]) for end in ends}
+        best = next((end for end in ends if index.has_code(codes[end])), 0)
+        best = best or next((end for end in ends if index.find_slip(codes[end])), 0)
+        best = best or next((end for end in ends if index.has_code_part(codes[end])), 0)
+        if best:
+            code = Reading("code", normalize_code(text[start:best]))
+            return Mention(text[start:best], start, best, (code,))
+    return None
+
+
+def _list_ends(text: str, end: int) -> Iterator[int]:
+    """Yield where a code that is written in pieces may end: after each further piece that has a digit or is short."""
+    for _ in range(MAX_JOINED):
+        piece = _PIECE.match(text, end)
+        if piece is None or (piece[1].isalpha() and len(piece[1]) > 4):
+            return
+        end = piece.end()
+        yield end
+
+
+_NAME_WORD = re.compile(r"[^\W_]+")
+
+
+def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> list[tuple[Mention, list[Near]]]:
+    """List the names of results that stand in a text, so that it can be seen where."""
+    if not index.names:
+        return []
+    taken = {m.start for m in mentions}
+    words = [(m.start(), m.end()) for m in _NAME_WORD.finditer(text)]
+    found: list[tuple[Mention, list[Near]]] = []
+    skip_until = 0
+    plain = [_fold(text[a:b]) for a, b in words]
+    for n, (start, _) in enumerate(words):
+        if start < skip_until or start in taken:
+            continue
+        for size in range(min(6, len(words) - n), 0, -1):
+            facts = index.names.get(tuple(plain[n : n + size]))
+            if facts and (size > 1 or len(plain[n]) > 2):
+                end = words[n + size - 1][1]
+                mention = Mention(text[start:end], start, end, (Reading("code", normalize_code(text[start:end])),))
+                held = sorted(facts, key=lambda fact: fact.source != "result")[:4]
+                found.append((mention, [Near(fact, "same") for fact in held]))
+                skip_until = end
+                break
+    return found
+
+
+def _fold(word: str) -> str:
+    return "".join(split_plain(word))

@@ -1,0 +1,63 @@
+"""What a value in a text is: its place, and the ways in which it may be read."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from service.core.grounding.moments import Day, Time
+
+Kind = Literal["number", "day", "time", "weekday", "code"]
+
+
+class Reading(NamedTuple):
+    """One way to read a mention.
+
+    `value`: a number in the base unit of its dimension ("" where it has no unit), a day, a time, the number of a weekday, or a
+    code in lower case without separators. `tolerance` is half of one in the last place written, `written` the number without its
+    unit.
+    """
+
+    kind: Kind
+    value: float | Day | Time | str
+    dimension: str = ""
+    tolerance: float = 0.0
+    currency: str = ""
+    written: float = 0.0
+
+    @property
+    def number(self) -> float:
+        """The value of a number; 0 of anything else."""
+        return self.value if isinstance(self.value, float) else 0.0
+
+
+class Mention(NamedTuple):
+    """A value as it stands in a text, from character `start` up to `end`, likeliest reading first."""
+
+    text: str
+    start: int
+    end: int
+    readings: tuple[Reading, ...]
+    hedged: bool = False
+    """Whether it is told roughly, or as a bound."""
+    ordinal: bool = False
+    """Whether it is a rank or a day of some month (`3rd`), which need not stand anywhere."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its likeliest reading."""
+        return self.readings[0].kind
+
+    @property
+    def dimension(self) -> str:
+        """The dimension of its likeliest reading: `money`, `share`, `time`, `length`, ..., or ""."""
+        return self.readings[0].dimension
+
+
+def normalize_code(text: str) -> str:
+    """Return a code in lower case without separators, and a version without its `v`.
+
+    >>> normalize_code("1Z 999-AA1"), normalize_code("v3.11.7")
+    ('1z999aa1', '3117')
+    """
+    code = "".join(filter(str.isalnum, text)).casefold()
+    return code[1:] if code[:1] == "v" and code[1:].isdecimal() else code

@@ -1,0 +1,229 @@
+"""Read days, times of day and durations as people write them. A reading that leaves something out says so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from service.core.grounding.languages import MONTHS, RELATIVE_DAYS
+
+DAY_S = 86_400
+
+_MONTH = "|".join(sorted([re.escape(name) for name in MONTHS], key=len, reverse=True))
+_YEAR = r"(?:1[5-9]|2[01])\d\d"
+_ORDINAL = r"(?:st|nd|rd|th|er|\.|º|ª)?"
+_OF = r"(?:of[ ]|de[ ]|del[ ])?"
+ISO = re.compile(
+    r"(?P<day>\d{4}-\d{2}-\d{2})(?:(?P<gap>[T ]|,[ ])(?P<time>\d{2}:\d{2}(?::\d{2})?)(?:[.,]\d{1,9})?"
+    r"(?P<zone>[ ]?(?:Z|UTC|GMT)\b|[+-]\d{2}:?\d{2})?)?(?!\d)"
+)
+PROSE = re.compile(
+    rf"(?P<m1>{_MONTH})\b\.?[ ](?:the[ ])?(?P<d1>\d{{1,2}}){_ORDINAL}"
+    rf"(?:[ ]?(?:[-\u2013\u2014]|to|and|&)[ ]?(?P<e1>\d{{1,2}}){_ORDINAL}"
+    rf"(?![:\d]|[ ]?[ap]\.?m\b))?(?!\d|:\d|[.,]\d)(?:,?[ ]{_OF}(?P<y1>{_YEAR})(?!\d))?"
+    rf"|(?P<d2>\d{{1,2}}){_ORDINAL}"
+    rf"(?:[ ]?(?:[-\u2013\u2014]|to|and|bis|und|a|al|y|au|et)[ ]?(?P<e2>\d{{1,2}}){_ORDINAL})?[ -]{_OF}"
+    rf"(?P<m2>{_MONTH})\b\.?(?:(?:,?[ ]{_OF}|-)(?P<y2>{_YEAR})(?!\d))?"
+    rf"|(?P<m3>{_MONTH})\b\.?[ ]{_OF}(?P<y3>{_YEAR})(?!\d)",
+    re.IGNORECASE,
+)
+NUMERIC = re.compile(
+    r"(?P<a>\d{1,4})(?P<mark>[/.-])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{4}|\d{2})(?![\d/-]|\.\d)"
+    r"|(?P<d>\d{1,2})(?P<short>[/.])(?P<e>\d{1,2})(?:(?<=\d)\.(?!\d)|(?![\d/.]))"
+)
+CLOCK = re.compile(
+    r"(?P<h>\d{1,2})(?P<sep>[:.h]|[ ]h[ ]?)(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d))?(?P<tail>[ \u202f]?(?:[ap]\.?[ ]?m\b\.?|Uhr\b|h\b))?"
+    r"(?:[ ]?(?P<zone>Z|UTC|GMT)(?P<offset>[+-]\d{1,2}(?::?\d{2})?)?\b)?(?![\d:])"
+    r"|(?P<h2>\d{1,2})[ \u202f]?(?P<tail2>[ap]\.?[ ]?m\b\.?|Uhr(?:[ ](?P<m2>[0-5]\d)\b)?|o['\u2019]clock)",
+    re.IGNORECASE,
+)
+_ISO_DURATION = re.compile(
+    r"P(?=[\dT])(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?\b"
+)
+_SHORT_DURATION = re.compile(r"()()()(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+(?:\.\d+)?)s)?")
+_DURATION_PARTS_S = (31_556_952, 2_629_746, 604_800, DAY_S, 3_600, 60, 1)
+_PART_OF_DAY = re.compile(
+    r"[ ,]{0,2}(?:in[ ]the[ ]|at[ ]|de[ ]la[ ]|du[ ]|de[ ]l['\u2019]|am[ ])?(?P<late>"
+    r"afternoon|evening|night|tonight|nachmittags?|abends?|tarde|noche|"
+    r"soir|après-midi|abend)\b",
+    re.IGNORECASE,
+)
+
+
+class Day(NamedTuple):
+    """A calendar day; a year or a day of 0 was not said."""
+
+    year: int
+    month: int
+    day: int
+
+    def may_be(self, other: Day) -> bool:
+        """Whether both can be the same day."""
+        return self.month == other.month and all(
+            a == b or 0 in (a, b) for a, b in ((self.year, other.year), (self.day, other.day))
+        )
+
+    @property
+    def date(self) -> date | None:
+        """The day in the calendar; None where a part was not said."""
+        return date(self.year, self.month, self.day) if self.year and self.day else None
+
+
+class Time(NamedTuple):
+    """A time of day in seconds. `exact`: on the 24-hour clock or with am or pm, so that 3:00 cannot be 15:00."""
+
+    seconds: int
+    exact: bool = True
+
+
+def build_day(year: int, month: int, day: int) -> Day | None:
+    """Return the day, or None if there is none such; 0 stands for what was not said."""
+    try:
+        date(year or 2000, month, day or 1)
+    except ValueError:
+        return None
+    return Day(year, month, day)
+
+
+def read_prose_day(match: re.Match[str]) -> list[Day]:
+    """Return the day that words give, or both ends of a range of days.
+
+    >>> read_prose_day(PROSE.match("May 20th")), read_prose_day(PROSE.match("10 al 14 de marzo de 2027"))
+    ([Day(year=0, month=5, day=20)], [Day(year=2027, month=3, day=10), Day(year=2027, month=3, day=14)])
+    """
+    found = match.groupdict()
+
+    def get(name: str) -> str | None:
+        return next((found[f"{name}{n}"] for n in "123" if found.get(f"{name}{n}")), None)
+
+    month, year = MONTHS[str(get("m")).lower()], int(get("y") or 0)
+    days = [build_day(year, month, int(day)) for day in (get("d"), get("e")) if day] or [build_day(year, month, 0)]
+    return [day for day in days if day is not None]
+
+
+def read_numeric_day(match: re.Match[str]) -> list[Day]:
+    """Return every day that digits can mean: `05/06/2024` is ambiguous.
+
+    >>> read_numeric_day(NUMERIC.match("05/06/2024"))
+    [Day(year=2024, month=5, day=6), Day(year=2024, month=6, day=5)]
+    >>> read_numeric_day(NUMERIC.match("20.5.2024")), read_numeric_day(NUMERIC.match("3/13"))
+    ([Day(year=2024, month=5, day=20)], [Day(year=0, month=3, day=13)])
+    """
+    if match["a"] is None:
+        first, second, year = int(match["d"]), int(match["e"]), 0
+    elif len(match["a"]) == 4:
+        year, first, second = int(match["a"]), int(match["b"]), int(match["c"])
+        found = build_day(year, first, second)
+        return [found] if found else []
+    elif len(match["a"]) == 3:
+        return []
+    else:
+        first, second, third = int(match["a"]), int(match["b"]), int(match["c"])
+        year = third + 2000 if third < 100 else third
+    options = [build_day(year, second, first)]
+    if "." not in match.group():
+        options.insert(0, build_day(year, first, second))
+    return list(dict.fromkeys(day for day in options if day is not None and day.day))
+
+
+def read_iso_day(text: str) -> Day | None:
+    """Return the day of an ISO date."""
+    year, month, day = map(int, text.split("-"))
+    return build_day(year, month, day) if year and day else None
+
+
+def read_clock(match: re.Match[str], after: str) -> Time | None:
+    """Return a time of day; `after` is the text that follows, which may say that it is in the afternoon.
+
+    >>> read_clock(CLOCK.match("6:05 pm"), ""), read_clock(CLOCK.match("3:00"), " in the afternoon")
+    (Time(seconds=65100, exact=True), Time(seconds=54000, exact=True))
+    >>> read_clock(CLOCK.match("14h30"), ""), read_clock(CLOCK.match("3:00"), ""), read_clock(CLOCK.match("12 AM"), "")
+    (Time(seconds=52200, exact=True), Time(seconds=10800, exact=False), Time(seconds=0, exact=True))
+    """
+    hour = int(match["h"] or match["h2"])
+    minute, second = int(match["m"] or match["m2"] or 0), int(match["s"] or 0)
+    tail = (match["tail"] or match["tail2"] or "").strip().lower()
+    half = tail[:1] if tail[:1] in ("a", "p") else ""
+    late = _PART_OF_DAY.match(after)
+    if hour > 24 or (half and not 1 <= hour <= 12):
+        return None
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    elif late and hour < 12:
+        hour += 12
+    exact = bool(half or late) or hour > 12 or match.group().startswith("0")
+    return Time((hour % 24) * 3_600 + minute * 60 + second, exact)
+
+
+def read_short_duration(text: str) -> float | None:
+    """Return the seconds of `2h15m` or of an ISO 8601 duration; None if the text is neither.
+
+    >>> (
+    ...     read_short_duration("PT1H5M"),
+    ...     read_short_duration("P2W"),
+    ...     read_short_duration("2h15m"),
+    ...     read_short_duration("5m"),
+    ... )
+    (3900.0, 1209600.0, 8100.0, 300.0)
+    """
+    match = _ISO_DURATION.fullmatch(text) or _SHORT_DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
+        return None
+    return sum(float(part or 0) * size for part, size in zip(match.groups(), _DURATION_PARTS_S, strict=True))
+
+
+def read_joined_day(digits: str) -> Day | None:
+    """Return the day that eight digits give, or None.
+
+    >>> read_joined_day("20250503"), read_joined_day("20251399"), read_joined_day("123")
+    (Day(year=2025, month=5, day=3), None, None)
+    """
+    if len(digits) != 8 or not 1500 <= int(digits[:4]) < 2200:
+        return None
+    return build_day(int(digits[:4]), int(digits[4:6]), int(digits[6:])) if int(digits[6:]) else None
+
+
+_OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
+
+
+def list_instants(day: Day, clock: str, zone: str) -> Iterator[tuple[Day, Time]]:
+    """Yield the local day and time of a moment and, where its zone is told, those in UTC."""
+    hour, minute, *rest = map(int, clock.split(":"))
+    if hour > 23 or minute > 59:
+        return
+    local = datetime(day.year, day.month, day.day, hour, minute, rest[0] if rest and rest[0] < 60 else 0, tzinfo=UTC)
+    yield day, Time(hour * 3_600 + minute * 60 + local.second)
+    offset = _OFFSET.search(zone)
+    if offset is not None:
+        away = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+        try:
+            moved = local - away if offset[1] == "+" else local + away
+        except OverflowError:
+            return
+        yield Day(moved.year, moved.month, moved.day), Time(moved.hour * 3_600 + moved.minute * 60 + moved.second)
+
+
+EPOCH_S = range(500_000_000, 4_000_000_000)
+"""Numbers that may be moments in seconds since 1970: from 1985 to 2096."""
+
+
+def read_epoch(value: float) -> tuple[Day, Time] | None:
+    """Return the moment in UTC of seconds or milliseconds since 1970; None if it is none of 1985 to 2096."""
+    seconds = int(value)
+    if seconds not in EPOCH_S:
+        seconds //= 1_000
+    if seconds not in EPOCH_S:
+        return None
+    at = datetime.fromtimestamp(seconds, UTC)
+    return Day(at.year, at.month, at.day), Time(at.hour * 3_600 + at.minute * 60 + at.second)
+
+
+def read_relative_day(word: str, language: str, today: date | None) -> Day | None:
+    """Return the day that `tomorrow` and the like mean, where today is told."""
+    days = RELATIVE_DAYS[language].get(word)
+    if days is None or today is None:
+        return None
+    found = today + timedelta(days=days)
+    return Day(found.year, found.month, found.day)

@@ -1,0 +1,378 @@
+"""Say of every argument of a call where it comes from: the same origins as those of values in texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.grounding.action_words import only_reads
+from service.core.grounding.clock import find_reference_date
+from service.core.grounding.derive import Deriver
+from service.core.grounding.fact_index import FactIndex, Near
+from service.core.grounding.facts import Place, Source, split_plain
+from service.core.grounding.fields import MONEY_WORDS, read_field, split_name, tells_minor
+from service.core.grounding.ground import Grounded
+from service.core.grounding.languages import split_words
+from service.core.grounding.mentions import Reading, normalize_code
+from service.core.grounding.parameters import CallParameter, find_parameter
+from service.core.grounding.slips import list_digits
+from service.core.grounding.values import find_values
+from service.core.json.leaves import Leaf, list_leaves
+from service.core.json.values import format_value
+from service.core.results.media import has_media
+from service.core.results.structure import iter_bodies
+from service.core.trace import Step, ToolDef, Trace
+
+MAX_ARGUMENTS = 500
+"""How many leaves of one call are located."""
+MAX_WORDS = 12
+"""A longer text is free text: the model wrote it."""
+MAX_SQUEEZED = 200_000
+"""Characters of texts that are searched for a code in pieces."""
+
+NOWHERE = "identifier_from_nowhere"
+MAGNITUDE = "order_of_magnitude"
+SUSPECTED = "suspected_argument"
+PROVED = frozenset({NOWHERE, MAGNITUDE})
+"""The codes of what is wrong whatever a judge might say."""
+
+_STRONG: frozenset[Source] = frozenset({"user", "system", "result", "error"})
+"""Who can give a value; what models write and tools describe only repeats it."""
+_NAMED = split_words("id ids uuid guid identifier email phone sku serial iban")
+_NUMBERED = split_words(
+    "account order invoice tracking confirmation booking reservation ticket card customer user member flight policy "
+    "case claim reference transaction shipment passport phone"
+)
+_SELF_MADE = split_words("idempotency nonce correlation client trace span request session password secret salt seed")
+"""Words in the names of values that a caller makes up by design."""
+_GENERIC_HOSTS = split_words("email mail example test domain company")
+_MAKES = split_words("create add register generate new signup insert make")
+_OF_PEOPLE = split_words("first last given family full middle")
+_WHOLE = re.compile(r"[\w.@:+#/-]{3,128}")
+_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+_SHORT_CODE = re.compile(r"[A-Z]{2,5}")
+_TINY = 3
+
+
+class Located(NamedTuple):
+    """An argument with its origin, and what is said against it."""
+
+    grounded: Grounded
+    note: str = ""
+
+
+class _Squeezed(NamedTuple):
+    """A text without what stands between its letters and digits."""
+
+    text: str
+    pointer: str
+    source: Source
+
+
+class CallSources:
+    """What the model could know, step by step: call `locate` with the steps in order."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
+        self._today = find_reference_date(trace)
+        self._told = _list_told(trace)
+        self._index = FactIndex()
+        self._squeezed: list[_Squeezed] = []
+        self._size = 0
+        self._messages = self._steps = 0
+        self._gap = next((part.path for part in trace.unread if part.kind != "call" and part.path.count("/") > 1), "")
+        for n, tool in enumerate(trace.tools or ()):
+            for text in tool.texts[1:]:
+                self._add_text(text.text, f"/tools/{n}{text.path}", "description")
+
+    def locate(self, step: Step, tool: ToolDef | None) -> list[Located]:
+        """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
+        self._advance(step)
+        arguments = step.call.arguments
+        if arguments is None:
+            return []
+        leaves = list_leaves(cast("JsonValue", dict(arguments)), f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
+        return [_Argument(leaf, step, tool, self._index, self).locate() for leaf in leaves]
+
+    @property
+    def today(self) -> date | None:
+        """The day on which the trace says it takes place."""
+        return self._today
+
+    @property
+    def gap(self) -> str:
+        """The pointer of something that the model could read and code cannot, or ""."""
+        return self._gap
+
+    def find_squeezed(self, code: str) -> tuple[str, Source] | None:
+        """Find a text in which the characters of a code stand in order, whatever stands between them."""
+        found: list[tuple[str, Source]] = [(one.pointer, one.source) for one in self._squeezed if code in one.text]
+        strong = [one for one in found if one[1] in _STRONG]
+        return next(iter([*strong, *found]), None)
+
+    def _advance(self, step: Step) -> None:
+        """Take in what stands before a call: earlier messages, and the results that the model saw."""
+        while self._messages < step.message:
+            message = self._trace.messages[self._messages]
+            self._add_text(message.text, f"/messages/{self._messages}/text", cast("Source", message.role))
+            self._messages += 1
+        while self._steps < len(self._trace.steps) and self._trace.steps[self._steps].message < step.message:
+            self._add_step(self._trace.steps[self._steps])
+            self._steps += 1
+
+    def _add_step(self, step: Step) -> None:
+        pointer, minor = f"/steps/{step.index}", tells_minor(self._tools.get(step.call.name))
+        given = cast("JsonValue", dict(step.call.arguments or {}))
+        self._index.add_value(given, Place(f"{pointer}/call/arguments", "argument", minor_told=minor))
+        if step.result is None or has_media(step.result.content):
+            self._gap = self._gap or f"{pointer}/result"
+            return
+        source: Source = "agent" if step.index in self._told else "result"
+        self._index.add_result(step.result.content, Place(f"{pointer}/result/content", source, minor_told=minor))
+        for leaf in list_leaves(step.result.content, f"{pointer}/result/content", 2_000):
+            if isinstance(leaf.value, str):
+                self._squeeze(leaf.value, leaf.pointer, source)
+
+    def _add_text(self, text: str, pointer: str, source: Source) -> None:
+        self._index.add_text(text, pointer, source)
+        self._squeeze(text, pointer, source)
+
+    def _squeeze(self, text: str, pointer: str, source: Source) -> None:
+        if self._size < MAX_SQUEEZED:
+            self._size += len(text)
+            self._squeezed.append(_Squeezed(normalize_code(text), pointer, source))
+
+
+class _Argument:
+    """One leaf of a call's arguments."""
+
+    def __init__(self, leaf: Leaf, step: Step, tool: ToolDef | None, index: FactIndex, sources: CallSources) -> None:
+        self._leaf, self._step, self._tool = leaf, step, tool
+        self._index, self._sources = index, sources
+        self._parameter = find_parameter(tool, leaf.keys)
+        self._text = format_value(leaf.value).strip('"')
+
+    def locate(self) -> Located:
+        value = self._leaf.value
+        given = self._parameter.gives(value)
+        if given:
+            return self._build("given", (f"/tools/{self._step.call.name}",), given)
+        if value is None or isinstance(value, bool) or value == "":
+            return self._build("general")
+        whole = repr(value) if not isinstance(value, str) else value
+        if is_identifier(whole, self._parameter, self._step.call.name) and (
+            isinstance(value, str) or len(whole) > _TINY
+        ):
+            return self._locate_identifier(whole)
+        return self._locate_number(float(value)) if not isinstance(value, str) else self._locate_text(value)
+
+    def _locate_identifier(self, value: str) -> Located:
+        code = normalize_code(value)
+        near = self._prefer(self._index.find(Reading("code", code), limit=16))
+        if near is not None and near.fact.source in _STRONG:
+            return self._build_near([near])
+        squeezed = self._sources.find_squeezed(code) if len(code) > _TINY else None
+        if squeezed is not None and squeezed[1] in _STRONG:
+            return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "spelling")
+        pieces = [self._find_piece(piece) for piece in split_plain(value) if any(map(str.isdecimal, piece))]
+        if len(split_plain(value)) > 1 and pieces and all(pieces):
+            return self._build("given", tuple([piece for piece in pieces if piece]), "concatenation")
+        doubt = self._find_doubt(value, code, near, squeezed)
+        if doubt is not None:
+            return self._build("nowhere", doubt[1], code=SUSPECTED, note=doubt[0])
+        return self._build("nowhere", code=NOWHERE, note=f"{self._text} is in no message and no result before the call")
+
+    def _find_doubt(
+        self, value: str, code: str, near: Near | None, squeezed: tuple[str, Source] | None
+    ) -> tuple[str, tuple[str, ...]] | None:
+        """Return why an identifier that nobody gave may have a source after all, with its pointer; None if nothing does."""
+        if self._index.full:
+            return "not all of the trace was read", ()
+        own = near.fact.pointer if near is not None else squeezed[0] if squeezed is not None else None
+        if own is not None:
+            return f"{self._text} stands only in what a model wrote or in the description of a tool", (own,)
+        digits = re.sub(r"\D", "", value)
+        kin = self._find_piece(digits) if len(digits) > _TINY and digits != code else None
+        if kin is not None:
+            return f"of {self._text} only the digits, or another form, were given", (kin,)
+        if self._sources.gap:
+            return f"{self._text} is in nothing that could be read, and {self._sources.gap} could not", ()
+        public = "phone" in self._parameter.words or (value.isdecimal() and len(value) <= _TINY)
+        hosts = set(split_plain(value.partition("@")[2])[:-1]) - _GENERIC_HOSTS if "@" in value else set[str]()
+        if public or hosts & self._index.words:
+            return f"{self._text} is in no message and no result before the call, but may be publicly known", ()
+        return None
+
+    def _find_piece(self, piece: str) -> str | None:
+        near = self._prefer(self._index.find(Reading("code", piece), limit=16))
+        if near is None and piece.isdecimal():
+            near = self._prefer(self._index.find(Reading("number", float(piece)), limit=16))
+        if near is None:
+            squeezed = self._sources.find_squeezed(piece) if len(piece) > _TINY else None
+            return squeezed[0] if squeezed is not None and squeezed[1] in _STRONG else None
+        return near.fact.pointer if near.fact.source in _STRONG else None
+
+    def _locate_number(self, value: float) -> Located:
+        words = set(self._parameter.words)
+        told = tells_minor(self._tool) and bool(MONEY_WORDS & words)
+        unit = read_field(
+            self._parameter.name, self._step.call.arguments or {}, minor_told=told or self._parameter.says_minor
+        )
+        factor, shift, dimension = (
+            (1.0, 0.0, "") if unit.unit is None else (unit.unit.factor, unit.unit.shift, unit.unit.dimension)
+        )
+        reading = Reading("number", value * factor + shift, dimension, 0.0, "", value)
+        near = self._prefer(self._index.find(reading, limit=16))
+        if near is None and dimension:
+            near = self._prefer(self._index.find(Reading("number", value, "", 0.0, "", value), limit=16))
+            near = None if unit.minor else near
+        if near is not None and near.fact.source in _STRONG:
+            return self._build_near([near])
+        moved = self._find_moved(reading, minor=unit.minor, major=dimension == "money" and not unit.minor)
+        if moved is not None:
+            return moved
+        derived = Deriver(self._index, self._sources.today).derive(reading, ())
+        if derived is not None:
+            return self._build("derived", derived.sources, derived.how)
+        return self._suspect_other(
+            self._build_near([near]) if near is not None else None, amount=bool(MONEY_WORDS & words)
+        )
+
+    def _find_moved(self, reading: Reading, *, minor: bool, major: bool) -> Located | None:
+        """Find the user's amount that has these digits with the decimal point elsewhere."""
+        if not (minor or major or MONEY_WORDS & set(self._parameter.words)) or not reading.number:
+            return None
+        said = [fact for fact in self._index.facts if fact.source == "user" and fact.reading.kind == "number"]
+        money = [fact for fact in said if fact.reading.dimension == "money"]
+        digits = f"{abs(reading.written):.10g}".replace(".", "").strip("0")
+        for fact in money or [fact for fact in said if not fact.reading.dimension]:
+            like = list_digits(f"{abs(fact.reading.number):.10g}").strip("0")
+            if like != digits or (not money and len(digits) < 2):
+                continue
+            if not minor and not major and abs(reading.number) == abs(fact.reading.number) * 100:
+                return self._build("given", (fact.pointer,), "minor units, perhaps")
+            sure = bool(money) and len({one.reading.number for one in money}) == 1 and (minor or major)
+            note = f"the user said {fact.text}, the argument is {self._text}"
+            return self._build("nowhere", (fact.pointer,), code=MAGNITUDE if sure else SUSPECTED, note=note)
+        return None
+
+    def _locate_text(self, text: str) -> Located:
+        mentions = find_values(text) if len(text) <= 64 else []
+        whole = next((one for one in mentions if len(one.text) >= len(text.strip()) - 1), None)
+        day = mentions[0] if mentions and mentions[0].kind == "day" else None
+        near = self._prefer(
+            [
+                near
+                for one in mentions
+                if one in (whole, day)
+                for reading in one.readings
+                for near in self._index.find(reading)
+            ]
+        )
+        if near is None:
+            named = sorted(self._index.names.get(split_plain(text), ()), key=lambda fact: fact.source not in _STRONG)
+            near = Near(named[0], "same") if named else None
+        if near is not None and near.fact.source in _STRONG:
+            return self._build_near([near])
+        squeezed = self._sources.find_squeezed(normalize_code(text)) if _TINY < len(text) < 1_000 else None
+        if squeezed is not None and squeezed[1] in _STRONG:
+            return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "as words")
+        one = whole or day
+        if one is not None:
+            deriver = Deriver(self._index, self._sources.today)
+            derived = next((found for reading in one.readings if (found := deriver.derive(reading, ()))), None)
+            if derived is not None:
+                return self._build("derived", derived.sources, derived.how)
+        words = split_plain(text)
+        if 1 < len(words) <= 4 and all(word in self._index.words for word in words):
+            return self._build("given", (), "concatenation")
+        if day is not None and not only_reads(self._step.call.name, self._tool):
+            return self._suspect_other(None, day=True)
+        return self._suspect_other(
+            self._build_near([near]) if near is not None else None, code=bool(_SHORT_CODE.fullmatch(text))
+        )
+
+    def _suspect_other(
+        self, weak: Located | None, *, amount: bool = False, day: bool = False, code: bool = False
+    ) -> Located:
+        """Suspect a value that nobody gave where results give another by that name, and a person's name that nobody gave."""
+        if "name" in self._parameter.words and _OF_PEOPLE & set(self._parameter.words):
+            return self._build("nowhere", code=SUSPECTED, note=f"nobody gave the name {self._text}")
+        if amount or day or code:
+            others = [fact for fact in self._index.facts if fact.name == self._leaf.key and fact.source == "result"]
+            if others:
+                note = f"nobody gave {self._text}, where results give {others[-1].text!r} by that name"
+                return self._build("nowhere", (others[-1].pointer,), code=SUSPECTED, note=note)
+        return weak or self._build("nowhere")
+
+    def _prefer(self, near: Sequence[Near]) -> Near | None:
+        order = {"user": 0, "result": 1, "error": 2, "system": 3}
+        return min(near, key=lambda one: order.get(one.fact.source, 9), default=None)
+
+    def _build_near(self, near: Sequence[Near]) -> Located:
+        held = near[0].fact.source in ("result", "error")
+        return self._build(
+            "found" if held else "given",
+            tuple([one.fact.pointer for one in near]),
+            None if near[0].how == "same" else near[0].how,
+        )
+
+    def _build(
+        self,
+        origin: str,
+        sources: tuple[str, ...] = (),
+        how: str | None = None,
+        *,
+        code: str | None = None,
+        note: str = "",
+    ) -> Located:
+        grounded = Grounded(self._text[:200], self._leaf.pointer, origin, sources, how, code=code)  # pyright: ignore[reportArgumentType]
+        return Located(grounded, note)
+
+
+def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
+    """Whether a text is an identifier that must come from somewhere, judging by its form and its parameter's name.
+
+    >>> (
+    ...     is_identifier("HAT069", CallParameter("flight_number", {}), "f"),
+    ...     is_identifier("JFK", CallParameter("origin", {}), "f"),
+    ... )
+    (True, False)
+    >>> (
+    ...     is_identifier("gpt-4", CallParameter("model", {}), "f"),
+    ...     is_identifier("k-1", CallParameter("idempotency_key", {}), "f"),
+    ... )
+    (False, False)
+    """
+    words = parameter.words
+    if not _WHOLE.fullmatch(value) or parameter.is_closed or _SELF_MADE & set(words):
+        return False
+    if words and words[-1] in ("id", "email") and _MAKES & set(split_name(tool_name)):
+        return False  # the name of the new object
+    if _MAIL.fullmatch(value):
+        return True
+    if not words or not any(map(str.isdecimal, value)):
+        return False
+    numbered = words[-1] in ("number", "no", "num", "code", "ref", "reference") and bool(_NUMBERED & set(words))
+    return numbered or bool(_NAMED & set(words[-2:]))
+
+
+def _list_told(trace: Trace) -> frozenset[int]:
+    """List the steps that returned, word for word, what another agent wrote: a model's output, which gives nothing."""
+    if not trace.has_several_agents():
+        return frozenset()
+    writers = {(normalize_code(m.text), m.agent) for m in trace.messages if m.role == "assistant" and m.text}
+    return frozenset(_iter_told(trace, writers))
+
+
+def _iter_told(trace: Trace, writers: set[tuple[str, str | None]]) -> Iterator[int]:
+    for step in trace.steps:
+        if step.result is not None:
+            texts = {normalize_code(body.text) for body in iter_bodies(step.result.content)}
+            if any(text in texts and agent != step.agent for text, agent in writers):
+                yield step.index

@@ -1,0 +1,143 @@
+"""Ground every text of a trace that follows a call: the origin of each value, what is proved against it, what is suspected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.grounding.actions import find_own_actions
+from service.core.grounding.clock import find_reference_date
+from service.core.grounding.fact_index import MAX_FACTS, FactIndex
+from service.core.grounding.facts import Place, Source
+from service.core.grounding.false_actions import find_completion_after_error, find_false_actions
+from service.core.grounding.fields import tells_minor
+from service.core.grounding.findings import TextFinding
+from service.core.grounding.ground import Grounded, Placed, ground_text
+from service.core.grounding.other_values import find_other_values
+from service.core.grounding.scale_slips import find_scale_slips
+from service.core.grounding.suspicion import find_slips
+from service.core.grounding.values import MAX_TEXT_CHARS
+from service.core.results.media import has_media
+from service.core.results.structure import iter_bodies, read_text
+from service.core.trace import Message, Step, ToolDef, Trace
+
+MAX_MENTIONS_OF_ALL = 10_000
+"""Once a trace's texts have had more values than this looked up, the remaining texts are not looked at."""
+
+
+class GroundedText(NamedTuple):
+    """One assistant text that follows a call. `too_long` says why it was not read, or is ""."""
+
+    message: int
+    turn: int
+    values: tuple[Grounded, ...] = ()
+    findings: tuple[TextFinding, ...] = ()
+    too_long: str = ""
+    unread: str = ""
+    """The pointer of an earlier result that code could not read, or ""."""
+    missing: str = ""
+    """The pointer of an earlier result that is missing from the trace, or ""."""
+
+
+def ground_texts(trace: Trace) -> list[GroundedText]:
+    """Ground every assistant text that comes after a call or tells of an own deed, in order."""
+    if not any(message.role == "assistant" and message.text for message in trace.messages):
+        return []
+    return list(_Reader(trace).read())
+
+
+class _Reader:
+    """Reads a trace from top to bottom, and grounds each text in what stands before it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
+        self._index = FactIndex()
+        self._steps: list[Step] = []
+        self._today = find_reference_date(trace)
+        self._unread = self._missing = ""
+        self._looked_up = 0
+
+    def read(self) -> Iterator[GroundedText]:
+        for n, tool in enumerate(self._trace.tools or ()):
+            for text in tool.texts[1:]:
+                self._index.add_text(text.text, f"/tools/{n}{text.path}", "description")
+        steps = iter([*self._trace.steps, None])
+        step = next(steps)
+        for n, message in enumerate(self._trace.messages):
+            while step is not None and step.message < n:
+                self._add_step(step)
+                step = next(steps)
+            if message.role == "assistant" and message.text:
+                grounded = self._ground(n, message)
+                if grounded is not None:
+                    yield grounded
+            self._index.add_text(message.text, f"/messages/{n}/text", cast("Source", message.role))
+
+    def _add_step(self, step: Step) -> None:
+        self._steps.append(step)
+        minor = tells_minor(self._tools.get(step.call.name))
+        pointer = f"/steps/{step.index}"
+        given = cast("JsonValue", dict(step.call.arguments or {}))
+        self._index.add_value(given, Place(f"{pointer}/call/arguments", "argument", minor_told=minor))
+        if step.result is None:
+            self._missing = self._missing or f"{pointer}/result"
+            return
+        content, source = step.result.content, cast("Source", "error" if step.result.is_error else "result")
+        self._index.add_result(content, Place(f"{pointer}/result/content", source, minor_told=minor))
+        if not step.result.is_error and (has_media(content) or _has_broken_structure(content)):
+            self._unread = self._unread or f"{pointer}/result/content"
+
+    def _ground(self, n: int, message: Message) -> GroundedText | None:
+        text, pointer = message.text, f"/messages/{n}/text"
+        actions = find_own_actions(text, self._trace.tools or (), self._steps)
+        if not self._steps and not actions:
+            return None
+        if self._index.full:
+            return GroundedText(n, message.turn, too_long=f"the trace holds {MAX_FACTS} values or more before the text")
+        if len(text) > MAX_TEXT_CHARS:
+            return GroundedText(n, message.turn, too_long=f"the text is longer than {MAX_TEXT_CHARS} characters")
+        if self._looked_up > MAX_MENTIONS_OF_ALL:
+            return GroundedText(
+                n, message.turn, too_long=f"more than {MAX_MENTIONS_OF_ALL} values stand in the texts before"
+            )
+        placed = ground_text(text, pointer, self._index, self._today)
+        self._looked_up += len(placed)
+        findings = [
+            *find_false_actions(text, placed, actions, self._steps, self._tools, self._index),
+            *find_other_values(text, placed, actions, self._index),
+            *find_completion_after_error(text, self._steps),
+        ]
+        if not self._unread and not self._missing:
+            findings += [*find_scale_slips(placed, self._index), *find_slips(placed, self._index)]
+        kept = _keep_first(findings)
+        values = tuple([_mark(one, kept) for one in placed])
+        return GroundedText(n, message.turn, values, kept, unread=self._unread, missing=self._missing)
+
+
+def _has_broken_structure(content: JsonValue) -> bool:
+    """Whether a result has what looks like JSON and could not be read."""
+    for body in iter_bodies(content):
+        rest = read_text(body.text).beside_exact.strip()
+        if rest.startswith(("{", "[")) and len(rest) > 1:
+            return True
+    return False
+
+
+def _keep_first(findings: Sequence[TextFinding]) -> tuple[TextFinding, ...]:
+    """Keep one finding for each place: a proof before a suspicion."""
+    found: dict[tuple[int, int], TextFinding] = {}
+    for finding in sorted(findings, key=lambda one: (not one.proved, one.start)):
+        found.setdefault((finding.start, finding.end), finding)
+    return tuple(sorted(found.values(), key=lambda one: one.start))
+
+
+def _mark(one: Placed, findings: Sequence[TextFinding]) -> Grounded:
+    code = next(
+        (finding.code for finding in findings if finding.start <= one.mention.start and one.mention.end <= finding.end),
+        None,
+    )
+    return one.grounded if code is None else replace(one.grounded, code=code)

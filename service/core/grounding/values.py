@@ -1,0 +1,219 @@
+"""Find the typed values in a text: numbers, money, measures, shares, days, times, codes. One pass, linear in the text.
+
+A mention may be read in several ways (`1,234`, `05/06/2024`, `4.30`): it is found wherever any of them is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+
+from service.core.grounding import moments
+from service.core.grounding.amounts import TAIL, read_amount, read_spelled_amount
+from service.core.grounding.languages import MONTHS, NAMED_TIMES, WEEKDAYS, guess_language
+from service.core.grounding.mentions import Mention, Reading, normalize_code
+from service.core.grounding.moments import Time
+from service.core.grounding.units import CURRENCIES, find_unit
+
+MAX_TEXT_CHARS = 64_000
+"""Characters read of one text."""
+MAX_MENTIONS = 2_000
+"""The most values of one text that are read."""
+
+_START = re.compile(r"(?<![^\W_])[^\W_¹²³⁰-⁹]|[$€£¥₹₩](?=[ \u00a0\u202f]?[-\u2212]?\d)|[½¼¾⅓⅔⅛]")
+_TOKEN = re.compile(r"[^\W_](?:\w|[-.:/@#+](?=[^\W_]))*")
+_ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:https?://|www\.)[^\s)>\]\"'*`]++")
+_NO_CODES = ("UTC", "GMT", "Q1", "Q2", "Q3", "Q4", "H1", "H2")
+_MINUTES = re.compile(r"[ ]?m(?:in|\b)")
+_RANGE = re.compile(r"[ ]?[-\u2013\u2014][ ]?|[ ](?:to|and|bis|und|a|y|à|et|or|oder|o|ou)[ ]")
+_RATIO = re.compile(r"[ ](?:in|out of|von|sur|de cada|auf|of every|in every)[ ](?:the[ ])?|[ ]?[:/][ ]?")
+_JOINED = re.compile(r"[ ]?|,?[ ](?:and|und|y|et)[ ]|,[ ]")
+
+
+def find_values(text: str, today: date | None = None) -> list[Mention]:
+    """Return the values in the first 64,000 characters of a text, in order. `today`: what `tomorrow` counts from.
+
+    >>> [(m.text, m.kind) for m in find_values("HAT069 costs about $1.2k, or 5 % of it, on May 20th at 6 pm")]
+    [('HAT069', 'code'), ('$1.2k', 'number'), ('5 %', 'number'), ('May 20th', 'day'), ('6 pm', 'time')]
+    >>> [m.readings[0].value for m in find_values("-3.5 °C, 5.400,00 €, two hours, 2 h 15 min, three quarters")]
+    [-3.5, 5400.0, 7200.0, 8100.0, 0.75]
+    """
+    text = text[:MAX_TEXT_CHARS]
+    return _relate(text, _Scanner(text, today).scan())
+
+
+class _Scanner:
+    """Walks over a text from one place where a value may start to the next."""
+
+    def __init__(self, text: str, today: date | None) -> None:
+        self._text, self._today = text, today
+        self._language = guess_language(text)
+
+    def scan(self) -> Iterator[Mention]:
+        end = count = 0
+        for match in _START.finditer(self._text):
+            if match.start() < end or count >= MAX_MENTIONS:
+                continue
+            for mention in self._read(match.start()):
+                end, count = mention.end, count + 1
+                yield mention
+
+    def _read(self, at: int) -> Iterator[Mention]:
+        first = self._text[at]
+        token = _TOKEN.match(self._text, at)
+        if first.isalpha():
+            yield from self._read_word(at, token.group()) if token is not None else ()
+            return
+        for read in (self._read_iso, self._read_clock, self._read_numeric_day, self._read_prose_day):
+            found = read(at) if first.isdecimal() else []
+            if found:
+                yield from found
+                return
+        amount = read_amount(self._text, at)
+        if amount is not None:
+            yield amount
+        elif token is not None and not token.group().isdecimal():
+            yield from self._read_code(at, token.group())
+
+    def _read_word(self, at: int, whole: str) -> Iterator[Mention]:
+        word = whole.lower()
+        if "@" in whole or word.startswith(("http", "www.")):
+            address = _ADDRESS.match(self._text, at)
+            text = address.group().rstrip(".,;:!?") if address is not None else whole
+            yield _read_as(text, at, Reading("code", normalize_code(text)))
+        elif self._text[at + len(whole) :][:1] == "$" or whole in CURRENCIES or word == "kr":
+            amount = read_amount(self._text, at)
+            yield from [amount] if amount is not None else []
+        elif any(map(str.isdecimal, whole)):
+            yield from self._read_code(at, whole)
+        elif word in MONTHS:
+            yield from self._read_prose_day(at)
+        else:
+            yield from self._read_spelled(at, whole)
+
+    def _read_spelled(self, at: int, whole: str) -> Iterator[Mention]:
+        word = whole.lower()
+        day = moments.read_relative_day(word, self._language, self._today)
+        if word in NAMED_TIMES:
+            yield _read_as(whole, at, Reading("time", Time(NAMED_TIMES[word])))
+        elif word in WEEKDAYS and (len(word) > 3 or whole[:1].isupper()):
+            yield _read_as(whole, at, Reading("weekday", float(WEEKDAYS[word])))
+        elif day is not None:
+            yield _read_as(whole, at, Reading("day", day))
+        elif (amount := read_spelled_amount(self._text, at, self._language)) is not None:
+            yield amount
+
+    def _read_code(self, at: int, text: str) -> Iterator[Mention]:
+        seconds = moments.read_short_duration(text)
+        code = Reading("code", normalize_code(text))
+        if seconds is not None:
+            yield _read_as(text, at, Reading("number", seconds, "time", 0.5, "", seconds), code)
+        elif not text.startswith(_NO_CODES):
+            yield _read_as(text, at, code)
+
+    def _read_iso(self, at: int) -> list[Mention]:
+        match = moments.ISO.match(self._text, at)
+        day = moments.read_iso_day(match["day"]) if match is not None else None
+        if match is None or day is None:
+            return []
+        if match["time"] is None:
+            return [_read_as(match["day"], at, Reading("day", day))]
+        instants = list(moments.list_instants(day, match["time"], match["zone"] or ""))
+        days = dict.fromkeys([Reading("day", local) for local, _ in instants])
+        times = dict.fromkeys([Reading("time", time) for _, time in instants])
+        clock = self._text[match.start("time") : match.end()]
+        return [_read_as(match["day"], at, *days), _read_as(clock, match.start("time"), *times)] if times else []
+
+    def _read_clock(self, at: int) -> list[Mention]:
+        match = moments.CLOCK.match(self._text, at)
+        if match is None or (match["sep"] == "." and not match["tail"]) or self._goes_on(match):
+            return []
+        in_hours = match["sep"] in ("h", " h ")
+        time = moments.read_clock(match, self._text[match.end() : match.end() + 24])
+        if time is None or (in_hours and _MINUTES.match(self._text, match.end())):
+            return []
+        readings = [Reading("time", time)]
+        if match["sep"] in (":", "h", " h ") and not match["tail"]:
+            hours, minutes = float(match["h"]), float(match["m"])
+            seconds = hours * 3_600 + minutes * 60 + float(match["s"] or 0)
+            readings.append(Reading("number", seconds, "time", 0.5, "", seconds))
+            if match["sep"] == ":" and not match["s"]:
+                readings.append(Reading("number", hours * 60 + minutes, "time", 0.5, "", hours * 60 + minutes))
+                readings += [Reading("number", hours / minutes, "share", 0.01, "", hours)] if minutes else []
+        return [_read_as(match.group(), at, *readings)]
+
+    def _read_numeric_day(self, at: int) -> list[Mention]:
+        match = moments.NUMERIC.match(self._text, at)
+        if match is None or self._goes_on(match):
+            return []
+        if match["a"] is None and not match.group().endswith("."):
+            after = TAIL.match(self._text, match.end())
+            if match["short"] == "." or (after is not None and find_unit(after["word"]) is not None):
+                return []
+        readings = [Reading("day", day) for day in moments.read_numeric_day(match)]
+        if match["short"] == "/":
+            first, second = float(match["d"]), float(match["e"])
+            readings += [Reading("number", first / second, "share", 0.01, "", first)] if second else []
+        elif match["short"] == ".":
+            decimal = float(f"{match['d']}.{match['e']}")
+            readings.append(Reading("number", decimal, "", 0.5 * 10.0 ** -len(match["e"]), "", decimal))
+        return [_read_as(match.group(), at, *readings)] if readings else []
+
+    def _read_prose_day(self, at: int) -> list[Mention]:
+        match = moments.PROSE.match(self._text, at)
+        days = moments.read_prose_day(match) if match is not None and not self._goes_on(match) else []
+        if match is None or not days:
+            return []
+        if len(days) == 1:
+            return [_read_as(match.group(), at, Reading("day", days[0]))]
+        middle = match.start("e1" if match["e1"] else "e2")
+        first, last = self._text[at:middle], self._text[middle : match.end()]
+        return [_read_as(first, at, Reading("day", days[0])), _read_as(last, middle, Reading("day", days[1]))]
+
+    def _goes_on(self, match: re.Match[str]) -> bool:
+        """Whether a token goes on after what was read of it."""
+        after = self._text[match.end() : match.end() + 2]
+        if not after or match.group().endswith("."):
+            return False
+        return after[0].isalnum() or (after[0] in ".:/-" and after[1:].isdecimal())
+
+
+def _read_as(text: str, at: int, *readings: Reading) -> Mention:
+    return Mention(text, at, at + len(text), readings)
+
+
+def _relate(text: str, mentions: Iterator[Mention]) -> list[Mention]:
+    """Join the parts of a duration, give the first of a range the unit of the last, and read `one in five` as a share."""
+    found: list[Mention] = []
+    for mention in mentions:
+        before = found[-1] if found else None
+        if before is None or mention.kind != "number" or before.kind != "number":
+            found.append(mention)
+            continue
+        between = text[before.end : mention.start]
+        one, other = before.readings[0], mention.readings[0]
+        if _are_parts(one, other) and _JOINED.fullmatch(between):
+            total = one.number + other.number
+            joined = Reading("number", total, one.dimension, other.tolerance, one.currency, total)
+            found[-1] = Mention(text[before.start : mention.end], before.start, mention.end, (joined,), before.hedged)
+            continue
+        if not one.dimension and other.dimension and _RANGE.fullmatch(between):
+            factor = other.number / other.written if other.written else 1.0
+            spread = one.tolerance * abs(factor)
+            shared = Reading("number", one.number * factor, other.dimension, spread, other.currency, one.written)
+            found[-1] = before._replace(readings=(shared, *before.readings))
+        elif other.number and not other.dimension and not one.dimension and _RATIO.fullmatch(between):
+            share = Reading("number", one.number / other.number, "share", 0.02)
+            found[-1] = before._replace(readings=(*before.readings, share))
+            found.append(mention._replace(readings=(*mention.readings, share)))
+            continue
+        found.append(mention)
+    return found
+
+
+def _are_parts(one: Reading, other: Reading) -> bool:
+    """Whether two numbers are hours and minutes, or euros and cents, of one amount."""
+    if one.dimension == other.dimension == "money":
+        return other.number < 1 <= min(other.written, one.number)
+    return one.dimension == other.dimension == "time" and one.number > other.number
