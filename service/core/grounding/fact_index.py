@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import date
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -22,7 +23,7 @@ from service.core.grounding.facts import (
     split_plain,
 )
 from service.core.grounding.mentions import Reading
-from service.core.grounding.moments import Day, Time
+from service.core.grounding.moments import Day, Time, list_weekdays
 from service.core.grounding.slips import count_slips
 from service.core.grounding.units import may_be_same_currency
 from service.core.grounding.values import find_values
@@ -60,7 +61,9 @@ class Near(NamedTuple):
 class FactIndex:
     """The facts of a trace up to a point. Adding is cheap; the first lookup after it sorts."""
 
-    def __init__(self) -> None:
+    def __init__(self, today: date | None = None) -> None:
+        """`today`: what `tomorrow` and `next Friday` count from, in texts that people wrote."""
+        self.today = today
         self.facts: list[Fact] = []
         self.names: dict[tuple[str, ...], list[Fact]] = defaultdict(list)
         """Short texts, by their words."""
@@ -102,8 +105,10 @@ class FactIndex:
         """Add the values in a text that somebody wrote."""
         place = Place(pointer, source)
         self._add_words(text, place, names=False)
-        for mention in find_values(text):
+        for mention in find_values(text, self.today):
             self._add_all(Fact(reading, place, mention.text, whole=False) for reading in mention.readings)
+            for day in list_weekdays(mention.readings[0].number, self.today) if mention.kind == "weekday" else ():
+                self._add(Fact(Reading("day", day), place, mention.text, whole=False))
 
     def add_result(self, content: JsonValue, place: Place) -> None:
         """Add what a tool returned; of a text, the structure in it and the values of the words around it."""
@@ -182,7 +187,7 @@ class FactIndex:
 
     def _iter_with_units(self, reading: Reading) -> Iterator[Near]:
         """Yield what a bare number may state beside bare numbers: one that has a unit, and a fraction in hundredths."""
-        for dimension in (_WRITTEN, "money"):
+        for dimension in (_WRITTEN, "money", "share"):
             for fact in self._list_between(dimension, reading.number, reading.tolerance):
                 yield Near(fact, "minor units" if fact.minor else "same")
         for fact in self._list_between("", reading.number / 100, reading.tolerance / 100):

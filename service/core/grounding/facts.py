@@ -101,7 +101,7 @@ def iter_leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonVal
                 for key, member in reversed(here.items()):
                     pointer = f"{at.pointer}/{escape_token(key)}"
                     stack.append((at._replace(pointer=pointer, name=key, record=at.pointer, beside=here), member))
-                    if has_digit(key):
+                    if has_digit(key) or "@" in key:
                         yield at._replace(pointer=pointer), key
         elif isinstance(here, list):
             yield at, here

@@ -55,9 +55,9 @@ class _Reader:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
-        self._index = FactIndex()
-        self._steps: list[Step] = []
         self._today = find_reference_date(trace)
+        self._index = FactIndex(self._today)
+        self._steps: list[Step] = []
         self._unread = self._missing = ""
         self._looked_up = 0
 
