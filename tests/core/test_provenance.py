@@ -99,7 +99,7 @@ VALUE = st.recursive(
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORD, inner, max_size=3)),
     max_leaves=6,
 )
-IDENTIFIER = st.from_regex(r"\A[A-Z]{2}[0-9]{4,8}\Z")
+IDENTIFIER = st.from_regex(r"\A[A-Z]{2}[1-9][0-9]{3,7}\Z")
 
 
 @given(WORD, VALUE, st.dictionaries(st.sampled_from(["order_id", "amount", "date", "x"]), VALUE, max_size=4))

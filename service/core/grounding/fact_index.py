@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import date
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from service.core.grounding.facts import (
     Place,
     Source,
     iter_leaves,
-    iter_passages,
     list_names,
     read_code,
     read_number,
@@ -27,7 +26,8 @@ from service.core.grounding.moments import Day, Time, list_weekdays
 from service.core.grounding.slips import count_slips
 from service.core.grounding.units import may_be_same_currency
 from service.core.grounding.values import find_values
-from service.core.results.structure import build_passage_pointer, read_text
+from service.core.results.structure import Reading as TextReading
+from service.core.results.structure import build_passage_pointer, iter_bodies, read_leaf, read_text
 
 MAX_FACTS = 100_000
 """The most values of one trace that are indexed. Beyond it nothing is called `nowhere`."""
@@ -85,21 +85,39 @@ class FactIndex:
         """Whether not all facts could be taken in."""
         return len(self.facts) >= MAX_FACTS
 
-    def add_value(self, value: JsonValue, place: Place) -> None:
-        """Add every leaf of a JSON value; a text that has structure, with that."""
+    def add_value(self, value: JsonValue, place: Place, bodies: Collection[str] = ()) -> None:
+        """Add every leaf of a JSON value. `bodies`: the pointers of texts that are what a tool returned."""
         for at, leaf in iter_leaves(value, place):
             if self.full:
                 return
             if isinstance(leaf, list):
                 self.tables.append((at.pointer, leaf))
             elif isinstance(leaf, str):
-                for inner, passage in iter_passages(leaf, at):
-                    self.add_value(passage, inner)
+                if at.pointer in bodies:
+                    self._add_passages(read_text(leaf), at)
+                else:
+                    self._add_passages(read_leaf(leaf), at)
                 self._add_words(leaf, at)
                 self._add_all(read_code(leaf, at))
                 self._add_all(read_string(leaf, at))
             elif leaf is not None and not isinstance(leaf, bool | dict):
                 self._add_all(read_number(float(leaf), repr(leaf), at))
+
+    def add_result(self, content: JsonValue, place: Place) -> None:
+        """Add what a tool returned; of a text, the structure in it and the values of the words around it."""
+        if not isinstance(content, str):
+            self.add_value(content, place, {f"{place.pointer}{body.pointer}" for body in iter_bodies(content)})
+            return
+        reading = read_text(content)
+        self._add_passages(reading, place)
+        self.add_text(reading.rest, place.pointer, place.source)
+        if not reading.passages:
+            self._add_words(content, place)
+            self._add_all(read_code(content, place))
+
+    def _add_passages(self, reading: TextReading, place: Place) -> None:
+        for passage in reading.passages:
+            self.add_result(passage.value, place._replace(pointer=build_passage_pointer(place.pointer, passage)))
 
     def add_text(self, text: str, pointer: str, source: Source) -> None:
         """Add the values in a text that somebody wrote."""
@@ -109,19 +127,6 @@ class FactIndex:
             self._add_all(Fact(reading, place, mention.text, whole=False) for reading in mention.readings)
             for day in list_weekdays(mention.readings[0].number, self.today) if mention.kind == "weekday" else ():
                 self._add(Fact(Reading("day", day), place, mention.text, whole=False))
-
-    def add_result(self, content: JsonValue, place: Place) -> None:
-        """Add what a tool returned; of a text, the structure in it and the values of the words around it."""
-        if not isinstance(content, str):
-            self.add_value(content, place)
-            return
-        reading = read_text(content)
-        for passage in reading.passages:
-            self.add_value(passage.value, place._replace(pointer=build_passage_pointer(place.pointer, passage)))
-        self.add_text(reading.rest, place.pointer, place.source)
-        if not reading.passages:
-            self._add_words(content, place)
-            self._add_all(read_code(content, place))
 
     def _add_words(self, text: str, place: Place, *, names: bool = True) -> None:
         words = split_plain(text[:MAX_READ_CHARS])
@@ -247,6 +252,10 @@ class FactIndex:
             for code in order[at : at + 4]:
                 if len(code) >= 2 * MIN_PART and code.startswith(start) and code != start:
                     yield Near(self.facts[self._codes[code[::step]][0]], "part")
+
+    def has_source(self, source: Source) -> bool:
+        """Whether any value stands in what such a source wrote."""
+        return any(fact.source == source for fact in self.facts)
 
     def has_code(self, code: str) -> bool:
         """Whether this is a whole code that stands somewhere."""

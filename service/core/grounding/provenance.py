@@ -80,7 +80,12 @@ _SPOKEN = {"oh": "0", "dot": ".", "at": "@", "dash": "-", "hyphen": "-"} | {
     word: str(n) for word, n in list_number_words("en").items() if n < 10
 }
 _SPOKEN_WORDS = re.compile(rf"\b(?:{'|'.join(_SPOKEN)})\b")
-_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=[1-9])")
+
+
+def _compile_pieces(code: str) -> re.Pattern[str]:
+    inner = r"[\W_]*".join(re.escape(c) for c in code)
+    return re.compile(rf"(?<![a-z0-9])0*{inner}(?![a-z0-9])")
 
 
 def _type_out(text: str) -> str:
@@ -102,9 +107,6 @@ class CallSources:
         self._messages = self._steps = 0
         self.counts_cents = any(says_minor(message.text) for message in trace.messages if message.role == "system")
         self._gap = next((part.path for part in trace.unread if part.kind != "call" and part.path.count("/") > 1), "")
-        for n, tool in enumerate(trace.tools or ()):
-            for text in tool.texts[1:]:
-                self._add_text(text.text, f"/tools/{n}{text.path}", "description")
 
     def locate(self, step: Step, tool: ToolDef | None) -> list[Located]:
         """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
@@ -127,11 +129,16 @@ class CallSources:
 
     def find_squeezed(self, code: str) -> tuple[str, Source] | None:
         """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
-        inner = r"[\W_]*".join(re.escape(c) for c in code)
-        pattern = re.compile(rf"(?<![a-z0-9])0*{inner}(?![a-z0-9])")
+        pattern = _compile_pieces(code)
         found: list[tuple[str, Source]] = [(one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)]
         strong = [one for one in found if one[1] in _STRONG]
         return next(iter([*strong, *found]), None)
+
+    def find_described(self, code: str) -> str | None:
+        """Find a description of a tool that names a code; return its pointer."""
+        pattern = _compile_pieces(code)
+        described = ((n, text) for n, tool in enumerate(self._trace.tools or ()) for text in tool.texts[1:])
+        return next((f"/tools/{n}{text.path}" for n, text in described if pattern.search(text.text.casefold())), None)
 
     def _advance(self, step: Step) -> None:
         """Take in what stands before a call: earlier messages, and the results that the model saw."""
@@ -212,6 +219,7 @@ class _Argument:
         if self._index.full:
             return "not all of the trace was read", ()
         own = near.fact.pointer if near is not None else squeezed[0] if squeezed is not None else None
+        own = own or self._sources.find_described(code)
         if own is not None:
             return f"{self._text} stands only in what a model wrote or in the description of a tool", (own,)
         digits = re.sub(r"\D", "", value)
@@ -337,8 +345,9 @@ class _Argument:
         return weak or self._build("nowhere")
 
     def _prefer(self, near: Sequence[Near]) -> Near | None:
+        """Return the best source of a value; a part of a longer code is none."""
         order = {"user": 0, "result": 1, "error": 2, "system": 3}
-        return min(near, key=lambda one: order.get(one.fact.source, 9), default=None)
+        return min([one for one in near if one.how != "part"], key=lambda one: order.get(one.fact.source, 9), default=None)
 
     def _build_near(self, near: Sequence[Near]) -> Located:
         held = near[0].fact.source in ("result", "error")
