@@ -71,6 +71,8 @@ class FactIndex:
         """All words of all texts."""
         self.result_words: set[str] = set()
         """The words of results alone."""
+        self.sources: set[Source] = set()
+        """Who wrote anything at all: a value, a word, a truth value."""
         self.tables: list[tuple[str, list[JsonValue]]] = []
         """Every list with its pointer."""
         self._numbers: dict[str, list[tuple[float, int]]] = defaultdict(list)
@@ -92,6 +94,8 @@ class FactIndex:
                 return
             if isinstance(leaf, list):
                 self.tables.append((at.pointer, leaf))
+            elif isinstance(leaf, bool):
+                self.sources.add(at.source)
             elif isinstance(leaf, str):
                 if at.pointer in bodies:
                     self._add_passages(read_text(leaf), at)
@@ -100,7 +104,7 @@ class FactIndex:
                 self._add_words(leaf, at)
                 self._add_all(read_code(leaf, at))
                 self._add_all(read_string(leaf, at))
-            elif leaf is not None and not isinstance(leaf, bool | dict):
+            elif leaf is not None and not isinstance(leaf, dict):
                 self._add_all(read_number(float(leaf), repr(leaf), at))
 
     def add_result(self, content: JsonValue, place: Place) -> None:
@@ -131,6 +135,8 @@ class FactIndex:
     def _add_words(self, text: str, place: Place, *, names: bool = True) -> None:
         words = split_plain(text[:MAX_READ_CHARS])
         self.words.update(words)
+        if words:
+            self.sources.add(place.source)
         if place.source in ("result", "error"):
             self.result_words.update(words)
         for name in list_names(text.strip()) if names else ():
@@ -144,6 +150,7 @@ class FactIndex:
     def _add(self, fact: Fact) -> None:
         n, reading = len(self.facts), fact.reading
         self.facts.append(fact)
+        self.sources.add(fact.source)
         value = reading.value
         if isinstance(value, Day):
             self._days[value.month, value.day].append(n)
@@ -252,10 +259,6 @@ class FactIndex:
             for code in order[at : at + 4]:
                 if len(code) >= 2 * MIN_PART and code.startswith(start) and code != start:
                     yield Near(self.facts[self._codes[code[::step]][0]], "part")
-
-    def has_source(self, source: Source) -> bool:
-        """Whether any value stands in what such a source wrote."""
-        return any(fact.source == source for fact in self.facts)
 
     def has_code(self, code: str) -> bool:
         """Whether this is a whole code that stands somewhere."""

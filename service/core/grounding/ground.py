@@ -145,7 +145,7 @@ def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Me
     for mention in mentions:
         if mention.start < skip_until:
             continue
-        joined = _join_from(text, mention, index)
+        joined = _join_from(text, mention, index) if _may_go_on(mention) else None
         found.append(joined or mention)
         skip_until = joined.end if joined else 0
     return found
@@ -155,6 +155,12 @@ _PIECE = re.compile(r"(?:[ \u00a0.]|[ \u00a0]?[/\u2010-\u2013-][ \u00a0]?|[ ]?[(
 _LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
 
 
+def _may_go_on(mention: Mention) -> bool:
+    """Whether a mention may be the first piece of a code: a code, or a bare number."""
+    reading = mention.readings[0]
+    return reading.kind == "code" or (reading.kind == "number" and not reading.dimension)
+
+
 def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
     before = _LETTERS_BEFORE.search(text[max(0, mention.start - 6) : mention.start])
     starts = [mention.start, *([mention.start - len(before.group())] if before else [])]
@@ -162,7 +168,8 @@ def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
         ends = [*reversed(list(_list_ends(text, mention.end))), *([mention.end] if start != mention.start else [])]
         codes = {end: normalize_code(text[start:end]) for end in ends}
         best = next((end for end in ends if index.has_code(codes[end])), 0)
-        best = best or next((end for end in ends if index.find_slip(codes[end])), 0)
+        if not best and not index.has_code(normalize_code(mention.text)):
+            best = next((end for end in ends if index.find_slip(codes[end])), 0)
         best = best or next((end for end in ends if index.has_code_part(codes[end])), 0)
         if best:
             code = Reading("code", normalize_code(text[start:best]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple, cast
 
@@ -15,7 +15,7 @@ from service.core.grounding.clock import find_reference_date
 from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex, Near
 from service.core.grounding.facts import Place, Source, split_plain
-from service.core.grounding.fields import MONEY_WORDS, read_field, says_minor, split_name, tells_minor
+from service.core.grounding.fields import MONEY_WORDS, read_beside, read_field, says_minor, split_name, tells_minor
 from service.core.grounding.ground import Grounded
 from service.core.grounding.languages import list_number_words, split_words
 from service.core.grounding.mentions import Reading, normalize_code
@@ -100,7 +100,7 @@ class CallSources:
         self._trace = trace
         self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
         self._today = find_reference_date(trace)
-        self._told = _list_told(trace)
+        self._told = _find_told(trace)
         self._index = FactIndex(self._today)
         self._squeezed: list[_Spoken] = []
         self._size = 0
@@ -130,9 +130,21 @@ class CallSources:
     def find_squeezed(self, code: str) -> tuple[str, Source] | None:
         """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
         pattern = _compile_pieces(code)
-        found: list[tuple[str, Source]] = [(one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)]
+        found: list[tuple[str, Source]] = [
+            (one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)
+        ]
         strong = [one for one in found if one[1] in _STRONG]
         return next(iter([*strong, *found]), None)
+
+    def name_writer(self, pointer: str) -> str:
+        """Name who wrote what stands at a pointer, of several agents by name."""
+        kind, _, rest = pointer[1:].partition("/")
+        n = int(rest.partition("/")[0])
+        if kind == "messages":
+            agent = self._trace.messages[n].agent
+        else:
+            agent = self._told.get(n, self._trace.steps[n].agent) if kind == "steps" else None
+        return "the assistant" if agent is None else f"the agent {agent}"
 
     def find_described(self, code: str) -> str | None:
         """Find a description of a tool that names a code; return its pointer."""
@@ -180,7 +192,7 @@ class _Argument:
         self._leaf, self._step, self._tool = leaf, step, tool
         self._index, self._sources = index, sources
         self._parameter = find_parameter(tool, leaf.keys)
-        self._text = format_value(leaf.value).strip('"')
+        self._text = format_value(leaf.value)
 
     def locate(self) -> Located:
         value = self._leaf.value
@@ -219,9 +231,11 @@ class _Argument:
         if self._index.full:
             return "not all of the trace was read", ()
         own = near.fact.pointer if near is not None else squeezed[0] if squeezed is not None else None
-        own = own or self._sources.find_described(code)
         if own is not None:
-            return f"{self._text} stands only in what a model wrote or in the description of a tool", (own,)
+            return f"{self._text} stands only in what {self._sources.name_writer(own)} wrote", (own,)
+        described = self._sources.find_described(code)
+        if described is not None:
+            return f"{self._text} stands only in the description of a tool", (described,)
         digits = re.sub(r"\D", "", value)
         kin = self._find_piece(digits) if len(digits) > _TINY and digits != code else None
         if kin is not None:
@@ -249,7 +263,9 @@ class _Argument:
         words = set(self._parameter.words)
         told = tells_minor(self._tool) and bool(MONEY_WORDS & words)
         unit = read_field(
-            self._parameter.name, self._step.call.arguments or {}, minor_told=told or self._parameter.says_minor
+            self._parameter.name,
+            read_beside(self._step.call.arguments or {}),
+            minor_told=told or self._parameter.says_minor,
         )
         factor, shift, dimension = (
             (1.0, 0.0, "") if unit.unit is None else (unit.unit.factor, unit.unit.shift, unit.unit.dimension)
@@ -347,7 +363,9 @@ class _Argument:
     def _prefer(self, near: Sequence[Near]) -> Near | None:
         """Return the best source of a value; a part of a longer code is none."""
         order = {"user": 0, "result": 1, "error": 2, "system": 3}
-        return min([one for one in near if one.how != "part"], key=lambda one: order.get(one.fact.source, 9), default=None)
+        return min(
+            [one for one in near if one.how != "part"], key=lambda one: order.get(one.fact.source, 9), default=None
+        )
 
     def _build_near(self, near: Sequence[Near]) -> Located:
         held = near[0].fact.source in ("result", "error")
@@ -366,7 +384,7 @@ class _Argument:
         code: str | None = None,
         note: str = "",
     ) -> Located:
-        grounded = Grounded(self._text[:200], self._leaf.pointer, origin, sources, how, code=code)  # pyright: ignore[reportArgumentType]
+        grounded = Grounded(self._text[:200].strip('"'), self._leaf.pointer, origin, sources, how, code=code)  # pyright: ignore[reportArgumentType]
         return Located(grounded, note)
 
 
@@ -397,17 +415,16 @@ def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
     return numbered or bool(_NAMED & set(words[-2:]))
 
 
-def _list_told(trace: Trace) -> frozenset[int]:
-    """List the steps that returned, word for word, what another agent wrote: a model's output, which gives nothing."""
+def _find_told(trace: Trace) -> dict[int, str | None]:
+    """Find the steps that returned, word for word, what another agent wrote: a model's output, which gives nothing. By writer."""
     if not trace.has_several_agents():
-        return frozenset()
+        return {}
     writers = {(normalize_code(m.text), m.agent) for m in trace.messages if m.role == "assistant" and m.text}
-    return frozenset(_iter_told(trace, writers))
-
-
-def _iter_told(trace: Trace, writers: set[tuple[str, str | None]]) -> Iterator[int]:
+    told: dict[int, str | None] = {}
     for step in trace.steps:
-        if step.result is not None:
-            texts = {normalize_code(body.text) for body in iter_bodies(step.result.content)}
-            if any(text in texts and agent != step.agent for text, agent in writers):
-                yield step.index
+        texts = (
+            {normalize_code(body.text) for body in iter_bodies(step.result.content)} if step.result is not None else ()
+        )
+        for agent in [agent for text, agent in writers if text in texts and agent != step.agent]:
+            told[step.index] = agent
+    return told

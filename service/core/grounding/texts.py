@@ -120,8 +120,7 @@ class _Reader:
 
     def _find_empty(self, values: Sequence[Grounded]) -> str:
         """Return the pointer of a result where all are empty, and the text states a value that stands nowhere; else ""."""
-        empty = not self._index.result_words and not self._index.has_source("result")
-        if not empty or all(value.origin != "nowhere" for value in values):
+        if self._index.sources & {"result", "error"} or all(value.origin != "nowhere" for value in values):
             return ""
         return next((f"/steps/{step.index}/result/content" for step in self._steps if step.result is not None), "")
 
