@@ -35,7 +35,7 @@ class ProvenanceGate(Check):
         """Yield one outcome for each step."""
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
-        sources = CallSources(case.trace)
+        sources = CallSources(case.trace, case.meter)
         for step in case.trace.steps:
             yield case.subjects[step.index], _score_step(case, step, sources)
 

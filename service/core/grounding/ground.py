@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
 from typing import Literal, NamedTuple
 
 from service.core.grounding.derive import Amount, Deriver
@@ -59,12 +58,11 @@ MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
 
-def ground_text(text: str, pointer: str, index: FactIndex, today: date | None = None) -> list[Placed]:
+def ground_text(text: str, pointer: str, index: FactIndex, deriver: Deriver | None = None) -> list[Placed]:
     """Return the values of a text with their origins, in order. Linear, but for a bounded search for derivations."""
-    mentions = _join_codes(text, find_values(text, today), index)
+    mentions = _join_codes(text, find_values(text, index.today), index)
     placed = [(mention, _find(mention, index)) for mention in mentions]
-    missing = [mention for mention, found in placed if found is None]
-    deriver = Deriver(index, today) if missing else None
+    deriver = deriver or Deriver(index, index.today)
     stated = [
         Amount(m.readings[0].number, m.dimension, f"{pointer}@{m.start}-{m.end}")
         for m in mentions
@@ -75,7 +73,7 @@ def ground_text(text: str, pointer: str, index: FactIndex, today: date | None = 
     for mention, near in placed:
         if near is not None:
             result.append(Placed(mention, _build_found(mention, pointer, near)))
-        elif deriver is not None:
+        else:
             result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
     return sorted(
         [*result, *[Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]], key=_get_start

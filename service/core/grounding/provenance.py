@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -29,11 +28,13 @@ from service.core.json.values import format_value
 from service.core.results.media import has_media
 from service.core.results.structure import iter_bodies
 from service.core.trace import Step, ToolDef, Trace
+from service.core.work_limits import Meter
 
 MAX_ARGUMENTS = 500
 """How many leaves of one call are located."""
 MAX_WORDS = 12
 """A longer text is free text: the model wrote it."""
+_CHARS_OF_A_LOOK = 64
 MAX_SQUEEZED = 200_000
 """Characters of texts that are searched for a code in pieces."""
 
@@ -96,12 +97,14 @@ def _type_out(text: str) -> str:
 class CallSources:
     """What the model could know, step by step: call `locate` with the steps in order."""
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+    def __init__(self, trace: Trace, meter: Meter | None = None) -> None:
+        """`meter`: that of the item; it is charged for every search without an index."""
+        self._trace, self._meter = trace, meter or Meter()
         self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
         self._today = find_reference_date(trace)
         self._told = _find_told(trace)
         self._index = FactIndex(self._today)
+        self.deriver = Deriver(self._index, self._today)
         self._squeezed: list[_Spoken] = []
         self._size = 0
         self._messages = self._steps = 0
@@ -118,17 +121,13 @@ class CallSources:
         return [_Argument(leaf, step, tool, self._index, self).locate() for leaf in leaves]
 
     @property
-    def today(self) -> date | None:
-        """The day on which the trace says it takes place."""
-        return self._today
-
-    @property
     def gap(self) -> str:
         """The pointer of something that the model could read and code cannot, or ""."""
         return self._gap
 
     def find_squeezed(self, code: str) -> tuple[str, Source] | None:
         """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
+        self._meter.spend("looks", 1 + self._size // _CHARS_OF_A_LOOK)
         pattern = _compile_pieces(code)
         found: list[tuple[str, Source]] = [
             (one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)
@@ -198,7 +197,7 @@ class _Argument:
         value = self._leaf.value
         given = self._parameter.gives(value)
         if given:
-            return self._build("given", (f"/tools/{self._step.call.name}",), given)
+            return self._build("given", (), given)
         if value is None or isinstance(value, bool) or value == "":
             return self._build("general")
         whole = repr(value) if not isinstance(value, str) else value
@@ -282,7 +281,7 @@ class _Argument:
         moved = self._find_moved(reading, minor=unit.minor, major=major, unclear=unclear)
         if moved is not None:
             return moved
-        derived = Deriver(self._index, self._sources.today).derive(reading, ())
+        derived = self._sources.deriver.derive(reading, ())
         if derived is not None:
             return self._build("derived", derived.sources, derived.how)
         return self._suspect_other(
@@ -293,7 +292,7 @@ class _Argument:
         """Find the user's amount that has these digits with the decimal point elsewhere."""
         if not (minor or major or MONEY_WORDS & set(self._parameter.words)) or not reading.number:
             return None
-        said = [fact for fact in self._index.facts if fact.source == "user" and fact.reading.kind == "number"]
+        said = self._index.said
         money = [fact for fact in said if fact.reading.dimension == "money"]
         digits = f"{abs(reading.written):.10g}".replace(".", "").strip("0")
         for fact in money or [fact for fact in said if not fact.reading.dimension]:
@@ -334,8 +333,8 @@ class _Argument:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "as words")
         one = whole or day
         if one is not None:
-            deriver = Deriver(self._index, self._sources.today)
-            derived = next((found for reading in one.readings if (found := deriver.derive(reading, ()))), None)
+            derivations = (self._sources.deriver.derive(reading, ()) for reading in one.readings)
+            derived = next(filter(None, derivations), None)
             if derived is not None:
                 return self._build("derived", derived.sources, derived.how)
         words = split_plain(text)
@@ -354,10 +353,10 @@ class _Argument:
         if "name" in self._parameter.words and _OF_PEOPLE & set(self._parameter.words):
             return self._build("nowhere", code=SUSPECTED, note=f"nobody gave the name {self._text}")
         if amount or day or code:
-            others = [fact for fact in self._index.facts if fact.name == self._leaf.key and fact.source == "result"]
-            if others:
-                note = f"nobody gave {self._text}, where results give {others[-1].text!r} by that name"
-                return self._build("nowhere", (others[-1].pointer,), code=SUSPECTED, note=note)
+            other = self._index.fields.get(self._leaf.key)
+            if other is not None:
+                note = f"nobody gave {self._text}, where results give {other.text!r} by that name"
+                return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)
         return weak or self._build("nowhere")
 
     def _prefer(self, near: Sequence[Near]) -> Near | None:
