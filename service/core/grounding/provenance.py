@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from service.core.grounding.action_words import only_reads
-from service.core.grounding.clock import find_reference_date
-from service.core.grounding.derive import Deriver
-from service.core.grounding.fact_index import FactIndex, Near
-from service.core.grounding.facts import Place, Source, split_plain
-from service.core.grounding.fields import MONEY_WORDS, read_beside, read_field, says_minor, split_name, tells_minor
+from service.core.grounding.call_sources import LEADING_ZEROS, STRONG, CallSources
+from service.core.grounding.fact_index import Near
+from service.core.grounding.facts import Source, split_plain
+from service.core.grounding.fields import MONEY_WORDS, read_beside, read_field, split_name, tells_minor
 from service.core.grounding.ground import Grounded
-from service.core.grounding.languages import list_number_words, split_words
+from service.core.grounding.languages import split_words
 from service.core.grounding.mentions import Reading, normalize_code
 from service.core.grounding.moments import read_joined_day
 from service.core.grounding.parameters import CallParameter, find_parameter
@@ -25,18 +23,12 @@ from service.core.grounding.units import get_minor_factor
 from service.core.grounding.values import find_values
 from service.core.json.leaves import Leaf, list_leaves
 from service.core.json.values import format_value
-from service.core.results.media import has_media
-from service.core.results.structure import iter_bodies
-from service.core.trace import Step, ToolDef, Trace
-from service.core.work_limits import Meter
+from service.core.trace import Step, ToolDef
 
 MAX_ARGUMENTS = 500
 """How many leaves of one call are located."""
 MAX_WORDS = 12
 """A longer text is free text: the model wrote it."""
-_CHARS_OF_A_LOOK = 64
-MAX_SQUEEZED = 200_000
-"""Characters of texts that are searched for a code in pieces."""
 
 NOWHERE = "identifier_from_nowhere"
 MAGNITUDE = "order_of_magnitude"
@@ -44,8 +36,6 @@ SUSPECTED = "suspected_argument"
 PROVED = frozenset({NOWHERE, MAGNITUDE})
 """The codes of what is wrong whatever a judge might say."""
 
-_STRONG: frozenset[Source] = frozenset({"user", "system", "result", "error"})
-"""Who can give a value; what models write and tools describe only repeats it."""
 _NAMED = split_words("id ids uuid guid identifier email phone sku serial iban")
 _NUMBERED = split_words(
     "account order invoice tracking confirmation booking reservation ticket card customer user member flight policy "
@@ -69,127 +59,22 @@ class Located(NamedTuple):
     note: str = ""
 
 
-class _Spoken(NamedTuple):
-    """A text as it may have been typed: digits for number words, `@` and `.` for `at` and `dot`."""
-
-    text: str
-    pointer: str
-    source: Source
-
-
-_SPOKEN = {"oh": "0", "dot": ".", "at": "@", "dash": "-", "hyphen": "-"} | {
-    word: str(n) for word, n in list_number_words("en").items() if n < 10
-}
-_SPOKEN_WORDS = re.compile(rf"\b(?:{'|'.join(_SPOKEN)})\b")
-_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=[1-9])")
-
-
-def _compile_pieces(code: str) -> re.Pattern[str]:
-    inner = r"[\W_]*".join(re.escape(c) for c in code)
-    return re.compile(rf"(?<![a-z0-9])0*{inner}(?![a-z0-9])")
-
-
-def _type_out(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return _LEADING_ZEROS.sub("", _SPOKEN_WORDS.sub(lambda match: _SPOKEN[match.group()], folded))
-
-
-class CallSources:
-    """What the model could know, step by step: call `locate` with the steps in order."""
-
-    def __init__(self, trace: Trace, meter: Meter | None = None) -> None:
-        """`meter`: that of the item; it is charged for every search without an index."""
-        self._trace, self._meter = trace, meter or Meter()
-        self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
-        self._today = find_reference_date(trace)
-        self._told = _find_told(trace)
-        self._index = FactIndex(self._today)
-        self.deriver = Deriver(self._index, self._today)
-        self._squeezed: list[_Spoken] = []
-        self._size = 0
-        self._messages = self._steps = 0
-        self.counts_cents = any(says_minor(message.text) for message in trace.messages if message.role == "system")
-        self._gap = next((part.path for part in trace.unread if part.kind != "call" and part.path.count("/") > 1), "")
-
-    def locate(self, step: Step, tool: ToolDef | None) -> list[Located]:
-        """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
-        self._advance(step)
-        arguments = step.call.arguments
-        if arguments is None:
-            return []
-        leaves = list_leaves(cast("JsonValue", dict(arguments)), f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
-        return [_Argument(leaf, step, tool, self._index, self).locate() for leaf in leaves]
-
-    @property
-    def gap(self) -> str:
-        """The pointer of something that the model could read and code cannot, or ""."""
-        return self._gap
-
-    def find_squeezed(self, code: str) -> tuple[str, Source] | None:
-        """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
-        self._meter.spend("looks", 1 + self._size // _CHARS_OF_A_LOOK)
-        pattern = _compile_pieces(code)
-        found: list[tuple[str, Source]] = [
-            (one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)
-        ]
-        strong = [one for one in found if one[1] in _STRONG]
-        return next(iter([*strong, *found]), None)
-
-    def name_writer(self, pointer: str) -> str:
-        """Name who wrote what stands at a pointer, of several agents by name."""
-        kind, _, rest = pointer[1:].partition("/")
-        n = int(rest.partition("/")[0])
-        if kind == "messages":
-            agent = self._trace.messages[n].agent
-        else:
-            agent = self._told.get(n, self._trace.steps[n].agent) if kind == "steps" else None
-        return "the assistant" if agent is None else f"the agent {agent}"
-
-    def find_described(self, code: str) -> str | None:
-        """Find a description of a tool that names a code; return its pointer."""
-        pattern = _compile_pieces(code)
-        described = ((n, text) for n, tool in enumerate(self._trace.tools or ()) for text in tool.texts[1:])
-        return next((f"/tools/{n}{text.path}" for n, text in described if pattern.search(text.text.casefold())), None)
-
-    def _advance(self, step: Step) -> None:
-        """Take in what stands before a call: earlier messages, and the results that the model saw."""
-        while self._messages < step.message:
-            message = self._trace.messages[self._messages]
-            self._add_text(message.text, f"/messages/{self._messages}/text", cast("Source", message.role))
-            self._messages += 1
-        while self._steps < len(self._trace.steps) and self._trace.steps[self._steps].message < step.message:
-            self._add_step(self._trace.steps[self._steps])
-            self._steps += 1
-
-    def _add_step(self, step: Step) -> None:
-        pointer, minor = f"/steps/{step.index}", tells_minor(self._tools.get(step.call.name))
-        given = cast("JsonValue", dict(step.call.arguments or {}))
-        self._index.add_value(given, Place(f"{pointer}/call/arguments", "argument", minor_told=minor))
-        if step.result is None or has_media(step.result.content):
-            self._gap = self._gap or f"{pointer}/result"
-            return
-        source: Source = "agent" if step.index in self._told else "result"
-        self._index.add_result(step.result.content, Place(f"{pointer}/result/content", source, minor_told=minor))
-        for leaf in list_leaves(step.result.content, f"{pointer}/result/content", 2_000):
-            if isinstance(leaf.value, str):
-                self._squeeze(leaf.value, leaf.pointer, source)
-
-    def _add_text(self, text: str, pointer: str, source: Source) -> None:
-        self._index.add_text(text, pointer, source)
-        self._squeeze(text, pointer, source)
-
-    def _squeeze(self, text: str, pointer: str, source: Source) -> None:
-        if self._size < MAX_SQUEEZED:
-            self._size += len(text)
-            self._squeezed.append(_Spoken(_type_out(text), pointer, source))
+def locate_arguments(step: Step, tool: ToolDef | None, sources: CallSources) -> list[Located]:
+    """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
+    sources.advance(step)
+    arguments = step.call.arguments
+    if arguments is None:
+        return []
+    leaves = list_leaves(cast("JsonValue", dict(arguments)), f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
+    return [_Argument(leaf, step, tool, sources).locate() for leaf in leaves]
 
 
 class _Argument:
     """One leaf of a call's arguments."""
 
-    def __init__(self, leaf: Leaf, step: Step, tool: ToolDef | None, index: FactIndex, sources: CallSources) -> None:
+    def __init__(self, leaf: Leaf, step: Step, tool: ToolDef | None, sources: CallSources) -> None:
         self._leaf, self._step, self._tool = leaf, step, tool
-        self._index, self._sources = index, sources
+        self._index, self._sources = sources.index, sources
         self._parameter = find_parameter(tool, leaf.keys)
         self._text = format_value(leaf.value)
 
@@ -210,10 +95,10 @@ class _Argument:
     def _locate_identifier(self, value: str) -> Located:
         code = normalize_code(value)
         near = self._prefer(self._index.find(Reading("code", code), limit=16))
-        if near is not None and near.fact.source in _STRONG:
+        if near is not None and near.fact.source in STRONG:
             return self._build_near([near])
-        squeezed = self._sources.find_squeezed(_LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
-        if squeezed is not None and squeezed[1] in _STRONG:
+        squeezed = self._sources.find_squeezed(LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
+        if squeezed is not None and squeezed[1] in STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "spelling")
         pieces = [self._find_piece(piece) for piece in split_plain(value) if any(map(str.isdecimal, piece))]
         if len(split_plain(value)) > 1 and pieces and all(pieces):
@@ -253,10 +138,10 @@ class _Argument:
             day = read_joined_day(piece)
             readings += [Reading("number", float(piece)), *([Reading("day", day)] if day else [])]
         near = self._prefer([near for reading in readings for near in self._index.find(reading, limit=16)])
-        if near is not None and near.fact.source in _STRONG:
+        if near is not None and near.fact.source in STRONG:
             return near.fact.pointer
         squeezed = self._sources.find_squeezed(piece) if len(piece) > _TINY else None
-        return squeezed[0] if squeezed is not None and squeezed[1] in _STRONG else None
+        return squeezed[0] if squeezed is not None and squeezed[1] in STRONG else None
 
     def _locate_number(self, value: float) -> Located:
         words = set(self._parameter.words)
@@ -274,7 +159,7 @@ class _Argument:
         if near is None and dimension:
             near = self._prefer(self._index.find(Reading("number", value, "", 0.0, "", value), limit=16))
             near = None if unit.minor else near
-        if near is not None and near.fact.source in _STRONG:
+        if near is not None and near.fact.source in STRONG:
             return self._build_near([near])
         unclear = not unit.minor and (tells_minor(self._tool) or self._sources.counts_cents)
         major = dimension == "money" and not unit.minor
@@ -324,12 +209,12 @@ class _Argument:
             ]
         )
         if near is None:
-            named = sorted(self._index.names.get(split_plain(text), ()), key=lambda fact: fact.source not in _STRONG)
+            named = sorted(self._index.names.get(split_plain(text), ()), key=lambda fact: fact.source not in STRONG)
             near = Near(named[0], "same") if named else None
-        if near is not None and near.fact.source in _STRONG:
+        if near is not None and near.fact.source in STRONG:
             return self._build_near([near])
         squeezed = self._sources.find_squeezed(normalize_code(text)) if _TINY < len(text) < 1_000 else None
-        if squeezed is not None and squeezed[1] in _STRONG:
+        if squeezed is not None and squeezed[1] in STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "as words")
         one = whole or day
         if one is not None:
@@ -412,18 +297,3 @@ def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
         return False
     numbered = words[-1] in ("number", "no", "num", "code", "ref", "reference") and bool(_NUMBERED & set(words))
     return numbered or bool(_NAMED & set(words[-2:]))
-
-
-def _find_told(trace: Trace) -> dict[int, str | None]:
-    """Find the steps that returned, word for word, what another agent wrote: a model's output, which gives nothing. By writer."""
-    if not trace.has_several_agents():
-        return {}
-    writers = {(normalize_code(m.text), m.agent) for m in trace.messages if m.role == "assistant" and m.text}
-    told: dict[int, str | None] = {}
-    for step in trace.steps:
-        texts = (
-            {normalize_code(body.text) for body in iter_bodies(step.result.content)} if step.result is not None else ()
-        )
-        for agent in [agent for text, agent in writers if text in texts and agent != step.agent]:
-            told[step.index] = agent
-    return told
