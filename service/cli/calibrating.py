@@ -41,8 +41,7 @@ from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name, read_fits
 from service.predicting import AskSettings, collect_predictions, estimate_predictions
-from service.reporting.document import Section, Table
-from service.reporting.markdown import render_markdown
+from service.reporting.document import Section, Table, render_markdown
 from service.wiring import build_engine
 
 REPORT = "report.json"

@@ -20,9 +20,8 @@ from service.cli.views import HEAD, JsonReports, build_result_row
 from service.core.report import Report
 from service.errors import InputError
 from service.reporting import statements
-from service.reporting.document import Section, Table
+from service.reporting.document import Section, Table, render_markdown
 from service.reporting.escaping import escape_unprintable
-from service.reporting.markdown import render_markdown
 from service.reporting.regression import RegressionGate
 
 # JUnit.

@@ -10,14 +10,13 @@ from service.reporting.comparison import CaseChange, Comparison, Difference
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
-from service.reporting.proved_regressions import ProvedRegression
-from service.reporting.regression import NumberChange, RegressionGate
+from service.reporting.regression import NumberChange, ProvedRegression, RegressionGate
 from service.reporting.summary import Group, Rates, Slice, Summary
-from service.reporting.summary.classes import ClassScore
+from service.reporting.summary.calls import Percentiles, ToolUsage
+from service.reporting.summary.classes import ClassScore, Confusion
 from service.reporting.summary.gate import AssertionResult, Gate
-from service.reporting.summary.labelled import CorrectedRate, RateEstimate
-from service.reporting.summary.tools import Confusion, ToolScore
-from service.reporting.summary.usage import ToolUsage
+from service.reporting.summary.labelled import CorrectedRate
+from service.stats.corrected import InferredRate
 from service.stats.rates import Estimate
 
 T = TypeVar("T")
@@ -107,42 +106,35 @@ def _build_rates(summary: Summary, rates: Group) -> Iterator[Section]:
     rows = [(*build_row(one), str(broke.get(one.name, 0))) for one in stages]
     yield from build_section("Stages", ("stage", *head, "failed first"), rows, lambda row: row)
     yield from build_section("Criteria", ("criterion", *head), criteria, build_row)
-    yield from build_section(
-        "Layers",
-        ("layer", "passed", "cases", "not measured"),
-        rates.layers,
-        lambda one: (one.name, render_rate(one.passed), str(one.passed.n), str(one.unmeasured)),
-    )
-    classes = [("call", rates.decide.call), ("no call", rates.decide.no_call)]
+    classes = [rates.decide.call, rates.decide.no_call]
     yield from build_section(
         "Call or no call",
-        ("decision", "precision", "recall", "F1", "accuracy", "due", "made"),
+        ("decision", *_CLASS_HEAD),
         classes,
-        lambda pair: (
-            pair[0],
-            *_render_class(pair[1]),
-            render_rate(pair[1].accuracy),
-            str(pair[1].support),
-            str(pair[1].chosen),
-        ),
+        _render_class,
         f"right in {render_rate(rates.decide.accuracy)}",
     )
 
 
-def _render_class(one: ClassScore | ToolScore) -> tuple[str, ...]:
-    return render_rate(one.precision), render_rate(one.recall), render_rate(one.f1)
+_CLASS_HEAD = ("precision", "recall", "F1", "due", "made", "right")
+
+
+def _render_class(one: ClassScore) -> tuple[str, ...]:
+    figures = map(render_rate, (one.precision, one.recall, one.f1))
+    return one.name, *figures, str(one.due), str(one.made), str(one.right)
 
 
 def _build_corrected(rates: Sequence[CorrectedRate]) -> Iterator[Section]:
     """Build the section of rates corrected by labels."""
 
-    def render(rate: RateEstimate | None) -> str:
+    def render(rate: InferredRate | None) -> str:
         return "-" if rate is None else f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
 
     def build_row(one: CorrectedRate) -> tuple[str, ...]:
         what = f"{one.criterion} of {'calls' if one.unit == 'step' else 'reports'}"
         naive = "-" if one.naive is None else f"{one.naive:.3f}"
-        more = "-" if one.more_labels is None else f"{one.more_labels} more"
+        count = one.corrected and one.corrected.more_labels
+        more = "-" if count is None else f"{count} more"
         return what, str(one.labelled), str(one.unlabelled), naive, render(one.humans), render(one.corrected), more
 
     lines: list[str] = []
@@ -154,19 +146,10 @@ def _build_corrected(rates: Sequence[CorrectedRate]) -> Iterator[Section]:
     return build_section("Corrected by labels", head, rates, build_row, *lines)
 
 
-def _render_amount(value: float | None, unit: str) -> str:
-    return "-" if value is None else f"{value:.3g} {unit}"
-
-
 def _build_tools(summary: Summary) -> Iterator[Section]:
     tools = summary.tools
-    yield from build_section(
-        "Tools",
-        ("tool", "precision", "recall", "F1", "due", "called", "right"),
-        tools.scores,
-        lambda one: (one.tool, *_render_class(one), str(one.support), str(one.called), str(one.right)),
-        f"mean F1 over the tools: {render_number(tools.macro_f1)}",
-    )
+    mean = f"mean F1 over the tools: {render_number(tools.macro_f1)}"
+    yield from build_section("Tools", ("tool", *_CLASS_HEAD), tools.scores, _render_class, mean)
 
     def render_confusion(one: Confusion) -> tuple[str, ...]:
         near = f"family {one.family}" if one.family else "by name" if one.near_miss else "-"
@@ -176,21 +159,20 @@ def _build_tools(summary: Summary) -> Iterator[Section]:
     yield from build_section("Confusions", head, tools.confusions, render_confusion)
 
     def render_usage(one: ToolUsage) -> tuple[str, ...]:
-        times = (one.p50_duration_s, one.p95_duration_s, one.p99_duration_s)
-        costs = (one.p50_cost_usd, one.p95_cost_usd, one.p99_cost_usd)
-        seconds, dollars = (
-            [_render_amount(one, unit) for one in some] for some, unit in ((times, "s"), (costs, "USD"))
+        return (
+            one.tool,
+            *_render_percentiles(one.duration_s, "s"),
+            *_render_percentiles(one.cost_usd, "USD"),
+            str(one.calls),
         )
-        return (one.tool, *seconds, str(one.timed), *dollars, str(one.priced), str(one.calls))
 
     head = ("tool", "p50", "p95", "p99", "timed", "cost p50", "p95", "p99", "priced", "calls")
     yield from build_section("Durations and costs", head, summary.usage, render_usage)
-    yield from build_section(
-        "Families",
-        ("family", "due", "right", "near misses", "elsewhere"),
-        tools.families,
-        lambda one: (one.family, str(one.support), str(one.right), str(one.near_misses), str(one.elsewhere)),
-    )
+
+
+def _render_percentiles(one: Percentiles | None, unit: str) -> tuple[str, ...]:
+    figures = ("-", "-", "-") if one is None else [f"{value:.3g} {unit}" for value in (one.p50, one.p95, one.p99)]
+    return *figures, str(one.known if one else 0)
 
 
 def _build_groups(summary: Summary) -> Iterator[Section]:

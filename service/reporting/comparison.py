@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Literal, get_args
@@ -13,7 +13,8 @@ from service.core.scores import Verdict
 from service.errors import InputError
 from service.reporting.statements import read_score
 from service.reporting.summary.samples import CRITERION, STAGE, Sample
-from service.stats.rates import DifferenceMethod, Estimate, IntervalMethod, PairedCase, RatePart, estimate
+from service.stats.intervals import choose_difference, choose_interval, mcnemar
+from service.stats.rates import Estimate, PairedCase, RatePart, estimate
 
 TRIAL = "trial"
 """The tag that distinguishes several runs of one case."""
@@ -91,22 +92,13 @@ class Comparison:
     """First what broke, then what was fixed, then the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """The formulas that a comparison needs."""
-
-    interval: IntervalMethod
-    difference: DifferenceMethod
-    mcnemar: Callable[[int, int], float]
-
-
 Pairs = Sequence[tuple[Sample, Sample]]
-MetricBounds = tuple[float | None, float, float]
-"""A number of a case: over what was measured, at worst and at best."""
-MetricReader = Callable[[Sample], MetricBounds | None]
+
+PASSED = "passed"
+"""The number of a case that is 1 where it passes."""
 
 
-def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics) -> Comparison:
+def compare(a: Iterable[Sample], b: Iterable[Sample]) -> Comparison:
     """Compare two runs, paired by trace id and the tag `trial`. Pure; the order of samples does not matter.
 
     InputError for a case without an id, for one that appears twice in a run, and for runs that share no case.
@@ -116,19 +108,18 @@ def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics)
     if not shared:
         raise InputError.at("", f"the two runs share no case; cases are paired by trace_id and the tag {TRIAL}")
     pairs = [(left[key], right[key]) for key in shared]
+    criteria = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
     changes = [change for key in shared if (change := _find_change(key, left[key], right[key]))]
     return Comparison(
         cases=len(pairs),
         only_a=_list_names(left.keys() - right.keys()),
         only_b=_list_names(right.keys() - left.keys()),
         rubrics_differ=list_rubrics(left.values()) != list_rubrics(right.values()),
-        passed=_compute_difference("passed", pairs, read_passed, statistics),
-        score=_compute_difference("score", pairs, build_metric_reader("score"), statistics),
-        stages=tuple(_compute_differences(pairs, STAGE, STAGES, statistics)),
-        criteria=tuple(_compute_differences(pairs, CRITERION, _list_criteria(pairs), statistics)),
-        changes=tuple(
-            sorted(changes, key=lambda change: (CHANGE_KINDS.index(change.kind), change.case, change.trial or ""))
-        ),
+        passed=_compute_difference(PASSED, PASSED, pairs),
+        score=_compute_difference("score", "score", pairs),
+        stages=_compute_differences(STAGE, STAGES, pairs),
+        criteria=_compute_differences(CRITERION, dict.fromkeys(name for _, name in sorted(criteria)), pairs),
+        changes=tuple(sorted(changes, key=lambda one: (CHANGE_KINDS.index(one.kind), one.case, one.trial or ""))),
     )
 
 
@@ -163,90 +154,66 @@ def list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:
     return {sample.report.rubric for sample in samples}
 
 
-def _list_criteria(pairs: Pairs) -> list[str]:
-    """List the criteria of both runs, by stage and name."""
-    found = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
-    return list(dict.fromkeys(name for _, name in sorted(found)))
+def read_number(sample: Sample, metric: str) -> tuple[float | None, float, float] | None:
+    """Read a number of a case: over what was measured, at worst and at best. None where it does not apply."""
+    if metric == PASSED:
+        passed = float(sample.passed)
+        found = (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
+        return found if sample.is_applicable else None
+    reading = sample.read(metric)
+    return None if reading is None or reading.bounds is None else (reading.value, *reading.bounds)
 
 
-def read_passed(sample: Sample) -> MetricBounds | None:
-    """Read whether a case passed, as a number; None where nothing applied."""
-    if not sample.is_applicable:
-        return None
-    passed = float(sample.passed)
-    return (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
+def _compute_differences(prefix: str, names: Iterable[str], pairs: Pairs) -> tuple[Difference, ...]:
+    found = [_compute_difference(name, prefix + name, pairs) for name in names]
+    return tuple([one for one in found if one.n or one.open])
 
 
-def build_metric_reader(metric: str) -> MetricReader:
-    """Build a reader of a case's metric by its key in `Sample.bounds`."""
-
-    def read(sample: Sample) -> MetricBounds | None:
-        bounds = sample.bounds.get(metric)
-        return None if bounds is None else (sample.values.get(metric), *bounds)
-
-    return read
-
-
-def _compute_differences(
-    pairs: Pairs, prefix: str, names: Iterable[str], statistics: Statistics
-) -> Iterable[Difference]:
-    for name in names:
-        found = _compute_difference(name, pairs, build_metric_reader(prefix + name), statistics)
-        if found.n or found.open:
-            yield found
-
-
-def _compute_difference(name: str, pairs: Pairs, read: MetricReader, statistics: Statistics) -> Difference:
+def _compute_difference(name: str, metric: str, pairs: Pairs) -> Difference:
     known = [
-        (one, other, x, y) for one, other in pairs if (x := read(one)) is not None and (y := read(other)) is not None
+        (find_group(one, other), x, y)
+        for one, other in pairs
+        if (x := read_number(one, metric)) is not None and (y := read_number(other, metric)) is not None
     ]
-    both = [
-        PairedCase(find_group(one, other), x[0], y[0])
-        for one, other, x, y in known
-        if x[0] is not None and y[0] is not None
-    ]
-    low, high = statistics.difference(both) if both else (None, None)
-    value = fsum(pair.b - pair.a for pair in both) / len(both) if both else None
+    both = [PairedCase(group, x[0], y[0]) for group, x, y in known if x[0] is not None and y[0] is not None]
+    value = average_change(both)
+    low, high = choose_difference(both) if both else (None, None)
     improved, worsened = sum(pair.b > pair.a for pair in both), sum(pair.b < pair.a for pair in both)
-    tested = read is read_passed and both and all(pair.group is None for pair in both)
+    tested = metric == PASSED and both and all(pair.group is None for pair in both)
     return Difference(
         name=name,
-        a=estimate([RatePart(pair.group, pair.a) for pair in both], statistics.interval),
-        b=estimate([RatePart(pair.group, pair.b) for pair in both], statistics.interval),
+        a=estimate([RatePart(pair.group, pair.a) for pair in both], choose_interval),
+        b=estimate([RatePart(pair.group, pair.b) for pair in both], choose_interval),
         difference=value,
         low=None if low is None or value is None else min(low, value),
         high=None if high is None or value is None else max(high, value),
         n=len(both),
         improved=improved,
         worsened=worsened,
-        open=sum(x[1] != x[2] or y[1] != y[2] for _, _, x, y in known),
-        worst=fsum(y[1] - x[2] for _, _, x, y in known) / len(known) if known else None,
-        best=fsum(y[2] - x[1] for _, _, x, y in known) / len(known) if known else None,
-        p_value=statistics.mcnemar(worsened, improved) if tested else None,
+        open=sum(x[1] != x[2] or y[1] != y[2] for _, x, y in known),
+        worst=average_change([PairedCase(group, x[2], y[1]) for group, x, y in known]),
+        best=average_change([PairedCase(group, x[1], y[2]) for group, x, y in known]),
+        p_value=mcnemar(worsened, improved) if tested else None,
     )
+
+
+def average_change(pairs: Sequence[PairedCase]) -> float | None:
+    """Return the mean of b - a; None over no case."""
+    return fsum(pair.b - pair.a for pair in pairs) / len(pairs) if pairs else None
 
 
 def find_group(one: Sample, other: Sample) -> str | None:
     """Find the group of a pair. Trials of one case are not independent either."""
-    grouped = one.group or other.group
-    if grouped is not None or TRIAL not in one.report.tags:
-        return grouped
-    return one.report.trace_id
+    return one.group or other.group or (one.report.trace_id if TRIAL in one.report.tags else None)
 
 
 def _find_change(key: Key, a: Sample, b: Sample) -> CaseChange | None:
     failing_a, failing_b = set(a.report.failing), set(b.report.failing)
     if a.report.verdict == b.report.verdict and a.report.score == b.report.score and failing_a == failing_b:
         return None
-    return CaseChange(
-        case=key[0],
-        trial=key[1],
-        kind=_classify_change(a, b),
-        a=_build_side(a),
-        b=_build_side(b),
-        now_failing=tuple(sorted(failing_b - failing_a)),
-        now_passing=tuple(sorted(failing_a - failing_b)),
-    )
+    before, after = (CaseSide(r.verdict, read_score(r), r.first_failing_stage) for r in (a.report, b.report))
+    now_failing, now_passing = sorted(failing_b - failing_a), sorted(failing_a - failing_b)
+    return CaseChange(*key, _classify_change(a, b), before, after, tuple(now_failing), tuple(now_passing))
 
 
 def _classify_change(a: Sample, b: Sample) -> ChangeKind:
@@ -258,8 +225,3 @@ def _classify_change(a: Sample, b: Sample) -> ChangeKind:
     if before is None or after is None or before == after:
         return "other"
     return "better" if after > before else "worse"
-
-
-def _build_side(sample: Sample) -> CaseSide:
-    report = sample.report
-    return CaseSide(report.verdict, read_score(report), report.first_failing_stage)

@@ -14,15 +14,13 @@ from service.core.models.validation import validate
 from service.core.report import Report, RubricRef
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
-from service.reporting.assertions import AssertionForm, Conditions, GateFile, judge_assertions
-from service.reporting.comparison import Comparison, Statistics, compare
-from service.reporting.regression import DEFAULT_NUMBER, RegressionGate, judge_regression, may_be_undecided
+from service.reporting.assertions import judge_assertions
+from service.reporting.comparison import PASSED, Comparison, compare
+from service.reporting.regression import RegressionGate, judge_regression
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
-from service.reporting.summary.labelled import CorrectedRate, LabelPairing, RateEstimate, ReportLabel, pair_labels
+from service.reporting.summary.classes import Families
+from service.reporting.summary.labelled import ReportLabel, correct_rates
 from service.reporting.summary.samples import NO_REPORT
-from service.reporting.summary.tools import Families
-from service.stats.corrected import has_enough_groups, infer_from_labels, ppi
-from service.stats.intervals import choose_difference, choose_interval, mcnemar
 
 FamilyFinder = Callable[[RubricRef], Families]
 """Finds the families that a referenced rubric declares; none where the rubric is not available."""
@@ -38,7 +36,7 @@ class SummaryRequest(FrozenModel):
         json_schema_extra={"minItems": 1, "items": {"$ref": "#/components/schemas/Report"}}
     )
     """Reports, as POST /v1/score returns them. The summary uses their tags `task`, `group` and those of `by`."""
-    assertions: Several[AssertionForm] | None = None
+    assertions: Several[str] | None = None
     """What must hold. Absent: the summary has no gate."""
     families: dict[str, Several[str]] | None = None
     """Tools that are easily confused, by family name. Absent: the families that the reports' rubrics declare."""
@@ -94,7 +92,7 @@ def summarize_request(request: SummaryRequest, declared: FamilyFinder | None = N
 def summarize_reports(
     reports: Iterable[Report],
     options: SummaryOptions | None = None,
-    assertions: Sequence[str | Conditions] | None = None,
+    assertions: Sequence[str] | None = None,
     labels: Iterable[ReportLabel] = (),
     *,
     unfinished: int = 0,
@@ -108,30 +106,10 @@ def summarize_reports(
     task's number of trials, and for a label that could mean two reports.
     """
     samples = read_samples(reports)
-    summary = summarize(samples, options, interval=choose_interval, unfinished=unfinished, unscored=unscored)
-    summary = replace(summary, corrected=tuple([_correct_rates(one) for one in pair_labels(samples, labels)]))
+    summary = summarize(samples, options, unfinished=unfinished, unscored=unscored)
     cases = [*samples, *[NO_REPORT] * (unfinished + unscored)]
-    return summary if assertions is None else replace(summary, gate=judge_assertions(assertions, cases))
-
-
-def _correct_rates(pairing: LabelPairing) -> CorrectedRate:
-    """Compute the rates of one criterion, as far as its labels allow."""
-    groups = pairing.groups, pairing.unlabelled_groups
-    humans = infer_from_labels(pairing.labels, pairing.groups) if has_enough_groups(pairing.groups) else None
-    inferred = ppi(pairing.labels, pairing.judged, pairing.unlabelled, groups) if has_enough_groups(*groups) else None
-    return CorrectedRate(
-        criterion=pairing.criterion,
-        unit=pairing.unit,
-        labelled=len(pairing.labels),
-        unlabelled=len(pairing.unlabelled),
-        unmatched=pairing.unmatched,
-        naive=pairing.naive,
-        humans=None if humans is None else RateEstimate(humans.value, humans.low, humans.high),
-        corrected=None if inferred is None else RateEstimate(inferred.value, inferred.low, inferred.high),
-        trust=None if inferred is None else inferred.trust,
-        more_labels=None if inferred is None else inferred.more_labels,
-        label_next=pairing.label_next,
-    )
+    gate = None if assertions is None else judge_assertions(assertions, cases)
+    return replace(summary, gate=gate, corrected=correct_rates(samples, labels))
 
 
 def read_label(value: JsonValue) -> ReportLabel:
@@ -162,7 +140,7 @@ def build_family_finder(find: Callable[[str], Rubric]) -> FamilyFinder:
 
 def compare_reports(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
     """Compare two runs of the same cases. InputError where they cannot be paired."""
-    return compare(read_samples(a), read_samples(b), statistics=_STATISTICS)
+    return compare(read_samples(a), read_samples(b))
 
 
 def judge_reports(
@@ -172,24 +150,23 @@ def judge_reports(
 
     `allow_undecided` leaves out undecided cases for reasons other than a fault. InputError where the runs cannot be paired.
     """
-    return judge_regression(
-        read_samples(a),
-        read_samples(b),
-        _STATISTICS,
-        names=names or (DEFAULT_NUMBER,),
-        forgiven=may_be_undecided if allow_undecided else lambda _: False,
-    )
+    return judge_regression(read_samples(a), read_samples(b), names=names or (PASSED,), allow_undecided=allow_undecided)
 
 
-def read_gate(document: JsonValue) -> tuple[str | Conditions, ...]:
+class GateFile(FrozenModel):
+    """A file of assertions."""
+
+    assertions: Several[str] = Field(min_length=1)
+
+
+def read_gate(document: JsonValue) -> tuple[str, ...]:
     """Read the assertions of a gate file; InputError where it has none or anything else."""
     return validate(TypeAdapter(GateFile), document).assertions
+
+
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 def render_json(value: Summary | Comparison) -> bytes:
     """Render a summary or comparison as JSON; equal values give the same bytes."""
     return _JSON.dump_json(value)
-
-
-_JSON: TypeAdapter[Any] = TypeAdapter(Any)
-_STATISTICS = Statistics(choose_interval, choose_difference, mcnemar)

@@ -54,7 +54,7 @@ def summarize(
     """
     from service.cli.inputs import read_report_files
     from service.cli.sections import build_summary_sections
-    from service.reporting.markdown import render_markdown
+    from service.reporting.document import render_markdown
     from service.reporting.summaries import read_gate, render_json, summarize_reports
     from service.reporting.summary import SummaryOptions
 
@@ -151,7 +151,7 @@ def compare(
     from service.cli.ci import list_gate_annotations, write_step_summary
     from service.cli.inputs import read_report_files
     from service.cli.sections import MAX_PROVED, build_comparison_sections, list_gate_lines
-    from service.reporting.markdown import render_markdown
+    from service.reporting.document import render_markdown
     from service.reporting.summaries import compare_reports, judge_reports, render_json
 
     if not fail_on_regression and (on or allow_undecided):
