@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import sys
 import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
@@ -33,7 +32,7 @@ from service.cli.commands.plan import Totals
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.options import read_settings
 from service.cli.scoring import complete
-from service.cli.screen import build_console, pluralize, print_line, say, show
+from service.cli.screen import build_console, pluralize, print_document, print_line, say, show
 from service.cli.sections import build_section
 from service.core.models.validation import find_problems
 from service.core.report import JudgeMode
@@ -41,7 +40,7 @@ from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name, read_fits
 from service.predicting import AskSettings, collect_predictions, estimate_predictions
-from service.reporting.document import Section, Table, render_markdown
+from service.reporting.document import Section, Table
 from service.wiring import build_engine
 
 REPORT = "report.json"
@@ -251,10 +250,7 @@ def compare_judges(
         _read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws)
     )
     sections = [section for one in compared for section in _build_comparison(one)]
-    if output_format == "table":
-        show(sections)
-    else:
-        sys.stdout.write(render_json(compared).decode() if output_format == "json" else render_markdown(sections))
+    print_document(sections, output_format, compared)
     return ExitCode.PASSED
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -21,7 +20,7 @@ from service.cli.commands.keys import find_user
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 from service.cli.scoring import complete
-from service.cli.screen import build_console, pluralize, say, show, warn
+from service.cli.screen import pluralize, print_document, print_table, say, warn
 from service.cli.sections import build_section
 from service.core.judging.fits import Fit
 from service.core.judging.notes import is_same_model
@@ -34,7 +33,7 @@ from service.fits.files import IN_USE, AgingFits, build_file_name, describe_stat
 from service.own_files import note_own_files
 from service.predicting import AskSettings, collect_predictions
 from service.registry import Registry
-from service.reporting.document import Section, Table
+from service.reporting.document import Section
 from service.reporting.numbers import render_number
 from service.settings import Settings
 from service.wiring import build_engine, choose_route, list_rubric_folders, prepare_database
@@ -108,10 +107,7 @@ def list_fits(output_format: Literal["table", "json"]) -> ExitCode:
     route = choose_route(settings) if settings.judge_model else None
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
     rows = [_build_fit_row(fit, describe_state(fit, judges, route=route), checks.get(fit.id, ())) for fit in ordered]
-    if output_format == "json":
-        sys.stdout.write(render_json([dict(zip(HEAD, row, strict=True)) for row in rows]).decode())
-    else:
-        show([Section("Installed calibrations", (Table(HEAD, tuple(rows)),))], build_console(reading=True))
+    print_table(HEAD, rows, title="Installed calibrations", form=output_format)
     return ExitCode.PASSED
 
 
@@ -232,10 +228,7 @@ async def _collect_predictions(
 
 def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:
     """Write a check, and print on standard error which judges have drifted."""
-    if output_format == "json":
-        sys.stdout.write(render_json(check).decode())
-    else:
-        show(section for one in check.judges for section in _build_check_section(one))
+    print_document([section for one in check.judges for section in _build_check_section(one)], output_format, check)
     for one in check.judges:
         name = f"{one.judge} on {one.criterion}"
         if one.drifted:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
 
 import typer
 
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.screen import build_console, pluralize, print_line, print_table, say
+from service.cli.screen import build_console, pluralize, print_document, print_line, print_table, say
 from service.client.failures import ForeignError
 from service.client.jobs import PATIENCE_S, AnyJob, BatchClient, CalibrationClient, Kind
 from service.core.money import Cost, format_usd
@@ -22,7 +22,8 @@ from service.jobs.pauses import read_pause
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
 from service.store.jobs.batches import Batch
-from service.store.jobs.job import ENDED_STATUSES
+from service.store.jobs.calibrations import Calibration
+from service.store.jobs.job import ENDED_STATUSES, JobList
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -38,23 +39,26 @@ def _render_time(text: str) -> str:
     return text.replace("T", " ").replace("Z", " UTC")
 
 
-def show_jobs(jobs: Sequence[AnyJob]) -> None:
+def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table", "json"]) -> None:
     """Print several jobs, a line each. Lines never wrap, so that ids can be copied."""
+    if form == "json":
+        print_document([], form, page)
+        return
     rows = [("id", "status", "done", "created", "name")]
-    for job in jobs:
+    for job in page.data:
         counts = job.request_counts
         done = f"{_count_done(job)}/{counts.total}" + (f" ({counts.failed} failed)" if counts.failed else "")
         if not isinstance(job, Batch) and not counts.total:
             done = pluralize(job.items, "item")
-        rows.append((job.id, job.status, done, _render_time(job.created_at)[:16], escape_unprintable(job.name) or "-"))
+        rows.append((job.id, job.status, done, _render_time(job.created_at)[:16], job.name or "-"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print_line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip())
 
 
-def show_job(job: AnyJob) -> None:
+def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
     """Print one job, a row per property."""
-    print_table(("", ""), _list_rows(job))
+    print_table(("", ""), _list_rows(job), form=form, value=job)
 
 
 def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:

@@ -167,6 +167,6 @@ def read_gate(document: JsonValue) -> tuple[str, ...]:
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
-def render_json(value: Summary | Comparison) -> bytes:
-    """Render a summary or comparison as JSON; equal values give the same bytes."""
+def render_json(value: object) -> bytes:
+    """Render a summary, a comparison or another value of ours as JSON; equal values give the same bytes."""
     return _JSON.dump_json(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -84,8 +83,8 @@ def submit_batch(
             _add_record(upload, record, input_format, sent_rubric, guessed)
         print_guesses(guessed, left_out)
         if upload.refused and not (skip_invalid and upload.places):
-            refused = [*upload.refused, *_list_service_refusals(upload, server, key)]
             reason = f"{pluralize(len(upload.refused), 'record')} cannot be read"
+            refused = [*upload.refused, *_list_service_refusals(upload, server, key)]
             return _print_not_submitted(refused, reason, skips=skip_invalid or not upload.places)
         with connect(server, key) as client:
             try:
@@ -122,10 +121,8 @@ def list_jobs(
     query = {"limit": str(limit)} | ({"after": after} if after else {}) | ({"status": status} if status else {})
     with connect(server, key) as client:
         page = client.batches.page(**query) if kind == "batch" else client.calibrations.page(**query)
-    if output_format == "json":
-        return _print_json(page)
-    show_jobs(page.data)
-    if page.has_more:
+    show_jobs(page, output_format)
+    if page.has_more and output_format == "table":
         say(f"there are more; --after {page.next} shows them")
     return ExitCode.PASSED
 
@@ -139,8 +136,7 @@ def show_job(
 ) -> int:
     """Show the state of a job."""
     with _use(job_id, server, key) as client:
-        job = client.find(job_id)
-    return _print_json(job) if output_format == "json" else _show(job)
+        return _show(client.find(job_id), output_format)
 
 
 @commands.command("watch")
@@ -232,18 +228,10 @@ def _use(job_id: str, server: str, key: str | None) -> AbstractContextManager[An
     return connect_for(job_id, server, key)
 
 
-def _show(job: AnyJob) -> ExitCode:
+def _show(job: AnyJob, form: Literal["table", "json"] = "table") -> ExitCode:
     from service.cli import following
 
-    following.show_job(job)
-    return ExitCode.PASSED
-
-
-def _print_json(value: object) -> ExitCode:
-    from pydantic_core import to_json
-
-    sys.stdout.buffer.write(to_json(value) + b"\n")
-    sys.stdout.buffer.flush()
+    following.show_job(job, form)
     return ExitCode.PASSED
 
 

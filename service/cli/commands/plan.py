@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -19,17 +18,13 @@ from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
     from rich.table import Table
     from rich.text import Text
 
     from service.asking.judging import AskEstimate
-    from service.cli.inputs import Inputs, RecordRequest
+    from service.cli.inputs import Inputs
     from service.core.judging.judges import Ask
     from service.core.plan import Plan
-
-    Planned = tuple[RecordRequest, str, Plan]
-    """A record with its name and plan."""
 
 commands = typer.Typer()
 
@@ -41,7 +36,6 @@ def plan(
     expected: options.Expected = None,
     input_format: options.InputFormat = "auto",
     plugin: options.Plugin = None,
-    output_format: options.TableOrJson = "table",
     price: Annotated[bool, Option("--price", help="Show what the answers would cost at most.")] = False,
 ) -> int:
     """Show which questions judges would be asked about traces, without asking them."""
@@ -51,8 +45,7 @@ def plan(
     if price and inputs.engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     totals = Totals(inputs.settings.judge_model if price else None)
-    show = _show_json if output_format == "json" else _show_table
-    show(_list_plans(inputs, totals), totals)
+    _show_table(_list_plans(inputs, totals), totals)
     print_guesses(inputs.guessed, inputs.left_out)
     return ExitCode.DATA if totals.refused else ExitCode.PASSED
 
@@ -85,8 +78,8 @@ class Totals:
         return tokens if self.cost.unpriced else f"{tokens}: {per_thousand} for 1,000 such {things}"
 
 
-def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
-    """Yield the plan of every record and count it; list records without one on standard error."""
+def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[tuple[str, Plan]]:
+    """Yield the name and plan of every record and count it; list records without one on standard error."""
     import asyncio
 
     from service.cli.inputs import Refusal
@@ -106,18 +99,18 @@ def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
             totals.blocked += len(made.blocked_asks)
             if totals.priced_model is not None and inputs.engine.judging is not None:
                 totals.add_estimates(loop.run(inputs.engine.judging.estimate(made.asks, made.trace)).values())
-            yield record, made.trace.id or f"#{number}", made
+            yield made.trace.id or f"#{number}", made
         loop.run(inputs.engine.close())
 
 
-def _show_table(plans: Iterator[Planned], totals: Totals) -> None:
+def _show_table(plans: Iterator[tuple[str, Plan]], totals: Totals) -> None:
     """Print plans as they come, then each judge once, then the totals."""
     from rich.padding import Padding
     from rich.text import Text
 
     out = build_console()
     judges: dict[str, str] = {}
-    for _, name, made in plans:
+    for name, made in plans:
         out.print(Text(escape_unprintable(f"{name} ({made.rubric.id})"), style="bold"))
         out.print(Padding(_build_table(made), (0, 0, 1, 2), expand=False))
         judges |= {one.judge.id: f"{one.judge.question} [{' | '.join(one.judge.scale)}]" for one in made.asks}
@@ -150,43 +143,6 @@ def _describe(ask: Ask, made: Plan) -> str:
     if ask.step is not None:
         return escape_unprintable(f"step {ask.step}, {made.trace.steps[ask.step].call.name}"[:40])
     return "the trace" if ask.turn is None else f"turn {ask.turn}"
-
-
-def _show_json(plans: Iterator[Planned], totals: Totals) -> None:
-    """Print {"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, one trace at a time."""
-    before = '{"traces":['
-    for record, _, made in plans:
-        sys.stdout.write(before + _render_json(_build_object(record, made)))
-        before = ",\n"
-    counts: dict[str, JsonValue] = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
-    if totals.priced_model is not None:
-        counts |= {"tokens": totals.tokens, "cost_usd": totals.cost.known_usd, "unpriced_calls": totals.cost.unpriced}
-    start = "" if totals.traces else before
-    sys.stdout.write(f'{start}],\n"totals":{_render_json({**counts, "refused": totals.refused})}}}\n')
-
-
-def _build_object(record: RecordRequest, made: Plan) -> dict[str, JsonValue]:
-    asks: list[JsonValue] = [
-        {**_build_ask(ask), "tool": ask.tool, "question": ask.judge.question, "choices": list(ask.judge.scale)}
-        for ask in made.asks
-    ]
-    return {
-        "trace_id": made.trace.id,
-        "source": record.place.source,
-        "line": record.place.line,
-        "rubric": f"{made.rubric.id}@{made.rubric.version}",
-        "asks": asks,
-        "blocked": [{**_build_ask(ask), "why": why} for ask, why in made.blocked_asks],
-    }
-
-
-def _build_ask(ask: Ask) -> dict[str, JsonValue]:
-    return {"criterion": ask.criterion, "judge": ask.judge.id, "step": ask.step, "turn": ask.turn}
-
-
-def _render_json(value: JsonValue) -> str:
-    """Render as ASCII, so that no terminal encoding can change it."""
-    return json.dumps(value, separators=(",", ":"))
 
 
 # How traces are read.

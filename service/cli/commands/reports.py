@@ -15,7 +15,7 @@ from typer import Argument, Option
 from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, say, show
+from service.cli.screen import pluralize, print_document, say
 from service.errors import InputError, Problem, SettingsError
 
 if TYPE_CHECKING:
@@ -54,8 +54,7 @@ def summarize(
     """
     from service.cli.inputs import read_report_files
     from service.cli.sections import build_summary_sections
-    from service.reporting.document import render_markdown
-    from service.reporting.summaries import read_gate, render_json, summarize_reports
+    from service.reporting.summaries import read_gate, summarize_reports
     from service.reporting.summary import SummaryOptions
 
     gated = () if gate is None else _read_document(gate, "--gate", read_gate)
@@ -66,12 +65,7 @@ def summarize(
     given = _read_labels(labels) if labels else ()
     with _blaming_command():
         summary = summarize_reports(found.reports, chosen, asserted, given, unscored=len(found.refused))
-    if output_format == "json":
-        sys.stdout.write(render_json(summary).decode() + "\n")
-    elif output_format == "markdown":
-        sys.stdout.write(render_markdown(build_summary_sections(summary)))
-    else:
-        show(build_summary_sections(summary))
+    print_document(build_summary_sections(summary), output_format, summary)
     for one in summary.gate.results if summary.gate else ():
         if one.status in ("failed", "undecided", "error", "warned"):
             broke = f"; failed at {one.broke_at}" if one.broke_at else ""
@@ -152,7 +146,7 @@ def compare(
     from service.cli.inputs import read_report_files
     from service.cli.sections import MAX_PROVED, build_comparison_sections, list_gate_lines
     from service.reporting.document import render_markdown
-    from service.reporting.summaries import compare_reports, judge_reports, render_json
+    from service.reporting.summaries import compare_reports, judge_reports
 
     if not fail_on_regression and (on or allow_undecided):
         raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-undecided")
@@ -162,17 +156,13 @@ def compare(
         gate = judge_reports(left.reports, right.reports, on or (), allow_undecided=allow_undecided)
     comparison = compare_reports(left.reports, right.reports)
     sections = list(build_comparison_sections(comparison, gate))
-    if output_format == "json":
-        sys.stdout.write(render_json(comparison).decode() + "\n")
-        for line in list_gate_lines(gate) if gate else ():
-            say(line)
-    elif output_format == "markdown":
-        sys.stdout.write(render_markdown(sections))
-    elif output_format == "github":
+    if output_format == "github":
         sys.stdout.writelines(f"{line}\n" for line in (list_gate_annotations(gate, MAX_PROVED) if gate else ()))
         write_step_summary(render_markdown(sections))
     else:
-        show(sections)
+        print_document(sections, output_format, comparison)
+    for line in list_gate_lines(gate) if gate and output_format == "json" else ():
+        say(line)
     if left.refused or right.refused:
         return ExitCode.DATA
     codes = {"held": ExitCode.PASSED, "regressed": ExitCode.FAILED, "undecided": ExitCode.UNDECIDED}
