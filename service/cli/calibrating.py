@@ -8,7 +8,6 @@ import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -46,17 +45,9 @@ from service.wiring import build_engine
 REPORT = "report.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The input files of a run. Without `predictions`, those inside the labelled set are used."""
-
-    labels: Path
-    predictions: Sequence[Path] = ()
-
-
-def read_labelled(sources: Sources) -> JudgedSet:
+def read_labelled(file: Path) -> JudgedSet:
     """Read the labelled set, with any judge predictions it contains."""
-    file, lines = sources.labels, _read_lines(sources.labels, "--labels")
+    lines = _read_lines(file, "--labels")
     with _naming_file(file):
         if file.name.removesuffix(".gz").endswith(".csv"):
             return JudgedSet(read_csv("\n".join(lines), source=file.name))
@@ -104,17 +95,20 @@ def _read_lines(file: Path, option: str) -> list[str]:
 # Fitting.
 
 
-def run_calibration(sources: Sources, out: Path, options: ReportOptions | None = None) -> ExitCode:
+def run_calibration(
+    labels: Path, out: Path, options: ReportOptions | None = None, *, predictions: Sequence[Path] = ()
+) -> ExitCode:
     """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
 
-    InputError, with file and line, for labels or predictions that cannot be read. The same files give the same bytes.
+    Without `predictions`, those inside the labelled set are used. InputError, with file and line, for labels or predictions that
+    cannot be read. The same files give the same bytes.
     """
-    labelled = read_labelled(sources)
-    predictions = read_prediction_files(sources.predictions) or labelled.predictions
-    if not predictions:
-        raise InputError.at(str(sources.labels), "no predictions; name a file that has them with --predictions")
-    with _naming_file(sources.labels):
-        run = calibrate(labelled.labels, predictions, options)
+    labelled = read_labelled(labels)
+    predicted = read_prediction_files(predictions) or labelled.predictions
+    if not predicted:
+        raise InputError.at(str(labels), "no predictions; name a file that has them with --predictions")
+    with _naming_file(labels):
+        run = calibrate(labelled.labels, predicted, options)
     write_run(run, out)
     return ExitCode.PASSED
 
@@ -163,7 +157,7 @@ def build_judging_engine() -> tuple[Engine, Judges]:
 def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -> ExitCode:
     """Print what it would cost at most to have a rubric's judges answer the labelled items, without asking them."""
     engine, model = build_judging_engine()
-    items = read_labelled(Sources(labels)).labels.items
+    items = read_labelled(labels).labels.items
     asking, totals = AskSettings(engine.registry.find(rubric), repeats=repeats), Totals(model.model, len(items))
 
     async def add_all() -> None:
@@ -190,7 +184,7 @@ def judge_labels(
     code is then 5, and a second run asks for them again.
     """
     engine, model = build_judging_engine()
-    items = read_labelled(Sources(labels)).labels.items
+    items = read_labelled(labels).labels.items
     asking = AskSettings(engine.registry.find(rubric), judges, repeats)
     basis = build_basis(items, asking.rubric, model=model.model, api_base=model.api_base)
     counts = Counter[str]()
@@ -259,7 +253,7 @@ def _read_sides(source: Path, labels: Path | None) -> tuple[comparison.JudgeSide
         return comparison.read_report_sides(read_run(source))
     if labels is None:
         raise InputError.at(str(source), "comparing predictions needs labels; name them with --labels")
-    return comparison.read_prediction_sides(read_labelled(Sources(labels)).labels, read_prediction_files([source]))
+    return comparison.read_prediction_sides(read_labelled(labels).labels, read_prediction_files([source]))
 
 
 def _build_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
@@ -275,15 +269,9 @@ def _build_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
         lines += [f"only in {side}, not counted: {pluralize(count, 'item')}"] if count else []
     title = f"{one.b} against {one.a} on {one.criterion}"
     yield Section(title, (Table(("", "a", "b", "b - a"), tuple(rows)),), tuple(lines))
-    yield from build_section(
-        f"Where they differ: {pluralize(len(one.differing), 'item')}",
-        ("item", "label", "a", "b", "right"),
-        one.differing,
-        lambda item: (
-            item.id,
-            "pass" if item.label else "fail",
-            f"{item.a:.3f}",
-            f"{item.b:.3f}",
-            "b" if item.b_is_right else "a",
-        ),
-    )
+    differing = [
+        (x.id, "pass" if x.label else "fail", f"{x.a:.3f}", f"{x.b:.3f}", "b" if x.b_is_right else "a")
+        for x in one.differing
+    ]
+    differ = f"Where they differ: {pluralize(len(one.differing), 'item')}"
+    yield from build_section(differ, ("item", "label", "a", "b", "right"), differing, lambda row: row)

@@ -15,7 +15,7 @@ from service.calibration.report.wording import show_number
 from service.calibration.report_predictions import UnansweredItem, list_judges
 from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
 from service.calibration.splits import SEED
-from service.cli.calibrating import Sources, build_judging_engine, read_labelled, read_run
+from service.cli.calibrating import build_judging_engine, read_labelled, read_run
 from service.cli.commands.keys import find_user
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
@@ -143,7 +143,7 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     `size`: the number of items for each criterion. Return 2 if a judge has drifted, and print which one and how far; 5 if items
     were not answered. What was judged afresh is recorded in the folder, and with the fit if that is installed.
     """
-    report, known = read_run(run), read_labelled(Sources(labels)).labels
+    report, known = read_run(run), read_labelled(labels).labels
     engine, judged_by = build_judging_engine()
     current_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
@@ -155,7 +155,9 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     samples = [draw_sample(one, size, seed=SEED) for one in chosen]
     pairs = zip(chosen, samples, strict=True)
     items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
-    predictions, missing = complete(_collect_predictions(engine, list(items.values()), asking))
+    answers = complete(_collect(engine, list(items.values()), asking))
+    predictions = [one for one in answers if not isinstance(one, UnansweredItem)]
+    missing = [one for one in answers if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()
     for one, sample in zip(chosen, samples, strict=True):
         own = {said.id: said for said in predictions if (said.criterion, said.judge) == (one.criterion, one.judge)}
@@ -209,21 +211,13 @@ def _list_items(labels: LabelledSet, criterion: str, sample: Sequence[HeldOutIte
         yield known[item.id]
 
 
-async def _collect_predictions(
+async def _collect(
     engine: Engine, items: Sequence[LabelledItem], asking: AskSettings
-) -> tuple[list[Prediction], list[str]]:
-    """Return the answers, and why items have none."""
-    predictions: list[Prediction] = []
-    missing: list[str] = []
+) -> list[Prediction | UnansweredItem]:
     try:
-        async for one in collect_predictions(engine, items, asking):
-            if not isinstance(one, UnansweredItem):
-                predictions.append(one)
-            elif not one.nothing_to_ask:
-                missing.append(str(one))
+        return [one async for one in collect_predictions(engine, items, asking)]
     finally:
         await engine.close()
-    return predictions, missing
 
 
 def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, cast
+from typing import BinaryIO, Literal, NamedTuple, cast
 
 import typer
 
@@ -25,18 +25,15 @@ from service.store.jobs.batches import Batch
 from service.store.jobs.calibrations import Calibration
 from service.store.jobs.job import ENDED_STATUSES, JobList
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
 
 def _count_done(job: AnyJob) -> int:
     """Count the items that have an outcome."""
     return job.request_counts.completed + job.request_counts.failed
 
 
-def _render_time(text: str) -> str:
+def _render_time(text: str | None) -> str:
     """Render an RFC 3339 time for people."""
-    return text.replace("T", " ").replace("Z", " UTC")
+    return (text or "").replace("T", " ").replace("Z", " UTC")
 
 
 def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table", "json"]) -> None:
@@ -62,43 +59,46 @@ def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
 
 
 def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
-    yield "batch" if isinstance(job, Batch) else "calibration", job.id
-    if job.name:
-        yield "name", job.name
-    yield "status", job.status
-    if job.reason:
-        yield "reason", job.reason
-    if job.resume_at:
-        yield "resumes at", _render_time(job.resume_at)
-    yield from _list_count_rows(job)
-    if job.questions or job.cache_hits:
-        cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
-        asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
-        yield "judges", f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
-    if job.tags:
-        yield "tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())
-    yield "created", _render_time(job.created_at)
-    yield ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at))
-    if job.webhook:
-        yield "webhook", f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
+    """List what there is to say of a job; rows without a value are left out."""
+    webhook = job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
+    rows = [
+        ("batch" if isinstance(job, Batch) else "calibration", job.id),
+        ("name", job.name),
+        ("status", job.status),
+        ("reason", job.reason),
+        ("resumes at", _render_time(job.resume_at)),
+        *(_list_item_rows(job) if isinstance(job, Batch) else _list_answer_rows(job)),
+        ("judges", _describe_asking(job) if job.questions or job.cache_hits else ""),
+        ("tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())),
+        ("created", _render_time(job.created_at)),
+        ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at)),
+        ("webhook", webhook),
+    ]
+    return ((name, value) for name, value in rows if value)
 
 
-def _list_count_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
-    counts, done = job.request_counts, _count_done(job)
-    if isinstance(job, Batch):
-        yield "items", f"{done} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
-        if counts.cancelled or counts.expired:
-            yield "never run", str(counts.cancelled + counts.expired)
-        if counts.rejected:
-            yield "left out", pluralize(counts.rejected, "line")
-    else:
-        yield "items", pluralize(job.items, "labelled item")
-        if counts.total:
-            yield "answers", f"{done} of {counts.total} done, {job.repeats} for each item, with {job.rubric}"
-        if job.unanswered:
-            yield "unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}"
-        if job.status == "completed":
-            yield "fits", f"{job.fits} ({job.method})"
+def _list_item_rows(job: Batch) -> list[tuple[str, str]]:
+    counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
+    done = f"{_count_done(job)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
+    rejected = pluralize(counts.rejected, "line") if counts.rejected else ""
+    return [("items", done), ("never run", str(never_run or "")), ("left out", rejected)]
+
+
+def _list_answer_rows(job: Calibration) -> list[tuple[str, str]]:
+    total = job.request_counts.total
+    done = f"{_count_done(job)} of {total} done, {job.repeats} for each item, with {job.rubric}"
+    return [
+        ("items", pluralize(job.items, "labelled item")),
+        ("answers", done if total else ""),
+        ("unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}" if job.unanswered else ""),
+        ("fits", f"{job.fits} ({job.method})" if job.status == "completed" else ""),
+    ]
+
+
+def _describe_asking(job: AnyJob) -> str:
+    cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
+    asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
+    return f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
 
 
 def render_quote(quote: Quote) -> str:
@@ -154,13 +154,13 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
         yield f"to continue it: callgrade jobs resume {job.id} {more}"
         return
     counts = job.request_counts
-    never_run = counts.cancelled + counts.expired
-    parts = [f"{counts.completed} {'scored' if isinstance(job, Batch) else 'judged'}"] if counts.total else []
-    parts += [f"{counts.failed} failed"] if counts.failed else []
-    parts += [f"{never_run} never run"] if never_run else []
+    kinds = [(counts.completed, "scored" if isinstance(job, Batch) else "judged")] if counts.total else []
+    kinds += [
+        (n, word) for n, word in ((counts.failed, "failed"), (counts.cancelled + counts.expired, "never run")) if n
+    ]
     what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
     cost = f", {Cost.read(job)}" if job.questions else ""
-    yield f"{job.status}; {': '.join([what, ', '.join(parts)] if parts else [what])}{cost}"
+    yield f"{job.status}; {': '.join(filter(None, [what, ', '.join(f'{n} {word}' for n, word in kinds)]))}{cost}"
     if job.reason:
         yield f"reason: {job.reason}"
     if isinstance(job, Batch):
@@ -179,73 +179,55 @@ class JobProgress:
 
     def __init__(self, *, lines: bool = False) -> None:
         """`lines`: without a terminal, print a line at every tenth of the items."""
-        self._lines = lines
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
+        from rich.progress import Progress  # noqa: PLC0415 (slow to import)
+
+        is_terminal = sys.stderr.isatty()
+        columns = Progress.get_default_columns()
+        self._bar = Progress(*columns, console=build_console(sys.stderr), transient=True, disable=not is_terminal)
+        self._task = self._bar.add_task("")
+        self._lines = lines and not is_terminal
         self._last_state: tuple[str, str | None] = ("in_progress", None)
         self._tenths = 0
 
     def __enter__(self) -> JobProgress:
-        if sys.stderr.isatty():
-            self._bar = _build_bar()
-            self._bar.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bar.stop()
 
     def show(self, job: AnyJob) -> None:
-        """Show the job's current state."""
-        self._print_state(job)
+        """Show the job's current state, and say when it is paused, cancelled or resumed."""
         done, total = _count_done(job), job.request_counts.total
         failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
         cost = f", {Cost.read(job)}" if job.questions else ""
         state = f", {job.status.partition('_')[0]}" if job.status not in ("in_progress", "completed") else ""
-        if self._bar is not None:
-            if self._task is None:
-                verb = "scoring" if isinstance(job, Batch) else "judging"
-                self._task = self._bar.add_task(verb, total=total, more="")
-            self._bar.update(self._task, completed=done, total=total, more=failed + cost + state)
-        elif self._lines and done * 10 // max(1, total) > self._tenths:
+        text = f"{done} of {pluralize(total, 'item')} done{failed}{cost}{state}"
+        if (job.status, job.reason) != self._last_state and job.status not in ENDED_STATUSES:
+            before, self._last_state = self._last_state[0], (job.status, job.reason)
+            if change := _describe_change(job, before):
+                self.print_line(change)
+        self._bar.update(self._task, completed=done, total=total, description=escape_unprintable(text))
+        if self._lines and done * 10 // max(1, total) > self._tenths:
             self._tenths = done * 10 // max(1, total)
-            say(f"{done} of {pluralize(total, 'item')} done{failed}{cost}{state}")
+            say(text)
 
     def print_line(self, text: str) -> None:
         """Print a line, above the bar if there is one."""
-        if self._bar is None:
+        if self._bar.disable:
             say(text)
         else:
             self._bar.console.print(escape_unprintable(text), soft_wrap=True)
 
-    def _print_state(self, job: AnyJob) -> None:
-        state = (job.status, job.reason)
-        if state == self._last_state or job.status in ENDED_STATUSES:
-            return
-        before, self._last_state = self._last_state[0], state
-        if job.status.startswith("paused"):
-            self.print_line(explain_pause(job))
-        elif job.status == "cancelling":
-            self.print_line("cancelling: items under way will finish")
-        elif job.status == "finalizing" and not isinstance(job, Batch):
-            self.print_line("all items are judged; fitting")
-        elif before.startswith("paused"):
-            self.print_line("resumed")
 
-
-def _build_bar() -> Progress:
-    from rich import progress  # noqa: PLC0415 (only a terminal needs it)
-
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("remaining"),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[more]}"),
-    )
-    return progress.Progress(*columns, console=build_console(sys.stderr), transient=True)
+def _describe_change(job: AnyJob, before: str) -> str:
+    if job.status.startswith("paused"):
+        return explain_pause(job)
+    if job.status == "cancelling":
+        return "cancelling: items under way will finish"
+    if job.status == "finalizing" and not isinstance(job, Batch):
+        return "all items are judged; fitting"
+    return "resumed" if before.startswith("paused") else ""
 
 
 # What came of a job.

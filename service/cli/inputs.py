@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import typer
 from pydantic import JsonValue, TypeAdapter
@@ -35,6 +35,8 @@ from service.reporting.summaries import read_report
 from service.request import CustomId, Expected, ScoreRequest, read_request
 from service.settings import Settings
 from service.wiring import build_engine, build_limits
+
+T = TypeVar("T")
 
 EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected, config=DEFERRED)
 CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
@@ -162,20 +164,31 @@ def read_inputs(
 
 def find_rubric(registry: Registry, choice: str) -> Rubric:
     """Find a rubric by its id or file name. InputError, with the place in the file, if it is unknown or invalid."""
-    if not names_file(choice):
-        try:
-            return registry.find(choice)
-        except InputError as error:
-            raise type(error)(Problem("", problem.message) for problem in error.problems) from None
+    if names_file(choice):
+        return read_rubric_file(registry, Path(choice))
     try:
-        return registry.find(read_rubric(read_yaml(read_text(Path(choice), "--rubric"), source="")))
+        return registry.find(choice)
     except InputError as error:
-        raise error.in_file(choice) from None
+        raise type(error)(Problem("", problem.message) for problem in error.problems) from None
 
 
 def names_file(choice: str) -> bool:
     """Whether a rubric is named by file: the name ends in .yaml, .yml or .json, or includes a folder."""
     return Path(choice).suffix in {".yaml", ".yml", ".json"} or Path(choice).name != choice
+
+
+def read_rubric_file(registry: Registry, file: Path) -> Rubric:
+    """Read a rubric from a file, YAML or JSON. InputError, with the place in the file, if it is invalid."""
+    return read_document(file, "--rubric", lambda value: registry.find(read_rubric(value)))
+
+
+def read_document(file: Path, option: str, read: Callable[[JsonValue], T]) -> T:
+    """Read a document, YAML or JSON, from a file that an option names. InputError with the place in the file if it is invalid."""
+    text = read_text(file, option)
+    try:
+        return read(read_yaml(text, source=""))
+    except InputError as error:
+        raise error.in_file(str(file)) from None
 
 
 def read_text(path: Path, option: str) -> str:
@@ -188,12 +201,13 @@ def read_text(path: Path, option: str) -> str:
 
 
 def _read_expected(path: Path, limits: Limits) -> object:
+    if path.suffix in {".yaml", ".yml"}:
+        return read_document(path, "--expected", lambda value: validate(EXPECTED, value))
     text = read_text(path, "--expected")
-    is_yaml = path.suffix in {".yaml", ".yml"}
     try:
-        return validate(EXPECTED, read_yaml(text, source="") if is_yaml else parse(text.encode(), limits))
+        return validate(EXPECTED, parse(text.encode(), limits))
     except InputError as error:
-        raise InputError(error.problems).in_file(str(path)) from None
+        raise error.in_file(str(path)) from None
 
 
 def read_records(

@@ -154,7 +154,7 @@ def list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:
     return {sample.report.rubric for sample in samples}
 
 
-def read_number(sample: Sample, metric: str) -> tuple[float | None, float, float] | None:
+def read_case_number(sample: Sample, metric: str) -> tuple[float | None, float, float] | None:
     """Read a number of a case: over what was measured, at worst and at best. None where it does not apply."""
     if metric == PASSED:
         passed = float(sample.passed)
@@ -173,7 +173,7 @@ def _compute_difference(name: str, metric: str, pairs: Pairs) -> Difference:
     known = [
         (find_group(one, other), x, y)
         for one, other in pairs
-        if (x := read_number(one, metric)) is not None and (y := read_number(other, metric)) is not None
+        if (x := read_case_number(one, metric)) is not None and (y := read_case_number(other, metric)) is not None
     ]
     both = [PairedCase(group, x[0], y[0]) for group, x, y in known if x[0] is not None and y[0] is not None]
     value = average_change(both)

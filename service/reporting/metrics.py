@@ -187,7 +187,7 @@ SET_METRICS: Mapping[str, Callable[[Samples], MeasuredNumber]] = MappingProxyTyp
 # What calls and cases took.
 
 
-class Quantity(NamedTuple):
+class UsageQuantity(NamedTuple):
     """What a call or case takes: its name in `ResourceUsage`, and the units that it may be written in, in those of reports."""
 
     name: str
@@ -195,10 +195,10 @@ class Quantity(NamedTuple):
 
 
 _QUANTITIES = {
-    "duration": Quantity("duration_s", {"ms": 0.001, "s": 1.0, "min": 60.0}),
-    "cost": Quantity("cost_usd", {"": 1.0, "usd": 1.0, "$": 1.0, "cents": 0.01}),
-    "input tokens": Quantity("input_tokens", {"": 1.0}),
-    "output tokens": Quantity("output_tokens", {"": 1.0}),
+    "duration": UsageQuantity("duration_s", {"ms": 0.001, "s": 1.0, "min": 60.0}),
+    "cost": UsageQuantity("cost_usd", {"": 1.0, "usd": 1.0, "$": 1.0, "cents": 0.01}),
+    "input tokens": UsageQuantity("input_tokens", {"": 1.0}),
+    "output tokens": UsageQuantity("output_tokens", {"": 1.0}),
 }
 _PERCENTILES = {"median": 50.0, "min": 0.0, "max": 100.0}
 _USAGE = re.compile(

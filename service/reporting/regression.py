@@ -26,7 +26,7 @@ from service.reporting.comparison import (
     find_group,
     index_by_key,
     list_rubrics,
-    read_number,
+    read_case_number,
 )
 from service.reporting.statements import render_finding
 from service.reporting.summary.samples import CRITERION, STAGE, Sample, list_outcomes
@@ -119,7 +119,7 @@ def _judge_number(name: str, metric: str, pairs: Pairs) -> NumberChange:
     at_worst: list[PairedCase] = []
     for one, other in pairs:
         is_open = other is None or (one.is_applicable and not other.is_applicable)
-        x, y = read_number(one, metric), (None, 0.0, 1.0) if is_open else read_number(other or one, metric)
+        x, y = read_case_number(one, metric), (None, 0.0, 1.0) if is_open else read_case_number(other or one, metric)
         if x is not None and y is not None:
             group = find_group(one, other or one)
             at_best.append(PairedCase(group, x[1], y[2]))

@@ -59,12 +59,14 @@ def submit_batch(
     standard output.
     """
     from service.cli.following import render_quote
-    from service.cli.inputs import names_file, print_guesses, read_records
+    from service.cli.inputs import names_file, print_guesses, read_document, read_records
     from service.cli.remote import JobUpload, build_options, connect
     from service.client.failures import RefusedError
     from service.wiring import build_limits
 
-    sent_rubric = _read_rubric(rubric) if rubric is not None and names_file(rubric) else None
+    sent_rubric: JsonValue = None
+    if rubric is not None and names_file(rubric):  # the service does not have the file
+        sent_rubric = read_document(Path(rubric), "--rubric", lambda value: value)
     query = build_options(
         name=name,
         rubric=rubric if sent_rubric is None else None,
@@ -233,17 +235,6 @@ def _show(job: AnyJob, form: Literal["table", "json"] = "table") -> ExitCode:
 
     following.show_job(job, form)
     return ExitCode.PASSED
-
-
-def _read_rubric(choice: str) -> JsonValue:
-    """Read the rubric from its file, which the service does not have."""
-    from service.cli.inputs import read_text
-    from service.packaged_files import read_yaml
-
-    try:
-        return read_yaml(read_text(Path(choice), "--rubric"), source="")
-    except InputError as error:
-        raise error.in_file(choice) from None
 
 
 def _add_record(

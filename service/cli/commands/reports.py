@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 from typer import Argument, Option
@@ -16,18 +16,14 @@ from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 from service.cli.screen import pluralize, print_document, say
-from service.errors import InputError, Problem, SettingsError
+from service.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from service.cli.inputs import ReportFiles
     from service.core.report import Report
     from service.reporting.summary.labelled import ReportLabel
     from service.web.trace.build import ScoredTrace
     from service.web.trace.reading import SentTrace
-
-T = TypeVar("T")
 
 commands = typer.Typer()
 
@@ -52,12 +48,15 @@ def summarize(
     Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
     stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
-    from service.cli.inputs import read_report_files
+    from service.cli.inputs import read_document, read_report_files
     from service.cli.sections import build_summary_sections
     from service.reporting.summaries import read_gate, summarize_reports
     from service.reporting.summary import SummaryOptions
 
-    gated = () if gate is None else _read_document(gate, "--gate", read_gate)
+    gated: tuple[str, ...] = ()
+    if gate is not None:
+        with _blaming_command():
+            gated = read_document(gate, "--gate", read_gate)
     asserted = (*gated, *(assertions or ())) if assertions or gate else None
     found = read_report_files(files)
     families = _read_families(rubric, found.reports)
@@ -94,22 +93,13 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
     return tuple(found)
 
 
-def _read_document(path: Path, option: str, read: Callable[[JsonValue], T]) -> T:
-    from service.cli.inputs import read_text
-    from service.packaged_files import read_yaml
-
-    text = read_text(path, option)
-    with _blaming_command(str(path)):
-        return read(read_yaml(text, source=""))
-
-
 @contextmanager
-def _blaming_command(before: str = "") -> Generator[None]:
+def _blaming_command() -> Generator[None]:
     """Make an InputError in the block a SettingsError, because the command line is at fault, not the data."""
     try:
         yield
     except InputError as error:
-        raise SettingsError(Problem(before + problem.path, problem.message) for problem in error.problems) from None
+        raise SettingsError(error.problems) from None
 
 
 def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
