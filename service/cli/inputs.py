@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -166,10 +167,8 @@ def find_rubric(registry: Registry, choice: str) -> Rubric:
     """Find a rubric by its id or file name. InputError, with the place in the file, if it is unknown or invalid."""
     if names_file(choice):
         return read_rubric_file(registry, Path(choice))
-    try:
+    with _leaving_out("/rubric"):
         return registry.find(choice)
-    except InputError as error:
-        raise type(error)(Problem("", problem.message) for problem in error.problems) from None
 
 
 def names_file(choice: str) -> bool:
@@ -179,7 +178,21 @@ def names_file(choice: str) -> bool:
 
 def read_rubric_file(registry: Registry, file: Path) -> Rubric:
     """Read a rubric from a file, YAML or JSON. InputError, with the place in the file, if it is invalid."""
-    return read_document(file, "--rubric", lambda value: registry.find(read_rubric(value)))
+
+    def read(value: JsonValue) -> Rubric:
+        with _leaving_out("/rubric"):
+            return registry.find(read_rubric(value))
+
+    return read_document(file, "--rubric", read)
+
+
+@contextmanager
+def _leaving_out(prefix: str) -> Generator[None]:
+    """Make the pointers of an InputError in the block relative to this one."""
+    try:
+        yield
+    except InputError as error:
+        raise type(error)(Problem(one.path.removeprefix(prefix), one.message) for one in error.problems) from None
 
 
 def read_document(file: Path, option: str, read: Callable[[JsonValue], T]) -> T:

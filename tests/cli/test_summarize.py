@@ -140,7 +140,7 @@ def test_an_unreadable_record_is_told_and_the_rest_summed_up(run: Run, reports: 
 USAGE: list[tuple[list[str], int, str]] = [
     (["nowhere.ndjson"], 5, "no report could be read"),
     (["reports.ndjson", "--gate", "nowhere.yaml"], 4, "nowhere.yaml"),
-    (["reports.ndjson", "--gate", "gate.yaml"], 4, "gate.yaml/assertions"),
+    (["reports.ndjson", "--gate", "gate.yaml"], 4, "gate.yaml: /assertions"),
     (["reports.ndjson", "--pass-k", "2"], 4, "no case names its task"),
     (["reports.ndjson", "--rubric", "nobody"], 4, "nobody"),
 ]
