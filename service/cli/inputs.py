@@ -52,8 +52,21 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordBody:
+    """A record as the body of a request; `bare` if the record is a trace without a request around it."""
+
+    place: RecordPlace
+    bare: bool
+    body: dict[str, JsonValue]
+
+    def refuse(self, error: InputError) -> Refusal:
+        """Build the refusal of a record that turns out not to be scorable."""
+        return Refusal(self.place, locate_error(error, self.place, bare=self.bare))
+
+
+@dataclass(frozen=True, slots=True)
 class RecordRequest:
-    """A record as a request; `bare` if the record is a trace without a request around it."""
+    """A record as a request."""
 
     place: RecordPlace
     request: ScoreRequest
@@ -92,12 +105,10 @@ class Inputs:
 
     def __iter__(self) -> Iterator[RecordRequest | Refusal]:
         """Yield a request or a refusal for every record, in order."""
-        for record in read_records(self.files, self.limits, left_out=self.left_out, named=self.format):
-            yield (
-                Refusal(record.place, locate_error(record.error, record.place))
-                if isinstance(record, BadRecord)
-                else self._build_request(record)
-            )
+        for record in read_bodies(
+            self.files, self.limits, named=self.format, guessed=self.guessed, left_out=self.left_out
+        ):
+            yield record if isinstance(record, Refusal) else self._build_request(record)
 
     @property
     def asks_judges(self) -> bool:
@@ -105,16 +116,14 @@ class Inputs:
         mode = self.judges or self.engine.judges
         return self.engine.judging is not None and mode not in ("off", "cached")
 
-    def _build_request(self, record: TraceRecord) -> RecordRequest | Refusal:
-        bare = is_bare(record)
+    def _build_request(self, record: RecordBody) -> RecordRequest | Refusal:
+        body, name = dict(record.body), None
         try:
-            body, name = build_body(record, named=self.format, guessed=self.guessed), None
             if "custom_id" in body:  # of a batch line, and no part of the request
-                name = validate(CUSTOM_ID, body["custom_id"], below="/custom_id")
-                body = {key: value for key, value in body.items() if key != "custom_id"}
-            return RecordRequest(record.place, self.build_request(body), bare, body, name)
+                name = validate(CUSTOM_ID, body.pop("custom_id"), below="/custom_id")
+            return RecordRequest(record.place, self.build_request(body), record.bare, body, name)
         except InputError as error:
-            return Refusal(record.place, locate_error(error, record.place, bare=bare))
+            return record.refuse(error)
 
     def build_request(self, body: JsonValue) -> ScoreRequest:
         """Build the request in the `body` of a `RecordRequest`, overridden by the command line's options."""
@@ -223,17 +232,29 @@ def _read_expected(path: Path, limits: Limits) -> object:
         raise error.in_file(str(path)) from None
 
 
-def read_records(
-    files: Iterable[Path], limits: Limits, *, left_out: Counter[str], named: str | None = None
-) -> Iterator[TraceRecord | BadRecord]:
+def read_bodies(
+    files: Iterable[Path], limits: Limits, *, named: str | None, guessed: Counter[str], left_out: Counter[str]
+) -> Iterator[RecordBody | Refusal]:
     """Yield the records of files, `-` being standard input; spans are grouped by trace across all files.
 
     `named`: the format of records that name none; None to guess it.
     """
-    sources = [(sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None) for file in files]
-    scanned = (scan_records(source, limits=limits, name=name) for source, name in sources)
-    records = chain.from_iterable(split_samples(join_messages(one)) for one in scanned)
-    return group_spans(records, limits, left_out=left_out, named=named)
+    scanned = chain.from_iterable(split_samples(join_messages(_scan(file, limits))) for file in files)
+    for record in group_spans(scanned, limits, left_out=left_out, named=named):
+        bare = not isinstance(record, BadRecord) and is_bare(record)
+        try:
+            if isinstance(record, BadRecord):
+                raise record.error
+            body = build_body(record, named=named, guessed=guessed)
+        except InputError as error:
+            yield Refusal(record.place, locate_error(error, record.place, bare=bare))
+        else:
+            yield RecordBody(record.place, bare, body)
+
+
+def _scan(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
+    source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
+    return scan_records(source, limits=limits, name=name)
 
 
 def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
@@ -272,8 +293,7 @@ def read_report_files(files: Sequence[Path]) -> ReportFiles:
     """Read all files and list unreadable records on standard error. InputError if no report can be read."""
     limits, found = build_limits(read_settings()), ReportFiles()
     for file in files:
-        source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
-        for record in scan_records(source, limits=limits, name=name):
+        for record in _scan(file, limits):
             position = len(found.reports) + len(found.refused)
             try:
                 if isinstance(record, BadRecord):

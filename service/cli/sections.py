@@ -200,11 +200,7 @@ def _build_groups(summary: Summary) -> Iterator[Section]:
     due = (
         f"{composition.call} call, {composition.no_call} no call, {composition.mixed} both, {composition.unsaid} unsaid"
     )
-    shares = [
-        f"{one.tag} {one.value or '(none)'}: {pluralize(one.cases, 'case')} ({render_share(one.share)})"
-        for one in composition.shares
-    ]
-    lines = (f"due: {due}; no call in {render_share(composition.no_call_share)}", *shares)
+    lines = (f"due: {due}; no call in {render_share(composition.no_call_share)}",)
     tools = tuple([(t.tool, str(t.positive), str(t.no_call), str(t.recovery)) for t in composition.tools[:MAX_ROWS]])
     yield Section("Composition of the set", (Table(("tool", "positive", "no call", "recovery"), tools),), lines)
 

@@ -1,10 +1,12 @@
-"""One report in short, for lists and counts of many traces: its verdict, where it failed first, and how each stage did."""
+"""One report in short, for lists and counts of many: its verdict, where it failed first, how each stage did, what is open."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from service.core.outcome import Errored
+from service.core.outcome import Errored, Outcome, Scored
 from service.core.report import Report, StageScore
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
@@ -57,3 +59,30 @@ def describe_stages(report: Report) -> str:
 def _describe_stage(report: Report, stage: StageScore) -> str:
     known = stage.score_range if report.is_measured else stage.full_range
     return ABSENT if stage.coverage is None or known is None else LETTERS[stage.verdict]
+
+
+# Counts, for metrics.
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCounts:
+    """What is counted about a report."""
+
+    rubric: str
+    """The digest of its rubric."""
+    verdict: str
+    unscored: Counter[tuple[str, str]]
+    """Outcomes that apply and have no score, by kind and cause."""
+    cache_hits: int = 0
+    asked: int = 0
+    """Replies that were not in the cache."""
+
+
+def count_report(report: Report) -> ReportCounts:
+    """Count a report."""
+    outcomes: list[Outcome] = [one.outcome for criterion in report.criteria for one in criterion.outcomes]
+    outcomes += [outcome for step in report.steps for outcome in step.outcomes.values()]
+    unscored = [(o.kind, o.cause) for o in outcomes if not isinstance(o, Scored) and o.cause != "not_applicable"]
+    source = report.provenance
+    asked = source.replies - source.cache_hits
+    return ReportCounts(report.rubric.hash, report.verdict, Counter(unscored), source.cache_hits, asked)

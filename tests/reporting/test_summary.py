@@ -82,7 +82,6 @@ def test_make_up() -> None:
     made = SUMMARY.make_up
     assert {name: getattr(made, name) for name in WANT["make_up"]} == WANT["make_up"]
     assert {t.tool: [t.positive, t.no_call, t.recovery] for t in made.tools} == WANT["examples"]
-    assert [[s.tag, s.value, s.cases] for s in made.shares] == WANT["shares"]
     assert [[w.code, w.subject] for w in SUMMARY.warnings] == WANT["warnings"]
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from service.cli.inputs import Refusal
     from service.cli.remote import AnyJobs, JobUpload
     from service.client.jobs import AnyJob
-    from service.reading.trace_files import BadRecord, TraceRecord
 
 commands = build_command_group(
     "jobs", "Submit batches to a running service; follow batches and calibrations, and fetch their results."
@@ -58,8 +57,10 @@ def submit_batch(
     Takes the same records as `callgrade score`. Each may have a "custom_id", which its result repeats. Only the id goes to
     standard output.
     """
+    from pydantic_core import to_json
+
     from service.cli.following import render_quote
-    from service.cli.inputs import names_file, print_guesses, read_document, read_records
+    from service.cli.inputs import Refusal, names_file, print_guesses, read_bodies, read_document
     from service.cli.remote import JobUpload, build_options, connect
     from service.client.failures import RefusedError
     from service.wiring import build_limits
@@ -81,8 +82,13 @@ def submit_batch(
     )
     guessed, left_out = Counter[str](), Counter[str]()
     with JobUpload("batch", query, idempotency_key) as upload:
-        for record in read_records([file], build_limits(read_settings()), left_out=left_out, named=input_format):
-            _add_record(upload, record, input_format, sent_rubric, guessed)
+        limits = build_limits(read_settings())
+        for record in read_bodies([file], limits, named=input_format, guessed=guessed, left_out=left_out):
+            if isinstance(record, Refusal):
+                upload.refused.append(record)
+            else:
+                body = record.body if sent_rubric is None else {"rubric": sent_rubric, **record.body}
+                upload.add(to_json(body) + b"\n", record.place, bare=record.bare)
         print_guesses(guessed, left_out)
         if upload.refused and not (skip_invalid and upload.places):
             reason = f"{pluralize(len(upload.refused), 'record')} cannot be read"
@@ -235,27 +241,6 @@ def _show(job: AnyJob, form: Literal["table", "json"] = "table") -> ExitCode:
 
     following.show_job(job, form)
     return ExitCode.PASSED
-
-
-def _add_record(
-    upload: JobUpload, record: TraceRecord | BadRecord, named: str | None, rubric: JsonValue, guessed: Counter[str]
-) -> None:
-    """Add a record as the service takes it, or note that it cannot be read. `rubric`: for records that name none."""
-    from pydantic_core import to_json
-
-    from service.cli.inputs import Refusal, locate_error
-    from service.reading.bare_traces import build_body, is_bare
-    from service.reading.trace_files import BadRecord
-
-    bare = not isinstance(record, BadRecord) and is_bare(record)
-    try:
-        if isinstance(record, BadRecord):
-            raise record.error
-        body = build_body(record, named=named, guessed=guessed)
-    except InputError as error:
-        upload.refused.append(Refusal(record.place, locate_error(error, record.place, bare=bare)))
-        return
-    upload.add(to_json(body if rubric is None else {"rubric": rubric, **body}) + b"\n", record.place, bare=bare)
 
 
 def _list_service_refusals(upload: JobUpload, server: str, key: str | None) -> list[Refusal]:

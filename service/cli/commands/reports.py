@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -196,13 +196,6 @@ def report(
     return ExitCode.DATA if found.refused else ExitCode.PASSED
 
 
-class _Record(NamedTuple):
-    """One record of the scored files: its names, and its contents unless they cannot be read or belong to no shown report."""
-
-    names: frozenset[str]
-    sent: SentTrace | None
-
-
 def _find_scored_traces(
     reports: ReportFiles, files: Sequence[Path], whole: frozenset[int], named: str | None
 ) -> dict[int, ScoredTrace]:
@@ -215,20 +208,23 @@ def _find_scored_traces(
     from service.web.trace.build import ScoredTrace
 
     names, places = {reports.names[n] for n in whole} - {""}, {reports.positions[n] for n in whole}
-    records = list(_read_records(files, named, names, places))
     by_name: dict[str, list[int]] = {}
-    for n, record in enumerate(records):
-        for name in record.names:
+    sent_at: dict[int, SentTrace] = {}
+    size = 0
+    for n, (own, sent) in enumerate(_read_sent(files, named)):
+        size += 1
+        for name in own:
             by_name.setdefault(name, []).append(n)
-    in_place = len(records) == len(reports.reports) + len(reports.refused)
+        if sent is not None and (own & names or n in places):
+            sent_at[n] = sent
     paired: dict[int, ScoredTrace] = {}
     for n in sorted(whole):
         name, place, own = reports.names[n], reports.positions[n], by_name.get(reports.names[n], [])
         if len(own) == 1:
             place = own[0]
-        elif not in_place or (own and place not in own):
+        elif size != len(reports.reports) + len(reports.refused) or (own and place not in own):
             continue
-        sent, trace_id = records[place].sent, reports.reports[n].trace_id
+        sent, trace_id = sent_at.get(place), reports.reports[n].trace_id
         if sent is not None and (own or None in (sent.trace.id, trace_id) or sent.trace.id == trace_id):
             paired[n] = ScoredTrace(reports.reports[n], *sent, name=name)
     if alone := len(whole) - len(paired):
@@ -237,25 +233,19 @@ def _find_scored_traces(
     return paired
 
 
-def _read_records(files: Sequence[Path], named: str | None, names: set[str], places: set[int]) -> Iterator[_Record]:
-    """Yield all records in order, with contents only for those with a name in `names` or a place in `places`."""
-    from service.cli.inputs import read_records
-    from service.errors import InputError
-    from service.reading.bare_traces import build_body
-    from service.reading.trace_files import BadRecord
+def _read_sent(files: Sequence[Path], named: str | None) -> Iterator[tuple[set[str], SentTrace | None]]:
+    """Yield the names of each record in order, and its contents unless they cannot be read: it was not scored either."""
+    from service.cli.inputs import Refusal, read_bodies
     from service.web.trace.reading import read_sent
     from service.wiring import build_limits
 
-    records = read_records(files, build_limits(read_settings()), left_out=Counter(), named=named)
-    for n, record in enumerate(records):
+    limits, counts = build_limits(read_settings()), Counter[str]()
+    for record in read_bodies(files, limits, named=named, guessed=counts, left_out=counts):
+        body = {} if isinstance(record, Refusal) else dict(record.body)
+        custom_id = body.pop("custom_id", None)
         try:
-            if isinstance(record, BadRecord):
-                raise record.error
-            body = build_body(record, named=named, guessed=Counter())
-            custom_id = body.pop("custom_id", None)
             sent = read_sent(body)
-        except InputError:  # it was not scored either
-            yield _Record(frozenset(), None)
-            continue
-        own = frozenset([one for one in (custom_id, sent.trace.id) if isinstance(one, str) and one])
-        yield _Record(own, sent if own & names or n in places else None)
+        except InputError:
+            yield set(), None
+        else:
+            yield {name for name in (custom_id, sent.trace.id) if isinstance(name, str) and name}, sent

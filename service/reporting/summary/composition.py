@@ -10,9 +10,6 @@ from typing import Literal
 from service.core.outcome import Scored
 from service.reporting.summary.samples import Sample
 
-SHOWN_TAGS = ("step", "difficulty")
-"""Tags whose shares are always shown."""
-
 TOOL_TAG = "tool"
 """The tag that names the tool a case is about: a no-call case is a negative example of it."""
 
@@ -25,7 +22,7 @@ RECOVERY = "recovery"
 MIN_NO_CALL_SHARE = 0.1
 """The least share of cases in which no call is due; falling short of this or of what follows is a warning, not a failure."""
 MIN_CASES = 5
-"""The fewest examples of each tool in which a call of it is due, and cases with each value of the tags in SHOWN_TAGS."""
+"""The fewest examples of each tool in which a call of it is due, and cases of each slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +37,6 @@ class ToolExamples:
     positive: int
     no_call: int
     recovery: int
-
-
-@dataclass(frozen=True, slots=True)
-class TagShare:
-    """How many cases have a value of a tag; `value` None: have no such tag."""
-
-    tag: str
-    value: str | None
-    cases: int
-    share: float
 
 
 WarningCode = Literal[
@@ -86,7 +73,6 @@ class Composition:
     no_call_share: float
     """The share of all cases; mixed ones count."""
     tools: tuple[ToolExamples, ...]
-    shares: tuple[TagShare, ...]
 
 
 def build_composition(samples: Sequence[Sample]) -> Composition:
@@ -99,7 +85,6 @@ def build_composition(samples: Sequence[Sample]) -> Composition:
         unsaid=classes["unsaid"],
         no_call_share=(classes["no_call"] + classes["mixed"]) / len(samples),
         tools=_count_tools(samples),
-        shares=tuple(share for tag in sorted(SHOWN_TAGS) for share in _compute_shares(samples, tag)),
     )
 
 
@@ -118,13 +103,18 @@ def find_warnings(
     if unread:
         message = f"{unread} reports have calls that could not be read; no rate of tools or of decisions counts them"
         yield SetWarning("unread_calls", message)
-    values = {tag: {one.report.tags[tag] for one in samples if tag in one.report.tags} for tag in tags}
+    values = {tag: Counter([one.report.tags[tag] for one in samples if tag in one.report.tags]) for tag in tags}
     for tag, found in values.items():
         if not found:
             yield SetWarning("unknown_tag", f"no case has a tag {tag}", tag)
         elif len(found) > MAX_TAG_VALUES:
             message = f"{tag} has {len(found)} values; with more than {MAX_TAG_VALUES} there are no slices by a tag"
             yield SetWarning("too_many_values", message, tag)
+        else:
+            few = [f"{tag}={value}" for value, count in sorted(found.items()) if count < MIN_CASES]
+            yield from [
+                SetWarning("few_cases", f"{one}: its rates need at least {MIN_CASES} cases", one) for one in few
+            ]
     yield from _find_gaps(composition)
 
 
@@ -144,11 +134,6 @@ def _find_gaps(composition: Composition) -> Iterator[SetWarning]:
         if not one.no_call:
             message = f"{one.tool}: negative examples (on offer, no call due): 0; at least 1 is due"
             yield SetWarning("no_negative", message, one.tool)
-    for share in composition.shares:
-        if share.value is not None and share.cases < MIN_CASES:
-            subject = f"{share.tag}={share.value}"
-            message = f"{subject}: cases: {share.cases}; its rates need at least {MIN_CASES}"
-            yield SetWarning("few_cases", message, subject)
 
 
 def _classify_sample(sample: Sample) -> str:
@@ -169,11 +154,3 @@ def _count_tools(samples: Sequence[Sample]) -> tuple[ToolExamples, ...]:
             negative.update({*(report.offered or ()), *([about] if about else [])})
     known = sorted({*positive, *negative, *recovery})
     return tuple([ToolExamples(tool, positive[tool], negative[tool], recovery[tool]) for tool in known])
-
-
-def _compute_shares(samples: Sequence[Sample], tag: str) -> Iterator[TagShare]:
-    counts = Counter(sample.report.tags.get(tag) for sample in samples)
-    if set(counts) == {None}:
-        return
-    for value in sorted(counts, key=lambda value: (value is None, value or "")):
-        yield TagShare(tag, value, counts[value], counts[value] / len(samples))
