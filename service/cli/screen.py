@@ -16,7 +16,9 @@ from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
+    from rich import table
     from rich.console import Console
+    from rich.text import Text
 
     from service.cli.inputs import Refusal
 
@@ -98,6 +100,21 @@ def print_document(
     text = render_markdown(sections) if form == "markdown" else render_json(value).decode() + "\n"
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def build_grid(rows: Iterable[Sequence[str | Text]], head: Sequence[str] = ()) -> table.Table:
+    """Build a table without lines, of which only the last column wraps. Text is escaped; a `Text` keeps its style."""
+    from rich import table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=bool(head))
+    for row in rows:
+        if not grid.columns:
+            for n in range(len(row)):
+                last = n == len(row) - 1
+                grid.add_column(head[n] if head else "", no_wrap=not last, overflow="fold" if last else "ellipsis")
+        grid.add_row(*[Text(escape_unprintable(cell)) if isinstance(cell, str) else cell for cell in row])
+    return grid
 
 
 def show(sections: Iterable[Section], console: Console) -> None:

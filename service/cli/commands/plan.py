@@ -12,7 +12,7 @@ from typer import Option
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.screen import build_console, pluralize, print_refusal, print_table, say
+from service.cli.screen import build_console, build_grid, pluralize, print_refusal, print_table, say
 from service.core.money import NOTHING, Cost, format_usd
 from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.reporting.escaping import escape_unprintable
@@ -125,23 +125,20 @@ def _show_table(plans: Iterator[tuple[str, Plan]], totals: Totals) -> None:
 
 
 def _build_table(made: Plan) -> Table | Text:
-    from rich.table import Table
     from rich.text import Text
 
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(2):
-        grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for ask in made.asks:
-        grid.add_row(Text(ask.criterion), Text(_describe(ask, made)), Text(f"asks {ask.judge.id}"))
-    for ask, why in made.blocked_asks:
-        grid.add_row(Text(ask.criterion), Text(_describe(ask, made)), Text(f"not asked: {why}", style="yellow"))
-    return grid if grid.rows else Text("nothing to ask: code decides everything that applies", style="dim")
+    asked = [(ask.criterion, _describe(ask, made), f"asks {ask.judge.id}") for ask in made.asks]
+    blocked = [
+        (ask.criterion, _describe(ask, made), Text(f"not asked: {why}", style="yellow"))
+        for ask, why in made.blocked_asks
+    ]
+    nothing = Text("nothing to ask: code decides everything that applies", style="dim")
+    return build_grid([*asked, *blocked]) if asked or blocked else nothing
 
 
 def _describe(ask: Ask, made: Plan) -> str:
     if ask.step is not None:
-        return escape_unprintable(f"step {ask.step}, {made.trace.steps[ask.step].call.name}"[:40])
+        return f"step {ask.step}, {made.trace.steps[ask.step].call.name}"[:40]
     return "the trace" if ask.turn is None else f"turn {ask.turn}"
 
 
