@@ -274,4 +274,4 @@ def _build_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
         for x in one.differing
     ]
     differ = f"Where they differ: {pluralize(len(one.differing), 'item')}"
-    yield from build_section(differ, ("item", "label", "a", "b", "right"), differing, lambda row: row)
+    yield from build_section(differ, ("item", "label", "a", "b", "right"), differing)

@@ -238,7 +238,7 @@ def _build_check_section(one: JudgeDrift) -> Iterator[Section]:
     held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
     head = ("", "then", "now")
     sides = (one.then, one.now)
-    return build_section(title, head, names, lambda name: (name, *[show_number(side[name]) for side in sides]), held)
+    return build_section(title, head, [(name, *[show_number(side[name]) for side in sides]) for name in names], held)
 
 
 def _record(folder: Path, checks: Sequence[FitCheck]) -> None:

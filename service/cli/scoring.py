@@ -29,10 +29,14 @@ class ScoredRecord:
     """A scored record; `number` is its position in the run, from 1, and `seconds` the time that scoring took."""
 
     number: int
-    place: RecordPlace
     request: RecordRequest
     report: Report
     seconds: float = 0.0
+
+    @property
+    def place(self) -> RecordPlace:
+        """Where the record is."""
+        return self.request.place
 
     @property
     def name(self) -> str:
@@ -127,24 +131,24 @@ def _hold_interrupts(task: asyncio.Task[Result], loop: asyncio.AbstractEventLoop
             raise KeyboardInterrupt
 
 
-async def _score_later(position: int, record: RecordRequest, inputs: Inputs) -> Result:
+async def _score_later(number: int, record: RecordRequest, inputs: Inputs) -> Result:
+    start = perf_counter()
     with _note_place(record):
-        start = perf_counter()
         try:
             report = await inputs.engine.answer_async(record.request, repeat=record.repeat)
         except InputError as error:
             return record.refuse(error)
-        return ScoredRecord(position, record.place, record, report, perf_counter() - start)
+    return ScoredRecord(number, record, report, perf_counter() - start)
 
 
-def _score(position: int, record: RecordRequest, inputs: Inputs) -> Result:
+def _score(number: int, record: RecordRequest, inputs: Inputs) -> Result:
+    start = perf_counter()
     with _note_place(record):
-        start = perf_counter()
         try:
             report = inputs.engine.answer(record.request)
         except InputError as error:
             return record.refuse(error)
-        return ScoredRecord(position, record.place, record, report, perf_counter() - start)
+    return ScoredRecord(number, record, report, perf_counter() - start)
 
 
 @contextmanager
