@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import typer
 from pydantic import JsonValue, TypeAdapter
@@ -65,22 +64,14 @@ class RecordBody:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordRequest:
-    """A record as a request."""
+class RecordRequest(RecordBody):
+    """A record as a request. The command line's options are in `request` alone, not in `body`."""
 
-    place: RecordPlace
     request: ScoreRequest
-    bare: bool
-    body: dict[str, JsonValue]
-    """The request as the record states it; the command line's options are in `request` alone."""
     name: str | None = None
     """The `custom_id` of a batch line. It is not part of the request, as in batches."""
     repeat: int = 0
     """Which repetition of the same record this is, from 0."""
-
-    def refuse(self, error: InputError) -> Refusal:
-        """Build the refusal of a record that turns out not to be scorable."""
-        return Refusal(self.place, locate_error(error, self.place, bare=self.bare))
 
 
 @dataclass(frozen=True)
@@ -121,7 +112,7 @@ class Inputs:
         try:
             if "custom_id" in body:  # of a batch line, and no part of the request
                 name = validate(CUSTOM_ID, body.pop("custom_id"), below="/custom_id")
-            return RecordRequest(record.place, self.build_request(body), record.bare, body, name)
+            return RecordRequest(record.place, record.bare, body, self.build_request(body), name)
         except InputError as error:
             return record.refuse(error)
 
@@ -176,8 +167,10 @@ def find_rubric(registry: Registry, choice: str) -> Rubric:
     """Find a rubric by its id or file name. InputError, with the place in the file, if it is unknown or invalid."""
     if names_file(choice):
         return read_rubric_file(registry, Path(choice))
-    with _leaving_out("/rubric"):
+    try:
         return registry.find(choice)
+    except InputError as error:
+        raise _leave_out("/rubric", error) from None
 
 
 def names_file(choice: str) -> bool:
@@ -189,19 +182,16 @@ def read_rubric_file(registry: Registry, file: Path) -> Rubric:
     """Read a rubric from a file, YAML or JSON. InputError, with the place in the file, if it is invalid."""
 
     def read(value: JsonValue) -> Rubric:
-        with _leaving_out("/rubric"):
+        try:
             return registry.find(read_rubric(value))
+        except InputError as error:
+            raise _leave_out("/rubric", error) from None
 
     return read_document(file, "--rubric", read)
 
 
-@contextmanager
-def _leaving_out(prefix: str) -> Generator[None]:
-    """Make the pointers of an InputError in the block relative to this one."""
-    try:
-        yield
-    except InputError as error:
-        raise type(error)(Problem(one.path.removeprefix(prefix), one.message) for one in error.problems) from None
+def _leave_out(prefix: str, error: InputError) -> InputError:
+    return type(error)(Problem(one.path.removeprefix(prefix), one.message) for one in error.problems)
 
 
 def read_document(file: Path, option: str, read: Callable[[JsonValue], T]) -> T:
@@ -277,37 +267,44 @@ def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -
 # Reports.
 
 
-@dataclass
-class ReportFiles:
+class ReadReport(NamedTuple):
+    """A report in a file."""
+
+    report: Report
+    name: str
+    """Its `custom_id` in a batch, else its trace id, else empty."""
+    position: int
+    """Its position among all records, from 0."""
+
+
+class ReportFiles(NamedTuple):
     """The reports in a list of files; `refused` holds the records that are not readable reports."""
 
-    reports: list[Report] = field(default_factory=list[Report])
-    names: list[str] = field(default_factory=list[str])
-    """The name of each report: its `custom_id` in a batch, else its trace id, else empty."""
-    positions: list[int] = field(default_factory=list[int])
-    """The position of each report among all records, from 0."""
-    refused: list[Refusal] = field(default_factory=list[Refusal])
+    records: list[ReadReport]
+    refused: list[Refusal]
+
+    @property
+    def reports(self) -> list[Report]:
+        """The reports alone."""
+        return [one.report for one in self.records]
 
 
 def read_report_files(files: Sequence[Path]) -> ReportFiles:
     """Read all files and list unreadable records on standard error. InputError if no report can be read."""
-    limits, found = build_limits(read_settings()), ReportFiles()
-    for file in files:
-        for record in _scan(file, limits):
-            position = len(found.reports) + len(found.refused)
-            try:
-                if isinstance(record, BadRecord):
-                    raise record.error
-                report = _read_report(record.value)
-            except InputError as error:
-                found.refused.append(Refusal(record.place, locate_error(error, record.place)))
-                continue
-            custom_id = record.value.get("custom_id")
-            found.reports.append(report)
-            found.names.append(custom_id if isinstance(custom_id, str) else report.trace_id or "")
-            found.positions.append(position)
+    limits, found = build_limits(read_settings()), ReportFiles([], [])
+    for position, record in enumerate(chain.from_iterable(_scan(file, limits) for file in files)):
+        try:
+            if isinstance(record, BadRecord):
+                raise record.error
+            report = _read_report(record.value)
+        except InputError as error:
+            found.refused.append(Refusal(record.place, locate_error(error, record.place)))
+            continue
+        custom_id = record.value.get("custom_id")
+        name = custom_id if isinstance(custom_id, str) else report.trace_id or ""
+        found.records.append(ReadReport(report, name, position))
     print_refusals(found.refused)
-    if not found.reports:
+    if not found.records:
         raise InputError.at("", "no report could be read")
     return found
 

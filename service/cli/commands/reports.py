@@ -185,7 +185,7 @@ def report(
     found = read_report_files(files)
     whole = choose_full(found.reports, most)
     paired = _find_scored_traces(found, traces, whole, input_format) if traces else {}
-    scored = [paired.get(n) or ScoredTrace(one, name=found.names[n]) for n, one in enumerate(found.reports)]
+    scored = [paired.get(n) or ScoredTrace(one.report, name=one.name) for n, one in enumerate(found.records)]
     view = build_run_view(title or ", ".join([file.name for file in files]), scored, whole)
     page = render_run_file(view, list(build_summary_sections(summarize_reports(found.reports))))
     try:
@@ -207,7 +207,8 @@ def _find_scored_traces(
     """
     from service.web.trace.build import ScoredTrace
 
-    names, places = {reports.names[n] for n in whole} - {""}, {reports.positions[n] for n in whole}
+    shown = {n: reports.records[n] for n in sorted(whole)}
+    names, places = {one.name for one in shown.values()} - {""}, {one.position for one in shown.values()}
     by_name: dict[str, list[int]] = {}
     sent_at: dict[int, SentTrace] = {}
     size = 0
@@ -218,15 +219,14 @@ def _find_scored_traces(
         if sent is not None and (own & names or n in places):
             sent_at[n] = sent
     paired: dict[int, ScoredTrace] = {}
-    for n in sorted(whole):
-        name, place, own = reports.names[n], reports.positions[n], by_name.get(reports.names[n], [])
-        if len(own) == 1:
-            place = own[0]
-        elif size != len(reports.reports) + len(reports.refused) or (own and place not in own):
+    in_place = size == len(reports.records) + len(reports.refused)
+    for n, one in shown.items():
+        own = by_name.get(one.name, [])
+        if len(own) != 1 and not (in_place and (not own or one.position in own)):
             continue
-        sent, trace_id = sent_at.get(place), reports.reports[n].trace_id
+        sent, trace_id = sent_at.get(own[0] if len(own) == 1 else one.position), one.report.trace_id
         if sent is not None and (own or None in (sent.trace.id, trace_id) or sent.trace.id == trace_id):
-            paired[n] = ScoredTrace(reports.reports[n], *sent, name=name)
+            paired[n] = ScoredTrace(one.report, *sent, name=one.name)
     if alone := len(whole) - len(paired):
         text = "report matches no trace" if alone == 1 else "reports match no trace"
         say(f"{alone} {text} in --traces and will be shown without one")
