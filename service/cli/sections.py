@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from service.cli.screen import pluralize
-from service.reporting.comparison import CaseChange, Comparison, Difference
+from service.reporting.comparison import CaseChange, Comparison, Difference, MeanChange
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
-from service.reporting.regression import NumberChange, ProvedRegression, RegressionGate
+from service.reporting.regression import ProvedRegression, RegressionGate
 from service.reporting.summary import Summary
 from service.reporting.summary.calls import Percentiles
 from service.reporting.summary.classes import ClassScore
@@ -214,11 +214,12 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
 
 
 def _render_difference(one: Difference) -> tuple[Value, ...]:
+    measured = one.measured
     return (
         render_number(one.a.value),
         render_number(one.b.value),
-        "" if one.difference is None else f"{one.difference:+.3f}",
-        "" if one.low is None or one.high is None else f"{one.low:+.2f} to {one.high:+.2f}",
+        measured and f"{measured.value:+.3f}",
+        measured and f"{measured.low:+.2f} to {measured.high:+.2f}",
         *(one.improved, one.worsened, one.n, one.open),
         "" if one.p_value is None else f"{one.p_value:.3f}",
     )
@@ -246,14 +247,14 @@ def explain_proved(one: ProvedRegression) -> str:
     return escape_unprintable((f"{one.criterion} in " if one.criterion else "") + f"{one.case}: {one.why}")
 
 
-def explain_change(one: NumberChange) -> str:
+def explain_change(one: Difference) -> str:
     """Say how far a gated number changed, and how far it may have."""
-    if not one.cases:
+    if one.best is None or one.worst is None:
         return f"no case of {one.name} to compare"
 
-    def render(change: float, interval: tuple[float, float]) -> str:
-        return f"{change:+.3f} (95 % interval {interval[0]:+.3f} to {interval[1]:+.3f})"
+    def render(change: MeanChange) -> str:
+        return f"{change.value:+.3f} (95 % interval {change.low:+.3f} to {change.high:+.3f})"
 
-    text = f"{one.name} changed by {render(one.best, one.best_interval)} over {pluralize(one.cases, 'case')}"
-    more = f"; or by {render(one.worst, one.worst_interval)}, depending on {pluralize(one.open, 'open case')}"
+    text = f"{one.name} changed by {render(one.best)} over {pluralize(one.cases, 'case')}"
+    more = f"; or by {render(one.worst)}, depending on {pluralize(one.open, 'open case')}"
     return text + more if one.open else text

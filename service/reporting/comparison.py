@@ -23,26 +23,45 @@ Key = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
+class MeanChange:
+    """The mean of b - a over some cases, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+RegressionStatus = Literal["held", "regressed", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
-    """One number in both runs, over the `n` cases that have it in both; `low` to `high` is the interval of b - a."""
+    """One number in both runs, over the `n` cases that were measured in both."""
 
     name: str
     a: Estimate
     b: Estimate
-    difference: float | None
-    low: float | None
-    high: float | None
+    measured: MeanChange | None
     n: int
     improved: int
     worsened: int
+    cases: int
+    """The cases that it applies to, the open ones included."""
     open: int
     """Cases that are open in one of the two runs; they count only in `worst` and `best`."""
-    worst: float | None
+    worst: MeanChange | None
     """b - a with everything open counted for a and against b."""
-    best: float | None
+    best: MeanChange | None
     p_value: float | None
     """For passing only: the chance of a split at least as uneven as this if both were equal (McNemar's exact test). It
     assumes independent cases, so it is null where cases are grouped."""
+
+    @property
+    def status(self) -> RegressionStatus:
+        """Whether b is worse: where the interval lies below 0 even at best. It holds where it does not lie below 0 at worst."""
+        if self.best is not None and self.best.high < 0:
+            return "regressed"
+        return "undecided" if self.worst is None or self.worst.high < 0 else "held"
 
 
 ChangeKind = Literal["broken", "fixed", "undecided", "decided", "worse", "better", "other"]
@@ -92,7 +111,8 @@ class Comparison:
     """First what broke, then what was fixed, then the rest."""
 
 
-Pairs = Sequence[tuple[Sample, Sample]]
+Pairs = Sequence[tuple[Sample, Sample | None]]
+"""Cases of the first run, each with the same case in the second, if that has it."""
 
 PASSED = "passed"
 """The number of a case that is 1 where it passes."""
@@ -108,17 +128,18 @@ def compare(a: Iterable[Sample], b: Iterable[Sample]) -> Comparison:
     if not shared:
         raise InputError.at("", f"the two runs share no case; cases are paired by trace_id and the tag {TRIAL}")
     pairs = [(left[key], right[key]) for key in shared]
-    criteria = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
+    found = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
+    criteria = dict.fromkeys([name for _, name in sorted(found)])
     changes = [change for key in shared if (change := _find_change(key, left[key], right[key]))]
     return Comparison(
         cases=len(pairs),
         only_a=_list_names(left.keys() - right.keys()),
         only_b=_list_names(right.keys() - left.keys()),
         rubrics_differ=list_rubrics(left.values()) != list_rubrics(right.values()),
-        passed=_compute_difference(PASSED, PASSED, pairs),
-        score=_compute_difference("score", "score", pairs),
+        passed=compute_difference(PASSED, PASSED, pairs),
+        score=compute_difference("score", "score", pairs),
         stages=_compute_differences(STAGE, STAGES, pairs),
-        criteria=_compute_differences(CRITERION, dict.fromkeys(name for _, name in sorted(criteria)), pairs),
+        criteria=_compute_differences(CRITERION, criteria, pairs),
         changes=tuple(sorted(changes, key=lambda one: (CHANGE_KINDS.index(one.kind), one.case, one.trial or ""))),
     )
 
@@ -165,46 +186,50 @@ def read_case_number(sample: Sample, metric: str) -> tuple[float | None, float, 
 
 
 def _compute_differences(prefix: str, names: Iterable[str], pairs: Pairs) -> tuple[Difference, ...]:
-    found = [_compute_difference(name, prefix + name, pairs) for name in names]
-    return tuple([one for one in found if one.n or one.open])
+    found = [compute_difference(name, prefix + name, pairs) for name in names]
+    return tuple([one for one in found if one.cases])
 
 
-def _compute_difference(name: str, metric: str, pairs: Pairs) -> Difference:
-    known = [
-        (find_group(one, other), x, y)
-        for one, other in pairs
-        if (x := read_case_number(one, metric)) is not None and (y := read_case_number(other, metric)) is not None
-    ]
-    both = [PairedCase(group, x[0], y[0]) for group, x, y in known if x[0] is not None and y[0] is not None]
-    value = average_change(both)
-    low, high = choose_difference(both) if both else (None, None)
+def compute_difference(name: str, metric: str, pairs: Pairs) -> Difference:
+    """Compare a number over the cases that it applies to; one that b lacks, or in which nothing applies any longer, is open."""
+    both: list[PairedCase] = []
+    at_worst: list[PairedCase] = []
+    at_best: list[PairedCase] = []
+    for one, other in pairs:
+        is_lost = other is None or (one.is_applicable and not other.is_applicable)
+        x, y = read_case_number(one, metric), (None, 0.0, 1.0) if is_lost else read_case_number(other or one, metric)
+        if x is None or y is None:
+            continue
+        # Trials of one case are not independent either.
+        trials = one.report.trace_id if TRIAL in one.report.tags else None
+        group = one.group or (other.group if other else None) or trials
+        at_worst.append(PairedCase(group, x[2], y[1]))
+        at_best.append(PairedCase(group, x[1], y[2]))
+        if x[0] is not None and y[0] is not None:
+            both.append(PairedCase(group, x[0], y[0]))
     improved, worsened = sum(pair.b > pair.a for pair in both), sum(pair.b < pair.a for pair in both)
     tested = metric == PASSED and both and all(pair.group is None for pair in both)
     return Difference(
         name=name,
         a=estimate([RatePart(pair.group, pair.a) for pair in both], choose_interval),
         b=estimate([RatePart(pair.group, pair.b) for pair in both], choose_interval),
-        difference=value,
-        low=None if low is None or value is None else min(low, value),
-        high=None if high is None or value is None else max(high, value),
+        measured=_average_change(both),
         n=len(both),
         improved=improved,
         worsened=worsened,
-        open=sum(x[1] != x[2] or y[1] != y[2] for _, x, y in known),
-        worst=average_change([PairedCase(group, x[2], y[1]) for group, x, y in known]),
-        best=average_change([PairedCase(group, x[1], y[2]) for group, x, y in known]),
+        cases=len(at_best),
+        open=sum(worst != best for worst, best in zip(at_worst, at_best, strict=True)),
+        worst=_average_change(at_worst),
+        best=_average_change(at_best),
         p_value=mcnemar(worsened, improved) if tested else None,
     )
 
 
-def average_change(pairs: Sequence[PairedCase]) -> float | None:
-    """Return the mean of b - a; None over no case."""
-    return fsum(pair.b - pair.a for pair in pairs) / len(pairs) if pairs else None
-
-
-def find_group(one: Sample, other: Sample) -> str | None:
-    """Find the group of a pair. Trials of one case are not independent either."""
-    return one.group or other.group or (one.report.trace_id if TRIAL in one.report.tags else None)
+def _average_change(pairs: Sequence[PairedCase]) -> MeanChange | None:
+    if not pairs:
+        return None
+    value, (low, high) = fsum(pair.b - pair.a for pair in pairs) / len(pairs), choose_difference(pairs)
+    return MeanChange(value, min(low, value), max(high, value))
 
 
 def _find_change(key: Key, a: Sample, b: Sample) -> CaseChange | None:

@@ -22,36 +22,18 @@ from service.errors import InputError
 from service.reporting.comparison import (
     PASSED,
     TRIAL,
-    average_change,
-    find_group,
+    Difference,
+    Pairs,
+    RegressionStatus,
+    compute_difference,
     index_by_key,
     list_rubrics,
-    read_case_number,
 )
 from service.reporting.statements import render_finding
 from service.reporting.summary.samples import CRITERION, STAGE, Sample, list_outcomes
-from service.stats.intervals import choose_difference
-from service.stats.rates import Interval, PairedCase
-
-RegressionStatus = Literal["held", "regressed", "undecided"]
 
 WHOLE_TRACE = (PASSED, "score")
 """The numbers that all criteria are part of."""
-
-
-@dataclass(frozen=True, slots=True)
-class NumberChange:
-    """One number: b - a at best and at worst, depending on what is open, each with its interval."""
-
-    name: str
-    status: RegressionStatus
-    best: float
-    best_interval: Interval
-    worst: float
-    worst_interval: Interval
-    cases: int
-    open: int
-    """Cases that are open in one of the two runs, or that the second lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +52,10 @@ class RegressionGate:
     """All gated numbers and criteria: regressed where one is, else undecided where one is."""
 
     status: RegressionStatus
-    numbers: tuple[NumberChange, ...]
+    numbers: tuple[Difference, ...]
     proved: tuple[ProvedRegression, ...] = ()
     reason: str = ""
     """Why it is undecided regardless of the numbers."""
-
-
-Pairs = Sequence[tuple[Sample, Sample | None]]
-"""The cases of the first run, each with the same case in the second, if that has it."""
 
 
 def judge_regression(
@@ -93,7 +71,7 @@ def judge_regression(
     if allow_undecided:
         pairs = [pair for pair in pairs if not any(one is not None and may_be_undecided(one.report) for one in pair)]
     known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
-    numbers = tuple([_judge_number(name, _find_metric(name, known), pairs) for name in dict.fromkeys(names)])
+    numbers = tuple([compute_difference(name, _find_metric(name, known), pairs) for name in dict.fromkeys(names)])
     proved = tuple(sorted(_list_proved(pairs, names), key=lambda one: one.status))
     statuses = {one.status for one in (*numbers, *proved)}
     if "regressed" in statuses:
@@ -112,30 +90,6 @@ def _find_metric(name: str, criteria: set[str]) -> str:
         known = ", ".join([*WHOLE_TRACE, *STAGES, *sorted(criteria)])
         raise InputError.at("", f"no number {name!r} to compare; expected one of {known}")
     return (STAGE if name in STAGES else CRITERION) + name
-
-
-def _judge_number(name: str, metric: str, pairs: Pairs) -> NumberChange:
-    at_best: list[PairedCase] = []
-    at_worst: list[PairedCase] = []
-    for one, other in pairs:
-        is_open = other is None or (one.is_applicable and not other.is_applicable)
-        x, y = read_case_number(one, metric), (None, 0.0, 1.0) if is_open else read_case_number(other or one, metric)
-        if x is not None and y is not None:
-            group = find_group(one, other or one)
-            at_best.append(PairedCase(group, x[1], y[2]))
-            at_worst.append(PairedCase(group, x[2], y[1]))
-    best, worst = (choose_difference(ends) if ends else (-1.0, 1.0) for ends in (at_best, at_worst))
-    status: RegressionStatus = "regressed" if best[1] < 0 else "undecided" if worst[1] < 0 or not at_best else "held"
-    return NumberChange(
-        name,
-        status,
-        average_change(at_best) or 0.0,
-        best,
-        average_change(at_worst) or 0.0,
-        worst,
-        len(at_best),
-        sum(one != other for one, other in zip(at_best, at_worst, strict=True)),
-    )
 
 
 def _list_proved(pairs: Pairs, names: Sequence[str]) -> Iterator[ProvedRegression]:
