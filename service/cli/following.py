@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, cast
+from typing import BinaryIO, Literal, cast
 
 import typer
 
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
 from service.cli.screen import build_console, pluralize, print_document, print_line, print_table, say
 from service.client.failures import ForeignError
-from service.client.jobs import PATIENCE_S, AnyJob, BatchClient, CalibrationClient, Kind
+from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind, OutcomeLines
 from service.core.money import Cost, format_usd
 from service.errors import CallgradeError, JudgeDownError
 from service.jobs.pauses import read_pause
@@ -129,9 +129,18 @@ def require_judge(job: AnyJob) -> None:
 
 def watch_to_the_end(client: BatchClient | CalibrationClient, name: str) -> ExitCode:
     """Show the progress of a job until it ends or waits for a larger budget; then print how it ended and what to do next."""
+    job = _follow(client, name)
+    for line in _describe_end(job):
+        say(line)
+    has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
+    return ExitCode.PASSED if job.status == "completed" and not has_gaps else ExitCode.FAILED
+
+
+def _follow(client: BatchClient | CalibrationClient, name: str) -> AnyJob:
+    """Show the progress of a job until it ends or waits for a larger budget, and return it as it then is."""
     job: AnyJob | None = None
     try:
-        with JobProgress(lines=True) as view:
+        with JobProgress() as view:
             for job in client.watch(name, on_disconnect=lambda error: view.print_line(f"{error}; trying again")):
                 view.show(job)
                 require_judge(job)
@@ -140,10 +149,7 @@ def watch_to_the_end(client: BatchClient | CalibrationClient, name: str) -> Exit
     except KeyboardInterrupt:
         say(f"{name} continues; `callgrade jobs watch {name}` shows it again, `callgrade jobs cancel {name}` ends it")
         raise
-    for line in _describe_end(job) if job is not None else ():
-        say(line)
-    has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
-    return ExitCode.PASSED if job is not None and job.status == "completed" and not has_gaps else ExitCode.FAILED
+    return job or client.find(name)
 
 
 def _describe_end(job: AnyJob) -> Iterator[str]:
@@ -175,17 +181,14 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
 
 
 class JobProgress:
-    """Shows successive states of one job on standard error."""
+    """Shows successive states of one job on standard error; without a terminal, a line at every tenth of the items."""
 
-    def __init__(self, *, lines: bool = False) -> None:
-        """`lines`: without a terminal, print a line at every tenth of the items."""
+    def __init__(self) -> None:
         from rich.progress import Progress  # noqa: PLC0415 (slow to import)
 
-        is_terminal = sys.stderr.isatty()
-        columns = Progress.get_default_columns()
-        self._bar = Progress(*columns, console=build_console(sys.stderr), transient=True, disable=not is_terminal)
+        console, columns = build_console(sys.stderr), Progress.get_default_columns()
+        self._bar = Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty())
         self._task = self._bar.add_task("")
-        self._lines = lines and not is_terminal
         self._last_state: tuple[str, str | None] = ("in_progress", None)
         self._tenths = 0
 
@@ -208,7 +211,7 @@ class JobProgress:
             if change := _describe_change(job, before):
                 self.print_line(change)
         self._bar.update(self._task, completed=done, total=total, description=escape_unprintable(text))
-        if self._lines and done * 10 // max(1, total) > self._tenths:
+        if self._bar.disable and done * 10 // max(1, total) > self._tenths:
             self._tenths = done * 10 // max(1, total)
             say(text)
 
@@ -232,41 +235,30 @@ def _describe_change(job: AnyJob, before: str) -> str:
 
 # What came of a job.
 
-MIN_RETRY_DELAY_S, MAX_RETRY_DELAY_S = 0.1, 10.0
-"""The first and the longest delay before retrying a broken connection, in seconds."""
-
-POLL_DELAY_S = 1.0
-"""Seconds between two polls for more lines."""
-
-
-class FetchProgress(NamedTuple):
-    """How far a fetch got: where to continue, whether all lines are there, and the batch if its budget paused it."""
-
-    offset: int
-    complete: bool
-    paused: Batch | None = None
+RETRY_DELAYS_S = (0.1, 1.0, 5.0, 20.0, 60.0)
+"""Seconds before each attempt to continue where a connection broke."""
 
 
 def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None, wait: bool) -> ExitCode:
-    """Fetch results or errors, as JSON Lines in the order of the items."""
+    """Fetch results or errors, as JSON Lines in the order of the items; `wait`: once the batch has ended."""
+    if wait:
+        _follow(client, batch_id)
+    gap = "the batch has not ended; the first {} are done"
     if output is None:
-        progress = _fetch_lines(client, batch_id, kind, _print_lines, offset=0, wait=wait)
-        if not progress.complete:
-            say(f"{_explain_gap(progress)}; with --output FILE the next fetch continues there")
+        outcomes = _copy_lines(client, batch_id, kind, _print_lines, 0)
+        if not outcomes.complete:
+            done = gap.format(pluralize(outcomes.next_offset, "item"))
+            say(f"{done}; with --output FILE the next fetch continues there")
         return ExitCode.PASSED
     with _open_partial_file(output, batch_id, kind) as (path, file, offset):
-        progress = _fetch_lines(client, batch_id, kind, file.write, offset=offset, wait=wait)
+        outcomes = _copy_lines(client, batch_id, kind, file.write, offset)
         file.flush()
-        if progress.complete:
+        if outcomes.complete:
             path.replace(output)
             return ExitCode.PASSED
-    say(f"{_explain_gap(progress)}; they are in {path}; run the same command again to continue")
+    done = gap.format(pluralize(outcomes.next_offset, "item"))
+    say(f"{done}; they are in {path}; run the same command again to continue")
     return ExitCode.FAILED
-
-
-def _explain_gap(progress: FetchProgress) -> str:
-    why = "the batch has not ended" if progress.paused is None else explain_pause(progress.paused)
-    return f"{why}; the first {pluralize(progress.offset, 'item')} are done"
 
 
 def _print_lines(lines: bytes) -> None:
@@ -274,42 +266,26 @@ def _print_lines(lines: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _fetch_lines(
-    client: BatchClient, batch_id: str, kind: Kind, write: Callable[[bytes], object], *, offset: int, wait: bool
-) -> FetchProgress:
-    """Write whole lines, starting at an offset. `wait`: continue until the batch ends or its budget pauses it.
-
-    UnreachableError if nothing listens at the start, or after PATIENCE_S seconds without an answer.
-    """
-    start, pause = time.monotonic(), MIN_RETRY_DELAY_S
-    answered_at: float | None = None
-    with JobProgress() as view:
-        while True:
-            last = b""
-            try:
-                with client.outcomes(batch_id, kind, offset=offset) as outcomes:
-                    for last in outcomes.parts:
-                        write(last)
-                offset, last = outcomes.next_offset, b""
-                answered_at, pause = time.monotonic(), POLL_DELAY_S
-                if outcomes.complete or not wait:
-                    return FetchProgress(offset, outcomes.complete)
-                batch = client.find(batch_id)
-            except CallgradeError as error:
-                offset = _find_next_offset(last, offset)
-                was_there = answered_at is not None or getattr(error, "connected", True)
-                waited = time.monotonic() - (answered_at or start)
-                if not (error.retryable and was_there) or waited > PATIENCE_S:
-                    raise
-                if pause in (MIN_RETRY_DELAY_S, POLL_DELAY_S):
-                    view.print_line(f"{error}; trying again")
-            else:
-                if batch.status == "paused_budget":
-                    return FetchProgress(offset, complete=False, paused=batch)
-                require_judge(batch)
-                view.show(batch)
-            time.sleep(pause)
-            pause = min(MAX_RETRY_DELAY_S, pause * 2)
+def _copy_lines(
+    client: BatchClient, batch_id: str, kind: Kind, write: Callable[[bytes], object], offset: int
+) -> OutcomeLines:
+    """Copy whole lines from an offset on, as far as the batch has run. UnreachableError if nobody answers any more."""
+    delays, was_there = iter(RETRY_DELAYS_S), False
+    while True:
+        last = b""
+        try:
+            with client.outcomes(batch_id, kind, offset=offset) as outcomes:
+                for last in outcomes.parts:
+                    write(last)
+        except CallgradeError as error:
+            delay, was_there = next(delays, None), was_there or getattr(error, "connected", True)
+            if delay is None or not (error.retryable and was_there):
+                raise
+            offset = _find_next_offset(last, offset)
+            say(f"{error}; trying again")
+            time.sleep(delay)
+        else:
+            return outcomes
 
 
 def _find_next_offset(lines: bytes, offset: int) -> int:
