@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from service.core.outcome import Errored, Outcome, Scored
-from service.core.report import Report, StageScore
+from service.core.report import Report
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.reporting.statements import list_statements, read_score
@@ -52,13 +52,12 @@ def describe_break(report: Report) -> ReportBreak:
 
 def describe_stages(report: Report) -> str:
     """Write a letter for each of STAGES; a stage that does not apply, or about which nothing is known, is absent."""
-    found = {one.stage: _describe_stage(report, one) for one in report.stages}
+    found = {
+        one.stage: LETTERS[one.verdict]
+        for one in report.stages
+        if one.coverage is not None and (one.score_range if report.is_measured else one.full_range) is not None
+    }
     return "".join([found.get(stage, ABSENT) for stage in STAGES])
-
-
-def _describe_stage(report: Report, stage: StageScore) -> str:
-    known = stage.score_range if report.is_measured else stage.full_range
-    return ABSENT if stage.coverage is None or known is None else LETTERS[stage.verdict]
 
 
 # Counts, for metrics.

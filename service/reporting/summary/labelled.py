@@ -108,11 +108,16 @@ def _correct(
     items = [item for at, sample in enumerate(samples) for item in iter_items(sample, criterion, at)]
     labelled = sorted([one for one in items if one.place in labels], key=lambda one: str(one.place))
     rest = sorted([one for one in items if one.place not in labels], key=lambda one: one.value)
-    said = [_decide_majority(labels[one.place]) for one in labelled]
+    # On a tie the first counts: half a vote more.
+    said = [sum(own) + (0.5 if own[0] else 0) > len(own) / 2 for own in [labels[one.place] for one in labelled]]
     groups, other_groups = [one.group for one in labelled], [one.group for one in rest]
     judged, unlabelled = [one.value for one in labelled], [one.value for one in rest]
     candidates = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
     enough = has_enough_groups(groups, other_groups)
+
+    def hash_item(item: ToLabel) -> str:
+        return sha256(f"label\0{item.trace_id}\0{item.step}".encode()).hexdigest()
+
     return CorrectedRate(
         criterion=criterion,
         unit="step" if by_step else "report",
@@ -122,7 +127,7 @@ def _correct(
         naive=sum(one.passed for one in items) / len(items) if items else None,
         humans=infer_from_labels(said, groups) if has_enough_groups(groups) else None,
         corrected=ppi(said, judged, unlabelled, (groups, other_groups)) if enough else None,
-        label_next=tuple(sorted(candidates, key=_hash_item)[:MAX_LABEL_NEXT]),
+        label_next=tuple(sorted(candidates, key=hash_item)[:MAX_LABEL_NEXT]),
     )
 
 
@@ -144,12 +149,3 @@ def _iter_reports(sample: Sample, criterion: str, _: int) -> Iterator[_Item]:
     if scored and decided:
         value, passed = min(one.value for one in scored), all(one.passed for one in scored)
         yield _Item(LabelPlace(report.trace_id, None), value, passed, sample.group)
-
-
-def _decide_majority(labels: Sequence[bool]) -> bool:
-    passing = sum(labels)
-    return labels[0] if 2 * passing == len(labels) else 2 * passing > len(labels)
-
-
-def _hash_item(item: ToLabel) -> str:
-    return sha256(f"label\0{item.trace_id}\0{item.step}".encode()).hexdigest()

@@ -106,7 +106,9 @@ class Sample:
             verdicts = [stage.verdict for stage in self.report.stages if stage.stage == name]
             return None if "undecided" in verdicts else any(verdict in PASSING for verdict in verdicts)
         if kind == "criterion":
-            if name in self.report.failing or _was_blocked(name, self.report):
+            outcomes = [o for one in self.report.criteria if one.id == name for o in list_outcomes(one, self.report)]
+            blocked = any(isinstance(outcome, Skipped) and outcome.cause == "blocked" for outcome in outcomes)
+            if name in self.report.failing or blocked:
                 return False
             is_open = reading.value is None or any(one.criterion == name for one in self.report.open)
             return None if is_open else True
@@ -204,8 +206,3 @@ def list_outcomes(criterion: CriterionScore, report: Report) -> list[Outcome]:
     """List all outcomes of a criterion: of the trace, turns and missing calls, then of the steps."""
     of_steps = [step.outcomes[criterion.id] for step in report.steps if criterion.id in step.outcomes]
     return [*(one.outcome for one in criterion.outcomes), *of_steps]
-
-
-def _was_blocked(criterion: str, report: Report) -> bool:
-    outcomes = (o for one in report.criteria if one.id == criterion for o in list_outcomes(one, report))
-    return any(isinstance(outcome, Skipped) and outcome.cause == "blocked" for outcome in outcomes)
