@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.reporting.escaping import escape_markdown
@@ -113,10 +112,10 @@ def _render_cell(cell: Cell) -> str:
 
 @cache
 def _load_template(name: str) -> Template:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 (load it only for the first page)
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 (load it only for the first page)
 
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=PackageLoader("service.reporting", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -132,8 +131,7 @@ def render_sections(sections: Iterable[Section]) -> str:
 
 def render_page(title: str, sections: Iterable[Section]) -> str:
     """Render a whole page that needs no other file."""
-    style = Path(__file__).with_name("page.css").read_text("utf-8")
-    return build_page(title, render_sections(sections), style=style)
+    return build_page(title, render_sections(sections), style=_load_template("page.css").render())
 
 
 def build_page(title: str, body: str, *, style: str, script: str = "") -> str:
