@@ -15,7 +15,7 @@ import typer
 from pydantic import JsonValue, TypeAdapter
 
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, print_refusals, say
+from service.cli.screen import pluralize, print_refusal, print_refusals, say
 from service.core.models.kinds import DEFERRED
 from service.core.models.validation import validate
 from service.core.report import JudgeMode, Report
@@ -78,7 +78,8 @@ class RecordRequest(RecordBody):
 class Inputs:
     """The input files of one command and the options that apply to all of them.
 
-    `guessed` counts the formats guessed so far; `left_out` counts, by reason, the traces with nothing to score.
+    `guessed` counts the formats guessed so far; `left_out` counts, by reason, the traces with nothing to score; `refused` lists
+    what `work_on` refused.
     """
 
     settings: Settings
@@ -93,6 +94,20 @@ class Inputs:
     """The user's own checks that are added to every rubric."""
     guessed: Counter[str] = field(default_factory=Counter[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
+    refused: list[RecordPlace] = field(default_factory=list[RecordPlace])
+
+    def work_on(self, work: Callable[[ScoreRequest], T]) -> Iterator[tuple[RecordRequest, T]]:
+        """Yield what `work` makes of each request; list the records that are refused on standard error, and in `refused`."""
+        for record in self:
+            try:
+                if isinstance(record, Refusal):
+                    raise record.error
+                made = work(record.request)
+            except InputError as error:
+                self.refused.append(record.place)
+                print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
+            else:
+                yield record, made
 
     def __iter__(self) -> Iterator[RecordRequest | Refusal]:
         """Yield a request or a refusal for every record, in order."""

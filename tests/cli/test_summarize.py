@@ -120,12 +120,9 @@ def test_text_of_a_report_cannot_write_on_the_terminal(run: Run) -> None:
         assert "x1b" in out
 
 
-def test_slices_and_families(run: Run, reports: Path, tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text("extends: four_step\nid: own\nfamilies: {money: [refund, void]}\n")
-    told = ["--by", "difficulty", "--rubric", "own.yaml"]
-    found = json.loads(run("summarize", reports, "-f", "json", *told).raw)
+def test_slices(run: Run, reports: Path) -> None:
+    found = json.loads(run("summarize", reports, "-f", "json", "--by", "difficulty").raw)
     assert [one["value"] for one in found["slices"]] == ["easy", "hard"]
-    assert {one["family"] for one in found["tools"]["confusions"]} == {None, "money"}
 
 
 def test_an_unreadable_record_is_told_and_the_rest_summed_up(run: Run, reports: Path) -> None:
@@ -142,7 +139,6 @@ USAGE: list[tuple[list[str], int, str]] = [
     (["reports.ndjson", "--gate", "nowhere.yaml"], 4, "nowhere.yaml"),
     (["reports.ndjson", "--gate", "gate.yaml"], 4, "gate.yaml: /assertions"),
     (["reports.ndjson", "--pass-k", "2"], 4, "no case names its task"),
-    (["reports.ndjson", "--rubric", "nobody"], 4, "nobody"),
 ]
 
 

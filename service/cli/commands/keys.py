@@ -88,10 +88,6 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
     """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
     from service.store.times import format_rfc3339
 
-    def date(at: float | None) -> str:
-        return (format_rfc3339(at) or "-").partition("T")[0]
-
-    found = _open_keys().list_keys()
     objects = [
         {
             "id": key.id,
@@ -104,14 +100,15 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
             "used": format_rfc3339(key.used_at),
             "replaced_by": key.replaced_by,
         }
-        for key in found
+        for key in _open_keys().list_keys()
     ]
-    rows = [
-        (one.id, one.tenant, one.name, ", ".join(one.scopes) or "-", *map(date, times))
-        for one in found
-        for times in [(one.created_at, one.expires_at, one.revoked_at, one.used_at)]
-    ]
+
+    def render(value: object) -> str:
+        text = ", ".join(value) if isinstance(value, list) else str(value or "-")
+        return re.sub(r"T\d\d:\d\d:.*", "", text)
+
     head = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
+    rows = [[render(one[name]) for name in head] for one in objects]
     print_table(head, rows, form=output_format, value=objects)
     return ExitCode.PASSED
 

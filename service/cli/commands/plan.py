@@ -12,9 +12,9 @@ from typer import Option
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.screen import build_console, build_grid, pluralize, print_refusal, print_table, say
+from service.cli.screen import build_console, build_grid, pluralize, print_line, print_table, say
 from service.core.money import NOTHING, Cost, format_usd
-from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
+from service.errors import NO_JUDGE_MODEL, SettingsError
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
@@ -46,8 +46,10 @@ def plan(
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     totals = Totals(inputs.settings.judge_model if price else None)
     _show_table(_list_plans(inputs, totals), totals)
+    if inputs.refused:
+        print_line(f"not planned: {pluralize(len(inputs.refused), 'record')}")
     print_guesses(inputs.guessed, inputs.left_out)
-    return ExitCode.DATA if totals.refused else ExitCode.PASSED
+    return ExitCode.DATA if inputs.refused else ExitCode.PASSED
 
 
 @dataclass
@@ -59,7 +61,6 @@ class Totals:
     traces: int = 0
     questions: int = 0
     blocked: int = 0
-    refused: int = 0
     tokens: int = 0
     """Tokens of prompts and replies, at most."""
     cost: Cost = NOTHING
@@ -82,24 +83,14 @@ def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[tuple[str, Plan]]:
     """Yield the name and plan of every record and count it; list records without one on standard error."""
     import asyncio
 
-    from service.cli.inputs import Refusal
-
     with asyncio.Runner() as loop:
-        for number, record in enumerate(inputs, start=1):
-            try:
-                if isinstance(record, Refusal):
-                    raise record.error
-                made = inputs.engine.plan(record.request)
-            except InputError as error:
-                totals.refused += 1
-                print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
-                continue
+        for _, made in inputs.work_on(inputs.engine.plan):
             totals.traces += 1
             totals.questions += len(made.asks)
             totals.blocked += len(made.blocked_asks)
             if totals.priced_model is not None and inputs.engine.judging is not None:
                 totals.add_estimates(loop.run(inputs.engine.judging.estimate(made.asks, made.trace)).values())
-            yield made.trace.id or f"#{number}", made
+            yield made.trace.id or f"#{totals.traces + len(inputs.refused)}", made
         loop.run(inputs.engine.close())
 
 
@@ -120,8 +111,6 @@ def _show_table(plans: Iterator[tuple[str, Plan]], totals: Totals) -> None:
     out.print(f"{pluralize(totals.traces, 'trace')}: {questions}, {totals.blocked} blocked by a failed check")
     if totals.priced_model is not None:
         out.print(totals.describe_price("traces"))
-    if totals.refused:
-        out.print(f"not planned: {pluralize(totals.refused, 'record')}")
 
 
 def _build_table(made: Plan) -> Table | Text:
@@ -151,25 +140,17 @@ def convert(files: options.Files, input_format: options.InputFormat = "auto") ->
 
     Try this first when a score surprises you. Prints one JSON document per line.
     """
-    from service.cli.inputs import Refusal, print_guesses, read_inputs
+    from service.cli.inputs import print_guesses, read_inputs
     from service.intake.own_form import write_record
     from service.request import read_request_trace
 
-    inputs, code = read_inputs(files, input_format=input_format), ExitCode.PASSED
-    for record in inputs:
-        try:
-            if isinstance(record, Refusal):
-                raise record.error
-            trace = read_request_trace(record.request)
-        except InputError as error:
-            print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
-            code = ExitCode.DATA
-            continue
+    inputs = read_inputs(files, input_format=input_format)
+    for record, trace in inputs.work_on(read_request_trace):
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
         for part in trace.unread:
             say(f"{record.place}: {part.path}: {part.reason}")
     print_guesses(inputs.guessed, inputs.left_out)
-    return code
+    return ExitCode.DATA if inputs.refused else ExitCode.PASSED
 
 
 @commands.command("formats")

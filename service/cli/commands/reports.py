@@ -20,7 +20,6 @@ from service.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
     from service.cli.inputs import ReportFiles
-    from service.core.report import Report
     from service.reporting.summary.labelled import ReportLabel
     from service.web.trace.build import ScoredTrace
     from service.web.trace.reading import SentTrace
@@ -37,9 +36,6 @@ def summarize(
     gate: Annotated[Path | None, Option("--gate", metavar="FILE", help="File with a list `assertions`.")] = None,
     by: Annotated[list[str] | None, Option(metavar="TAG", help="Tag to slice by; repeatable.")] = None,
     pass_k: Annotated[list[int] | None, Option(metavar="K", min=1, help="k for pass^k over the tag `task`.")] = None,
-    rubric: Annotated[
-        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric with tool families.")
-    ] = None,
     labels: Annotated[Path | None, Option(metavar="FILE", help="Labels of reports, to correct the rates.")] = None,
     output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
 ) -> int:
@@ -50,8 +46,9 @@ def summarize(
     """
     from service.cli.inputs import read_document, read_report_files
     from service.cli.sections import build_summary_sections
-    from service.reporting.summaries import read_gate, summarize_reports
+    from service.reporting.summaries import build_family_finder, find_families, read_gate, summarize_reports
     from service.reporting.summary import SummaryOptions
+    from service.wiring import build_engine
 
     gated: tuple[str, ...] = ()
     if gate is not None:
@@ -59,7 +56,8 @@ def summarize(
             gated = read_document(gate, "--gate", read_gate)
     asserted = (*gated, *(assertions or ())) if assertions or gate else None
     found = read_report_files(files)
-    families = _read_families(rubric, found.reports)
+    declared = build_family_finder(build_engine(read_settings()).registry.find)
+    families = find_families(found.reports, declared)
     chosen = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
     given = _read_labels(labels) if labels else ()
     with _blaming_command():
@@ -100,17 +98,6 @@ def _blaming_command() -> Generator[None]:
         yield
     except InputError as error:
         raise SettingsError(error.problems) from None
-
-
-def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
-    from service.cli.inputs import find_rubric
-    from service.reporting.summaries import build_family_finder, find_families
-    from service.wiring import build_engine
-
-    registry = build_engine(read_settings()).registry
-    if rubric is not None:
-        return dict(find_rubric(registry, rubric).families)
-    return dict(find_families(reports, build_family_finder(registry.find)))
 
 
 @commands.command("compare")
