@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Literal, get_args
 
-from service.core.report import RubricRef
+from service.core.report import Report, RubricRef
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.errors import InputError
 from service.reporting.statements import read_score
+from service.reporting.summary import read_samples
 from service.reporting.summary.samples import CRITERION, STAGE, Sample
 from service.stats.intervals import choose_difference, choose_interval, mcnemar
 from service.stats.rates import Estimate, PairedCase, RatePart, estimate
@@ -118,10 +119,10 @@ PASSED = "passed"
 """The number of a case that is 1 where it passes."""
 
 
-def compare(a: Iterable[Sample], b: Iterable[Sample]) -> Comparison:
-    """Compare two runs, paired by trace id and the tag `trial`. Pure; the order of samples does not matter.
+def compare_reports(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
+    """Compare two runs, paired by trace id and the tag `trial`. Pure; the order of reports does not matter.
 
-    InputError for a case without an id, for one that appears twice in a run, and for runs that share no case.
+    InputError for no report, a case without an id, for one that appears twice in a run, and for runs that share no case.
     """
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     shared = sorted(left.keys() & right.keys(), key=_make_sort_key)
@@ -144,10 +145,10 @@ def compare(a: Iterable[Sample], b: Iterable[Sample]) -> Comparison:
     )
 
 
-def index_by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
-    """Index the cases of a run by id and trial. InputError for a case without an id, and for one that appears twice."""
+def index_by_key(reports: Iterable[Report], place: str) -> dict[Key, Sample]:
+    """Index the cases of a run by id and trial. InputError for no case, one without an id, and one that appears twice."""
     found: dict[Key, Sample] = {}
-    for n, sample in enumerate(samples):
+    for n, sample in enumerate(read_samples(reports)):
         case = sample.report.trace_id
         if case is None:
             raise InputError.at(f"{place}/{n}/trace_id", "a comparison pairs cases by their id, and this one has none")

@@ -30,7 +30,7 @@ from service.reporting.comparison import (
     list_rubrics,
 )
 from service.reporting.statements import render_finding
-from service.reporting.summary.samples import CRITERION, STAGE, Sample, list_outcomes
+from service.reporting.summary.samples import CRITERION, STAGE, list_outcomes
 
 WHOLE_TRACE = (PASSED, "score")
 """The numbers that all criteria are part of."""
@@ -58,20 +58,21 @@ class RegressionGate:
     """Why it is undecided regardless of the numbers."""
 
 
-def judge_regression(
-    a: Iterable[Sample], b: Iterable[Sample], *, names: Sequence[str] = (PASSED,), allow_undecided: bool = False
+def judge_reports(
+    a: Iterable[Report], b: Iterable[Report], names: Sequence[str] = (), *, allow_undecided: bool = False
 ) -> RegressionGate:
-    """Judge two runs, paired as in `compare`. Pure.
+    """Judge whether the second of two runs has regressed, paired as in `compare_reports`. Pure.
 
-    `names`: `passed`, `score`, stages and criteria. `allow_undecided` leaves out cases that are undecided for reasons other than
-    a fault. InputError for a name that no case has, and as in `compare`.
+    `names`: `passed` (the default), `score`, stages and criteria. `allow_undecided` leaves out cases that are undecided for
+    reasons other than a fault. InputError for a name that no case has, and as in `compare_reports`.
     """
+    names = tuple(dict.fromkeys(names)) or (PASSED,)
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     pairs = [(sample, right.get(key)) for key, sample in sorted(left.items(), key=lambda one: str(one[0]))]
     if allow_undecided:
         pairs = [pair for pair in pairs if not any(one is not None and may_be_undecided(one.report) for one in pair)]
     known = {criterion.id for sample in left.values() for criterion in sample.report.criteria}
-    numbers = tuple([compute_difference(name, _find_metric(name, known), pairs) for name in dict.fromkeys(names)])
+    numbers = tuple([compute_difference(name, _find_metric(name, known), pairs) for name in names])
     proved = tuple(sorted(_list_proved(pairs, names), key=lambda one: one.status))
     statuses = {one.status for one in (*numbers, *proved)}
     if "regressed" in statuses:

@@ -1,4 +1,4 @@
-"""Summaries and comparisons of reports given as JSON: the one path that HTTP, command line and library share."""
+"""Summaries of reports given as JSON: the one path that HTTP, command line and library share."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from service.core.report import Report, RubricRef
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 from service.reporting.assertions import judge_assertions
-from service.reporting.comparison import PASSED, Comparison, compare
-from service.reporting.regression import RegressionGate, judge_regression
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
 from service.reporting.summary.classes import Families
 from service.reporting.summary.labelled import ReportLabel, correct_rates
@@ -136,21 +134,6 @@ def build_family_finder(find: Callable[[str], Rubric]) -> FamilyFinder:
         return rubric.families if rubric.digest == ref.hash else {}
 
     return families
-
-
-def compare_reports(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
-    """Compare two runs of the same cases. InputError where they cannot be paired."""
-    return compare(read_samples(a), read_samples(b))
-
-
-def judge_reports(
-    a: Iterable[Report], b: Iterable[Report], names: Sequence[str] = (), *, allow_undecided: bool = False
-) -> RegressionGate:
-    """Judge whether the second of two runs of the same cases has regressed, by `passed` or the named numbers.
-
-    `allow_undecided` leaves out undecided cases for reasons other than a fault. InputError where the runs cannot be paired.
-    """
-    return judge_regression(read_samples(a), read_samples(b), names=names or (PASSED,), allow_undecided=allow_undecided)
 
 
 class GateFile(FrozenModel):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from service import Report, report_json
-from service.reporting.summaries import compare_reports, render_json, summarize_reports
+from service.reporting.comparison import compare_reports
+from service.reporting.summaries import render_json, summarize_reports
 from tests.cli.cli_run import Run
 from tests.reporting.report_sets import report_of, reports_of
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service import InputError, Report
-from service.reporting.comparison import Difference, MeanChange
-from service.reporting.summaries import compare_reports
+from service.reporting.comparison import Difference, MeanChange, compare_reports
 from service.stats.intervals import mcnemar, newcombe
 from tests.bulk import examples
 from tests.reporting.report_sets import report_of

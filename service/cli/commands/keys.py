@@ -88,6 +88,7 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
     """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
     from service.store.times import format_rfc3339
 
+    found = _open_keys().list_keys()
     objects = [
         {
             "id": key.id,
@@ -100,15 +101,13 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
             "used": format_rfc3339(key.used_at),
             "replaced_by": key.replaced_by,
         }
-        for key in _open_keys().list_keys()
+        for key in found
     ]
-
-    def render(value: object) -> str:
-        text = ", ".join(value) if isinstance(value, list) else str(value or "-")
-        return re.sub(r"T\d\d:\d\d:.*", "", text)
-
+    rows: list[tuple[str, ...]] = []
+    for one in found:
+        times = [format_rfc3339(at) or "-" for at in (one.created_at, one.expires_at, one.revoked_at, one.used_at)]
+        rows.append((one.id, one.tenant, one.name, ", ".join(one.scopes) or "-", *[time[:10] for time in times]))
     head = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
-    rows = [[render(one[name]) for name in head] for one in objects]
     print_table(head, rows, form=output_format, value=objects)
     return ExitCode.PASSED
 

@@ -122,8 +122,9 @@ def compare(
     from service.cli.ci import list_gate_annotations, write_step_summary
     from service.cli.inputs import read_report_files
     from service.cli.sections import MAX_PROVED, build_comparison_sections, list_gate_lines
+    from service.reporting.comparison import compare_reports
     from service.reporting.document import render_markdown
-    from service.reporting.summaries import compare_reports, judge_reports
+    from service.reporting.regression import judge_reports
 
     if not fail_on_regression and (on or allow_undecided):
         raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-undecided")
