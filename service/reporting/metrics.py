@@ -64,11 +64,10 @@ def find_metric(name: str, samples: Samples) -> SetMetric:
     if found := _PASS_K.fullmatch(name):
         return SetMetric(None, partial(_compute_pass_k, k=int(found[1])))
     base, _, last = name.rpartition(".")
-    percentile = _PERCENTILE.fullmatch(last)
     if last == "pass_rate":
-        return SetMetric(
-            key := find_case_metric(base or "score", samples, whole=name), partial(_fold_verdicts, key=key)
-        )
+        key = find_case_metric(base or "score", samples, whole=name)
+        return SetMetric(key, partial(_fold_verdicts, key=key))
+    percentile = _PERCENTILE.fullmatch(last)
     fold = partial(compute_percentile, q=float(percentile[1])) if percentile else FOLDS.get(last)
     key = find_case_metric((base if fold else name) or "score", samples, whole=name)
     return SetMetric(key, partial(_fold_values, key=key, fold=fold or _compute_mean))

@@ -23,6 +23,8 @@ MIN_NO_CALL_SHARE = 0.1
 """The least share of cases in which no call is due; falling short of this or of what follows is a warning, not a failure."""
 MIN_CASES = 5
 """The fewest examples of each tool in which a call of it is due, and cases of each slice."""
+MAX_NAMED = 20
+"""How many subjects a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,11 @@ WarningCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SetWarning:
-    """Something about the set that limits what its rates can show. `subject` is the tool or `tag=value`, if it is about one."""
+    """Something about the set that limits what its rates can show. `subjects`: the tools, tags or `tag=value` that it is about."""
 
     code: WarningCode
     message: str
-    subject: str | None = None
+    subjects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,23 +105,16 @@ def find_warnings(
     if unread:
         message = f"{unread} reports have calls that could not be read; no rate of tools or of decisions counts them"
         yield SetWarning("unread_calls", message)
-    values = {tag: Counter([one.report.tags[tag] for one in samples if tag in one.report.tags]) for tag in tags}
-    for tag, found in values.items():
-        if not found:
-            yield SetWarning("unknown_tag", f"no case has a tag {tag}", tag)
-        elif len(found) > MAX_TAG_VALUES:
-            message = f"{tag} has {len(found)} values; with more than {MAX_TAG_VALUES} there are no slices by a tag"
-            yield SetWarning("too_many_values", message, tag)
+    for tag in tags:
+        values = Counter([one.report.tags[tag] for one in samples if tag in one.report.tags])
+        few = [f"{tag}={value}" for value, count in sorted(values.items()) if count < MIN_CASES]
+        if not values:
+            yield SetWarning("unknown_tag", f"no case has a tag {tag}", (tag,))
+        elif len(values) > MAX_TAG_VALUES:
+            message = f"{tag} has {len(values)} values; with more than {MAX_TAG_VALUES} there are no slices by a tag"
+            yield SetWarning("too_many_values", message, (tag,))
         else:
-            few = [f"{tag}={value}" for value, count in sorted(found.items()) if count < MIN_CASES]
-            yield from [
-                SetWarning("few_cases", f"{one}: its rates need at least {MIN_CASES} cases", one) for one in few
-            ]
-    yield from _find_gaps(composition)
-
-
-def _find_gaps(composition: Composition) -> Iterator[SetWarning]:
-    """Yield a warning for whatever the set has too little of."""
+            yield from _warn_of("few_cases", f"slices of fewer than {MIN_CASES} cases", few)
     if composition.no_call_share < MIN_NO_CALL_SHARE:
         share = f"{composition.no_call_share:.1%}"
         message = f"no call is due in {share} of cases; at least {MIN_NO_CALL_SHARE:.0%} should show over-calling"
@@ -127,13 +122,17 @@ def _find_gaps(composition: Composition) -> Iterator[SetWarning]:
     if not any(tool.recovery for tool in composition.tools):
         message = "too few cases in which a tool reported a scored error; at least 1 should show recovery"
         yield SetWarning("few_recovery", message)
-    for one in composition.tools:
-        if one.positive < MIN_CASES:
-            message = f"{one.tool}: positive examples: {one.positive}; its rates need at least {MIN_CASES}"
-            yield SetWarning("few_positive", message, one.tool)
-        if not one.no_call:
-            message = f"{one.tool}: negative examples (on offer, no call due): 0; at least 1 is due"
-            yield SetWarning("no_negative", message, one.tool)
+    few = [one.tool for one in composition.tools if one.positive < MIN_CASES]
+    yield from _warn_of("few_positive", f"tools that fewer than {MIN_CASES} cases expect to be called", few)
+    never = [one.tool for one in composition.tools if not one.no_call]
+    yield from _warn_of("no_negative", "tools that no case offers without expecting a call", never)
+
+
+def _warn_of(code: WarningCode, what: str, subjects: Sequence[str]) -> Iterator[SetWarning]:
+    """Yield one warning for all subjects, if there are any; its message names the first ones."""
+    if subjects:
+        more = f" and {len(subjects) - MAX_NAMED} more" if len(subjects) > MAX_NAMED else ""
+        yield SetWarning(code, f"{what}: {', '.join(subjects[:MAX_NAMED])}{more}", tuple(subjects))
 
 
 def _classify_sample(sample: Sample) -> str:

@@ -108,8 +108,7 @@ def _correct(
     items = [item for at, sample in enumerate(samples) for item in iter_items(sample, criterion, at)]
     labelled = sorted([one for one in items if one.place in labels], key=lambda one: str(one.place))
     rest = sorted([one for one in items if one.place not in labels], key=lambda one: one.value)
-    # On a tie the first counts: half a vote more.
-    said = [sum(own) + (0.5 if own[0] else 0) > len(own) / 2 for own in [labels[one.place] for one in labelled]]
+    said = [_decide_majority(labels[one.place]) for one in labelled]
     groups, other_groups = [one.group for one in labelled], [one.group for one in rest]
     judged, unlabelled = [one.value for one in labelled], [one.value for one in rest]
     candidates = [ToLabel(one.place.trace_id, one.place.step) for one in rest if one.place.trace_id is not None]
@@ -149,3 +148,8 @@ def _iter_reports(sample: Sample, criterion: str, _: int) -> Iterator[_Item]:
     if scored and decided:
         value, passed = min(one.value for one in scored), all(one.passed for one in scored)
         yield _Item(LabelPlace(report.trace_id, None), value, passed, sample.group)
+
+
+def _decide_majority(labels: Sequence[bool]) -> bool:
+    passing = sum(labels)
+    return labels[0] if 2 * passing == len(labels) else 2 * passing > len(labels)
