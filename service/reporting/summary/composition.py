@@ -57,7 +57,7 @@ WarningCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SetWarning:
-    """Something about the set that limits what its rates can show. `subjects`: the tools, tags or `tag=value` that it is about."""
+    """Something about the set that limits what its rates can show. `subjects`: the tools, tags or slices that it is about."""
 
     code: WarningCode
     message: str
