@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +27,7 @@ from service.calibration.results import CalibrationReport, CalibrationRun, read_
 from service.calibration.run import calibrate
 from service.cli.commands.plan import Totals
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.inputs import read_text
 from service.cli.options import read_settings
 from service.cli.scoring import complete
 from service.cli.screen import build_console, pluralize, print_document, print_line, say, show
@@ -47,11 +46,11 @@ REPORT = "report.json"
 
 def read_labelled(file: Path) -> JudgedSet:
     """Read the labelled set, with any judge predictions it contains."""
-    lines = _read_lines(file, "--labels")
+    text = read_text(file, "--labels")
     with _naming_file(file):
         if file.name.removesuffix(".gz").endswith(".csv"):
-            return JudgedSet(read_csv("\n".join(lines), source=file.name))
-        return read_judged_set(lines, source=file.name)
+            return JudgedSet(read_csv(text, source=file.name))
+        return read_judged_set(text.split("\n"), source=file.name)
 
 
 def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
@@ -59,14 +58,14 @@ def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
     found: list[Prediction] = []
     for file in files:
         with _naming_file(file):
-            found += read_predictions(_read_lines(file, "--predictions"))
+            found += read_predictions(read_text(file, "--predictions").split("\n"))
     return tuple(found)
 
 
 def read_run(path: Path) -> CalibrationReport:
     """Read the report of a run: `path` is its report.json or the folder that holds it."""
     file = path / REPORT if path.is_dir() else path
-    text = "\n".join(_read_lines(file, "RUN"))
+    text = read_text(file, "RUN")
     try:
         return read_report(text)
     except ValidationError as error:
@@ -80,16 +79,6 @@ def _naming_file(file: Path) -> Generator[None]:
         yield
     except InputError as error:
         raise error.in_file(str(file)) from None
-
-
-def _read_lines(file: Path, option: str) -> list[str]:
-    """Read the lines of a UTF-8 file, gzipped or not; a usage error if it cannot be read."""
-    try:
-        data = file.read_bytes()
-        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8").split("\n")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or "neither UTF-8 nor gzip"
-        raise typer.BadParameter(f"{file}: {reason}", param_hint=option) from None
 
 
 # Fitting.

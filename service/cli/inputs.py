@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -219,11 +221,12 @@ def read_document(file: Path, option: str, read: Callable[[JsonValue], T]) -> T:
 
 
 def read_text(path: Path, option: str) -> str:
-    """Read a text file that an option names; a usage error if it cannot be read."""
+    """Read a text file, gzipped or not, that an option names; a usage error if it cannot be read."""
     try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        data = path.read_bytes()
+        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "neither UTF-8 nor gzip"
         raise typer.BadParameter(f"{path}: {reason}", param_hint=option) from None
 
 

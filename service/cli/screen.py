@@ -102,24 +102,30 @@ def print_document(
     sys.stdout.flush()
 
 
-def build_grid(rows: Iterable[Sequence[str | Text]], head: Sequence[str] = ()) -> table.Table:
-    """Build a table without lines, of which only the last column wraps. Text is escaped; a `Text` keeps its style."""
+def build_grid(
+    rows: Iterable[Sequence[str | Text]], head: Sequence[str] = (), *, right: Sequence[bool] = ()
+) -> table.Table:
+    """Build a table without lines. Text is escaped; a `Text` keeps its style.
+
+    `right`: for each column, whether it is right-aligned; every column then wraps, else only the last one does.
+    """
     from rich import table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_header=bool(head))
-    for row in rows:
-        if not grid.columns:
-            for n in range(len(row)):
-                last = n == len(row) - 1
-                grid.add_column(head[n] if head else "", no_wrap=not last, overflow="fold" if last else "ellipsis")
+    listed = list(rows)
+    grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(head))
+    size = len(listed[0]) if listed else 0
+    for n in range(size):
+        wraps = bool(right) or n == size - 1
+        justify = "right" if right and right[n] else "left"
+        grid.add_column(head[n] if head else "", justify=justify, no_wrap=not wraps, overflow="fold")
+    for row in listed:
         grid.add_row(*[Text(escape_unprintable(cell)) if isinstance(cell, str) else cell for cell in row])
     return grid
 
 
 def show(sections: Iterable[Section], console: Console) -> None:
     """Print sections as tables and lines."""
-    from rich import table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     for n, section in enumerate(sections):
@@ -128,13 +134,9 @@ def show(sections: Iterable[Section], console: Console) -> None:
         if section.title:
             console.print(Text(section.title, style="bold"))
         for one in section.tables:
-            grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(one.head))
-            for name, numeric in zip(one.head, one.list_numeric_columns(), strict=False):
-                grid.add_column(name, justify="right" if numeric else "left", overflow="fold", header_style="dim")
-            for row in one.rows:
-                grid.add_row(*[Text(escape_unprintable(cell if isinstance(cell, str) else cell.text)) for cell in row])
-            if one.rows:
-                console.print(grid)
+            rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in one.rows]
+            if rows:
+                console.print(build_grid(rows, one.head, right=one.list_numeric_columns()))
         for line in (*section.text, *section.lines):
             console.print(Text(escape_unprintable(line)), soft_wrap=not console.is_terminal)
 
