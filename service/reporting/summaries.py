@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from pydantic import Field, JsonValue, TypeAdapter
 
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
-from service.core.report import Report, RubricRef
+from service.core.report import Report
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
 from service.reporting.assertions import judge_assertions
@@ -20,8 +21,8 @@ from service.reporting.summary.classes import Families
 from service.reporting.summary.labelled import ReportLabel, correct_rates
 from service.reporting.summary.samples import NO_REPORT
 
-FamilyFinder = Callable[[RubricRef], Families]
-"""Finds the families that a referenced rubric declares; none where the rubric is not available."""
+RubricFinder = Callable[[str], Rubric]
+"""Finds a rubric by `id@version`; InputError where it is not available."""
 
 MAX_LABELS = 10_000
 """The most labels in one request."""
@@ -76,11 +77,11 @@ def read_report(value: Any) -> Report:
     return validate(build_report_adapter(), value)
 
 
-def summarize_request(request: SummaryRequest, declared: FamilyFinder | None = None) -> Summary:
+def summarize_request(request: SummaryRequest, find: RubricFinder) -> Summary:
     """Summarize the reports of a request, with a gate if it asserts something. InputError where that is impossible."""
     reports = read_reports(request.reports)
     wishes = SummaryOptions(
-        families=find_families(reports, declared) if request.families is None else request.families,
+        families=find_families(reports, find) if request.families is None else request.families,
         by=request.by,
         pass_k=request.pass_k,
     )
@@ -115,24 +116,13 @@ def read_label(value: JsonValue) -> ReportLabel:
     return validate(TypeAdapter(ReportLabel), value)
 
 
-def find_families(reports: Iterable[Report], declared: FamilyFinder | None) -> Families:
-    """Find the families that the rubrics of some reports declare."""
+def find_families(reports: Iterable[Report], find: RubricFinder) -> Families:
+    """Find the families that the rubrics of some reports declare, as far as the rubrics that scored are available."""
     families: dict[str, Sequence[str]] = {}
     for ref in sorted({report.rubric for report in reports}, key=lambda ref: (ref.id, ref.version, ref.hash)):
-        families |= dict(declared(ref)) if declared else {}
-    return families
-
-
-def build_family_finder(find: Callable[[str], Rubric]) -> FamilyFinder:
-    """Build a finder of the families of rubrics that `find` returns for `id@version`, if the digest is the one that scored."""
-
-    def families(ref: RubricRef) -> Families:
-        try:
+        with suppress(InputError):
             rubric = find(f"{ref.id}@{ref.version}")
-        except InputError:
-            return {}
-        return rubric.families if rubric.digest == ref.hash else {}
-
+            families |= rubric.families if rubric.digest == ref.hash else {}
     return families
 
 

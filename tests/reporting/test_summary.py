@@ -16,7 +16,6 @@ from service import InputError, Report, report_json
 from service.core.outcome import PERFECT, Errored, Outcome, Skipped
 from service.registry import Registry
 from service.reporting.summaries import (
-    build_family_finder,
     read_report,
     read_summary_request,
     render_json,
@@ -222,11 +221,10 @@ def test_numbers_that_no_report_holds_are_refused(change: dict[str, Any], where:
 
 def test_the_families_of_the_reports_own_rubric_are_used() -> None:
     rubric = Registry().find("four_step").model_copy(update={"families": {"money": ("refund", "void")}})
-    same = build_family_finder(lambda _: rubric)
     body = {"reports": [json.loads(report_json(report)) for report in REPORTS]}
-    other = build_family_finder(lambda _: Registry().find("bfcl_ast"))
-    for declared, families in (same, {None, "money"}), (other, {None}):
-        confusions = summarize_request(read_summary_request(body), declared).tools.confusions
+    other = Registry().find("bfcl_ast")
+    for found, families in (rubric, {None, "money"}), (other, {None}):
+        confusions = summarize_request(read_summary_request(body), lambda _, found=found: found).tools.confusions
         assert {one.family for one in confusions} == families
 
 

@@ -46,7 +46,7 @@ def summarize(
     """
     from service.cli.inputs import read_document, read_report_files
     from service.cli.sections import build_summary_sections
-    from service.reporting.summaries import build_family_finder, find_families, read_gate, summarize_reports
+    from service.reporting.summaries import find_families, read_gate, summarize_reports
     from service.reporting.summary import SummaryOptions
     from service.wiring import build_engine
 
@@ -56,8 +56,7 @@ def summarize(
             gated = read_document(gate, "--gate", read_gate)
     asserted = (*gated, *(assertions or ())) if assertions or gate else None
     found = read_report_files(files)
-    declared = build_family_finder(build_engine(read_settings()).registry.find)
-    families = find_families(found.reports, declared)
+    families = find_families(found.reports, build_engine(read_settings()).registry.find)
     chosen = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
     given = _read_labels(labels) if labels else ()
     with _blaming_command():
