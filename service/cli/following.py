@@ -159,14 +159,13 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
         more = "--max-questions N" if asked_all else "--budget-usd X"
         yield f"to continue it: callgrade jobs resume {job.id} {more}"
         return
-    counts = job.request_counts
-    kinds = [(counts.completed, "scored" if isinstance(job, Batch) else "judged")] if counts.total else []
-    kinds += [
-        (n, word) for n, word in ((counts.failed, "failed"), (counts.cancelled + counts.expired, "never run")) if n
-    ]
+    counts, is_batch = job.request_counts, isinstance(job, Batch)
     what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
+    outcomes = [f"{counts.completed} {'scored' if is_batch else 'judged'}"] if counts.total else []
+    outcomes += [f"{counts.failed} failed"] if counts.failed else []
+    outcomes += [f"{counts.cancelled + counts.expired} never run"] if counts.cancelled + counts.expired else []
     cost = f", {Cost.read(job)}" if job.questions else ""
-    yield f"{job.status}; {': '.join(filter(None, [what, ', '.join(f'{n} {word}' for n, word in kinds)]))}{cost}"
+    yield f"{job.status}; {what}{': ' if outcomes else ''}{', '.join(outcomes)}{cost}"
     if job.reason:
         yield f"reason: {job.reason}"
     if isinstance(job, Batch):
