@@ -78,7 +78,9 @@ class JUnit:
         whole = Element("testsuites")
         whole.append(suite)
         indent(whole, " ")
-        ElementTree(whole).write(self._stream, "UTF-8", xml_declaration=True)
+        self._stream.write(b'<?xml version="1.0" encoding="UTF-8"?>\n')
+        ElementTree(whole).write(self._stream, "utf-8")
+        self._stream.write(b"\n")
 
     def _build_report(self, result: ScoredRecord) -> tuple[str, list[Element]]:
         report, kind, parts = result.report, "", list[Element]()

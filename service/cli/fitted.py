@@ -222,7 +222,13 @@ async def _collect(
 
 def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:
     """Write a check, and print on standard error which judges have drifted."""
-    print_document([section for one in check.judges for section in _build_check_section(one)], output_format, check)
+    sections: list[Section] = []
+    for one in check.judges:
+        rows = [(name, show_number(one.then[name]), show_number(one.now[name])) for name in ("kappa", "accuracy")]
+        title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
+        held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
+        sections += build_section(title, ("", "then", "now"), rows, held)
+    print_document(sections, output_format, check)
     for one in check.judges:
         name = f"{one.judge} on {one.criterion}"
         if one.drifted:
@@ -231,14 +237,6 @@ def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> 
             say(f"{name}: {', '.join(others)} answered; no fit for {one.model} applies to it")
         if one.unanswered:
             say(f"{name}: {pluralize(one.unanswered, 'item')} without an answer, left out on both sides")
-
-
-def _build_check_section(one: JudgeDrift) -> Iterator[Section]:
-    names, title = ("kappa", "accuracy"), f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
-    held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
-    head = ("", "then", "now")
-    sides = (one.then, one.now)
-    return build_section(title, head, [(name, *[show_number(side[name]) for side in sides]) for name in names], held)
 
 
 def _record(folder: Path, checks: Sequence[FitCheck]) -> None:
