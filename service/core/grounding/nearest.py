@@ -60,7 +60,7 @@ def _list_candidates(mention: Mention, reading: Reading, index: FactIndex, deriv
         for held, fact in index.iter_codes():
             distance = count_slips(code, held)
             if distance is not None:
-                yield _Candidate(0.1 * distance, fact.text, fact.pointer)
+                yield _Candidate(0.0001 * distance, fact.text, fact.pointer)
 
 
 def _list_numbers(mention: Mention, reading: Reading, index: FactIndex, deriver: Deriver) -> Iterator[_Candidate]:
@@ -79,7 +79,7 @@ def _list_numbers(mention: Mention, reading: Reading, index: FactIndex, deriver:
             slips = count_slips(digits, list_digits(fact.text))
             far = _relate(fact.reading.number, size)
             yield _Candidate(
-                min(far, 0.02 * slips if slips is not None and len(digits) > 2 else 9.0), fact.text, fact.pointer
+                min(far, 0.0001 * slips if slips is not None and len(digits) > 2 else 9.0), fact.text, fact.pointer
             )
     for total, origin in deriver.list_totals(reading.dimension):
         yield _Candidate(_relate(total, size) + 0.001, f"{total:.10g}", origin.sources[0], origin.how)
