@@ -23,7 +23,7 @@ MAX_MENTIONS = 2_000
 """The most values of one text that are read."""
 
 _START = re.compile(r"(?<![^\W_])[^\W_¹²³⁰-⁹]|[$€£¥₹₩](?=[ \u00a0\u202f]?[-\u2212]?\d)|[½¼¾⅓⅔⅛]")
-_TOKEN = re.compile(r"[^\W_](?:\w|[-.:/@#+](?=[^\W_]))*")
+_TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:https?://|www\.)[^\s)>\]\"'*`]++")
 _NO_CODES = ("UTC", "GMT", "Q1", "Q2", "Q3", "Q4", "H1", "H2")
 _MINUTES = re.compile(r"[ ]?m(?:in|\b)")
