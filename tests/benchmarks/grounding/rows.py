@@ -100,8 +100,8 @@ def _read_events(one: Mapping[str, Any], fixture: Mapping[str, Any]) -> tuple[An
 def _with_result(event: Mapping[str, Any]) -> dict[str, Any]:
     if "call" not in event or not {"error", "result"} & event.keys():
         return dict(event)
-    result = {"content": event["error"], "is_error": True} if "error" in event else {"content": event["result"]}
-    return {"call": event["call"], "result": result}
+    failed = {"result": event["error"], "is_error": True} if "error" in event else {"result": event["result"]}
+    return {"call": event["call"], **failed}
 
 
 def find_change(text: str, other: str) -> tuple[int, int]:
