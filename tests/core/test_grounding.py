@@ -197,8 +197,10 @@ def test_the_nearest_are_three_of_its_kind_with_their_places() -> None:
 def test_what_is_too_much_is_not_looked_for(rows: int) -> None:
     """Beyond the caps nothing is called `nowhere`: too many facts, or too many steps of a search."""
     index = FactIndex()
-    index.add_value([{"a": 1e6 + n} for n in range(rows)], Place(RESULT, "result"))
-    origins = [one.grounded.origin for one in ground_text("".join(f"{n}.371 and " for n in range(11, 90)), "/t", index)]
+    index.add_value([0.5 + n for n in range(rows)], Place(RESULT, "result"))
+    origins = [
+        one.grounded.origin for one in ground_text("".join(f"{n}.371e9 and " for n in range(11, 40)), "/t", index)
+    ]
     assert index.full == (rows > MAX_FACTS)
     assert origins[-1] == "not_looked_for"
 
