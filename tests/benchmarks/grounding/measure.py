@@ -50,6 +50,7 @@ def measure(folders: Sequence[Path]) -> dict[str, Figure]:
     return {
         "right texts proved wrong": _count([read.verdict == "fail" for read in right], 0, at_most=True),
         "true answers opened": _count([read.verdict == "open" for read in answers.values()], 2, at_most=True),
+        "wrong texts proved wrong": _count([read.verdict == "fail" for read in reads if not read.row.right], 0),
         "false own actions noticed": _count([read.noticed for read in deeds if not read.row.right], 50),
         "true own actions failed": _count([read.verdict == "fail" for read in done], 0, at_most=True),
         "true own actions opened": _count([read.verdict == "open" for read in done], 2, at_most=True),
