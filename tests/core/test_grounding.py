@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from service.core.grounding.derive import MAX_STEPS
 from service.core.grounding.fact_index import MAX_FACTS, FactIndex
 from service.core.grounding.facts import Place
-from service.core.grounding.fields import read_field
+from service.core.grounding.fields import read_beside, read_field
 from service.core.grounding.ground import Grounded, ground_text
 from service.core.grounding.mentions import Reading
 from service.core.grounding.moments import Day, Time
@@ -164,7 +164,7 @@ FIELDS = [
 
 @pytest.mark.parametrize(("name", "beside", "told", "want"), FIELDS)
 def test_a_field_names_its_unit(name: str, beside: Any, told: bool, want: str) -> None:
-    field = read_field(name, beside, minor_told=told)
+    field = read_field(name, read_beside(beside), minor_told=told)
     unit = field.unit
     parts = [] if unit is None else [unit.dimension, f"{unit.factor:.4g}", unit.currency, "minor" * field.minor]
     assert " ".join(filter(None, parts)) == want
