@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
+from service.core.grounding.call_sources import CallSources
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Place
 from service.core.grounding.ground import Grounded, ground_text
-from service.core.grounding.provenance import PROVED, CallSources, Located
+from service.core.grounding.provenance import PROVED, Located, locate_arguments
 from service.core.grounding.texts import ground_texts
 from service.core.trace import Trace
 from service.intake import read_trace
@@ -40,7 +41,7 @@ def rows_of(shared_data: Path, name: str) -> list[dict[str, Any]]:
 
 def locate(trace: Trace) -> list[Located]:
     sources, tools = CallSources(trace), {tool.name: tool for tool in trace.tools or ()}
-    return [one for step in trace.steps for one in sources.locate(step, tools.get(step.call.name))]
+    return [one for step in trace.steps for one in locate_arguments(step, tools.get(step.call.name), sources)]
 
 
 # Right conversations: what is flagged in them is a false alarm, or a fault of the data.
@@ -152,7 +153,9 @@ def test_a_digit_changed_in_an_identifier_of_a_real_call_is_noticed(runs):
                 if name.endswith("_id") and isinstance(value, str) and any(c.isdigit() for c in value):
                     wrong = re.sub(r"\d", lambda m: str((int(m.group()) + 5) % 10), value, count=1)
                     call = replace(step.call, arguments={**(step.call.arguments or {}), name: wrong})
-                    changed = [one.grounded for one in CallSources(trace).locate(replace(step, call=call), None)]
+                    changed = [
+                        one.grounded for one in locate_arguments(replace(step, call=call), None, CallSources(trace))
+                    ]
                     tried += 1
                     noticed += any(
                         one.origin == "nowhere" and one.code and one.pointer.endswith(name) for one in changed
