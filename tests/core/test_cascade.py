@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service import conclude, plan, score
-from service.core.evidence.evidenced import EvidencedScore
+from service.core.grounding.grounded_outcomes import GroundedScore
 from service.core.judging.questions import ASSEMBLY, build_question
 from service.core.outcome import Errored, Scored, Skipped
 from tests.fits import make_fit
@@ -20,7 +20,7 @@ def request(answer: str, *, order: str = "9104", expected: Any = None, **check: 
     """An order is looked up and its price told. `check` changes the cascade at the fourth step."""
     result_groundedness = {
         "kind": "cascade",
-        "evidence": {"kind": "narration"},
+        "evidence": {"kind": "grounding"},
         "judge": "result_groundedness",
         **check,
     }
@@ -59,8 +59,8 @@ def test_what_code_proves_wrong_is_not_asked():
     assert "result_groundedness" not in criteria(made)
     assert made.questions_saved == 1
     outcome = outcome_of(conclude(made, {}), "result_groundedness")
-    assert isinstance(outcome, EvidencedScore)
-    assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["scale_flip"])
+    assert isinstance(outcome, GroundedScore)
+    assert (outcome.value, [finding.code for finding in outcome.findings]) == (0.0, ["scale_slip"])
 
 
 @pytest.mark.parametrize("answer", [TRUE, FREE])
@@ -78,9 +78,9 @@ def test_the_judge_sees_the_evidence():
     made = plan(request(TRUE))
     ask = next(ask for ask in made.asks if ask.criterion == "result_groundedness")
     shown = {part.name: part.value for part in build_question(ask, made.trace).parts}
-    [claim] = shown["evidence"]  # type: ignore[misc]
-    assert (claim["verdict"], claim["text"]) == ("supported", "$5,400.00")  # type: ignore[index,call-overload]
-    assert claim["source"] == "/steps/0/result/content/amount_cents"  # type: ignore[index,call-overload]
+    [value] = shown["evidence"]  # type: ignore[misc]
+    assert (value["value"], value["origin"]) == ("$5,400.00", "found")  # type: ignore[index,call-overload]
+    assert value["sources"] == ["/steps/0/result/content/amount_cents"]  # type: ignore[index,call-overload]
     free = plan(request(FREE))
     ask = next(ask for ask in free.asks if ask.criterion == "result_groundedness")
     assert "evidence" not in {part.name for part in build_question(ask, free.trace).parts}
@@ -97,7 +97,7 @@ def test_a_veto_caps_what_the_judge_may_give(veto, value, passed):
         conclude(made, {"result_groundedness/turn/1": (make_reply("grounded", 1.0),)}), "result_groundedness"
     )
     assert (outcome.value, outcome.raw, outcome.passed) == (value, 1.0, passed)
-    assert "scale_flip" in [finding.code for finding in outcome.findings]
+    assert "scale_slip" in [finding.code for finding in outcome.findings]
 
 
 def test_a_judge_that_is_down_leaves_what_code_proved():

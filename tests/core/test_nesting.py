@@ -113,11 +113,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "arguments": {"critics": {"/a/b": {"kind": "similar"}}, "weights": {"a": 2}, "extra": "forbid"},
     "bfcl_ast": {"category": "parallel"},
     "custom": {"name": "answered"},
-    "cascade": {"evidence": {"kind": "narration"}, "judge": "result_groundedness"},
+    "cascade": {"evidence": {"kind": "grounding"}, "judge": "result_groundedness"},
     "equivalent": {"normalise": ["nfc", "case_fold"]},
     "future_agi": {"metric": "function_name_match"},
     "judge": {"judge": "argument_plausibility"},
-    "narration": {"unsupported": "fail"},
     "schema": {"formats": False, "dialect": "auto", "undeclared": "note"},
     "trajectory": {"mode": "f1"},
 }

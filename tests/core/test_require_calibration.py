@@ -34,7 +34,7 @@ JURY = {**BY_TURN, "id": "jury", "models": ["a", "b"]}
 CASCADE = {
     "id": "result_groundedness",
     "stage": "integrate",
-    "check": {"kind": "cascade", "evidence": {"kind": "narration"}, "judge": "result_groundedness", "veto": 0.5},
+    "check": {"kind": "cascade", "evidence": {"kind": "grounding"}, "judge": "result_groundedness", "veto": 0.5},
 }
 SCHEMA = {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}}
 

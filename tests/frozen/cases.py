@@ -127,13 +127,12 @@ def _verdicts() -> Named:
 
 
 def _evidence() -> Named:
-    narration, provenance = _one({"kind": "narration"}, "integrate"), _one({"kind": "provenance"}, "arguments")
-    number = 0
-    for group in _load("evidence", "narration.yaml")["groups"]:
-        for answer, _ in group["cases"]:
-            number += 1
-            trace = _trace([("look", {}, group["result"])], answer)
-            yield f"narration: {number} {answer}"[:60], {"rubric": narration, "trace": trace}
+    grounding, provenance = _one({"kind": "grounding"}, "integrate"), _one({"kind": "provenance"}, "arguments")
+    table = _load("grounding", "findings.yaml")
+    for group in table["groups"]:
+        for number, (text, _) in enumerate(group["cases"]):
+            trace = _trace(group["calls"], text, group.get("user", "Please.")) | {"tools": table["tools"]}
+            yield f"{group['form']}: {number}", {"rubric": grounding, "trace": trace}
     table = _load("evidence", "provenance.yaml")
     for case in table["cases"]:
         trace = {"format": "callgrade", "events": case["events"], "tools": table["tools"]}

@@ -50,7 +50,7 @@ class Named(DemoJudge):
 
 def build_rubric(changes: Changes) -> Rubric:
     judge = {**JUDGE.model_dump(mode="json"), **changes.get("judge", {})}
-    check = {"kind": "cascade", "evidence": {"kind": "narration"}, "judge": judge["id"], **changes.get("check", {})}
+    check = {"kind": "cascade", "evidence": {"kind": "grounding"}, "judge": judge["id"], **changes.get("check", {})}
     if check["kind"] == "judge":
         check = {"kind": "judge", "judge": judge["id"]}
     criterion = {

@@ -31,7 +31,7 @@ TAIL = re.compile(
     r"(?P<gap>[ \u00a0\u202f-]?)(?P<word>percentage[ ]points?|per[ ]cent|por[ ]ciento|pour[ ]cent"
     r"|[^\W\d_]+(?:-[^\W\d_]+)?(?:/(?:h|s|km|min))?[²³]?|[%‰€$£¥₹₩℃″]|°[ ]?[CF]?)"
 )
-_TOKEN = re.compile(r"[^\W_](?:\w|[-.:/@#+](?=[^\W_]))*")
+_TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _PERCENT_WORDS = split_words("percentage per por pour prozent prozentpunkte porcentuales")
 _DEGREES = split_words("degree degrees grad grados degrés °")
 _NOT_UNITS = split_words("in c f fr an a d t mi m2 hp won std mille pound nm kn yd")

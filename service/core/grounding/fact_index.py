@@ -242,7 +242,7 @@ class FactIndex:
     def _list_between(self, dimension: str, value: float, tolerance: float) -> list[Fact]:
         """Return the facts whose size is within a tolerance of that of a value."""
         order, size = self._numbers.get(dimension, []), abs(value)
-        spread = tolerance * 1.0001 + size * 1e-9
+        spread = tolerance * 1.0001 + min(size * 1e-9, 0.25)  # two long numbers that differ by one are two
         found: list[Fact] = []
         first = bisect_left(order, (size - spread, -1))
         for held, n in order[first : first + _MAX_NEAR]:

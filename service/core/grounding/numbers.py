@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from service.core.grounding.languages import ARTICLES, HALVES, MULTIPLIERS, list_number_words
 
-DIGITS = r"(?:\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3})+(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++)*+)"
-"""A run of digits and separators; spaces and apostrophes only before groups of three."""
+DIGITS = r"(?:\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3}){1,15}(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++){0,15}+)"
+"""A run of digits and separators; spaces and apostrophes only before groups of three. More groups are more than MAX_DIGITS."""
 MAX_DIGITS = 30
 """Longer runs of digits are codes."""
 

@@ -23,7 +23,7 @@ MAX_MENTIONS = 2_000
 """The most values of one text that are read."""
 
 _START = re.compile(r"(?<![^\W_])[^\W_¹²³⁰-⁹]|[$€£¥₹₩](?=[ \u00a0\u202f]?[-\u2212]?\d)|[½¼¾⅓⅔⅛]")
-_TOKEN = re.compile(r"[^\W_](?:\w|[-.:/@#+](?=[^\W_]))*")
+_TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:https?://|www\.)[^\s)>\]\"'*`]++")
 _NO_CODES = ("UTC", "GMT", "Q1", "Q2", "Q3", "Q4", "H1", "H2")
 _MINUTES = re.compile(r"[ ]?m(?:in|\b)")
@@ -199,7 +199,8 @@ def _relate(text: str, mentions: Iterator[Mention]) -> list[Mention]:
         one, other = before.readings[0], mention.readings[0]
         if _are_parts(one, other) and _JOINED.fullmatch(between):
             total = one.number + other.number
-            joined = Reading("number", total, one.dimension, other.tolerance, one.currency, total)
+            written = total * other.written / other.number if other.number else total
+            joined = Reading("number", total, one.dimension, other.tolerance, one.currency, written)
             found[-1] = Mention(text[before.start : mention.end], before.start, mention.end, (joined,), before.hedged)
             continue
         if not one.dimension and other.dimension and _RANGE.fullmatch(between):
@@ -217,7 +218,9 @@ def _relate(text: str, mentions: Iterator[Mention]) -> list[Mention]:
 
 
 def _are_parts(one: Reading, other: Reading) -> bool:
-    """Whether two numbers are hours and minutes, or euros and cents, of one amount."""
-    if one.dimension == other.dimension == "money":
-        return other.number < 1 <= min(other.written, one.number)
-    return one.dimension == other.dimension == "time" and one.number > other.number
+    """Whether two numbers are hours and minutes, or euros and cents, of one amount: the second is less than one of the first."""
+    if not one.written or one.dimension != other.dimension:
+        return False
+    if one.dimension == "money":
+        return other.currency in ("", one.currency) and other.number < 1 <= min(other.written, one.number)
+    return one.dimension == "time" and 0 < other.number < one.number / one.written

@@ -1,0 +1,1 @@
+"""How the values of texts are grounded on sets of texts whose truth is known: `python -m tests.benchmarks.grounding`."""

@@ -1,0 +1,138 @@
+"""What code says against a text: proofs and suspicions with their true look-alikes, as data, and texts that cannot be checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service import score
+from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
+from service.core.grounding.values import MAX_TEXT_CHARS
+from service.intake import read_trace
+from service.packaged_files import read_yaml
+from tests.benchmarks.grounding.rows import DATA
+
+TABLE: Any = read_yaml((DATA / "findings.yaml").read_text("utf-8"), source="findings.yaml")
+CASES = [
+    pytest.param(group, text, want, id=f"{group['form']}: {text}"[:100])
+    for group in TABLE["groups"]
+    for text, want in group["cases"]
+]
+RUBRIC = {"id": "r", "criteria": [{"id": "it", "stage": "integrate", "check": {"kind": "grounding"}}]}
+
+
+def call(name: str, arguments: Any, result: Any, *failed: Any) -> dict[str, Any]:
+    return {"call": {"name": name, "arguments": arguments}, "result": result, **({"is_error": True} if failed else {})}
+
+
+def trace_of(*events: Any) -> dict[str, Any]:
+    """A conversation: texts of user and assistant in turns, and calls."""
+    return {"format": "callgrade", "tools": TABLE["tools"], "events": list(events)}
+
+
+def ground(*events: Any) -> list[GroundedText]:
+    return ground_texts(read_trace(trace_of(*events)))
+
+
+def outcomes(*events: Any) -> list[Any]:
+    report = score({"trace": trace_of(*events), "rubric": RUBRIC, "judges": "off"})
+    return [each.outcome for each in report.criteria[0].outcomes]
+
+
+@pytest.mark.parametrize(("group", "text", "want"), CASES)
+def test_case(group: Any, text: str, want: list[str]) -> None:
+    events = [{"user": group.get("user", "Please.")}, *[call(*one) for one in group["calls"]], {"assistant": text}]
+    [found] = ground(*events)
+    assert [one.code + "?" * (not one.proved) for one in found.findings] == want
+    [outcome] = outcomes(*events)
+    proved = any(not code.endswith("?") for code in want)
+    assert (getattr(outcome, "passed", None) is False) == proved
+    assert (getattr(outcome, "cause", None) == "not_asked") == bool(want and not proved)
+    assert all(text[one.start : one.end] and one.message for one in found.findings)
+
+
+ORDER = call("get_order", {"order_id": "K-9104"}, {"order_id": "K-9104", "amount_cents": 540000})
+PICTURE = [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}]
+UNCHECKED = [
+    ("a result that is missing", {"call": {"name": "get_order", "arguments": {}}}, "not_captured"),
+    ("a result that is a picture", call("get_order", {}, PICTURE), "unread"),
+    ("a result that is cut off", call("get_order", {}, '{"amount_cents": 5400, "items": [{"na'), "unread"),
+]
+
+
+@pytest.mark.parametrize(("event", "cause"), [row[1:] for row in UNCHECKED], ids=[row[0] for row in UNCHECKED])
+def test_a_text_after_a_result_that_could_not_be_read_is_open(event: Any, cause: str) -> None:
+    [outcome] = outcomes({"user": "?"}, event, ORDER, {"assistant": "It came to $5,400.00, and 12 are left."})
+    assert (outcome.cause, outcome.open) == (cause, True)
+
+
+def test_what_was_not_read_may_hold_what_stands_nowhere() -> None:
+    """No scale slip is proved and no slip suspected beside a result that nobody read."""
+    wrong = {"assistant": "It came to $54.00, reference K-9105."}
+    [read], [unread] = (
+        ground({"user": "?"}, ORDER, wrong),
+        ground({"user": "?"}, ORDER, call("get_order", {}, PICTURE), wrong),
+    )
+    assert {one.code for one in read.findings} == {"scale_slip", "suspected_slip"}
+    assert unread.findings == ()
+
+
+def test_texts_know_what_stands_before_them() -> None:
+    found = ground(
+        {"user": "Hi"},
+        {"assistant": "I can look up your order."},
+        {"user": "Order K-9104 please."},
+        ORDER,
+        {"assistant": "It came to $5,400.00."},
+        {"user": "So $5,500?"},
+        {"assistant": "No, $5,400, not $5,500; 17.25 more would be wrong."},
+    )
+    assert [(text.message, text.turn) for text in found] == [(4, 2), (6, 3)]
+    assert [(one.value, one.origin) for one in found[1].values] == [
+        ("$5,400", "found"),
+        ("$5,500", "given"),
+        ("17.25", "nowhere"),
+    ]
+
+
+def test_a_text_before_any_call_is_read_only_for_deeds() -> None:
+    assert ground({"user": "Hi"}, {"assistant": "Your balance is $9.43."}) == []
+    [text] = ground({"user": "Cancel K-9104"}, {"assistant": "I have cancelled order K-9104."})
+    assert [(one.code, one.proved) for one in text.findings] == [("claimed_action_not_taken", True)]
+
+
+def test_what_a_failed_call_returned_is_found_in_its_error() -> None:
+    failed = call("get_order", {}, {"error": "no more than 17 orders"}, "failed")
+    [text] = ground({"user": "?"}, failed, {"assistant": "There may be no more than 17 orders."})
+    assert ("17", "found", "/steps/0/result/content/error") in [
+        (one.value, one.origin, *one.sources) for one in text.values
+    ]
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ({"a": 5}, "a" * (MAX_TEXT_CHARS + 1)),
+        (list(range(51_000)), "It is 9."),
+    ],
+)
+def test_what_is_too_long_is_said_to_be(result: Any, answer: str) -> None:
+    assert [one.cause for one in outcomes({"user": "?"}, call("get_order", {}, result), {"assistant": answer})] == [
+        "too_long"
+    ]
+
+
+def test_the_texts_of_a_trace_are_read_up_to_a_cap() -> None:
+    many = {"assistant": "$5,400, " * 1_900}
+    texts = ground({"user": "?"}, ORDER, *[many] * (MAX_MENTIONS_OF_ALL // 1_900 + 2))
+    assert [bool(text.too_long) for text in texts][-1]
+    assert not texts[0].too_long
+
+
+def test_agents_are_told_apart() -> None:
+    """What one agent tells another is a model's word: it is where a value stands, and no result holds it."""
+    said = {"assistant": "Order K-9104 came to $777.00.", "agent": "clerk"}
+    [first, second] = ground({"user": "?"}, ORDER, said, {"assistant": "It came to $777.00.", "agent": "front"})
+    assert [one.origin for one in first.values if one.value == "$777.00"] == ["nowhere"]
+    assert [(one.origin, one.sources) for one in second.values] == [("given", ("/messages/2/text",))]

@@ -1,0 +1,256 @@
+"""What values a text states, and where each comes from: tables, and laws that hold for any text and any result."""
+
+from __future__ import annotations
+
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.grounding.derive import MAX_STEPS
+from service.core.grounding.fact_index import MAX_FACTS, FactIndex
+from service.core.grounding.facts import Place
+from service.core.grounding.fields import read_beside, read_field
+from service.core.grounding.ground import Grounded, ground_text
+from service.core.grounding.mentions import Reading
+from service.core.grounding.moments import Day, Time
+from service.core.grounding.texts import GroundedText, ground_texts
+from service.core.grounding.values import MAX_MENTIONS, MAX_TEXT_CHARS, find_values
+from service.core.trace import Trace
+from service.intake import read_trace
+from service.packaged_files import read_yaml
+from tests.benchmarks.grounding.rows import DATA
+
+TODAY = date(2024, 5, 15)
+RESULT = "/steps/0/result/content"
+
+
+def load(name: str) -> Any:
+    return read_yaml((DATA / name).read_text("utf-8"), source=name)
+
+
+def trace_of(case: dict[str, Any]) -> Trace:
+    tool = {"name": "look", "description": case.get("tool", "Looks things up."), "parameters": {"type": "object"}}
+    call = {"call": {"name": "look", "arguments": case.get("args", {})}, "result": case["result"]}
+    events = [{"user": case.get("user", "Please.")}, call, {"assistant": case["text"]}]
+    return read_trace({"format": "callgrade", "tools": [tool], "events": events})
+
+
+def ground(case: dict[str, Any]) -> GroundedText:
+    [text] = ground_texts(trace_of(case))
+    return text
+
+
+# Readings
+
+
+def render(reading: Reading) -> str:
+    value = reading.value
+    if isinstance(value, Day):
+        return f"{value.year or '?'}-{value.month}-{value.day or '?'}"
+    if isinstance(value, Time):
+        return f"{value.seconds // 3600}:{value.seconds // 60 % 60:02}{'' if value.exact else '?'}"
+    if isinstance(value, float):
+        kind = reading.dimension if reading.kind == "number" else reading.kind
+        return " ".join(filter(None, [f"{value:.10g}", kind, reading.currency]))
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "want"), [pytest.param(*row, id=row[0][:40]) for row in load("readings.yaml")["rows"]]
+)
+def test_values_are_read(text: str, want: dict[str, str]) -> None:
+    found = {one.text: [render(reading) for reading in one.readings] for one in find_values(text, TODAY)}
+    assert {
+        value: told for value, told in want.items() if not {*told.split(" or ")} <= {*found.get(value, [])}
+    } == {}, found
+    assert want or not found
+
+
+PIECES = st.sampled_from(
+    [*"0123456789.,-+$€%°/:@_#½² \n'aAmT", "May ", "1st", "one ", "hundred ", " pm", "USD", "GB", "\u202f", "in 9999999 days",
+     "24:00", "9999-12-31", "0001-01-01T00:00:00+14:00", "20240230", "1e400", "1e308 ", "PT1H", "two and a half ", "Q3", "1,234"]
+)  # fmt: skip
+TEXTS = st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=60).map("".join))
+NAMES = st.sampled_from(
+    ["price", "amount_cents", "id", "due", "ts", "temp_c", "2025-02-10", "currency", "unit", "a/b", "exponent"]
+)
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(NAMES, inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@given(TEXTS)
+def test_any_text_is_read_in_order_without_overlap(text: str) -> None:
+    found = find_values(text, TODAY)
+    assert all(text[one.start : one.end] == one.text and one.readings for one in found)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "1,",
+        "a1-",
+        "-",
+        "one ",
+        "$",
+        "A",
+        "1a@",
+        "a.",
+        "9",
+        "a@a",
+        "may 1",
+        "#",
+        "_1",
+        "1 ",
+        "May ",
+        "5 h ",
+        "12:",
+        "1 in ",
+    ],
+)
+def test_long_texts_are_read_up_to_a_cap(piece: str) -> None:
+    """A pattern that went back over its text would not come to the end of these."""
+    found = find_values(piece * (2 * MAX_TEXT_CHARS // len(piece)), TODAY)
+    assert len(found) <= MAX_MENTIONS
+    assert all(one.end <= MAX_TEXT_CHARS for one in found)
+
+
+@given(st.integers(0, 10**9))
+def test_a_number_is_read_in_every_locale(cents: int) -> None:
+    english = f"{cents / 100:,.2f}"
+    german = english.translate(str.maketrans(",.", ".,"))
+    for text in (english, german, english.replace(",", "'"), german.replace(".", "\u202f")):
+        assert cents / 100 in [reading.value for reading in find_values(f"is {text} in all")[0].readings]
+
+
+@given(st.dates(min_value=date(1900, 1, 1), max_value=date(2100, 12, 31)))
+def test_a_day_is_found_however_it_is_written(day: date) -> None:
+    for text in (
+        f"{day:%B} {day.day}, {day.year}",
+        f"{day.day} {day:%b} {day.year}",
+        f"{day:%d/%m/%Y}",
+        f"{day:%Y%m%d}",
+    ):
+        [value] = ground({"result": {"due": day.isoformat()}, "text": f"It is due on {text} at last"}).values
+        assert (value.origin, value.sources) == ("found", (f"{RESULT}/due",))
+
+
+# Fields
+
+FIELDS = [
+    ("fare_usd_cents", {}, False, "money 0.01 USD minor"),
+    ("amount", {"currency": "EUR"}, False, "money 1 EUR"),
+    ("amount", {"currency": "EUR"}, True, "money 0.01 EUR minor"),
+    ("amount", {"currency": "JPY"}, True, "money 1 JPY minor"),
+    ("amount", {"currency": "USD", "exponent": 3}, False, "money 0.001 USD minor"),
+    ("quantity", {}, True, ""),
+    ("tax_pct", {}, False, "share 0.01"),
+    ("weight_kg", {}, False, "mass 1000"),
+    ("duration_ms", {}, False, "time 0.001"),
+    ("value", {"unit": "hours"}, False, "time 3600"),
+    ("requests_per_hour", {}, False, ""),
+    ("minutes", {}, False, "time 60"),
+    ("temp_f", {}, False, "temperature 0.5556"),
+    ("name", {}, True, ""),
+]
+
+
+@pytest.mark.parametrize(("name", "beside", "told", "want"), FIELDS)
+def test_a_field_names_its_unit(name: str, beside: Any, told: bool, want: str) -> None:
+    field = read_field(name, read_beside(beside), minor_told=told)
+    unit = field.unit
+    parts = [] if unit is None else [unit.dimension, f"{unit.factor:.4g}", unit.currency, "minor" * field.minor]
+    assert " ".join(filter(None, parts)) == want
+
+
+# Origins
+
+
+def show(one: Grounded) -> str:
+    near = f"near {one.nearest[0].value}" if one.nearest else ""
+    source = one.sources[0].removeprefix(RESULT) if one.sources else ""
+    return " ".join(filter(None, [one.origin, one.how, source, near]))
+
+
+@pytest.mark.parametrize("case", load("origins.yaml")["cases"], ids=lambda case: case["name"])
+def test_a_value_has_its_origin(case: dict[str, Any]) -> None:
+    found = {one.value: show(one) for one in ground(case).values}
+    assert {value: found.get(value) for value in case["want"]} == case["want"]
+
+
+def test_the_nearest_are_three_of_its_kind_with_their_places() -> None:
+    result = {"rows": [{"fee_cents": fee} for fee in (4180, 9120, 100, 77000)], "due": "2025-09-04"}
+    [value] = ground({"result": result, "text": "The fee is $41.08 for you"}).values
+    assert [(near.value, near.pointer) for near in value.nearest][:1] == [("4180", f"{RESULT}/rows/0/fee_cents")]
+    assert len(value.nearest) == 3
+    assert all("fee_cents" in near.pointer for near in value.nearest)
+
+
+@pytest.mark.parametrize("rows", [MAX_FACTS + 1, MAX_STEPS // 100])
+def test_what_is_too_much_is_not_looked_for(rows: int) -> None:
+    """Beyond the caps nothing is called `nowhere`: too many facts, or too many steps of a search."""
+    index = FactIndex()
+    index.add_value([0.5 + n for n in range(rows)], Place(RESULT, "result"))
+    origins = [
+        one.grounded.origin for one in ground_text("".join(f"{n}.371e9 and " for n in range(11, 40)), "/t", index)
+    ]
+    assert index.full == (rows > MAX_FACTS)
+    assert origins[-1] == "not_looked_for"
+
+
+@given(VALUES, TEXTS)
+def test_any_result_and_text_have_origins_that_can_be_looked_up(result: Any, text: str) -> None:
+    trace = trace_of({"result": result, "text": f"{text}.", "user": text})
+    for grounded in ground_texts(trace):
+        for one in grounded.values:
+            assert (trace.messages[2].text or "")[one.start : one.end] == one.value
+            assert bool(one.sources) or one.origin in ("general", "nowhere", "not_looked_for")
+            for pointer in [*one.sources, *[near.pointer for near in one.nearest]]:
+                assert is_in(trace, pointer)
+
+
+def is_in(trace: Trace, pointer: str) -> bool:
+    """Whether a pointer leads to something; stretches of texts (`@4-20`) are taken as they are."""
+    here: Any = {
+        "messages": [{"text": message.text} for message in trace.messages],
+        "tools": [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in trace.tools or ()
+        ],
+        "steps": [
+            {
+                "call": {"arguments": step.call.arguments},
+                "result": {"content": step.result.content if step.result else None},
+            }
+            for step in trace.steps
+        ],
+    }
+    for token in pointer.split("/")[1:]:
+        name, at, stretch = token.replace("~1", "/").replace("~0", "~").partition("@")
+        here = here[int(name)] if isinstance(here, list) else here[name]
+        if at:
+            start, end = map(int, stretch.split("-"))
+            return isinstance(here, str) and 0 <= start < end <= len(here)
+    return True
+
+
+ORDER = ("nowhere", "general", "derived", "given", "found")
+
+
+@given(VALUES, VALUES, TEXTS)
+def test_what_is_found_stays_found_whatever_else_is_held(result: Any, more: Any, text: str) -> None:
+    before = ground({"result": [result], "text": f"a {text}"}).values
+    after = {one.start: one for one in ground({"result": [result, more], "text": f"a {text}"}).values}
+    for one in before:
+        if one.origin == "found":
+            assert any(
+                start <= one.start and one.end <= other.end and other.origin == "found"
+                for start, other in after.items()
+            )
