@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from service.core.report import Report
     from service.reporting.summary.labelled import ReportLabel
     from service.web.trace.build import ScoredTrace
-    from service.web.trace.reading import SentTrace
+    from service.web.trace.stored import SentTrace
 
 T = TypeVar("T")
 
@@ -263,7 +263,7 @@ def _read_records(files: Sequence[Path], named: str | None, names: set[str], pla
     from service.errors import InputError
     from service.reading.bare_traces import build_body
     from service.reading.trace_files import BadRecord
-    from service.web.trace.reading import read_sent
+    from service.web.trace.stored import read_sent
     from service.wiring import build_limits
 
     records = read_records(files, build_limits(read_settings()), left_out=Counter(), named=named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -24,12 +24,19 @@ from service.reporting.statements import (
     list_statements,
 )
 from service.web.trace.comparison import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
-from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
-from service.web.trace.links import LinkBuilder, Links
+from service.web.trace.grounding import Links, list_values
 from service.web.trace.marks import Mark, escape_invisible
 from service.web.trace.outcomes import OutcomeView, build_outcome, split_outcomes
 from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
-from service.web.trace.places import PageParts, find_step, has_final_state
+from service.web.trace.places import (
+    MAX_SHOWN,
+    QUIET,
+    PageParts,
+    VisibleParts,
+    choose_visible,
+    find_step,
+    has_final_state,
+)
 from service.web.trace.problems import (
     describe_problem,
     describe_where,
@@ -39,7 +46,6 @@ from service.web.trace.problems import (
 )
 from service.web.trace.provenance import describe_usage, list_provenance, list_tools
 from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
-from service.web.trace.visible import MAX_SHOWN, QUIET, VisibleParts, choose_visible
 
 MAX_STRIP = 300
 """Most steps in the row of all; of a longer trace the row has those that did not pass."""
@@ -67,11 +73,14 @@ def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadC
 
     `prefix` precedes every id, so that several traces can share a page; use letters, digits and hyphens.
     """
-    items = () if scored.trace is None else tuple(list_evidence(scored.report))
-    refuting = frozenset(_list_steps([item.source for item in items if item.sign in WRONG]))
+    values = [] if scored.trace is None else list_values(scored.report)
+    against = [find_step(path, MAX_STEPS) for one, sign in values if sign == "wrong" for path in one.sources]
+    refuting = frozenset([number - 1 for number in against if number])
     errors = _list_errors(scored)
     visible = choose_visible(scored.report, scored.trace, refuting | errors.keys())
-    links = _build_links(scored.trace, items, prefix, visible)
+    links = Links(scored.trace, prefix, visible)
+    for one, sign in values:
+        links.add(one, sign)
     statements = list_statements(scored.report)
     return _Builder(scored, prefix, choices, links, refuting, errors, visible, statements).build()
 
@@ -85,22 +94,6 @@ def _list_errors(scored: ScoredTrace) -> dict[int, str]:
     kinds = {"error_in_result": "an error", "likely_error": "perhaps an error"}
     noted = [(find_step(note.path, MAX_STEPS), note) for note in scored.report.notes if note.code in kinds]
     return errors | {step - 1: f"{kinds[note.code]}: {note.message}" for step, note in noted if step}
-
-
-def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str, visible: VisibleParts) -> Links:
-    if trace is None:
-        return Links({}, {})
-    builder = LinkBuilder(trace, prefix, visible)
-    for item in items:
-        builder.add(item)
-    return builder.build()
-
-
-def _list_steps(paths: Iterable[str]) -> Iterator[int]:
-    """Yield the steps that pointers lead into."""
-    for path in paths:
-        if step := find_step(path, MAX_STEPS):
-            yield step - 1
 
 
 class _Builder(NamedTuple):
@@ -174,7 +167,7 @@ class _Builder(NamedTuple):
         )
 
     def _show(self, value: JsonValue, path: str) -> Payload:
-        return build_payload(value, path, self.links.find_marks(path), self.choices)
+        return build_payload(value, path, self.links.marks.get(path), self.choices)
 
     def _count_texts_left_out(self) -> int:
         messages = () if self.scored.trace is None else self.scored.trace.messages
@@ -230,7 +223,7 @@ class _Builder(NamedTuple):
             arguments_mark=self._find_whole_mark(f"{root}/call/arguments"),
             arguments_problem="" if step is None else _describe_arguments(step),
             expected=expected,
-            origins=self.links.list_claims(f"{root}/call/arguments"),
+            origins=self.links.values.get(f"{root}/call/arguments", ()),
             result=None if result is None else self._show(result.content, f"{root}/result/content"),
             result_problem="the trace has no result of this call" if step is not None and result is None else error,
             forms=verdict.result_forms,
@@ -240,7 +233,7 @@ class _Builder(NamedTuple):
         )
 
     def _find_whole_mark(self, root: str) -> Mark | None:
-        marks = self.links.find_marks(root)
+        marks = self.links.marks.get(root)
         return None if marks is None else marks.leaves.get("")
 
     def _build_arguments(self, step: Step | None) -> Payload | None:
@@ -279,16 +272,13 @@ class _Builder(NamedTuple):
     def _build_text(self, number: int, role: str, text: str, outcomes: Sequence[OutcomeView]) -> TextView:
         path = f"/messages/{number}/text"
         payload = self._show(text, path)
-        claims = self.links.list_claims(path)
-        checked = [one for one in claims if one.to or one.sign not in ("", "not_checkable")]
         return TextView(
             kind="text",
             anchor=f"{self.prefix}text-{number}",
             role=role,
             text=payload,
             field=payload.whole,
-            claims=checked,
-            unchecked=len(claims) - len(checked),
+            values=self.links.values.get(path, ()),
             problems=tuple(_list_loud(outcomes)),
         )
 

@@ -21,7 +21,7 @@ from service.core.trace import State, Step
 from service.core.weights import read_weight
 from service.errors import InputError
 from service.reporting.statements import OutcomeState, find_state
-from service.web.trace.links import Links, RootMarks
+from service.web.trace.grounding import Links, RootMarks
 from service.web.trace.marks import escape_invisible
 from service.web.trace.payloads import Payload, PayloadChoices, build_cell
 
@@ -158,7 +158,7 @@ class CallComparer(NamedTuple):
         status = _find_status(name, pattern, actual_args, finding, compared)
         token = escape_token(name)
         root = f"/steps/{step.index}/call/arguments"
-        marks = _narrow(self.links.find_marks(root), f"/{token}")
+        marks = _narrow(self.links.marks.get(root), f"/{token}")
         matcher, expected = self._show_expected(expected_args[name]) if name in expected_args else ("", None)
         actual = self._show(actual_args[name], f"{root}/{token}", marks) if name in actual_args else None
         return ArgumentRow(

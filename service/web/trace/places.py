@@ -1,27 +1,33 @@
-"""Resolve pointers of findings and evidence to the part of the page that shows them, and to the value there."""
+"""Resolve pointers of findings and values to the part of the page that shows them, if it does, and to the value there."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.json.differences import covers
 from service.core.json.pointers import split_pointer
+from service.core.report import Report
 from service.core.results.structure import read_text
+from service.core.scores import Verdict
 from service.core.trace import Trace
-from service.web.trace.visible import VisibleParts
 
 _PLACE = re.compile(r"/steps/(\d{1,7})/(result/content|call/arguments)((?:[/@].*)?)", re.DOTALL)
 _STEP = re.compile(r"/steps/(\d{1,7})(?:/(call|result)?.*)?", re.DOTALL)
-_MESSAGE = re.compile(r"/messages/(\d{1,7})(?:/.*)?", re.DOTALL)
+_MESSAGE = re.compile(r"/messages/(\d{1,7})(?:/text(?:@(\d{1,9})-(\d{1,9}))?|/.*)?", re.DOTALL)
 _PASSAGE = re.compile(r"@(\d{1,9})-(\d{1,9})((?:/.*)?)", re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(strict=False)
 MAX_MARKED_CHARS = 400
 """Longest stretch without an inner structure, in characters, that is marked."""
+MAX_SHOWN = 1_000
+"""Steps that are shown from the start, and as many later ones that did not pass; likewise texts and missing calls."""
+QUIET: frozenset[Verdict] = frozenset({"pass", "not_applicable"})
+_VISIBLE_PART = re.compile(r"/(steps|messages)/(\d{1,7})(?:/|$)")
 
 
 class PagePlace(NamedTuple):
@@ -46,13 +52,14 @@ def normalize_path(path: str, trace: Trace | None) -> str:
 
 
 def find_place(path: str, trace: Trace) -> PagePlace | None:
-    """Find the place that a pointer of evidence leads to; None if the page shows none."""
+    """Find the place that a pointer leads to; None if the page shows none."""
     path = normalize_path(path, trace)
     if message := _MESSAGE.fullmatch(path):
         number = int(message[1])
         if number >= len(trace.messages) or not trace.messages[number].text:
             return None
-        return PagePlace(f"/messages/{number}/text", "", None, trace.messages[number].text, True)
+        span = (int(message[2]), int(message[3])) if message[2] else None
+        return PagePlace(f"/messages/{number}/text", "", span, trace.messages[number].text, True)
     match = _PLACE.fullmatch(path)
     if match is None or int(match[1]) >= len(trace.steps):
         return None
@@ -156,6 +163,32 @@ def _find_spelled(text: str, start: int, end: int, value: JsonValue) -> tuple[in
     if len(matches) == 1:
         return start + matches[0].start(), start + matches[0].end()
     return (start, end) if end - start <= MAX_MARKED_CHARS else None
+
+
+class VisibleParts(NamedTuple):
+    """The parts that the page has a place for."""
+
+    steps: frozenset[int]
+    texts: frozenset[int]
+    """Positions of messages."""
+
+    def has(self, root: str) -> bool:
+        """Whether the page shows what a pointer to a call's arguments, a result or a text leads to."""
+        match = _VISIBLE_PART.match(root)
+        return match is None or int(match[2]) in (self.steps if match[1] == "steps" else self.texts)
+
+
+def choose_visible(report: Report, trace: Trace | None, refuting: Collection[int]) -> VisibleParts:
+    """Choose what to show of a trace. `refuting`: steps that contradict what was said; they count as broken too."""
+    later = [
+        one for one in report.steps[MAX_SHOWN:] if one.verdict not in QUIET or one.unexpected or one.index in refuting
+    ]
+    broken = sorted(later, key=lambda one: one.verdict != "fail")[:MAX_SHOWN]
+    texts = [] if trace is None else [n for n, message in enumerate(trace.messages) if message.text]
+    return VisibleParts(
+        frozenset([one.index for one in [*report.steps[:MAX_SHOWN], *broken]]),
+        frozenset([*texts[:MAX_SHOWN], *texts[-1:]]),
+    )
 
 
 class PageParts(NamedTuple):
