@@ -120,7 +120,6 @@ def events(*given: Json, **more: Json) -> Json:
 # the result, and what a text comes to that claims nothing of it
 RESULTS: dict[str, tuple[Json, str]] = {
     "an image": ([{"type": "image", "source": {}}], "undecided"),
-    "nothing to speak of": ("(output omitted)", "pass"),
     "an empty text": ("", "pass"),
     "null": (None, "pass"),
 }
@@ -130,7 +129,7 @@ RESULTS: dict[str, tuple[Json, str]] = {
 def test_what_a_text_claims_of_a_result_without_fields_is_open(result: Json, idle: str) -> None:
     calls = {"calls": [{"tool": "f"}]}
     told = {"assistant": "The amount is 45."}
-    assert verdict(events({"call": {"name": "f"}, "result": {"amount": 54}}, told), calls) == "fail"
+    assert verdict(events({"call": {"name": "f"}, "result": {"amount": 45}}, told), calls) == "pass"
     assert verdict(events({"call": {"name": "f"}, "result": result}, told), calls) == "undecided"
     assert verdict(events({"call": {"name": "f"}, "result": result}, {"assistant": "It is done."}), calls) == idle
 

@@ -156,18 +156,16 @@ def ask_openai(result: Json) -> Json:
 def test_a_false_answer_never_passes(result: Json, ends: str, asked: Json) -> None:
     report = score({**asked(result), "judges": "off"})
     codes = {finding.code for finding in report.findings()}
-    assert report.verdict == ("fail" if ends == "fail" else "undecided")
-    assert ("digit_flip" in codes) == (ends == "fail")
-    assert ("suspected_contradiction" in codes) == (ends == "suspected")
-    assert (report.unread == ()) == (ends == "fail")
-    assert score(asked(result)).verdict == ("fail" if ends == "fail" else "undecided")
+    assert score(asked(result)).verdict == "undecided"
+    assert report.verdict == ("pass" if ends == "elsewhere" else "undecided")
+    assert codes == ({"suspected_slip"} if ends == "slip" else {"unread_result"} if ends == "unread" else set())
 
 
-@pytest.mark.parametrize("result", [row[1] for row in FALSE["spellings"] if row[2] != "open"])
+@pytest.mark.parametrize("result", [row[1] for row in FALSE["spellings"] if row[2] != "unread"])
 def test_the_true_answer_never_fails(result: Json) -> None:
     report = score({**ask(result, "Your balance is 120."), "judges": "off"})
-    assert report.verdict in ("pass", "undecided")
-    assert not [finding.code for finding in report.findings() if "contradiction" in finding.code]
+    assert report.verdict == "pass"
+    assert report.findings() == []
 
 
 def test_the_report_says_in_which_form_a_result_was_read() -> None:
@@ -182,32 +180,13 @@ def test_the_report_says_in_which_form_a_result_was_read() -> None:
 def test_what_is_suspected_is_for_the_judge(label: str, value: float, verdict: str) -> None:
     made = plan(ask("balance: 120\ncurrency: EUR"))
     asked = next(one for one in made.asks if one.criterion == "result_groundedness")
-    assert [finding.code for finding in asked.findings] == ["suspected_contradiction", "unread_result"]
+    assert [finding.code for finding in asked.findings] == ["suspected_slip"]
     assert asked.veto is None
-    assert "suspected" in json.dumps(asked.evidence)
+    assert "nowhere" in json.dumps(asked.evidence)
     best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
     report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
     assert report.verdict == verdict
-    assert "suspected_contradiction" in {finding.code for finding in report.findings()}
-
-
-@given(st.sampled_from([row[1] for row in FALSE["spellings"] if row[2] == "suspected"]), st.integers(1, 10**6))
-def test_no_answer_fails_by_what_is_inferred(result: Json, said: int) -> None:
-    assert score({**ask(result, f"Your balance is {said}."), "judges": "off"}).verdict != "fail"
-
-
-def test_what_json_proves_and_other_structure_denies_is_open() -> None:
-    events = [
-        {"user": "Pay it out."},
-        {"call": {"name": "get_balance"}, "result": {"balance": 210}},
-        {"call": {"name": "pay"}, "result": "status: paid\nbalance: 120"},
-        {"assistant": "Your balance is 120."},
-    ]
-    trace = {"format": "callgrade", "events": events}
-    expected = {"calls": [{"tool": "get_balance"}, {"tool": "pay"}]}
-    assert score({"trace": trace, "expected": expected, "judges": "off"}).verdict == "undecided"
-    del events[2]
-    assert score({"trace": trace, "expected": {"calls": expected["calls"][:1]}, "judges": "off"}).verdict == "fail"
+    assert "suspected_slip" in {finding.code for finding in report.findings()}
 
 
 # Errors.
@@ -274,9 +253,9 @@ def test_an_error_that_a_result_reports_is_noted_and_shown_to_judges(result: Jso
 
 @pytest.mark.parametrize(("label", "verdict", "value"), [("meets", "pass", 1.0), ("fails", "fail", 0.0)])
 def test_what_a_text_says_of_an_error_is_for_the_judge(label: str, verdict: str, value: float) -> None:
-    made = plan(ask({"error": "not found"}, "`INV-2045` does not exist."))
+    made = plan(ask({"error": "not found"}, "`INV-2045` is on its way."))
     [asked] = [one for one in made.asks if one.criterion == "recovery"]
-    assert asked.value == {"tool": "get_balance", "error": {"error": "not found"}, "text": "`INV-2045` does not exist."}
+    assert asked.value == {"tool": "get_balance", "error": {"error": "not found"}, "text": "`INV-2045` is on its way."}
     best = {one.key: (make_reply(next(iter(one.judge.scale)), 1.0),) for one in made.asks}
     report = conclude(made, {**best, asked.key: (make_reply(label, value),)})
     assert report.verdict == verdict
@@ -296,8 +275,7 @@ def test_completion_that_is_claimed_after_a_likely_error_is_suspected(
 ) -> None:
     report = score({**ask("Error: no such user", answer), "judges": "off"})
     assert report.verdict == verdict
-    claims = [claim for each in report.criteria for o in each.outcomes for claim in getattr(o.outcome, "evidence", ())]
-    assert [claim.code for claim in claims if claim.code] == codes
+    assert [finding.code for finding in report.findings()] == codes
 
 
 def test_a_pattern_that_cannot_be_read_is_refused_where_it_stands() -> None:

@@ -73,6 +73,10 @@ _FORMS = {
 """By language: how one tells of one's own deed, and how one tells of it without saying who did it."""
 
 _SUBJECT = re.compile(r"\b(?:I|we)(?:['\u2019]ve|[ ]have)?[ ](?P<rest>[^.!?;\n]{1,200})")
+_PERFECT = re.compile(r"(?:has|have|['\u2019]s|wurden?|han?|ont|a)\b", re.IGNORECASE)
+"""What opens a statement of a thing done that is no description of how things are (`the card is turned over`)."""
+_SAME_FORMS = frozenset({"set", "put"})
+"""Verbs whose participle is their imperative too."""
 _PASSIVE = re.compile(r"\b(?:was|were|is|are|been|be|being|which|that|who)\b")
 _NO_STATEMENT = {
     "en": "if once when whenever until before unless had should would will could can may might not never no none nothing neither "
@@ -135,7 +139,8 @@ def find_own_actions(text: str, tools: Sequence[ToolDef], steps: Sequence[Step])
         actions = TOLD[language].get(verb, frozenset())
         able = tuple(dict.fromkeys([name for action in sorted(actions) for name in by_action.get(action, ())]))
         first, last = _find_sentence(text, start, end)
-        if not _is_no_statement(text, first, start, end, last, language):
+        general = not own and (not able or verb in _SAME_FORMS) and not _PERFECT.match(text, start)
+        if not general and not _is_no_statement(text, first, start, end, last, language):
             calls = tuple(
                 [
                     step

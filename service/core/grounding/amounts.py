@@ -87,7 +87,7 @@ def _is_code(text: str, at: int, number: re.Match[str], tail: Tail) -> bool:
     whole, rest = token.group(), token.group()[number.end() - at :]
     if _ONE_NUMBER.fullmatch(whole) or _SHORT_PARTS.fullmatch(whole):
         return False
-    return not (rest.startswith("-") and not any(map(str.isdecimal, rest)))
+    return not (rest.startswith("-") and rest[1:].islower() and len(rest) > 3)
 
 
 def _is_numbering(text: str, at: int, end: int) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from datetime import date
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -14,7 +15,6 @@ from service.core.grounding.facts import (
     Place,
     Source,
     iter_leaves,
-    iter_passages,
     list_names,
     read_code,
     read_number,
@@ -22,11 +22,12 @@ from service.core.grounding.facts import (
     split_plain,
 )
 from service.core.grounding.mentions import Reading
-from service.core.grounding.moments import Day, Time
+from service.core.grounding.moments import Day, Time, list_weekdays
 from service.core.grounding.slips import count_slips
 from service.core.grounding.units import may_be_same_currency
 from service.core.grounding.values import find_values
-from service.core.results.structure import build_passage_pointer, read_text
+from service.core.results.structure import Reading as TextReading
+from service.core.results.structure import build_passage_pointer, iter_bodies, read_leaf, read_text
 
 MAX_FACTS = 100_000
 """The most values of one trace that are indexed. Beyond it nothing is called `nowhere`."""
@@ -60,7 +61,9 @@ class Near(NamedTuple):
 class FactIndex:
     """The facts of a trace up to a point. Adding is cheap; the first lookup after it sorts."""
 
-    def __init__(self) -> None:
+    def __init__(self, today: date | None = None) -> None:
+        """`today`: what `tomorrow` and `next Friday` count from, in texts that people wrote."""
+        self.today = today
         self.facts: list[Fact] = []
         self.names: dict[tuple[str, ...], list[Fact]] = defaultdict(list)
         """Short texts, by their words."""
@@ -82,41 +85,48 @@ class FactIndex:
         """Whether not all facts could be taken in."""
         return len(self.facts) >= MAX_FACTS
 
-    def add_value(self, value: JsonValue, place: Place) -> None:
-        """Add every leaf of a JSON value; a text that has structure, with that."""
+    def add_value(self, value: JsonValue, place: Place, bodies: Collection[str] = ()) -> None:
+        """Add every leaf of a JSON value. `bodies`: the pointers of texts that are what a tool returned."""
         for at, leaf in iter_leaves(value, place):
             if self.full:
                 return
             if isinstance(leaf, list):
                 self.tables.append((at.pointer, leaf))
             elif isinstance(leaf, str):
-                for inner, passage in iter_passages(leaf, at):
-                    self.add_value(passage, inner)
+                if at.pointer in bodies:
+                    self._add_passages(read_text(leaf), at)
+                else:
+                    self._add_passages(read_leaf(leaf), at)
                 self._add_words(leaf, at)
                 self._add_all(read_code(leaf, at))
                 self._add_all(read_string(leaf, at))
             elif leaf is not None and not isinstance(leaf, bool | dict):
                 self._add_all(read_number(float(leaf), repr(leaf), at))
 
-    def add_text(self, text: str, pointer: str, source: Source) -> None:
-        """Add the values in a text that somebody wrote."""
-        place = Place(pointer, source)
-        self._add_words(text, place, names=False)
-        for mention in find_values(text):
-            self._add_all(Fact(reading, place, mention.text, whole=False) for reading in mention.readings)
-
     def add_result(self, content: JsonValue, place: Place) -> None:
         """Add what a tool returned; of a text, the structure in it and the values of the words around it."""
         if not isinstance(content, str):
-            self.add_value(content, place)
+            self.add_value(content, place, {f"{place.pointer}{body.pointer}" for body in iter_bodies(content)})
             return
         reading = read_text(content)
-        for passage in reading.passages:
-            self.add_value(passage.value, place._replace(pointer=build_passage_pointer(place.pointer, passage)))
+        self._add_passages(reading, place)
         self.add_text(reading.rest, place.pointer, place.source)
         if not reading.passages:
             self._add_words(content, place)
             self._add_all(read_code(content, place))
+
+    def _add_passages(self, reading: TextReading, place: Place) -> None:
+        for passage in reading.passages:
+            self.add_result(passage.value, place._replace(pointer=build_passage_pointer(place.pointer, passage)))
+
+    def add_text(self, text: str, pointer: str, source: Source) -> None:
+        """Add the values in a text that somebody wrote."""
+        place = Place(pointer, source)
+        self._add_words(text, place, names=False)
+        for mention in find_values(text, self.today):
+            self._add_all(Fact(reading, place, mention.text, whole=False) for reading in mention.readings)
+            for day in list_weekdays(mention.readings[0].number, self.today) if mention.kind == "weekday" else ():
+                self._add(Fact(Reading("day", day), place, mention.text, whole=False))
 
     def _add_words(self, text: str, place: Place, *, names: bool = True) -> None:
         words = split_plain(text[:MAX_READ_CHARS])
@@ -182,7 +192,7 @@ class FactIndex:
 
     def _iter_with_units(self, reading: Reading) -> Iterator[Near]:
         """Yield what a bare number may state beside bare numbers: one that has a unit, and a fraction in hundredths."""
-        for dimension in (_WRITTEN, "money"):
+        for dimension in (_WRITTEN, "money", "share"):
             for fact in self._list_between(dimension, reading.number, reading.tolerance):
                 yield Near(fact, "minor units" if fact.minor else "same")
         for fact in self._list_between("", reading.number / 100, reading.tolerance / 100):
@@ -242,6 +252,10 @@ class FactIndex:
             for code in order[at : at + 4]:
                 if len(code) >= 2 * MIN_PART and code.startswith(start) and code != start:
                     yield Near(self.facts[self._codes[code[::step]][0]], "part")
+
+    def has_source(self, source: Source) -> bool:
+        """Whether any value stands in what such a source wrote."""
+        return any(fact.source == source for fact in self.facts)
 
     def has_code(self, code: str) -> bool:
         """Whether this is a whole code that stands somewhere."""

@@ -16,7 +16,6 @@ from service.core.grounding.mentions import Reading, normalize_code
 from service.core.grounding.moments import Day, list_instants, read_epoch, read_iso_day
 from service.core.grounding.values import find_values
 from service.core.json.pointers import escape_token
-from service.core.results.structure import build_passage_pointer, read_leaf
 
 MAX_NAME_CHARS = 80
 """Longer texts are prose, not names."""
@@ -101,7 +100,7 @@ def iter_leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonVal
                 for key, member in reversed(here.items()):
                     pointer = f"{at.pointer}/{escape_token(key)}"
                     stack.append((at._replace(pointer=pointer, name=key, record=at.pointer, beside=here), member))
-                    if has_digit(key):
+                    if has_digit(key) or "@" in key:
                         yield at._replace(pointer=pointer), key
         elif isinstance(here, list):
             yield at, here
@@ -170,9 +169,3 @@ def list_names(text: str) -> list[tuple[str, ...]]:
         return []
     last, comma, first = text.partition(",")
     return [words, split_plain(f"{first} {last}")] if comma and words[1:] and len(words) <= 3 else [words]
-
-
-def iter_passages(text: str, place: Place) -> Iterator[tuple[Place, JsonValue]]:
-    """Yield the structure within a text of a result, with the pointer of each passage."""
-    for passage in read_leaf(text).passages if len(text) > 20 else ():
-        yield place._replace(pointer=build_passage_pointer(place.pointer, passage)), passage.value

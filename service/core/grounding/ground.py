@@ -151,7 +151,7 @@ def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Me
     return found
 
 
-_PIECE = re.compile(r"[ \u00a0./()\u2010-\u2013-]{1,3}([^\W_]+)")
+_PIECE = re.compile(r"(?:[ \u00a0.]|[ \u00a0]?[/\u2010-\u2013-][ \u00a0]?|[ ]?[()][ ]?)([^\W_]+)")
 _LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
 
 

@@ -227,3 +227,12 @@ def read_relative_day(word: str, language: str, today: date | None) -> Day | Non
         return None
     found = today + timedelta(days=days)
     return Day(found.year, found.month, found.day)
+
+
+def list_weekdays(number: float, today: date | None) -> list[Day]:
+    """Return the days that a weekday may mean: the last, the next, and the one after that; none where today is not told."""
+    if today is None:
+        return []
+    ahead = (int(number) - today.weekday()) % 7
+    found = [today + timedelta(days=days) for days in (ahead - 7, ahead, ahead + 7)]
+    return [Day(day.year, day.month, day.day) for day in found]

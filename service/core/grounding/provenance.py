@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple, cast
@@ -14,12 +15,14 @@ from service.core.grounding.clock import find_reference_date
 from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex, Near
 from service.core.grounding.facts import Place, Source, split_plain
-from service.core.grounding.fields import MONEY_WORDS, read_field, split_name, tells_minor
+from service.core.grounding.fields import MONEY_WORDS, read_field, says_minor, split_name, tells_minor
 from service.core.grounding.ground import Grounded
-from service.core.grounding.languages import split_words
+from service.core.grounding.languages import list_number_words, split_words
 from service.core.grounding.mentions import Reading, normalize_code
+from service.core.grounding.moments import read_joined_day
 from service.core.grounding.parameters import CallParameter, find_parameter
 from service.core.grounding.slips import list_digits
+from service.core.grounding.units import get_minor_factor
 from service.core.grounding.values import find_values
 from service.core.json.leaves import Leaf, list_leaves
 from service.core.json.values import format_value
@@ -65,12 +68,29 @@ class Located(NamedTuple):
     note: str = ""
 
 
-class _Squeezed(NamedTuple):
-    """A text without what stands between its letters and digits."""
+class _Spoken(NamedTuple):
+    """A text as it may have been typed: digits for number words, `@` and `.` for `at` and `dot`."""
 
     text: str
     pointer: str
     source: Source
+
+
+_SPOKEN = {"oh": "0", "dot": ".", "at": "@", "dash": "-", "hyphen": "-"} | {
+    word: str(n) for word, n in list_number_words("en").items() if n < 10
+}
+_SPOKEN_WORDS = re.compile(rf"\b(?:{'|'.join(_SPOKEN)})\b")
+_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=[1-9])")
+
+
+def _compile_pieces(code: str) -> re.Pattern[str]:
+    inner = r"[\W_]*".join(re.escape(c) for c in code)
+    return re.compile(rf"(?<![a-z0-9])0*{inner}(?![a-z0-9])")
+
+
+def _type_out(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _LEADING_ZEROS.sub("", _SPOKEN_WORDS.sub(lambda match: _SPOKEN[match.group()], folded))
 
 
 class CallSources:
@@ -81,14 +101,12 @@ class CallSources:
         self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
         self._today = find_reference_date(trace)
         self._told = _list_told(trace)
-        self._index = FactIndex()
-        self._squeezed: list[_Squeezed] = []
+        self._index = FactIndex(self._today)
+        self._squeezed: list[_Spoken] = []
         self._size = 0
         self._messages = self._steps = 0
+        self.counts_cents = any(says_minor(message.text) for message in trace.messages if message.role == "system")
         self._gap = next((part.path for part in trace.unread if part.kind != "call" and part.path.count("/") > 1), "")
-        for n, tool in enumerate(trace.tools or ()):
-            for text in tool.texts[1:]:
-                self._add_text(text.text, f"/tools/{n}{text.path}", "description")
 
     def locate(self, step: Step, tool: ToolDef | None) -> list[Located]:
         """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
@@ -110,10 +128,17 @@ class CallSources:
         return self._gap
 
     def find_squeezed(self, code: str) -> tuple[str, Source] | None:
-        """Find a text in which the characters of a code stand in order, whatever stands between them."""
-        found: list[tuple[str, Source]] = [(one.pointer, one.source) for one in self._squeezed if code in one.text]
+        """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
+        pattern = _compile_pieces(code)
+        found: list[tuple[str, Source]] = [(one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)]
         strong = [one for one in found if one[1] in _STRONG]
         return next(iter([*strong, *found]), None)
+
+    def find_described(self, code: str) -> str | None:
+        """Find a description of a tool that names a code; return its pointer."""
+        pattern = _compile_pieces(code)
+        described = ((n, text) for n, tool in enumerate(self._trace.tools or ()) for text in tool.texts[1:])
+        return next((f"/tools/{n}{text.path}" for n, text in described if pattern.search(text.text.casefold())), None)
 
     def _advance(self, step: Step) -> None:
         """Take in what stands before a call: earlier messages, and the results that the model saw."""
@@ -145,7 +170,7 @@ class CallSources:
     def _squeeze(self, text: str, pointer: str, source: Source) -> None:
         if self._size < MAX_SQUEEZED:
             self._size += len(text)
-            self._squeezed.append(_Squeezed(normalize_code(text), pointer, source))
+            self._squeezed.append(_Spoken(_type_out(text), pointer, source))
 
 
 class _Argument:
@@ -176,7 +201,7 @@ class _Argument:
         near = self._prefer(self._index.find(Reading("code", code), limit=16))
         if near is not None and near.fact.source in _STRONG:
             return self._build_near([near])
-        squeezed = self._sources.find_squeezed(code) if len(code) > _TINY else None
+        squeezed = self._sources.find_squeezed(_LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
         if squeezed is not None and squeezed[1] in _STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "spelling")
         pieces = [self._find_piece(piece) for piece in split_plain(value) if any(map(str.isdecimal, piece))]
@@ -194,6 +219,7 @@ class _Argument:
         if self._index.full:
             return "not all of the trace was read", ()
         own = near.fact.pointer if near is not None else squeezed[0] if squeezed is not None else None
+        own = own or self._sources.find_described(code)
         if own is not None:
             return f"{self._text} stands only in what a model wrote or in the description of a tool", (own,)
         digits = re.sub(r"\D", "", value)
@@ -209,13 +235,15 @@ class _Argument:
         return None
 
     def _find_piece(self, piece: str) -> str | None:
-        near = self._prefer(self._index.find(Reading("code", piece), limit=16))
-        if near is None and piece.isdecimal():
-            near = self._prefer(self._index.find(Reading("number", float(piece)), limit=16))
-        if near is None:
-            squeezed = self._sources.find_squeezed(piece) if len(piece) > _TINY else None
-            return squeezed[0] if squeezed is not None and squeezed[1] in _STRONG else None
-        return near.fact.pointer if near.fact.source in _STRONG else None
+        readings = [Reading("code", piece)]
+        if piece.isdecimal():
+            day = read_joined_day(piece)
+            readings += [Reading("number", float(piece)), *([Reading("day", day)] if day else [])]
+        near = self._prefer([near for reading in readings for near in self._index.find(reading, limit=16)])
+        if near is not None and near.fact.source in _STRONG:
+            return near.fact.pointer
+        squeezed = self._sources.find_squeezed(piece) if len(piece) > _TINY else None
+        return squeezed[0] if squeezed is not None and squeezed[1] in _STRONG else None
 
     def _locate_number(self, value: float) -> Located:
         words = set(self._parameter.words)
@@ -233,7 +261,9 @@ class _Argument:
             near = None if unit.minor else near
         if near is not None and near.fact.source in _STRONG:
             return self._build_near([near])
-        moved = self._find_moved(reading, minor=unit.minor, major=dimension == "money" and not unit.minor)
+        unclear = not unit.minor and (tells_minor(self._tool) or self._sources.counts_cents)
+        major = dimension == "money" and not unit.minor
+        moved = self._find_moved(reading, minor=unit.minor, major=major, unclear=unclear)
         if moved is not None:
             return moved
         derived = Deriver(self._index, self._sources.today).derive(reading, ())
@@ -243,7 +273,7 @@ class _Argument:
             self._build_near([near]) if near is not None else None, amount=bool(MONEY_WORDS & words)
         )
 
-    def _find_moved(self, reading: Reading, *, minor: bool, major: bool) -> Located | None:
+    def _find_moved(self, reading: Reading, *, minor: bool, major: bool, unclear: bool) -> Located | None:
         """Find the user's amount that has these digits with the decimal point elsewhere."""
         if not (minor or major or MONEY_WORDS & set(self._parameter.words)) or not reading.number:
             return None
@@ -256,7 +286,11 @@ class _Argument:
                 continue
             if not minor and not major and abs(reading.number) == abs(fact.reading.number) * 100:
                 return self._build("given", (fact.pointer,), "minor units, perhaps")
-            sure = bool(money) and len({one.reading.number for one in money}) == 1 and (minor or major)
+            if get_minor_factor(fact.reading.currency) == 1 and reading.written == fact.reading.number:
+                return self._build("given", (fact.pointer,))
+            shares = any(one.reading.dimension == "share" for one in said)
+            alone = bool(money) and len({one.reading.number for one in money}) == 1 and not shares
+            sure = alone and (minor or major) and not unclear
             note = f"the user said {fact.text}, the argument is {self._text}"
             return self._build("nowhere", (fact.pointer,), code=MAGNITUDE if sure else SUSPECTED, note=note)
         return None
@@ -311,8 +345,9 @@ class _Argument:
         return weak or self._build("nowhere")
 
     def _prefer(self, near: Sequence[Near]) -> Near | None:
+        """Return the best source of a value; a part of a longer code is none."""
         order = {"user": 0, "result": 1, "error": 2, "system": 3}
-        return min(near, key=lambda one: order.get(one.fact.source, 9), default=None)
+        return min([one for one in near if one.how != "part"], key=lambda one: order.get(one.fact.source, 9), default=None)
 
     def _build_near(self, near: Sequence[Near]) -> Located:
         held = near[0].fact.source in ("result", "error")

@@ -47,7 +47,7 @@ def _find_like(mention: Mention, index: FactIndex) -> Fact | None:
     dimensions = (reading.dimension, "") if reading.dimension else ("", "money")
     for dimension in dimensions:
         for fact in index.iter_numbers(dimension):
-            if fact.source == "result" and fact.whole and _is_number_slip(mention, reading, fact):
+            if fact.source == "result" and _is_number_slip(mention, reading, fact):
                 return fact
     return None
 

@@ -44,7 +44,7 @@ class GroundedText(NamedTuple):
 
 def ground_texts(trace: Trace) -> list[GroundedText]:
     """Ground every assistant text that comes after a call or tells of an own deed, in order."""
-    if not any(message.role == "assistant" and message.text for message in trace.messages):
+    if not [message for message in trace.messages if message.role == "assistant" and message.text]:
         return []
     return list(_Reader(trace).read())
 
@@ -55,9 +55,9 @@ class _Reader:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
-        self._index = FactIndex()
-        self._steps: list[Step] = []
         self._today = find_reference_date(trace)
+        self._index = FactIndex(self._today)
+        self._steps: list[Step] = []
         self._unread = self._missing = ""
         self._looked_up = 0
 
@@ -115,7 +115,15 @@ class _Reader:
             findings += [*find_scale_slips(placed, self._index), *find_slips(placed, self._index)]
         kept = _keep_first(findings)
         values = tuple([_mark(one, kept) for one in placed])
-        return GroundedText(n, message.turn, values, kept, unread=self._unread, missing=self._missing)
+        unread = self._unread or self._find_empty(values)
+        return GroundedText(n, message.turn, values, kept, unread=unread, missing=self._missing)
+
+    def _find_empty(self, values: Sequence[Grounded]) -> str:
+        """Return the pointer of a result where all are empty, and the text states a value that stands nowhere; else ""."""
+        empty = not self._index.result_words and not self._index.has_source("result")
+        if not empty or all(value.origin != "nowhere" for value in values):
+            return ""
+        return next((f"/steps/{step.index}/result/content" for step in self._steps if step.result is not None), "")
 
 
 def _has_broken_structure(content: JsonValue) -> bool:

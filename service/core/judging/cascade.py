@@ -27,6 +27,8 @@ MAX_SHOWN = 60
 EVIDENCE_VERSION = 9
 """Version of the evidence: increment it whenever code finds something else, or shows its findings to a judge differently."""
 
+_UNASKED = Skipped("not_applicable", "no question is asked about it")
+
 _PLAIN: TypeAdapter[Any] = TypeAdapter(tuple[Any, ...])
 
 
@@ -70,18 +72,17 @@ class CascadeCheck(JudgeCheck):
             return asked  # gathering evidence is expensive
         found = _group_by_subject(self.evidence, case)
         settled = [(subject, self._settle(open_one, *found.pop(subject, (None, None)))) for subject, open_one in asked]
-        proofs = [(at, proof) for at, (proof, _) in found.items() if proof is not None and self._proves(proof)]
-        proved = {at for at, _ in proofs}
-        unasked = [(at, gap) for at, (_, gap) in found.items() if isinstance(gap, Suspicion) and at not in proved]
-        return [*settled, *proofs, *unasked]
+        if not found:
+            return settled
+        beside = [(at, self._settle(_UNASKED, *view)) for at, view in found.items()]
+        return [*settled, *[(at, one) for at, one in beside if one is not _UNASKED]]
 
     def _settle(self, open_one: Ask | Outcome, evidence: GroundedScore | None, gap: Skipped | None) -> Ask | Outcome:
         if evidence is not None and self._proves(evidence):
             return evidence
         if not isinstance(open_one, Ask):
-            return (
-                gap if isinstance(gap, Suspicion) and isinstance(open_one, Skipped) and not open_one.open else open_one
-            )
+            idle = isinstance(open_one, Skipped) and not open_one.open
+            return gap if idle and isinstance(gap, Suspicion) else open_one
         ask = open_one if gap is None else open_one._replace(gap=gap)
         shown = [one for one in (evidence, gap) if isinstance(one, GroundedScore | Suspicion)]
         if not shown:
@@ -105,12 +106,12 @@ def _group_by_subject(check: GroundingGate | ProvenanceGate, case: Case) -> dict
     """Gather the evidence on each subject; for several texts in a turn, joined."""
     found: dict[Subject, EvidenceView] = {}
     for subject, outcome in check.look(case):
-        evidence, gap = found.get(subject, (None, None))
         if isinstance(outcome, GroundedScore):
-            evidence = outcome if evidence is None else _join_evidence(evidence, outcome)
+            evidence, gap = found.get(subject, (None, None))
+            found[subject] = outcome if evidence is None else _join_evidence(evidence, outcome), gap
         elif isinstance(outcome, Skipped) and outcome.open:
-            gap = _join_gaps(gap, outcome)
-        found[subject] = evidence, gap
+            evidence, gap = found.get(subject, (None, None))
+            found[subject] = evidence, _join_gaps(gap, outcome)
     return found
 
 
