@@ -130,7 +130,9 @@ class CallSources:
     def find_squeezed(self, code: str) -> tuple[str, Source] | None:
         """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
         pattern = _compile_pieces(code)
-        found: list[tuple[str, Source]] = [(one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)]
+        found: list[tuple[str, Source]] = [
+            (one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)
+        ]
         strong = [one for one in found if one[1] in _STRONG]
         return next(iter([*strong, *found]), None)
 
@@ -347,7 +349,9 @@ class _Argument:
     def _prefer(self, near: Sequence[Near]) -> Near | None:
         """Return the best source of a value; a part of a longer code is none."""
         order = {"user": 0, "result": 1, "error": 2, "system": 3}
-        return min([one for one in near if one.how != "part"], key=lambda one: order.get(one.fact.source, 9), default=None)
+        return min(
+            [one for one in near if one.how != "part"], key=lambda one: order.get(one.fact.source, 9), default=None
+        )
 
     def _build_near(self, near: Sequence[Near]) -> Located:
         held = near[0].fact.source in ("result", "error")
