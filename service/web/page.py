@@ -56,8 +56,6 @@ class PageSet:
 
     build: Callable[[ApiParts], Sequence[PageRoute]]
     nav: NavLink | None = None
-    is_last: bool = False
-    """Whether its pages answer only what no other page does."""
 
 
 def page(
