@@ -109,4 +109,4 @@ def test_a_harmless_one_shows_values_and_judges() -> None:
     assert any(value.sign == "wrong" for text in texts for value in text.values)
     assert [call.tool for call in view.missing] == ["harmless2"]
     steps = [event for turn in judged.turns for event in turn.events if event.kind == "step"]
-    assert {judge.reason for one in steps for outcome in one.outcomes for judge in outcome.judges} == {"harmless"}
+    assert {judge.note.reason for one in steps for outcome in one.outcomes for judge in outcome.judges} == {"harmless"}

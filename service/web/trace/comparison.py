@@ -68,8 +68,6 @@ class ArgumentRow:
 class ExpectedCallView:
     """An expected call: beside the one that was made, or missing."""
 
-    path: str
-    """Its pointer in the expectation."""
     tool: str
     reason: str
     rows: tuple[ArgumentRow, ...]
@@ -127,29 +125,24 @@ class CallComparer(NamedTuple):
         if pattern is None:
             return None
         if pattern.args is None or step.call.arguments is None:
-            return self._build(verdict.expected or "", pattern, ())
+            return _build(pattern, ())
         notes = _list_argument_findings(verdict)
         compared = _find_comparison(verdict)
         names = [*pattern.args, *[name for name in step.call.arguments if name not in pattern.args]]
         rows = [self._compare_argument(name, pattern, step, notes.get(name), compared) for name in names]
-        return self._build(verdict.expected or "", pattern, tuple(rows))
+        return _build(pattern, tuple(rows))
 
     def build_missing(self, path: str, tool: str) -> ExpectedCallView:
         """Build the view of an expected call that was not made."""
         pattern = self.patterns.get(path)
         if pattern is None:
-            return ExpectedCallView(path, tool, "", (), True)
+            return ExpectedCallView(escape_invisible(tool), "", (), True)
         rows = [
             ArgumentRow(escape_invisible(name), "missing", "", payload, None, matcher=matcher)
             for name, value in (pattern.args or {}).items()
             for matcher, payload in [self._show_expected(value)]
         ]
-        return self._build(path, pattern, tuple(rows))
-
-    def _build(self, path: str, pattern: CallPattern, rows: tuple[ArgumentRow, ...]) -> ExpectedCallView:
-        return ExpectedCallView(
-            path, escape_invisible(pattern.tool), escape_invisible(pattern.reason or ""), rows, pattern.args is None
-        )
+        return _build(pattern, tuple(rows))
 
     def _compare_argument(
         self, name: str, pattern: CallPattern, step: Step, finding: Finding | None, compared: OutcomeState | None
@@ -182,6 +175,11 @@ class CallComparer(NamedTuple):
 
     def _show(self, value: JsonValue, path: str, marks: RootMarks | None) -> Payload:
         return build_cell(value, path, marks, self.choices)
+
+
+def _build(pattern: CallPattern, rows: tuple[ArgumentRow, ...]) -> ExpectedCallView:
+    reason = escape_invisible(pattern.reason or "")
+    return ExpectedCallView(escape_invisible(pattern.tool), reason, rows, pattern.args is None)
 
 
 def _shorten_note(finding: Finding, name: str) -> str:
