@@ -110,6 +110,7 @@ class _Builder(NamedTuple):
 
     def build(self) -> TraceView:
         report, trace = self.scored.report, self.scored.trace
+        output = None if trace is None else trace.output
         parts = self._list_parts()
         problems = list_problems(report, self.statements, parts)
         first = find_first_failing(report, problems, parts)
@@ -134,15 +135,15 @@ class _Builder(NamedTuple):
             strip_left_out=len(report.steps) - len(strip),
             steps=len(report.steps),
             steps_left_out=len(report.steps) - len(steps),
-            texts_left_out=self._count_texts_left_out(),
+            texts_left_out=sum(bool(one.text) for one in trace.messages) - len(self.visible.texts) if trace else 0,
             turns=self._build_turns(steps, loose),
             missing=tuple([comparer.build_missing(one.expected, one.tool) for one in report.missing[:MAX_SHOWN]]),
             missing_left_out=max(0, len(report.missing) - MAX_SHOWN),
             loose_outcomes=tuple(_list_loud(loose.get(None, ()))),
             state=state,
-            state_note=_describe_state(trace, state),
+            state_note="nothing differs" if not state and trace is not None and has_final_state(trace) else "",
             expectation=None if self.scored.expected is None else self._show(self.scored.expected, "/expected"),
-            output=self._build_output(trace),
+            output=self._show(output.content, "/output/content") if output is not None and output.captured else None,
             tools=list_tools(trace, report),
             unread=tuple([(escape_invisible(part.path), escape_invisible(part.reason)) for part in report.unread]),
             notes=tuple([escape_invisible(f"{note.message} ({note.path})") for note in report.notes]),
@@ -168,10 +169,6 @@ class _Builder(NamedTuple):
 
     def _show(self, value: JsonValue, path: str) -> Payload:
         return build_payload(value, path, self.links.marks.get(path), self.choices)
-
-    def _count_texts_left_out(self) -> int:
-        messages = () if self.scored.trace is None else self.scored.trace.messages
-        return sum([bool(one.text) for one in messages]) - len(self.visible.texts)
 
     def _build_steps(self, comparer: CallComparer, first: str) -> Mapping[int, StepView]:
         """Build the visible steps, by their position in the report."""
@@ -329,11 +326,6 @@ class _Builder(NamedTuple):
         if trace is not None and (trace.state is not None or expected_state is not None):
             yield from StateComparer(trace.state or State(), expected_state, self.choices).list_rows()
 
-    def _build_output(self, trace: Trace | None) -> Payload | None:
-        if trace is None or trace.output is None or not trace.output.captured:
-            return None
-        return self._show(trace.output.content, "/output/content")
-
 
 def _fold_quiet(events: Sequence[TextView | StepView]) -> Iterator[TextView | StepView | QuietSteps]:
     """Fold long rows of calls without a problem."""
@@ -377,9 +369,3 @@ def _describe_arguments(step: Step) -> str:
     if not step.call.captured:
         return "the trace does not contain the arguments"
     return escape_invisible(step.call.problem or "") if step.call.arguments is None else ""
-
-
-def _describe_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:
-    if trace is None or not has_final_state(trace):
-        return ""
-    return "" if rows else "nothing differs"

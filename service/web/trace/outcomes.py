@@ -145,15 +145,10 @@ def _describe_calibration(calibration: JudgeCalibration, raw: float, estimate: f
     return "; ".join(parts)
 
 
-class SplitOutcomes(NamedTuple):
-    """The outcomes of a step: those with something to say, and the others in words."""
-
-    loud: tuple[OutcomeView, ...]
-    others: tuple[str, ...]
-
-
-def split_outcomes(statements: Sequence[OutcomeStatement], already_said: Container[str]) -> SplitOutcomes:
-    """Split the outcomes of a step, in the order of telling."""
+def split_outcomes(
+    statements: Sequence[OutcomeStatement], already_said: Container[str]
+) -> tuple[tuple[OutcomeView, ...], tuple[str, ...]]:
+    """Split the outcomes of a step, in the order of telling: those with something to say, and the others in words."""
     loud: list[OutcomeView] = []
     names: dict[OutcomeState, list[str]] = {}
     gaps: list[tuple[str, str]] = []
@@ -168,4 +163,4 @@ def split_outcomes(statements: Sequence[OutcomeStatement], already_said: Contain
     others = [f"passed here: {', '.join(names['passed'])}"] if "passed" in names else []
     others += list_gaps(gaps)
     others += [f"nothing to check: {', '.join(names['absent'])}"] if "absent" in names else []
-    return SplitOutcomes(tuple(loud), tuple(map(escape_invisible, others)))
+    return tuple(loud), tuple(map(escape_invisible, others))
