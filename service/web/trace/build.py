@@ -25,7 +25,7 @@ from service.reporting.statements import (
 )
 from service.web.trace.comparison import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
 from service.web.trace.grounding import Links, list_values
-from service.web.trace.marks import Mark, escape_invisible
+from service.web.trace.marks import escape_invisible
 from service.web.trace.outcomes import OutcomeView, build_outcome, split_outcomes
 from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
 from service.web.trace.places import (
@@ -117,7 +117,10 @@ class _Builder(NamedTuple):
         expectation = None if trace is None else leave_out_arguments(self.scored.expectation, trace)
         comparer = CallComparer(list_patterns(expectation), self.links, self.choices)
         steps = self._build_steps(comparer, first)
-        state, loose, strip = tuple(self._list_state()), self._group_loose(parts), self._build_strip()
+        state, loose, strip = tuple[StateRow, ...](), self._group_loose(parts), self._build_strip()
+        expected_state = None if self.scored.expectation is None else self.scored.expectation.state
+        if trace is not None and (trace.state is not None or expected_state is not None):
+            state = tuple(StateComparer(trace.state or State(), expected_state, self.choices).list_rows())
         return TraceView(
             name=escape_invisible(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
@@ -204,6 +207,7 @@ class _Builder(NamedTuple):
         loud, others = split_outcomes(statements, already_said)
         error = escape_invisible(self.errors.get(verdict.index, ""))
         result = None if step is None else step.result
+        marks = self.links.marks.get(f"{root}/call/arguments")
         return StepView(
             kind="step",
             anchor=anchor,
@@ -217,7 +221,7 @@ class _Builder(NamedTuple):
             unexpected=verdict.unexpected,
             retry=None if verdict.retry is None else verdict.retry + 1,
             arguments=self._build_arguments(step) if expected is None or not expected.rows else None,
-            arguments_mark=self._find_whole_mark(f"{root}/call/arguments"),
+            arguments_mark=marks.leaves.get("") if marks is not None else None,
             arguments_problem="" if step is None else _describe_arguments(step),
             expected=expected,
             origins=self.links.values.get(f"{root}/call/arguments", ()),
@@ -228,10 +232,6 @@ class _Builder(NamedTuple):
             others=others,
             usage=describe_usage(verdict.usage),
         )
-
-    def _find_whole_mark(self, root: str) -> Mark | None:
-        marks = self.links.marks.get(root)
-        return None if marks is None else marks.leaves.get("")
 
     def _build_arguments(self, step: Step | None) -> Payload | None:
         if step is None or not step.call.captured:
@@ -320,26 +320,18 @@ class _Builder(NamedTuple):
             ]
         )
 
-    def _list_state(self) -> Iterator[StateRow]:
-        trace, expectation = self.scored.trace, self.scored.expectation
-        expected_state = None if expectation is None else expectation.state
-        if trace is not None and (trace.state is not None or expected_state is not None):
-            yield from StateComparer(trace.state or State(), expected_state, self.choices).list_rows()
-
 
 def _fold_quiet(events: Sequence[TextView | StepView]) -> Iterator[TextView | StepView | QuietSteps]:
     """Fold long rows of calls without a problem."""
-    for quiet, row in groupby(events, _is_quiet):
+    for quiet, row in groupby(
+        events, lambda one: isinstance(one, StepView) and one.verdict in QUIET and not (one.open or one.problem)
+    ):
         row_events = list(row)
         steps = [one for one in row_events if isinstance(one, StepView)]
         if quiet and len(steps) >= MIN_FOLDED:
             yield QuietSteps("quiet", tuple(steps))
         else:
             yield from row_events
-
-
-def _is_quiet(event: TextView | StepView) -> bool:
-    return isinstance(event, StepView) and event.verdict in QUIET and not (event.open or event.problem)
 
 
 def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
