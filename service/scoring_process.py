@@ -25,7 +25,7 @@ from typing import BinaryIO, NamedTuple, Protocol, cast
 from service.engine import Engine, report_json
 from service.errors import InputError, Problem
 from service.reading.strict_json import Limits, parse
-from service.reporting.counts import ReportCounts, count_report
+from service.reporting.breaks import ReportCounts, count_report
 from service.request import read_request
 from service.score_drafts import draft_score
 from service.store.labelling.drafts import LabelItem, ScoreDraft

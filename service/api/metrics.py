@@ -16,7 +16,7 @@ from service.api.backlog import BacklogCollector
 from service.asking.cache.guard import GuardedCache
 from service.core.judging.prompts import Usage
 from service.core.money import Cost
-from service.reporting.counts import ReportCounts
+from service.reporting.breaks import ReportCounts
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 

@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from copy import copy
 from types import ModuleType
 from typing import Annotated, Any
 
@@ -85,7 +84,7 @@ def run(words: Sequence[str]) -> int:
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")
     try:
-        code = _build_part(words)(list(words), prog_name="callgrade", standalone_mode=False)
+        code = app(list(words), prog_name="callgrade", standalone_mode=False)
         sys.stdout.flush()  # so that a closed pipe shows up here, where it is not mistaken for an error of ours
     except Exception as error:
         if os.environ.get("CALLGRADE_DEBUG"):
@@ -99,21 +98,6 @@ def run(words: Sequence[str]) -> int:
             return _close_output()
         raise
     return code or ExitCode.PASSED
-
-
-def _build_part(words: Sequence[str]) -> typer.Typer:
-    """Keep only the module that the first word names: building all commands takes longer than many of them run."""
-    part, first, all_groups = copy(app), next(iter(words), None), app.registered_groups
-    chosen = [one for one in all_groups if one.typer_instance and first in _list_names(one.typer_instance)]
-    part.registered_groups = chosen or all_groups
-    return part
-
-
-def _list_names(group: typer.Typer) -> list[str | None]:
-    if isinstance(group.info.name, str):
-        return [group.info.name]
-    below = [name for one in group.registered_groups if one.typer_instance for name in _list_names(one.typer_instance)]
-    return [*below, *[one.name for one in group.registered_commands]]
 
 
 def _explain(error: Exception) -> ExitCode:

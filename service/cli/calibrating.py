@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import sys
-import zlib
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -31,9 +27,10 @@ from service.calibration.results import CalibrationReport, CalibrationRun, read_
 from service.calibration.run import calibrate
 from service.cli.commands.plan import Totals
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
+from service.cli.inputs import read_text
 from service.cli.options import read_settings
 from service.cli.scoring import complete
-from service.cli.screen import build_console, pluralize, print_line, say, show
+from service.cli.screen import build_console, pluralize, print_document, print_line, say, show
 from service.cli.sections import build_section
 from service.core.models.validation import find_problems
 from service.core.report import JudgeMode
@@ -42,27 +39,18 @@ from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
 from service.fits.files import build_file_name, read_fits
 from service.predicting import AskSettings, collect_predictions, estimate_predictions
 from service.reporting.document import Section, Table
-from service.reporting.markdown import render_markdown
 from service.wiring import build_engine
 
 REPORT = "report.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """The input files of a run. Without `predictions`, those inside the labelled set are used."""
-
-    labels: Path
-    predictions: Sequence[Path] = ()
-
-
-def read_labelled(sources: Sources) -> JudgedSet:
+def read_labelled(file: Path) -> JudgedSet:
     """Read the labelled set, with any judge predictions it contains."""
-    file, lines = sources.labels, _read_lines(sources.labels, "--labels")
+    text = read_text(file, "--labels")
     with _naming_file(file):
         if file.name.removesuffix(".gz").endswith(".csv"):
-            return JudgedSet(read_csv("\n".join(lines), source=file.name))
-        return read_judged_set(lines, source=file.name)
+            return JudgedSet(read_csv(text, source=file.name))
+        return read_judged_set(text.split("\n"), source=file.name)
 
 
 def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
@@ -70,14 +58,14 @@ def read_prediction_files(files: Sequence[Path]) -> tuple[Prediction, ...]:
     found: list[Prediction] = []
     for file in files:
         with _naming_file(file):
-            found += read_predictions(_read_lines(file, "--predictions"))
+            found += read_predictions(read_text(file, "--predictions").split("\n"))
     return tuple(found)
 
 
 def read_run(path: Path) -> CalibrationReport:
     """Read the report of a run: `path` is its report.json or the folder that holds it."""
     file = path / REPORT if path.is_dir() else path
-    text = "\n".join(_read_lines(file, "RUN"))
+    text = read_text(file, "RUN")
     try:
         return read_report(text)
     except ValidationError as error:
@@ -93,30 +81,23 @@ def _naming_file(file: Path) -> Generator[None]:
         raise error.in_file(str(file)) from None
 
 
-def _read_lines(file: Path, option: str) -> list[str]:
-    """Read the lines of a UTF-8 file, gzipped or not; a usage error if it cannot be read."""
-    try:
-        data = file.read_bytes()
-        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8").split("\n")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or "neither UTF-8 nor gzip"
-        raise typer.BadParameter(f"{file}: {reason}", param_hint=option) from None
-
-
 # Fitting.
 
 
-def run_calibration(sources: Sources, out: Path, options: ReportOptions | None = None) -> ExitCode:
+def run_calibration(
+    labels: Path, out: Path, options: ReportOptions | None = None, *, predictions: Sequence[Path] = ()
+) -> ExitCode:
     """Fit and measure, and write report.json, report.md, report.html and fits/*.json into `out`.
 
-    InputError, with file and line, for labels or predictions that cannot be read. The same files give the same bytes.
+    Without `predictions`, those inside the labelled set are used. InputError, with file and line, for labels or predictions that
+    cannot be read. The same files give the same bytes.
     """
-    labelled = read_labelled(sources)
-    predictions = read_prediction_files(sources.predictions) or labelled.predictions
-    if not predictions:
-        raise InputError.at(str(sources.labels), "no predictions; name a file that has them with --predictions")
-    with _naming_file(sources.labels):
-        run = calibrate(labelled.labels, predictions, options)
+    labelled = read_labelled(labels)
+    predicted = read_prediction_files(predictions) or labelled.predictions
+    if not predicted:
+        raise InputError.at(str(labels), "no predictions; name a file that has them with --predictions")
+    with _naming_file(labels):
+        run = calibrate(labelled.labels, predicted, options)
     write_run(run, out)
     return ExitCode.PASSED
 
@@ -165,7 +146,7 @@ def build_judging_engine() -> tuple[Engine, Judges]:
 def price_labels(labels: Path, *, rubric: str = "four_step", repeats: int = 1) -> ExitCode:
     """Print what it would cost at most to have a rubric's judges answer the labelled items, without asking them."""
     engine, model = build_judging_engine()
-    items = read_labelled(Sources(labels)).labels.items
+    items = read_labelled(labels).labels.items
     asking, totals = AskSettings(engine.registry.find(rubric), repeats=repeats), Totals(model.model, len(items))
 
     async def add_all() -> None:
@@ -192,7 +173,7 @@ def judge_labels(
     code is then 5, and a second run asks for them again.
     """
     engine, model = build_judging_engine()
-    items = read_labelled(Sources(labels)).labels.items
+    items = read_labelled(labels).labels.items
     asking = AskSettings(engine.registry.find(rubric), judges, repeats)
     basis = build_basis(items, asking.rubric, model=model.model, api_base=model.api_base)
     counts = Counter[str]()
@@ -252,10 +233,7 @@ def compare_judges(
         _read_sides(a, labels), _read_sides(b, labels), judges, resampling=Resampling(draws)
     )
     sections = [section for one in compared for section in _build_comparison(one)]
-    if output_format == "table":
-        show(sections)
-    else:
-        sys.stdout.write(render_json(compared).decode() if output_format == "json" else render_markdown(sections))
+    print_document(sections, output_format, compared)
     return ExitCode.PASSED
 
 
@@ -264,7 +242,7 @@ def _read_sides(source: Path, labels: Path | None) -> tuple[comparison.JudgeSide
         return comparison.read_report_sides(read_run(source))
     if labels is None:
         raise InputError.at(str(source), "comparing predictions needs labels; name them with --labels")
-    return comparison.read_prediction_sides(read_labelled(Sources(labels)).labels, read_prediction_files([source]))
+    return comparison.read_prediction_sides(read_labelled(labels).labels, read_prediction_files([source]))
 
 
 def _build_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
@@ -280,15 +258,9 @@ def _build_comparison(one: comparison.JudgeComparison) -> Iterator[Section]:
         lines += [f"only in {side}, not counted: {pluralize(count, 'item')}"] if count else []
     title = f"{one.b} against {one.a} on {one.criterion}"
     yield Section(title, (Table(("", "a", "b", "b - a"), tuple(rows)),), tuple(lines))
-    yield from build_section(
-        f"Where they differ: {pluralize(len(one.differing), 'item')}",
-        ("item", "label", "a", "b", "right"),
-        one.differing,
-        lambda item: (
-            item.id,
-            "pass" if item.label else "fail",
-            f"{item.a:.3f}",
-            f"{item.b:.3f}",
-            "b" if item.b_is_right else "a",
-        ),
-    )
+    differing = [
+        (x.id, "pass" if x.label else "fail", f"{x.a:.3f}", f"{x.b:.3f}", "b" if x.b_is_right else "a")
+        for x in one.differing
+    ]
+    differ = f"Where they differ: {pluralize(len(one.differing), 'item')}"
+    yield from build_section(differ, ("item", "label", "a", "b", "right"), differing)

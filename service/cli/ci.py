@@ -6,10 +6,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Literal
+from xml.etree.ElementTree import Element, ElementTree, indent
 
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
@@ -18,34 +17,25 @@ from service.cli.sections import explain_change, explain_proved
 from service.cli.tally import Tally
 from service.cli.views import HEAD, JsonReports, build_result_row
 from service.core.report import Report
-from service.errors import InputError
 from service.reporting import statements
-from service.reporting.document import Section, Table
+from service.reporting.document import Section, Table, render_markdown
 from service.reporting.escaping import escape_unprintable
-from service.reporting.markdown import render_markdown
 from service.reporting.regression import RegressionGate
 
 # JUnit.
 
-MAX_MEMORY_BYTES = 2**20
-"""Bytes of test cases kept in memory before they go to a temporary file. They wait because the counts come first in XML."""
-
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def escape_xml(text: str) -> str:
-    r"""Escape text for XML 1.0, in an attribute or between tags. Characters that XML forbids become backslash escapes.
+def build_element(tag: str, text: str = "", /, **attributes: object) -> Element:
+    """Build an element. Attributes that are None are left out; characters that XML forbids become backslash escapes."""
 
-    >>> escape_xml('<a b="1">\x1b')
-    '&lt;a b=&quot;1&quot;&gt;\\x1b'
-    """
-    return escape(_FORBIDDEN.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text))
+    def escape(value: object) -> str:
+        return _FORBIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), str(value))
 
-
-def _render_element(tag: str, text: str | None = None, **attributes: object) -> str:
-    """Render an element; without any text, not even an empty one, it closes itself. Attributes that are None are left out."""
-    shown = "".join([f' {name}="{escape_xml(str(one))}"' for name, one in attributes.items() if one is not None])
-    return f"<{tag}{shown}/>" if text is None else f"<{tag}{shown}>{escape_xml(text)}</{tag}>"
+    element = Element(tag, {name: escape(one) for name, one in attributes.items() if one is not None})
+    element.text = escape(text)
+    return element
 
 
 class JUnit:
@@ -57,73 +47,68 @@ class JUnit:
     def __init__(self, stream: BinaryIO, *, strict: bool = False) -> None:
         self._stream = stream
         self._strict = strict
-        self._cases: BinaryIO = SpooledTemporaryFile(max_size=MAX_MEMORY_BYTES)  # type: ignore[assignment]  # noqa: SIM115
+        self._cases: list[Element] = []
         self._counts = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
         self._seconds = 0.0
 
     def add(self, result: Result) -> None:
-        """Write one test case."""
+        """Add one test case."""
         place = result.place
         if isinstance(result, Refusal):
             name, seconds = f"{place}{place.pointer}", 0.0
-            kind, elements = _render_refusal(result.error)
+            text = describe_error(result.error)
+            message, kind = text.splitlines()[0], "errors"
+            parts = [build_element("error", text, type=type(result.error).__name__, message=message)]
         else:
             name, seconds = result.name + ("" if result.trial is None else f" (trial {result.trial})"), result.seconds
-            kind, elements = self._render_report(result)
+            kind, parts = self._build_report(result)
         where = {"name": name, "classname": place.source, "file": place.source, "line": place.line}
-        case = _render_element("testcase", "", **where, time=f"{seconds:.3f}").removesuffix("</testcase>")
+        case = build_element("testcase", **where, time=f"{seconds:.3f}")
+        case.extend(parts)
+        self._cases.append(case)
         self._seconds += seconds
         self._counts["tests"] += 1
         if kind:
             self._counts[kind] += 1
-        lines = [f"  {case}", *[f"    {one}" for one in elements], "  </testcase>"]
-        self._cases.write("".join(f"{line}\n" for line in lines).encode())
 
     def close(self) -> None:
         """Write the document."""
-        suite = _render_element("testsuite", "", name="callgrade", **self._counts, time=f"{self._seconds:.3f}")
-        head = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n {suite.removesuffix("</testsuite>")}\n'
-        self._stream.write(head.encode())
-        self._cases.seek(0)
-        while part := self._cases.read(MAX_MEMORY_BYTES):
-            self._stream.write(part)
-        self._stream.write(b" </testsuite>\n</testsuites>\n")
-        self._cases.close()
+        suite = build_element("testsuite", name="callgrade", **self._counts, time=f"{self._seconds:.3f}")
+        suite.extend(self._cases)
+        whole = Element("testsuites")
+        whole.append(suite)
+        indent(whole, " ")
+        self._stream.write(b'<?xml version="1.0" encoding="UTF-8"?>\n')
+        ElementTree(whole).write(self._stream, "utf-8")
+        self._stream.write(b"\n")
 
-    def _render_report(self, result: ScoredRecord) -> tuple[str, list[str]]:
-        report, kind, elements = result.report, "", list[str]()
+    def _build_report(self, result: ScoredRecord) -> tuple[str, list[Element]]:
+        report, kind, parts = result.report, "", list[Element]()
         if report.verdict == "fail":
-            kind, elements = "failures", list(_list_failures(report))
+            kind, parts = "failures", list(_list_failures(report))
         elif report.verdict in ("undecided", "not_applicable"):
             message = "; ".join([statements.describe_verdict(report), *statements.list_waits(report)])
-            kind, elements = "skipped", [_render_element("skipped", message=message)]
+            kind, parts = "skipped", [build_element("skipped", message=message)]
             if report.verdict == "undecided" and self._strict:
-                kind, elements = "failures", [_render_element("failure", "", type="undecided", message=message)]
-        return kind, [*elements, _render_element("system-out", f"{result.place}: {statements.describe_result(report)}")]
+                kind, parts = "failures", [build_element("failure", type="undecided", message=message)]
+        said = f"{result.place}: {statements.describe_result(report)}"
+        return kind, [*parts, build_element("system-out", said)]
 
 
-def _render_refusal(error: InputError) -> tuple[str, list[str]]:
-    text = describe_error(error)
-    return "errors", [_render_element("error", text, type=type(error).__name__, message=text.splitlines()[0])]
-
-
-def _list_failures(report: Report) -> Iterator[str]:
+def _list_failures(report: Report) -> Iterator[Element]:
     """Yield a failure for each criterion that did not pass, the one that failed first before the others."""
     told = statements.list_statements(report)
     for words in statements.explain_low_score(report, told):
-        yield _render_element("failure", "", type="score", message=words)
+        yield build_element("failure", type="score", message=words)
     failed: dict[str, list[str]] = {}
     for one in told:
         if one.state in ("failed", "blocked") and one.criterion in report.failing:
-            failed.setdefault(one.criterion, []).extend(_explain_failure(one))
+            lines = failed.setdefault(one.criterion, [])
+            lines += [f"{words} ({path})" if path else words for words, path in one.list_remarks()]
+            if one.state == "blocked":
+                lines.append(one.explain_gap() if one.step is None else f"step {one.step + 1}: {one.explain_gap()}")
     for criterion, lines in failed.items():
-        yield _render_element("failure", "\n".join(lines), type=criterion, message=lines[0])
-
-
-def _explain_failure(one: statements.OutcomeStatement) -> Iterator[str]:
-    yield from (f"{words} ({path})" if path else words for words, path in one.list_remarks())
-    if one.state == "blocked":
-        yield one.explain_gap() if one.step is None else f"step {one.step + 1}: {one.explain_gap()}"
+        yield build_element("failure", "\n".join(lines), type=criterion, message=lines[0])
 
 
 # GitHub.

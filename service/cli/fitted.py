@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -16,12 +15,12 @@ from service.calibration.report.wording import show_number
 from service.calibration.report_predictions import UnansweredItem, list_judges
 from service.calibration.results import CalibrationReport, HeldOutItem, JudgeReport, render_json
 from service.calibration.splits import SEED
-from service.cli.calibrating import Sources, build_judging_engine, read_labelled, read_run
+from service.cli.calibrating import build_judging_engine, read_labelled, read_run
 from service.cli.commands.keys import find_user
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
 from service.cli.scoring import complete
-from service.cli.screen import build_console, pluralize, say, show, warn
+from service.cli.screen import pluralize, print_document, print_table, say, warn
 from service.cli.sections import build_section
 from service.core.judging.fits import Fit
 from service.core.judging.notes import is_same_model
@@ -34,7 +33,7 @@ from service.fits.files import IN_USE, AgingFits, build_file_name, describe_stat
 from service.own_files import note_own_files
 from service.predicting import AskSettings, collect_predictions
 from service.registry import Registry
-from service.reporting.document import Section, Table
+from service.reporting.document import Section
 from service.reporting.numbers import render_number
 from service.settings import Settings
 from service.wiring import build_engine, choose_route, list_rubric_folders, prepare_database
@@ -108,10 +107,7 @@ def list_fits(output_format: Literal["table", "json"]) -> ExitCode:
     route = choose_route(settings) if settings.judge_model else None
     ordered = sorted(fits, key=lambda fit: (fit.judge, fit.criterion, fit.model))
     rows = [_build_fit_row(fit, describe_state(fit, judges, route=route), checks.get(fit.id, ())) for fit in ordered]
-    if output_format == "json":
-        sys.stdout.write(render_json([dict(zip(HEAD, row, strict=True)) for row in rows]).decode())
-    else:
-        show([Section("Installed calibrations", (Table(HEAD, tuple(rows)),))], build_console(reading=True))
+    print_table(HEAD, rows, title="Installed calibrations", form=output_format)
     return ExitCode.PASSED
 
 
@@ -147,7 +143,7 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     `size`: the number of items for each criterion. Return 2 if a judge has drifted, and print which one and how far; 5 if items
     were not answered. What was judged afresh is recorded in the folder, and with the fit if that is installed.
     """
-    report, known = read_run(run), read_labelled(Sources(labels)).labels
+    report, known = read_run(run), read_labelled(labels).labels
     engine, judged_by = build_judging_engine()
     current_rubric = engine.registry.find(rubric)
     chosen = _choose_judges(report, current_rubric, judged_by.model, judge)
@@ -159,7 +155,9 @@ def check_calibration(  # noqa: PLR0913 (the options of the command)
     samples = [draw_sample(one, size, seed=SEED) for one in chosen]
     pairs = zip(chosen, samples, strict=True)
     items = {item.key: item for one, sample in pairs for item in _list_items(known, one.criterion, sample)}
-    predictions, missing = complete(_collect_predictions(engine, list(items.values()), asking))
+    answers = complete(_collect(engine, list(items.values()), asking))
+    predictions = [one for one in answers if not isinstance(one, UnansweredItem)]
+    missing = [one for one in answers if isinstance(one, UnansweredItem) and not one.nothing_to_ask]
     earlier, drifts = read_checks(folder, ItemizedCheck), list[JudgeDrift]()
     for one, sample in zip(chosen, samples, strict=True):
         own = {said.id: said for said in predictions if (said.criterion, said.judge) == (one.criterion, one.judge)}
@@ -213,29 +211,24 @@ def _list_items(labels: LabelledSet, criterion: str, sample: Sequence[HeldOutIte
         yield known[item.id]
 
 
-async def _collect_predictions(
+async def _collect(
     engine: Engine, items: Sequence[LabelledItem], asking: AskSettings
-) -> tuple[list[Prediction], list[str]]:
-    """Return the answers, and why items have none."""
-    predictions: list[Prediction] = []
-    missing: list[str] = []
+) -> list[Prediction | UnansweredItem]:
     try:
-        async for one in collect_predictions(engine, items, asking):
-            if not isinstance(one, UnansweredItem):
-                predictions.append(one)
-            elif not one.nothing_to_ask:
-                missing.append(str(one))
+        return [one async for one in collect_predictions(engine, items, asking)]
     finally:
         await engine.close()
-    return predictions, missing
 
 
 def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> None:
     """Write a check, and print on standard error which judges have drifted."""
-    if output_format == "json":
-        sys.stdout.write(render_json(check).decode())
-    else:
-        show(section for one in check.judges for section in _build_check_section(one))
+    sections: list[Section] = []
+    for one in check.judges:
+        rows = [(name, show_number(one.then[name]), show_number(one.now[name])) for name in ("kappa", "accuracy")]
+        title = f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
+        held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
+        sections += build_section(title, ("", "then", "now"), rows, held)
+    print_document(sections, output_format, check)
     for one in check.judges:
         name = f"{one.judge} on {one.criterion}"
         if one.drifted:
@@ -244,14 +237,6 @@ def _show_check(check: CheckReport, output_format: Literal["table", "json"]) -> 
             say(f"{name}: {', '.join(others)} answered; no fit for {one.model} applies to it")
         if one.unanswered:
             say(f"{name}: {pluralize(one.unanswered, 'item')} without an answer, left out on both sides")
-
-
-def _build_check_section(one: JudgeDrift) -> Iterator[Section]:
-    names, title = ("kappa", "accuracy"), f"{one.judge} on {one.criterion}: {pluralize(one.n, 'item')}"
-    held = f"{'drifted' if one.drifted else 'held'}: {_describe_fall(one)}"
-    head = ("", "then", "now")
-    sides = (one.then, one.now)
-    return build_section(title, head, names, lambda name: (name, *[show_number(side[name]) for side in sides]), held)
 
 
 def _record(folder: Path, checks: Sequence[FitCheck]) -> None:

@@ -5,27 +5,25 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, Literal, cast
 
 import typer
 
 from service.cli.exits import ABSENT_JUDGE_REASONS, ExitCode
-from service.cli.screen import build_console, pluralize, print_line, print_table, say
+from service.cli.screen import build_console, pluralize, print_document, print_line, print_table, say
 from service.client.failures import ForeignError
-from service.client.jobs import PATIENCE_S, AnyJob, BatchClient, CalibrationClient, Kind
+from service.client.jobs import AnyJob, BatchClient, CalibrationClient, Kind, OutcomeLines
 from service.core.money import Cost, format_usd
 from service.errors import CallgradeError, JudgeDownError
 from service.jobs.pauses import read_pause
 from service.jobs.quotes import Quote
 from service.reporting.escaping import escape_unprintable
 from service.store.jobs.batches import Batch
-from service.store.jobs.job import ENDED_STATUSES
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+from service.store.jobs.calibrations import Calibration
+from service.store.jobs.job import ENDED_STATUSES, JobList
 
 
 def _count_done(job: AnyJob) -> int:
@@ -33,68 +31,74 @@ def _count_done(job: AnyJob) -> int:
     return job.request_counts.completed + job.request_counts.failed
 
 
-def _render_time(text: str) -> str:
+def _render_time(text: str | None) -> str:
     """Render an RFC 3339 time for people."""
-    return text.replace("T", " ").replace("Z", " UTC")
+    return (text or "").replace("T", " ").replace("Z", " UTC")
 
 
-def show_jobs(jobs: Sequence[AnyJob]) -> None:
+def show_jobs(page: JobList[Batch] | JobList[Calibration], form: Literal["table", "json"]) -> None:
     """Print several jobs, a line each. Lines never wrap, so that ids can be copied."""
+    if form == "json":
+        print_document([], form, page)
+        return
     rows = [("id", "status", "done", "created", "name")]
-    for job in jobs:
+    for job in page.data:
         counts = job.request_counts
         done = f"{_count_done(job)}/{counts.total}" + (f" ({counts.failed} failed)" if counts.failed else "")
         if not isinstance(job, Batch) and not counts.total:
             done = pluralize(job.items, "item")
-        rows.append((job.id, job.status, done, _render_time(job.created_at)[:16], escape_unprintable(job.name) or "-"))
+        rows.append((job.id, job.status, done, _render_time(job.created_at)[:16], job.name or "-"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print_line("  ".join([cell.ljust(width) for cell, width in zip(row, widths, strict=True)]).rstrip())
 
 
-def show_job(job: AnyJob) -> None:
+def show_job(job: AnyJob, form: Literal["table", "json"] = "table") -> None:
     """Print one job, a row per property."""
-    print_table(("", ""), _list_rows(job))
+    print_table(("", ""), _list_rows(job), form=form, value=job)
 
 
 def _list_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
-    yield "batch" if isinstance(job, Batch) else "calibration", job.id
-    if job.name:
-        yield "name", job.name
-    yield "status", job.status
-    if job.reason:
-        yield "reason", job.reason
-    if job.resume_at:
-        yield "resumes at", _render_time(job.resume_at)
-    yield from _list_count_rows(job)
-    if job.questions or job.cache_hits:
-        cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
-        asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
-        yield "judges", f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
-    if job.tags:
-        yield "tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())
-    yield "created", _render_time(job.created_at)
-    yield ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at))
-    if job.webhook:
-        yield "webhook", f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
+    """List what there is to say of a job; rows without a value are left out."""
+    webhook = job.webhook and f"{job.webhook.url} ({job.webhook.status or 'not yet'})"
+    rows = [
+        ("batch" if isinstance(job, Batch) else "calibration", job.id),
+        ("name", job.name),
+        ("status", job.status),
+        ("reason", job.reason),
+        ("resumes at", _render_time(job.resume_at)),
+        *(_list_item_rows(job) if isinstance(job, Batch) else _list_answer_rows(job)),
+        ("judges", _describe_asking(job) if job.questions or job.cache_hits else ""),
+        ("tags", ", ".join(f"{key}={value}" for key, value in job.tags.items())),
+        ("created", _render_time(job.created_at)),
+        ("ended", _render_time(job.ended_at)) if job.ended_at else ("deadline", _render_time(job.deadline_at)),
+        ("webhook", webhook),
+    ]
+    return ((name, value) for name, value in rows if value)
 
 
-def _list_count_rows(job: AnyJob) -> Iterator[tuple[str, str]]:
-    counts, done = job.request_counts, _count_done(job)
-    if isinstance(job, Batch):
-        yield "items", f"{done} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
-        if counts.cancelled or counts.expired:
-            yield "never run", str(counts.cancelled + counts.expired)
-        if counts.rejected:
-            yield "left out", pluralize(counts.rejected, "line")
-    else:
-        yield "items", pluralize(job.items, "labelled item")
-        if counts.total:
-            yield "answers", f"{done} of {counts.total} done, {job.repeats} for each item, with {job.rubric}"
-        if job.unanswered:
-            yield "unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}"
-        if job.status == "completed":
-            yield "fits", f"{job.fits} ({job.method})"
+def _list_item_rows(job: Batch) -> list[tuple[str, str]]:
+    counts, never_run = job.request_counts, job.request_counts.cancelled + job.request_counts.expired
+    done = f"{_count_done(job)} of {counts.total} done: {counts.completed} scored, {counts.failed} failed"
+    rejected = pluralize(counts.rejected, "line") if counts.rejected else ""
+    return [("items", done), ("never run", str(never_run or "")), ("left out", rejected)]
+
+
+def _list_answer_rows(job: Calibration) -> list[tuple[str, str]]:
+    total = job.request_counts.total
+    done = f"{_count_done(job)} of {total} done, {job.repeats} for each item, with {job.rubric}"
+    return [
+        ("items", pluralize(job.items, "labelled item")),
+        ("answers", done if total else ""),
+        ("unanswered", f"{job.unanswered}: {'; '.join(job.reasons)}" if job.unanswered else ""),
+        ("fits", f"{job.fits} ({job.method})" if job.status == "completed" else ""),
+    ]
+
+
+def _describe_asking(job: AnyJob) -> str:
+    cap = f" of {format_usd(job.budget_usd)}" if job.budget_usd is not None else ""
+    asked = "" if job.max_questions is None else f"; {job.questions} of at most {job.max_questions} questions"
+    return f"{Cost.read(job)}{cap}{asked}; {job.cache_hits} answers from the cache"
 
 
 def render_quote(quote: Quote) -> str:
@@ -125,9 +129,18 @@ def require_judge(job: AnyJob) -> None:
 
 def watch_to_the_end(client: BatchClient | CalibrationClient, name: str) -> ExitCode:
     """Show the progress of a job until it ends or waits for a larger budget; then print how it ended and what to do next."""
+    job = _follow(client, name)
+    for line in _describe_end(job):
+        say(line)
+    has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
+    return ExitCode.PASSED if job.status == "completed" and not has_gaps else ExitCode.FAILED
+
+
+def _follow(client: BatchClient | CalibrationClient, name: str) -> AnyJob:
+    """Show the progress of a job until it ends or waits for a larger budget, and return it as it then is."""
     job: AnyJob | None = None
     try:
-        with JobProgress(lines=True) as view:
+        with JobProgress() as view:
             for job in client.watch(name, on_disconnect=lambda error: view.print_line(f"{error}; trying again")):
                 view.show(job)
                 require_judge(job)
@@ -136,10 +149,7 @@ def watch_to_the_end(client: BatchClient | CalibrationClient, name: str) -> Exit
     except KeyboardInterrupt:
         say(f"{name} continues; `callgrade jobs watch {name}` shows it again, `callgrade jobs cancel {name}` ends it")
         raise
-    for line in _describe_end(job) if job is not None else ():
-        say(line)
-    has_gaps = isinstance(job, Batch) and job.request_counts.failed > 0
-    return ExitCode.PASSED if job is not None and job.status == "completed" and not has_gaps else ExitCode.FAILED
+    return job or client.find(name)
 
 
 def _describe_end(job: AnyJob) -> Iterator[str]:
@@ -149,14 +159,13 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
         more = "--max-questions N" if asked_all else "--budget-usd X"
         yield f"to continue it: callgrade jobs resume {job.id} {more}"
         return
-    counts = job.request_counts
-    never_run = counts.cancelled + counts.expired
-    parts = [f"{counts.completed} {'scored' if isinstance(job, Batch) else 'judged'}"] if counts.total else []
-    parts += [f"{counts.failed} failed"] if counts.failed else []
-    parts += [f"{never_run} never run"] if never_run else []
+    counts, is_batch = job.request_counts, isinstance(job, Batch)
     what = pluralize(counts.total, "item") if isinstance(job, Batch) else pluralize(job.items, "labelled item")
+    outcomes = [f"{counts.completed} {'scored' if is_batch else 'judged'}"] if counts.total else []
+    outcomes += [f"{counts.failed} failed"] if counts.failed else []
+    outcomes += [f"{counts.cancelled + counts.expired} never run"] if counts.cancelled + counts.expired else []
     cost = f", {Cost.read(job)}" if job.questions else ""
-    yield f"{job.status}; {': '.join([what, ', '.join(parts)] if parts else [what])}{cost}"
+    yield f"{job.status}; {what}{': ' if outcomes else ''}{', '.join(outcomes)}{cost}"
     if job.reason:
         yield f"reason: {job.reason}"
     if isinstance(job, Batch):
@@ -171,116 +180,84 @@ def _describe_end(job: AnyJob) -> Iterator[str]:
 
 
 class JobProgress:
-    """Shows successive states of one job on standard error."""
+    """Shows successive states of one job on standard error; without a terminal, a line at every tenth of the items."""
 
-    def __init__(self, *, lines: bool = False) -> None:
-        """`lines`: without a terminal, print a line at every tenth of the items."""
-        self._lines = lines
-        self._bar: Progress | None = None
-        self._task: TaskID | None = None
+    def __init__(self) -> None:
+        from rich.progress import Progress  # noqa: PLC0415 (slow to import)
+
+        console, columns = build_console(sys.stderr), Progress.get_default_columns()
+        self._bar = Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty())
+        self._task = self._bar.add_task("")
         self._last_state: tuple[str, str | None] = ("in_progress", None)
         self._tenths = 0
 
     def __enter__(self) -> JobProgress:
-        if sys.stderr.isatty():
-            self._bar = _build_bar()
-            self._bar.start()
+        self._bar.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        self._bar.stop()
 
     def show(self, job: AnyJob) -> None:
-        """Show the job's current state."""
-        self._print_state(job)
+        """Show the job's current state, and say when it is paused, cancelled or resumed."""
         done, total = _count_done(job), job.request_counts.total
         failed = f", {job.request_counts.failed} failed" if job.request_counts.failed else ""
         cost = f", {Cost.read(job)}" if job.questions else ""
         state = f", {job.status.partition('_')[0]}" if job.status not in ("in_progress", "completed") else ""
-        if self._bar is not None:
-            if self._task is None:
-                verb = "scoring" if isinstance(job, Batch) else "judging"
-                self._task = self._bar.add_task(verb, total=total, more="")
-            self._bar.update(self._task, completed=done, total=total, more=failed + cost + state)
-        elif self._lines and done * 10 // max(1, total) > self._tenths:
+        text = f"{done} of {pluralize(total, 'item')} done{failed}{cost}{state}"
+        if (job.status, job.reason) != self._last_state and job.status not in ENDED_STATUSES:
+            before, self._last_state = self._last_state[0], (job.status, job.reason)
+            if change := _describe_change(job, before):
+                self.print_line(change)
+        self._bar.update(self._task, completed=done, total=total, description=escape_unprintable(text))
+        if self._bar.disable and done * 10 // max(1, total) > self._tenths:
             self._tenths = done * 10 // max(1, total)
-            say(f"{done} of {pluralize(total, 'item')} done{failed}{cost}{state}")
+            say(text)
 
     def print_line(self, text: str) -> None:
         """Print a line, above the bar if there is one."""
-        if self._bar is None:
+        if self._bar.disable:
             say(text)
         else:
             self._bar.console.print(escape_unprintable(text), soft_wrap=True)
 
-    def _print_state(self, job: AnyJob) -> None:
-        state = (job.status, job.reason)
-        if state == self._last_state or job.status in ENDED_STATUSES:
-            return
-        before, self._last_state = self._last_state[0], state
-        if job.status.startswith("paused"):
-            self.print_line(explain_pause(job))
-        elif job.status == "cancelling":
-            self.print_line("cancelling: items under way will finish")
-        elif job.status == "finalizing" and not isinstance(job, Batch):
-            self.print_line("all items are judged; fitting")
-        elif before.startswith("paused"):
-            self.print_line("resumed")
 
-
-def _build_bar() -> Progress:
-    from rich import progress  # noqa: PLC0415 (only a terminal needs it)
-
-    columns = (
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("remaining"),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[more]}"),
-    )
-    return progress.Progress(*columns, console=build_console(sys.stderr), transient=True)
+def _describe_change(job: AnyJob, before: str) -> str:
+    if job.status.startswith("paused"):
+        return explain_pause(job)
+    if job.status == "cancelling":
+        return "cancelling: items under way will finish"
+    if job.status == "finalizing" and not isinstance(job, Batch):
+        return "all items are judged; fitting"
+    return "resumed" if before.startswith("paused") else ""
 
 
 # What came of a job.
 
-MIN_RETRY_DELAY_S, MAX_RETRY_DELAY_S = 0.1, 10.0
-"""The first and the longest delay before retrying a broken connection, in seconds."""
-
-POLL_DELAY_S = 1.0
-"""Seconds between two polls for more lines."""
-
-
-class FetchProgress(NamedTuple):
-    """How far a fetch got: where to continue, whether all lines are there, and the batch if its budget paused it."""
-
-    offset: int
-    complete: bool
-    paused: Batch | None = None
+RETRY_DELAYS_S = (0.1, 1.0, 5.0, 20.0, 60.0)
+"""Seconds before each attempt to continue where a connection broke."""
 
 
 def fetch(client: BatchClient, batch_id: str, kind: Kind, *, output: Path | None, wait: bool) -> ExitCode:
-    """Fetch results or errors, as JSON Lines in the order of the items."""
+    """Fetch results or errors, as JSON Lines in the order of the items; `wait`: once the batch has ended."""
+    if wait:
+        _follow(client, batch_id)
+    gap = "the batch has not ended; the first {} are done"
     if output is None:
-        progress = _fetch_lines(client, batch_id, kind, _print_lines, offset=0, wait=wait)
-        if not progress.complete:
-            say(f"{_explain_gap(progress)}; with --output FILE the next fetch continues there")
+        outcomes = _copy_lines(client, batch_id, kind, _print_lines, 0)
+        if not outcomes.complete:
+            done = gap.format(pluralize(outcomes.next_offset, "item"))
+            say(f"{done}; with --output FILE the next fetch continues there")
         return ExitCode.PASSED
     with _open_partial_file(output, batch_id, kind) as (path, file, offset):
-        progress = _fetch_lines(client, batch_id, kind, file.write, offset=offset, wait=wait)
+        outcomes = _copy_lines(client, batch_id, kind, file.write, offset)
         file.flush()
-        if progress.complete:
+        if outcomes.complete:
             path.replace(output)
             return ExitCode.PASSED
-    say(f"{_explain_gap(progress)}; they are in {path}; run the same command again to continue")
+    done = gap.format(pluralize(outcomes.next_offset, "item"))
+    say(f"{done}; they are in {path}; run the same command again to continue")
     return ExitCode.FAILED
-
-
-def _explain_gap(progress: FetchProgress) -> str:
-    why = "the batch has not ended" if progress.paused is None else explain_pause(progress.paused)
-    return f"{why}; the first {pluralize(progress.offset, 'item')} are done"
 
 
 def _print_lines(lines: bytes) -> None:
@@ -288,42 +265,26 @@ def _print_lines(lines: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _fetch_lines(
-    client: BatchClient, batch_id: str, kind: Kind, write: Callable[[bytes], object], *, offset: int, wait: bool
-) -> FetchProgress:
-    """Write whole lines, starting at an offset. `wait`: continue until the batch ends or its budget pauses it.
-
-    UnreachableError if nothing listens at the start, or after PATIENCE_S seconds without an answer.
-    """
-    start, pause = time.monotonic(), MIN_RETRY_DELAY_S
-    answered_at: float | None = None
-    with JobProgress() as view:
-        while True:
-            last = b""
-            try:
-                with client.outcomes(batch_id, kind, offset=offset) as outcomes:
-                    for last in outcomes.parts:
-                        write(last)
-                offset, last = outcomes.next_offset, b""
-                answered_at, pause = time.monotonic(), POLL_DELAY_S
-                if outcomes.complete or not wait:
-                    return FetchProgress(offset, outcomes.complete)
-                batch = client.find(batch_id)
-            except CallgradeError as error:
-                offset = _find_next_offset(last, offset)
-                was_there = answered_at is not None or getattr(error, "connected", True)
-                waited = time.monotonic() - (answered_at or start)
-                if not (error.retryable and was_there) or waited > PATIENCE_S:
-                    raise
-                if pause in (MIN_RETRY_DELAY_S, POLL_DELAY_S):
-                    view.print_line(f"{error}; trying again")
-            else:
-                if batch.status == "paused_budget":
-                    return FetchProgress(offset, complete=False, paused=batch)
-                require_judge(batch)
-                view.show(batch)
-            time.sleep(pause)
-            pause = min(MAX_RETRY_DELAY_S, pause * 2)
+def _copy_lines(
+    client: BatchClient, batch_id: str, kind: Kind, write: Callable[[bytes], object], offset: int
+) -> OutcomeLines:
+    """Copy whole lines from an offset on, as far as the batch has run. UnreachableError if nobody answers any more."""
+    delays, was_there = iter(RETRY_DELAYS_S), False
+    while True:
+        last = b""
+        try:
+            with client.outcomes(batch_id, kind, offset=offset) as outcomes:
+                for last in outcomes.parts:
+                    write(last)
+        except CallgradeError as error:
+            delay, was_there = next(delays, None), was_there or getattr(error, "connected", True)
+            if delay is None or not (error.retryable and was_there):
+                raise
+            offset = _find_next_offset(last, offset)
+            say(f"{error}; trying again")
+            time.sleep(delay)
+        else:
+            return outcomes
 
 
 def _find_next_offset(lines: bytes, offset: int) -> int:

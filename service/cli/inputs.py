@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import sys
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import typer
 from pydantic import JsonValue, TypeAdapter
 
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, print_refusals, say
+from service.cli.screen import pluralize, print_refusal, print_refusals, say
 from service.core.models.kinds import DEFERRED
 from service.core.models.validation import validate
 from service.core.report import JudgeMode, Report
@@ -36,6 +38,8 @@ from service.request import CustomId, Expected, ScoreRequest, read_request
 from service.settings import Settings
 from service.wiring import build_engine, build_limits
 
+T = TypeVar("T")
+
 EXPECTED: TypeAdapter[Any] = TypeAdapter(Expected, config=DEFERRED)
 CUSTOM_ID: TypeAdapter[str] = TypeAdapter(CustomId)
 
@@ -49,29 +53,35 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordRequest:
-    """A record as a request; `bare` if the record is a trace without a request around it."""
+class RecordBody:
+    """A record as the body of a request; `bare` if the record is a trace without a request around it."""
 
     place: RecordPlace
-    request: ScoreRequest
     bare: bool
     body: dict[str, JsonValue]
-    """The request as the record states it; the command line's options are in `request` alone."""
-    name: str | None = None
-    """The `custom_id` of a batch line. It is not part of the request, as in batches."""
-    repeat: int = 0
-    """Which repetition of the same record this is, from 0."""
 
     def refuse(self, error: InputError) -> Refusal:
         """Build the refusal of a record that turns out not to be scorable."""
         return Refusal(self.place, locate_error(error, self.place, bare=self.bare))
 
 
+@dataclass(frozen=True, slots=True)
+class RecordRequest(RecordBody):
+    """A record as a request. The command line's options are in `request` alone, not in `body`."""
+
+    request: ScoreRequest
+    name: str | None = None
+    """The `custom_id` of a batch line. It is not part of the request, as in batches."""
+    repeat: int = 0
+    """Which repetition of the same record this is, from 0."""
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The input files of one command and the options that apply to all of them.
 
-    `guessed` counts the formats guessed so far; `left_out` counts, by reason, the traces with nothing to score.
+    `guessed` counts the formats guessed so far; `left_out` counts, by reason, the traces with nothing to score; `refused` lists
+    what `work_on` refused.
     """
 
     settings: Settings
@@ -86,15 +96,27 @@ class Inputs:
     """The user's own checks that are added to every rubric."""
     guessed: Counter[str] = field(default_factory=Counter[str])
     left_out: Counter[str] = field(default_factory=Counter[str])
+    refused: list[RecordPlace] = field(default_factory=list[RecordPlace])
+
+    def work_on(self, work: Callable[[ScoreRequest], T]) -> Iterator[tuple[RecordRequest, T]]:
+        """Yield what `work` makes of each request; list the records that are refused on standard error, and in `refused`."""
+        for record in self:
+            try:
+                if isinstance(record, Refusal):
+                    raise record.error
+                made = work(record.request)
+            except InputError as error:
+                self.refused.append(record.place)
+                print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
+            else:
+                yield record, made
 
     def __iter__(self) -> Iterator[RecordRequest | Refusal]:
         """Yield a request or a refusal for every record, in order."""
-        for record in read_records(self.files, self.limits, left_out=self.left_out, named=self.format):
-            yield (
-                Refusal(record.place, locate_error(record.error, record.place))
-                if isinstance(record, BadRecord)
-                else self._build_request(record)
-            )
+        for record in read_bodies(
+            self.files, self.limits, named=self.format, guessed=self.guessed, left_out=self.left_out
+        ):
+            yield record if isinstance(record, Refusal) else self._build_request(record)
 
     @property
     def asks_judges(self) -> bool:
@@ -102,16 +124,14 @@ class Inputs:
         mode = self.judges or self.engine.judges
         return self.engine.judging is not None and mode not in ("off", "cached")
 
-    def _build_request(self, record: TraceRecord) -> RecordRequest | Refusal:
-        bare = is_bare(record)
+    def _build_request(self, record: RecordBody) -> RecordRequest | Refusal:
+        body, name = dict(record.body), None
         try:
-            body, name = build_body(record, named=self.format, guessed=self.guessed), None
             if "custom_id" in body:  # of a batch line, and no part of the request
-                name = validate(CUSTOM_ID, body["custom_id"], below="/custom_id")
-                body = {key: value for key, value in body.items() if key != "custom_id"}
-            return RecordRequest(record.place, self.build_request(body), bare, body, name)
+                name = validate(CUSTOM_ID, body.pop("custom_id"), below="/custom_id")
+            return RecordRequest(record.place, record.bare, body, self.build_request(body), name)
         except InputError as error:
-            return Refusal(record.place, locate_error(error, record.place, bare=bare))
+            return record.refuse(error)
 
     def build_request(self, body: JsonValue) -> ScoreRequest:
         """Build the request in the `body` of a `RecordRequest`, overridden by the command line's options."""
@@ -162,15 +182,12 @@ def read_inputs(
 
 def find_rubric(registry: Registry, choice: str) -> Rubric:
     """Find a rubric by its id or file name. InputError, with the place in the file, if it is unknown or invalid."""
-    if not names_file(choice):
-        try:
-            return registry.find(choice)
-        except InputError as error:
-            raise type(error)(Problem("", problem.message) for problem in error.problems) from None
+    if names_file(choice):
+        return read_rubric_file(registry, Path(choice))
     try:
-        return registry.find(read_rubric(read_yaml(read_text(Path(choice), "--rubric"), source="")))
+        return registry.find(choice)
     except InputError as error:
-        raise error.in_file(choice) from None
+        raise _leave_out("/rubric", error) from None
 
 
 def names_file(choice: str) -> bool:
@@ -178,35 +195,74 @@ def names_file(choice: str) -> bool:
     return Path(choice).suffix in {".yaml", ".yml", ".json"} or Path(choice).name != choice
 
 
-def read_text(path: Path, option: str) -> str:
-    """Read a text file that an option names; a usage error if it cannot be read."""
+def read_rubric_file(registry: Registry, file: Path) -> Rubric:
+    """Read a rubric from a file, YAML or JSON. InputError, with the place in the file, if it is invalid."""
+
+    def read(value: JsonValue) -> Rubric:
+        try:
+            return registry.find(read_rubric(value))
+        except InputError as error:
+            raise _leave_out("/rubric", error) from None
+
+    return read_document(file, "--rubric", read)
+
+
+def _leave_out(prefix: str, error: InputError) -> InputError:
+    return type(error)(Problem(one.path.removeprefix(prefix), one.message) for one in error.problems)
+
+
+def read_document(file: Path, option: str, read: Callable[[JsonValue], T]) -> T:
+    """Read a document, YAML or JSON, from a file that an option names. InputError with the place in the file if it is invalid."""
+    text = read_text(file, option)
     try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        return read(read_yaml(text, source=""))
+    except InputError as error:
+        raise error.in_file(str(file)) from None
+
+
+def read_text(path: Path, option: str) -> str:
+    """Read a text file, gzipped or not, that an option names; a usage error if it cannot be read."""
+    try:
+        data = path.read_bytes()
+        return (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "neither UTF-8 nor gzip"
         raise typer.BadParameter(f"{path}: {reason}", param_hint=option) from None
 
 
 def _read_expected(path: Path, limits: Limits) -> object:
+    if path.suffix in {".yaml", ".yml"}:
+        return read_document(path, "--expected", lambda value: validate(EXPECTED, value))
     text = read_text(path, "--expected")
-    is_yaml = path.suffix in {".yaml", ".yml"}
     try:
-        return validate(EXPECTED, read_yaml(text, source="") if is_yaml else parse(text.encode(), limits))
+        return validate(EXPECTED, parse(text.encode(), limits))
     except InputError as error:
-        raise InputError(error.problems).in_file(str(path)) from None
+        raise error.in_file(str(path)) from None
 
 
-def read_records(
-    files: Iterable[Path], limits: Limits, *, left_out: Counter[str], named: str | None = None
-) -> Iterator[TraceRecord | BadRecord]:
+def read_bodies(
+    files: Iterable[Path], limits: Limits, *, named: str | None, guessed: Counter[str], left_out: Counter[str]
+) -> Iterator[RecordBody | Refusal]:
     """Yield the records of files, `-` being standard input; spans are grouped by trace across all files.
 
     `named`: the format of records that name none; None to guess it.
     """
-    sources = [(sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None) for file in files]
-    scanned = (scan_records(source, limits=limits, name=name) for source, name in sources)
-    records = chain.from_iterable(split_samples(join_messages(one)) for one in scanned)
-    return group_spans(records, limits, left_out=left_out, named=named)
+    scanned = chain.from_iterable(split_samples(join_messages(_scan(file, limits))) for file in files)
+    for record in group_spans(scanned, limits, left_out=left_out, named=named):
+        bare = not isinstance(record, BadRecord) and is_bare(record)
+        try:
+            if isinstance(record, BadRecord):
+                raise record.error
+            body = build_body(record, named=named, guessed=guessed)
+        except InputError as error:
+            yield Refusal(record.place, locate_error(error, record.place, bare=bare))
+        else:
+            yield RecordBody(record.place, bare, body)
+
+
+def _scan(file: Path, limits: Limits) -> Iterator[TraceRecord | BadRecord]:
+    source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
+    return scan_records(source, limits=limits, name=name)
 
 
 def print_guesses(guessed: Counter[str], left_out: Counter[str]) -> None:
@@ -229,38 +285,44 @@ def locate_error(error: InputError, place: RecordPlace, *, bare: bool = False) -
 # Reports.
 
 
-@dataclass
-class ReportFiles:
+class ReadReport(NamedTuple):
+    """A report in a file."""
+
+    report: Report
+    name: str
+    """Its `custom_id` in a batch, else its trace id, else empty."""
+    position: int
+    """Its position among all records, from 0."""
+
+
+class ReportFiles(NamedTuple):
     """The reports in a list of files; `refused` holds the records that are not readable reports."""
 
-    reports: list[Report] = field(default_factory=list[Report])
-    names: list[str] = field(default_factory=list[str])
-    """The name of each report: its `custom_id` in a batch, else its trace id, else empty."""
-    positions: list[int] = field(default_factory=list[int])
-    """The position of each report among all records, from 0."""
-    refused: list[Refusal] = field(default_factory=list[Refusal])
+    records: list[ReadReport]
+    refused: list[Refusal]
+
+    @property
+    def reports(self) -> list[Report]:
+        """The reports alone."""
+        return [one.report for one in self.records]
 
 
 def read_report_files(files: Sequence[Path]) -> ReportFiles:
     """Read all files and list unreadable records on standard error. InputError if no report can be read."""
-    limits, found = build_limits(read_settings()), ReportFiles()
-    for file in files:
-        source, name = (sys.stdin.buffer, "stdin") if str(file) == "-" else (file, None)
-        for record in scan_records(source, limits=limits, name=name):
-            position = len(found.reports) + len(found.refused)
-            try:
-                if isinstance(record, BadRecord):
-                    raise record.error
-                report = _read_report(record.value)
-            except InputError as error:
-                found.refused.append(Refusal(record.place, locate_error(error, record.place)))
-                continue
-            custom_id = record.value.get("custom_id")
-            found.reports.append(report)
-            found.names.append(custom_id if isinstance(custom_id, str) else report.trace_id or "")
-            found.positions.append(position)
+    limits, found = build_limits(read_settings()), ReportFiles([], [])
+    for position, record in enumerate(chain.from_iterable(_scan(file, limits) for file in files)):
+        try:
+            if isinstance(record, BadRecord):
+                raise record.error
+            report = _read_report(record.value)
+        except InputError as error:
+            found.refused.append(Refusal(record.place, locate_error(error, record.place)))
+            continue
+        custom_id = record.value.get("custom_id")
+        name = custom_id if isinstance(custom_id, str) else report.trace_id or ""
+        found.records.append(ReadReport(report, name, position))
     print_refusals(found.refused)
-    if not found.reports:
+    if not found.records:
         raise InputError.at("", "no report could be read")
     return found
 

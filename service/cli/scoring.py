@@ -29,10 +29,14 @@ class ScoredRecord:
     """A scored record; `number` is its position in the run, from 1, and `seconds` the time that scoring took."""
 
     number: int
-    place: RecordPlace
     request: RecordRequest
     report: Report
     seconds: float = 0.0
+
+    @property
+    def place(self) -> RecordPlace:
+        """Where the record is."""
+        return self.request.place
 
     @property
     def name(self) -> str:
@@ -96,55 +100,32 @@ def _start(
 
 
 def _wait(result: Result | asyncio.Task[Result], loop: asyncio.Runner) -> Result:
-    if not isinstance(result, asyncio.Task):
-        return result
-    with _hold_interrupts(result, loop.get_loop()):
-        return loop.get_loop().run_until_complete(result)
+    """Wait for a result. Ctrl-C cancels its task first: raised inside the loop, it could end a task that nobody awaits."""
+    return loop.run(_finish(result)) if isinstance(result, asyncio.Task) else result
 
 
-@contextmanager
-def _hold_interrupts(task: asyncio.Task[Result], loop: asyncio.AbstractEventLoop) -> Generator[None]:
-    """Let Ctrl-C cancel the task, and raise KeyboardInterrupt once the loop has stopped.
-
-    Raised inside the loop, it could end a task that nobody awaits, or leave the loop a stop request that cuts off its closing.
-    """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
-        yield
-        return
-    interrupted = False
-
-    def cancel(*_: object) -> None:
-        nonlocal interrupted
-        interrupted = True
-        loop.call_soon_threadsafe(task.cancel)
-
-    before = signal.signal(signal.SIGINT, cancel)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if interrupted:
-            raise KeyboardInterrupt
+async def _finish(task: asyncio.Task[Result]) -> Result:
+    return await task
 
 
-async def _score_later(position: int, record: RecordRequest, inputs: Inputs) -> Result:
+async def _score_later(number: int, record: RecordRequest, inputs: Inputs) -> Result:
+    start = perf_counter()
     with _note_place(record):
-        start = perf_counter()
         try:
             report = await inputs.engine.answer_async(record.request, repeat=record.repeat)
         except InputError as error:
             return record.refuse(error)
-        return ScoredRecord(position, record.place, record, report, perf_counter() - start)
+    return ScoredRecord(number, record, report, perf_counter() - start)
 
 
-def _score(position: int, record: RecordRequest, inputs: Inputs) -> Result:
+def _score(number: int, record: RecordRequest, inputs: Inputs) -> Result:
+    start = perf_counter()
     with _note_place(record):
-        start = perf_counter()
         try:
             report = inputs.engine.answer(record.request)
         except InputError as error:
             return record.refuse(error)
-        return ScoredRecord(position, record.place, record, report, perf_counter() - start)
+    return ScoredRecord(number, record, report, perf_counter() - start)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What people see on standard output and standard error: lines, tables, sections, refused records, and a count.
+"""What people see on standard output and standard error: lines, tables, documents, refused records, and a count.
 
 Text from traces is never markup, and is escaped for terminals. Every command imports this module, so rich is imported when it
 is used.
@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, Literal, TypeVar
 
 from service.cli.exits import describe_error
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
+    from rich import table
     from rich.console import Console
+    from rich.text import Text
 
     from service.cli.inputs import Refusal
 
@@ -33,7 +35,7 @@ def build_console(
 ) -> Console:
     """Build a console that prints every text literally. `file` defaults to standard output; `plain` disables colours.
 
-    `reading`: at most MAX_WIDTH columns wide, so that prose and small tables read well.
+    `reading`: at most MAX_WIDTH columns wide.
     """
     from rich.console import Console  # noqa: PLC0415
 
@@ -61,30 +63,80 @@ def print_line(text: str) -> None:
     print(escape_unprintable(text), flush=True)  # noqa: T201
 
 
-def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a small table for a reader on standard output; a long cell is folded. Without any column name there is no head."""
-    show([Section("", (Table(tuple(head), tuple(map(tuple, rows))),))], build_console(reading=True))
+def print_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str = "",
+    form: Literal["table", "json"] = "table",
+    value: object = None,
+) -> None:
+    """Print a small table for a reader, its long cells folded; or as JSON `value`, by default the rows as objects.
+
+    Without any column name there is no head.
+    """
+    listed = list(map(tuple, rows))
+    objects = [dict(zip(head, row, strict=True)) for row in listed] if value is None else value
+    print_document([Section(title, (Table(tuple(head), tuple(listed)),))], form, objects, reading=True)
 
 
-def show(sections: Iterable[Section], console: Console | None = None) -> None:
-    """Print sections; on standard output if no console is given."""
+def print_document(
+    sections: Iterable[Section],
+    form: Literal["table", "json", "markdown"],
+    value: object,
+    *,
+    reading: bool = False,
+) -> None:
+    """Print a document on standard output as tables or Markdown, or as JSON the `value` that it shows.
+
+    `reading`: at most MAX_WIDTH columns wide, so that prose and small tables read well.
+    """
+    if form == "table":
+        show(sections, build_console(reading=reading))
+        return
+    from service.reporting.document import render_markdown  # noqa: PLC0415
+    from service.reporting.summaries import render_json  # noqa: PLC0415
+
+    text = render_markdown(sections) if form == "markdown" else render_json(value).decode() + "\n"
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def build_grid(
+    rows: Iterable[Sequence[str | Text]], head: Sequence[str] = (), *, right: Sequence[bool] = ()
+) -> table.Table:
+    """Build a table without lines. Text is escaped; a `Text` keeps its style.
+
+    `right`: for each column, whether it is right-aligned; every column then wraps, else only the last one does.
+    """
     from rich import table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    console = console or build_console()
+    listed = list(rows)
+    grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=any(head))
+    size = len(listed[0]) if listed else 0
+    for n in range(size):
+        wraps = bool(right) or n == size - 1
+        justify = "right" if right and right[n] else "left"
+        grid.add_column(head[n] if head else "", justify=justify, no_wrap=not wraps, overflow="fold")
+    for row in listed:
+        grid.add_row(*[Text(escape_unprintable(cell)) if isinstance(cell, str) else cell for cell in row])
+    return grid
+
+
+def show(sections: Iterable[Section], console: Console) -> None:
+    """Print sections as tables and lines."""
+    from rich.text import Text  # noqa: PLC0415
+
     for n, section in enumerate(sections):
         if n:
             console.print()
         if section.title:
             console.print(Text(section.title, style="bold"))
         for one in section.tables:
-            grid = table.Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(one.head))
-            for name, numeric in zip(one.head, one.list_numeric_columns(), strict=False):
-                grid.add_column(name, justify="right" if numeric else "left", overflow="fold", header_style="dim")
-            for row in one.rows:
-                grid.add_row(*[Text(escape_unprintable(cell if isinstance(cell, str) else cell.text)) for cell in row])
-            if one.rows:
-                console.print(grid)
+            rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in one.rows]
+            if rows:
+                console.print(build_grid(rows, one.head, right=one.list_numeric_columns()))
         for line in (*section.text, *section.lines):
             console.print(Text(escape_unprintable(line)), soft_wrap=not console.is_terminal)
 

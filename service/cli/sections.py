@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from service.cli.screen import pluralize
-from service.reporting.comparison import CaseChange, Comparison, Difference
+from service.reporting.comparison import CaseChange, Comparison, Difference, MeanChange
 from service.reporting.document import Section, Table
 from service.reporting.escaping import escape_unprintable
 from service.reporting.numbers import render_number, render_share
-from service.reporting.proved_regressions import ProvedRegression
-from service.reporting.regression import NumberChange, RegressionGate
-from service.reporting.summary import Group, Rates, Slice, Summary
+from service.reporting.regression import ProvedRegression, RegressionGate
+from service.reporting.summary import Summary
+from service.reporting.summary.calls import Percentiles
 from service.reporting.summary.classes import ClassScore
-from service.reporting.summary.gate import AssertionResult, Gate
-from service.reporting.summary.labelled import CorrectedRate, RateEstimate
-from service.reporting.summary.tools import Confusion, ToolScore
-from service.reporting.summary.usage import ToolUsage
+from service.reporting.summary.gate import Gate
+from service.reporting.summary.labelled import CorrectedRate
+from service.stats.corrected import InferredRate
 from service.stats.rates import Estimate
 
 T = TypeVar("T")
@@ -29,27 +29,32 @@ MAX_PROVED = 20
 """How many proved regressions are listed."""
 
 
-def build_section(
-    title: str, head: Sequence[str], things: Sequence[T], build_row: Callable[[T], Sequence[str]], *lines: str
-) -> Iterator[Section]:
-    """Build a section with a table, a row for each of the first things; none if there is no thing."""
-    rows = tuple([tuple(build_row(one)) for one in things[:MAX_ROWS]])
-    more = [f"and {len(things) - MAX_ROWS} more"] if len(things) > MAX_ROWS else []
-    if rows:
-        yield Section(title, (Table(tuple(head), rows),), (*lines, *more))
+Value = str | int | None | Estimate | InferredRate
 
 
-def render_rate(one: Estimate) -> str:
-    """Render a measured rate with its interval, and the range in which it lies depending on what is open.
+def build_section(title: str, head: Sequence[str], rows: Sequence[Sequence[Value]], *lines: str) -> Iterator[Section]:
+    """Build a section with a table of the first rows; none if there is no row."""
+    shown = tuple([tuple(map(render_value, row)) for row in rows[:MAX_ROWS]])
+    more = [f"and {len(rows) - MAX_ROWS} more"] if len(rows) > MAX_ROWS else []
+    if shown:
+        yield Section(title, (Table(tuple(head), shown),), (*lines, *more))
 
-    >>> render_rate(Estimate(0.5, 0.25, 0.75, 8)), render_rate(Estimate(None, None, None, 0))
-    ('0.50 (0.25-0.75)', '-')
-    >>> render_rate(Estimate(1.0, 0.5, 1.0, 2, 0.5, 1.0, 2)), render_rate(Estimate(None, None, None, 0, 0.0, 1.0, 3))
+
+def render_value(value: Value) -> str:
+    """Render the value of a cell: a rate with its interval, and with the range in which it lies depending on what is open.
+
+    >>> render_value(Estimate(0.5, 0.25, 0.75, 8)), render_value(Estimate(None, None, None, 0)), render_value("")
+    ('0.50 (0.25-0.75)', '-', '-')
+    >>> render_value(Estimate(1.0, 0.5, 1.0, 2, 0.5, 1.0, 2)), render_value(Estimate(None, None, None, 0, 0.0, 1.0, 3))
     ('1.00 (0.50-1.00), open 2: 0.50 to 1.00', 'open 3: 0.00 to 1.00')
     """
-    value, low, high = map(render_number, (one.value, one.low, one.high))
-    measured = "" if one.value is None else f"{value} ({low}-{high})"
-    between = f"open {one.open}: {render_number(one.worst)} to {render_number(one.best)}" if one.open else ""
+    if isinstance(value, InferredRate):
+        return f"{value.value:.3f} [{value.low:.3f}, {value.high:.3f}]"
+    if not isinstance(value, Estimate):
+        return "-" if value in (None, "") else str(value)
+    rate, low, high = map(render_number, (value.value, value.low, value.high))
+    measured = "" if value.value is None else f"{rate} ({low}-{high})"
+    between = f"open {value.open}: {render_number(value.worst)} to {render_number(value.best)}" if value.open else ""
     return ", ".join(filter(None, [measured, between])) or "-"
 
 
@@ -60,137 +65,108 @@ def build_summary_sections(summary: Summary) -> Iterator[Section]:
     """Build the sections of a summary, the gate first because it matters most."""
     if summary.gate is not None:
         yield from _build_gate(summary.gate)
-    yield from _build_rates(summary, summary.rates)
+    yield from _build_rates(summary)
     yield from _build_corrected(summary.corrected)
-    calls = summary.calls
-    if calls is not None and calls.calls:
-        kinds = [
-            ("refused: break the schema of their tool", calls.refused),
-            ("executed: pass, of the others", calls.executed),
-            ("attempted: pass, of all", calls.attempted),
+    if (calls := summary.calls) and calls.calls:
+        rows = [
+            ("refused: break the schema of their tool", calls.refused, calls.refused.n),
+            ("executed: pass, of the others", calls.executed, calls.executed.n),
+            ("attempted: pass, of all", calls.attempted, calls.attempted.n),
         ]
-        head = (f"of {pluralize(calls.calls, 'call')}", "rate", "measured")
-        yield from build_section("Calls", head, kinds, lambda one: (one[0], render_rate(one[1]), str(one[1].n)))
+        yield from build_section("Calls", (f"of {pluralize(calls.calls, 'call')}", "rate", "measured"), rows)
     yield from _build_tools(summary)
     yield from _build_groups(summary)
     if summary.warnings:
-        yield Section("Warnings", lines=tuple(warning.message for warning in summary.warnings))
+        yield Section("Warnings", lines=tuple([warning.message for warning in summary.warnings]))
 
 
 def _build_gate(gate: Gate) -> Iterator[Section]:
-    def build_row(one: AssertionResult) -> tuple[str, ...]:
+    verdict = "passed" if gate.passed else "undecided" if gate.undecided else "failed"
+    rows: list[Sequence[Value]] = []
+    for one in gate.results:
         value = render_number(one.low) + ("" if one.low == one.high else f" to {render_number(one.high)}")
         broke = f" (failed at {one.broke_at})" if one.broke_at else ""
-        return one.assertion, one.status, value, str(one.cases), f"{one.message}{broke}" or "-"
-
-    verdict = "passed" if gate.passed else "undecided" if gate.undecided else "failed"
+        rows.append((one.assertion, one.status, value, one.cases, f"{one.message}{broke}"))
     title = f"Gate: {verdict}" + (f" at {gate.broke_at}" if gate.broke_at else "")
-    return build_section(title, ("assertion", "status", "value", "cases", "why"), gate.results, build_row)
+    return build_section(title, ("assertion", "status", "value", "cases", "why"), rows)
 
 
-def _build_rates(summary: Summary, rates: Group) -> Iterator[Section]:
-    def build_row(one: Rates) -> tuple[str, ...]:
-        return one.name, render_rate(one.passed), render_rate(one.score), render_share(one.coverage), str(one.cases)
-
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in rates.verdicts.items())
-    rubrics = ", ".join(f"{ref.id}@{ref.version}" for ref in summary.rubrics)
+def _build_rates(summary: Summary) -> Iterator[Section]:
+    rates, decide = summary.rates, summary.rates.decide
+    verdicts = ", ".join([f"{count} {verdict}" for verdict, count in rates.verdicts.items()])
+    rubrics = ", ".join([f"{ref.id}@{ref.version}" for ref in summary.rubrics])
     rest = {"not finished": summary.unfinished, "could not be scored": summary.unscored}
     more = "".join([f"; {count} {words}" for words, count in rest.items() if count])
-    passed, score = render_rate(rates.passed), render_rate(rates.score)
+    passed, score = render_value(rates.passed), render_value(rates.score)
     lines = (
         f"{pluralize(rates.cases, 'case')} under {rubrics}: {verdicts}{more}",
         f"pass rate {passed}; mean score {score}; coverage {render_share(rates.coverage)}",
     )
     yield Section("Summary", lines=lines)
-    head, broke = ("passed", "score", "coverage", "cases"), dict[str, int](rates.broke_at)  # type: ignore[arg-type]
-    stages, criteria = ([one for one in some if one.cases] for some in (rates.stages, rates.criteria))
-    rows = [(*build_row(one), str(broke.get(one.name, 0))) for one in stages]
-    yield from build_section("Stages", ("stage", *head, "failed first"), rows, lambda row: row)
-    yield from build_section("Criteria", ("criterion", *head), criteria, build_row)
-    yield from build_section(
-        "Layers",
-        ("layer", "passed", "cases", "not measured"),
-        rates.layers,
-        lambda one: (one.name, render_rate(one.passed), str(one.passed.n), str(one.unmeasured)),
+    broke: dict[str, int] = {**rates.broke_at}
+    head = ("passed", "score", "coverage", "cases")
+    stages, criteria = (
+        [(one.name, one.passed, one.score, render_share(one.coverage), one.cases) for one in some if one.cases]
+        for some in (rates.stages, rates.criteria)
     )
-    classes = [("call", rates.decide.call), ("no call", rates.decide.no_call)]
-    yield from build_section(
-        "Call or no call",
-        ("decision", "precision", "recall", "F1", "accuracy", "due", "made"),
-        classes,
-        lambda pair: (
-            pair[0],
-            *_render_class(pair[1]),
-            render_rate(pair[1].accuracy),
-            str(pair[1].support),
-            str(pair[1].chosen),
-        ),
-        f"right in {render_rate(rates.decide.accuracy)}",
-    )
+    with_broke = [(*row, broke.get(row[0], 0)) for row in stages]
+    yield from build_section("Stages", ("stage", *head, "failed first"), with_broke)
+    yield from build_section("Criteria", ("criterion", *head), criteria)
+    classes = _list_class_rows([decide.call, replace(decide.no_call, name="no call")])
+    right = f"right in {render_value(decide.accuracy)}"
+    yield from build_section("Call or no call", ("decision", *_CLASS_HEAD), classes, right)
 
 
-def _render_class(one: ClassScore | ToolScore) -> tuple[str, ...]:
-    return render_rate(one.precision), render_rate(one.recall), render_rate(one.f1)
+_CLASS_HEAD = ("precision", "recall", "F1", "due", "made", "right")
+
+
+def _list_class_rows(classes: Sequence[ClassScore]) -> Sequence[Sequence[Value]]:
+    return [(one.name, one.precision, one.recall, one.f1, one.due, one.made, one.right) for one in classes]
 
 
 def _build_corrected(rates: Sequence[CorrectedRate]) -> Iterator[Section]:
     """Build the section of rates corrected by labels."""
-
-    def render(rate: RateEstimate | None) -> str:
-        return "-" if rate is None else f"{rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
-
-    def build_row(one: CorrectedRate) -> tuple[str, ...]:
-        what = f"{one.criterion} of {'calls' if one.unit == 'step' else 'reports'}"
-        naive = "-" if one.naive is None else f"{one.naive:.3f}"
-        more = "-" if one.more_labels is None else f"{one.more_labels} more"
-        return what, str(one.labelled), str(one.unlabelled), naive, render(one.humans), render(one.corrected), more
-
+    rows: list[Sequence[Value]] = []
     lines: list[str] = []
     for one in rates:
+        what = f"{one.criterion} of {'calls' if one.unit == 'step' else 'reports'}"
+        naive = "" if one.naive is None else f"{one.naive:.3f}"
+        count = one.corrected and one.corrected.more_labels
+        more = "" if count is None else f"{count} more"
+        rows.append((what, one.labelled, one.unlabelled, naive, one.humans, one.corrected, more))
         items = [item.trace_id + ("" if item.step is None else f" call {item.step}") for item in one.label_next]
         lines += [f"{one.criterion}: label next, at random: {', '.join(items)}"] if items else []
         lines += [f"{one.criterion}: {one.unmatched} labels match no report"] if one.unmatched else []
     head = ("pass rate by labels", "labels", "others", "as scored", "humans alone", "corrected", "to halve it")
-    return build_section("Corrected by labels", head, rates, build_row, *lines)
-
-
-def _render_amount(value: float | None, unit: str) -> str:
-    return "-" if value is None else f"{value:.3g} {unit}"
+    return build_section("Corrected by labels", head, rows, *lines)
 
 
 def _build_tools(summary: Summary) -> Iterator[Section]:
     tools = summary.tools
-    yield from build_section(
-        "Tools",
-        ("tool", "precision", "recall", "F1", "due", "called", "right"),
-        tools.scores,
-        lambda one: (one.tool, *_render_class(one), str(one.support), str(one.called), str(one.right)),
-        f"mean F1 over the tools: {render_number(tools.macro_f1)}",
-    )
-
-    def render_confusion(one: Confusion) -> tuple[str, ...]:
-        near = f"family {one.family}" if one.family else "by name" if one.near_miss else "-"
-        return one.expected or "(none due)", one.called or "(not called)", str(one.count), near
-
-    head = ("expected", "called", "times", "near miss")
-    yield from build_section("Confusions", head, tools.confusions, render_confusion)
-
-    def render_usage(one: ToolUsage) -> tuple[str, ...]:
-        times = (one.p50_duration_s, one.p95_duration_s, one.p99_duration_s)
-        costs = (one.p50_cost_usd, one.p95_cost_usd, one.p99_cost_usd)
-        seconds, dollars = (
-            [_render_amount(one, unit) for one in some] for some, unit in ((times, "s"), (costs, "USD"))
+    mean = f"mean F1 over the tools: {render_number(tools.macro_f1)}"
+    yield from build_section("Tools", ("tool", *_CLASS_HEAD), _list_class_rows(tools.scores), mean)
+    confusions = [
+        (
+            one.expected or "(none due)",
+            one.called or "(not called)",
+            one.count,
+            f"family {one.family}" if one.family else "by name" if one.near_miss else "",
         )
-        return (one.tool, *seconds, str(one.timed), *dollars, str(one.priced), str(one.calls))
-
+        for one in tools.confusions
+    ]
+    yield from build_section("Confusions", ("expected", "called", "times", "near miss"), confusions)
+    usage = [
+        (one.tool, *_render_percentiles(one.duration_s, "s"), *_render_percentiles(one.cost_usd, "USD"), one.calls)
+        for one in summary.usage
+    ]
     head = ("tool", "p50", "p95", "p99", "timed", "cost p50", "p95", "p99", "priced", "calls")
-    yield from build_section("Durations and costs", head, summary.usage, render_usage)
-    yield from build_section(
-        "Families",
-        ("family", "due", "right", "near misses", "elsewhere"),
-        tools.families,
-        lambda one: (one.family, str(one.support), str(one.right), str(one.near_misses), str(one.elsewhere)),
-    )
+    yield from build_section("Durations and costs", head, usage)
+
+
+def _render_percentiles(one: Percentiles | None, unit: str) -> tuple[Value, ...]:
+    if one is None:
+        return None, None, None, 0
+    return *[f"{value:.3g} {unit}" for value in (one.p50, one.p95, one.p99)], one.known
 
 
 def _build_groups(summary: Summary) -> Iterator[Section]:
@@ -199,32 +175,22 @@ def _build_groups(summary: Summary) -> Iterator[Section]:
     if repeats is not None:
         trials = sorted({task.trials for task in repeats.tasks})
         span = " to ".join(map(str, dict.fromkeys((trials[0], trials[-1]))))
-        yield from build_section(
-            "Repeated trials",
-            ("", "rate", "tasks"),
-            repeats.pass_k,
-            lambda one: (f"pass^{one.k}", render_rate(one.rate), str(one.rate.n)),
-            f"{pluralize(len(repeats.tasks), 'task')}, {span} trials each",
-        )
-
-    def render_slice(one: Slice) -> tuple[str, ...]:
+        line = f"{pluralize(len(repeats.tasks), 'task')}, {span} trials each"
+        rows = [(f"pass^{one.k}", one.rate, one.rate.n) for one in repeats.pass_k]
+        yield from build_section("Repeated trials", ("", "rate", "tasks"), rows, line)
+    slices: list[Sequence[Value]] = []
+    for one in summary.slices:
         broke = one.rates.broke_at
-        worst = max(broke, key=lambda stage: broke[stage]) if broke else "-"
-        rates = render_rate(one.rates.passed), render_rate(one.rates.score)
-        return f"{one.tag}={one.value}", *rates, worst, str(one.rates.cases)
-
-    head = ("slice", "passed", "score", "failed most at", "cases")
-    yield from build_section("Slices", head, summary.slices, render_slice)
+        worst = max(broke, key=lambda stage: broke[stage], default=None)
+        slices.append((f"{one.tag}={one.value}", one.rates.passed, one.rates.score, worst, one.rates.cases))
+    yield from build_section("Slices", ("slice", "passed", "score", "failed most at", "cases"), slices)
     due = (
         f"{composition.call} call, {composition.no_call} no call, {composition.mixed} both, {composition.unsaid} unsaid"
     )
-    shares = [
-        f"{one.tag} {one.value or '(none)'}: {pluralize(one.cases, 'case')} ({render_share(one.share)})"
-        for one in composition.shares
-    ]
-    lines = (f"due: {due}; no call in {render_share(composition.no_call_share)}", *shares)
-    tools = tuple([(t.tool, str(t.positive), str(t.no_call), str(t.recovery)) for t in composition.tools[:MAX_ROWS]])
-    yield Section("Composition of the set", (Table(("tool", "positive", "no call", "recovery"), tools),), lines)
+    line = f"due: {due}; no call in {render_share(composition.no_call_share)}"
+    tools = [(one.tool, one.positive, one.no_call, one.recovery) for one in composition.tools]
+    head, title = ("tool", "positive", "no call", "recovery"), "Composition of the set"
+    yield from build_section(title, head, tools, line) if tools else [Section(title, lines=(line,))]
 
 
 # Two runs.
@@ -242,27 +208,28 @@ def build_comparison_sections(comparison: Comparison, gate: RegressionGate | Non
     numbers = [(one.name, one) for one in (comparison.passed, comparison.score, *comparison.stages)]
     numbers += [(f"criterion {one.name}", one) for one in comparison.criteria]
     head = ("b against a", "a", "b", "b - a", "95% interval", "better", "worse", "cases", "open", "p")
-    yield from build_section("Differences", head, numbers, lambda pair: (pair[0], *_render_difference(pair[1])))
+    yield from build_section("Differences", head, [(name, *_render_difference(one)) for name, one in numbers])
     head = ("case", "kind", "a", "b", "failed at", "criteria")
-    yield from build_section("Changed cases", head, comparison.changes, _render_case_change)
+    yield from build_section("Changed cases", head, list(map(_list_case_change, comparison.changes)))
 
 
-def _render_difference(one: Difference) -> tuple[str, ...]:
+def _render_difference(one: Difference) -> tuple[Value, ...]:
+    measured = one.measured
     return (
         render_number(one.a.value),
         render_number(one.b.value),
-        "-" if one.difference is None else f"{one.difference:+.3f}",
-        "-" if one.low is None or one.high is None else f"{one.low:+.2f} to {one.high:+.2f}",
-        *map(str, (one.improved, one.worsened, one.n, one.open)),
-        "-" if one.p_value is None else f"{one.p_value:.3f}",
+        measured and f"{measured.value:+.3f}",
+        measured and f"{measured.low:+.2f} to {measured.high:+.2f}",
+        *(one.improved, one.worsened, one.n, one.open),
+        "" if one.p_value is None else f"{one.p_value:.3f}",
     )
 
 
-def _render_case_change(one: CaseChange) -> tuple[str, ...]:
+def _list_case_change(one: CaseChange) -> tuple[Value, ...]:
     case = one.case if one.trial is None else f"{one.case} ({one.trial})"
     a, b = (f"{side.verdict} {render_number(side.score)}" for side in (one.a, one.b))
     criteria = [*(f"+{name}" for name in one.now_passing), *(f"-{name}" for name in one.now_failing)]
-    return case, one.kind, a, b, one.b.broke_at or "-", " ".join(criteria) or "-"
+    return case, one.kind, a, b, one.b.broke_at, " ".join(criteria)
 
 
 def list_gate_lines(gate: RegressionGate) -> Iterator[str]:
@@ -280,14 +247,14 @@ def explain_proved(one: ProvedRegression) -> str:
     return escape_unprintable((f"{one.criterion} in " if one.criterion else "") + f"{one.case}: {one.why}")
 
 
-def explain_change(one: NumberChange) -> str:
+def explain_change(one: Difference) -> str:
     """Say how far a gated number changed, and how far it may have."""
-    if not one.cases:
+    if one.best is None or one.worst is None:
         return f"no case of {one.name} to compare"
 
-    def render(change: float, interval: tuple[float, float]) -> str:
-        return f"{change:+.3f} (95 % interval {interval[0]:+.3f} to {interval[1]:+.3f})"
+    def render(change: MeanChange) -> str:
+        return f"{change.value:+.3f} (95 % interval {change.low:+.3f} to {change.high:+.3f})"
 
-    text = f"{one.name} changed by {render(one.best, one.best_interval)} over {pluralize(one.cases, 'case')}"
-    more = f"; or by {render(one.worst, one.worst_interval)}, depending on {pluralize(one.open, 'open case')}"
+    text = f"{one.name} changed by {render(one.best)} over {pluralize(one.cases, 'case')}"
+    more = f"; or by {render(one.worst)}, depending on {pluralize(one.open, 'open case')}"
     return text + more if one.open else text

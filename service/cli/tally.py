@@ -11,9 +11,8 @@ from typing import get_args
 from service.cli.inputs import Refusal
 from service.cli.scoring import Result
 from service.cli.screen import pluralize
-from service.cli.sections import render_rate
+from service.cli.sections import render_value
 from service.core.money import NOTHING, Cost
-from service.core.report import Report
 from service.core.scores import Range, Verdict
 from service.errors import SETUP_CAUSES, FaultCause
 from service.reporting.breakdown import OutcomeKind, build_breakdown
@@ -39,44 +38,15 @@ def render_verdicts(counts: Counter[Verdict]) -> str:
 
 
 @dataclass
-class Means:
-    """The mean score of a run: over measured scores, and over all at their worst and at their best, as gates count them."""
-
-    measured: list[float] = field(default_factory=list[float])
-    ranges: list[Range] = field(default_factory=list["Range"])
-
-    def add(self, report: Report) -> None:
-        """Count a report."""
-        if report.score is not None and report.is_measured:
-            self.measured.append(report.score)
-        if report.gate_range is not None:
-            self.ranges.append(report.gate_range)
-
-    @property
-    def ends(self) -> Range | None:
-        """The mean at worst and at best; None if no report has a score range."""
-        if not self.ranges:
-            return None
-        size = len(self.ranges)
-        return fsum(low for low, _ in self.ranges) / size, fsum(high for _, high in self.ranges) / size
-
-    def __str__(self) -> str:
-        known, size = len(self.measured), len(self.ranges)
-        mean = f"mean score {render_number(fsum(self.measured) / known)}" if known else "mean score: not measured"
-        text = f"{mean} over {known} of {size} traces" if 0 < known < size else mean
-        if self.ends is None or self.ends[0] == self.ends[1]:
-            return text
-        low, high = map(render_number, self.ends)
-        return f"{text}; between {low} and {high}, depending on what was not measured"
-
-
-@dataclass
 class Tally:
     """The counts of a run."""
 
     verdicts: Counter[Verdict] = field(default_factory=Counter["Verdict"])
     rubrics: set[str] = field(default_factory=set[str])
-    scores: Means = field(default_factory=Means)
+    scores: list[float] = field(default_factory=list[float])
+    """The measured scores."""
+    ranges: list[Range] = field(default_factory=list["Range"])
+    """All scores at their worst and at their best, as gates count them."""
     refused: int = 0
     code_only: int = 0
     """Traces for which only what code decides was checked."""
@@ -107,7 +77,8 @@ class Tally:
         if result.trial is not None:
             self.trials.setdefault(result.name, Counter())[report.verdict] += 1
         self.rubrics.add(f"{report.rubric.id}@{report.rubric.version}")
-        self.scores.add(report)
+        self.scores += [report.score] if report.score is not None and report.is_measured else []
+        self.ranges += [report.gate_range] if report.gate_range is not None else []
         self.code_only += report.scope == "code"
         self.unforgiven += report.verdict == "undecided" and any(map(is_unforgiven, report.open))
         self.open.update({(one.criterion, explain_gap(one)) for one in report.open})
@@ -126,6 +97,22 @@ class Tally:
             return None
         return self.faults.most_common(1)[0][0]
 
+    @property
+    def mean_range(self) -> Range | None:
+        """The mean score at worst and at best; None if no report has a score range."""
+        size = len(self.ranges)
+        low, high = (fsum(pair[end] for pair in self.ranges) for end in (0, 1))
+        return (low / size, high / size) if size else None
+
+    def _describe_mean(self) -> str:
+        known, size, ends = len(self.scores), len(self.ranges), self.mean_range
+        text = f"mean score {render_number(fsum(self.scores) / known)}" if known else "mean score: not measured"
+        text += f" over {known} of {size} traces" if 0 < known < size else ""
+        if ends is None or ends[0] == ends[1]:
+            return text
+        low, high = map(render_number, ends)
+        return f"{text}; between {low} and {high}, depending on what was not measured"
+
     def list_lines(self, *, told: bool = False) -> Iterator[str]:
         """List the counts in words. `told`: the verdict of the only trace and what is open have been shown."""
         scored = self.verdicts.total()
@@ -133,7 +120,7 @@ class Tally:
             rubrics = ", ".join(sorted(self.rubrics))
             yield f"{pluralize(scored, 'trace')} scored with {rubrics}: {render_verdicts(self.verdicts)}"
         if scored > 1:
-            yield f"pass rate {render_rate(build_breakdown(self.kinds).passed)}; {self.scores}"
+            yield f"pass rate {render_value(build_breakdown(self.kinds).passed)}; {self._describe_mean()}"
         if self.code_only and not told:
             yield f"checked by code alone, without judges: {pluralize(self.code_only, 'trace')}"
         yield from self._list_flaky_lines()

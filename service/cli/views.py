@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from service.cli.exits import describe_error
 from service.cli.inputs import Refusal
 from service.cli.scoring import Result, ScoredRecord
-from service.cli.screen import MAX_WIDTH, build_console, pluralize
+from service.cli.screen import MAX_WIDTH, build_console, build_grid, pluralize
 from service.cli.tally import Tally
 from service.core.outcome import Skipped
 from service.core.report import Report, StageScore
@@ -58,18 +57,19 @@ def show_steps(console: Console, report: Report, *, head: str = "=> ", places: b
     reason = escape_unprintable(statements.list_reasons(report)[0].words) if report.verdict == "fail" else ""
     if not next((notes[0].plain for _, notes in rows if notes), "").startswith(reason):
         console.print(Text(reason))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("stage", "verdict", "score"):
-        table.add_column(name, justify="right" if name == "score" else "left", no_wrap=True)
-    table.add_column("what was found", overflow="fold")
-    for stage, notes in rows:
-        if stage.verdict != "not_applicable" or stage.stage not in OPTIONAL_STAGES:
-            score = stage.score if statements.is_measured(report, stage) else None
-            table.add_row(stage.stage, _render_verdict(stage.verdict), render_number(score), Text("\n").join(notes))
+    cells = [
+        (one.stage, _render_verdict(one.verdict), _render_score(report, one), Text("\n").join(notes))
+        for one, notes in rows
+        if one.verdict != "not_applicable" or one.stage not in OPTIONAL_STAGES
+    ]
     console.print()
-    console.print(table)
+    console.print(build_grid(cells, ("stage", "verdict", "score", "what was found")))
     for line in _list_lines_below(report):
         console.print(line)
+
+
+def _render_score(report: Report, stage: StageScore) -> Text:
+    return Text(render_number(stage.score if statements.is_measured(report, stage) else None), justify="right")
 
 
 def _list_notes(stage: StageScore, told: Sequence[statements.OutcomeStatement], *, places: bool) -> list[Text]:
@@ -220,29 +220,22 @@ class JsonReports:
     def __init__(self, stream: BinaryIO, *, lines: bool = False) -> None:
         self._stream = stream
         self._lines = lines
-        self._pending: bytes | None = None
-        self._before = b"["
+        self._texts: list[bytes] = []
 
     def add(self, result: Result) -> None:
-        """Write a line, or the previous report; the latest one waits until it is known whether another follows."""
+        """Write a line, or keep the report until all are there."""
         text = _render_error(result) if isinstance(result, Refusal) else report_json(result.report)
         if self._lines:
             self._stream.write(text + b"\n")
             self._stream.flush()
-            return
-        if self._pending is not None:
-            self._stream.write(self._before + self._pending)
-            self._before = b",\n"
-        self._pending = text
+        else:
+            self._texts.append(text)
 
     def close(self) -> None:
-        """Write the last report, and close the list if there is one."""
-        if self._lines:
-            return
-        if self._pending is None or self._before != b"[":
-            self._stream.write((self._before + self._pending if self._pending else b"[") + b"]\n")
-        else:
-            self._stream.write(self._pending + b"\n")
+        """Write the object or list."""
+        if not self._lines:
+            whole = b",\n".join(self._texts)
+            self._stream.write((whole if len(self._texts) == 1 else b"[%b]" % whole) + b"\n")
 
 
 def _render_error(refused: Refusal) -> bytes:

@@ -48,30 +48,32 @@ class Breakdown:
     """The stages that apply to any report, in order."""
 
 
+PassedPart = tuple[str, str, int]
+"""A group, a letter, and how many reports of that group have it."""
+
+_ENDS = {PASSED: (1.0, 1.0, 1.0), FAILED: (0.0, 0.0, 0.0), OPEN: (0.0, 1.0, None)}
+"""What a report with this letter adds to the share that passed: at worst, at best, and measured."""
+
+
 def build_breakdown(counts: Mapping[OutcomeKind, int], *, unfinished: int = 0) -> Breakdown:
     """Build the breakdown from counts by kind. Pure; its time does not grow with the number of items unless they name groups."""
     verdicts: Counter[str] = Counter()
     for kind, count in counts.items():
         verdicts[kind.verdict] += count
-    tallies = [_tally_stage(n, counts) for n in range(len(STAGES))]
     whole = [(kind.cluster, LETTERS.get(kind.verdict, ABSENT), n) for kind, n in counts.items()]
+    stages: list[StageTally] = []
+    for place, stage in enumerate(STAGES):
+        parts = [(kind.cluster, kind.stages[place], n) for kind, n in counts.items() if kind.stages]
+        passed, failed, undecided = (_count(parts, letter) for letter in (PASSED, FAILED, OPEN))
+        if passed or failed or undecided:
+            stages.append(StageTally(stage, passed, failed, undecided, estimate_passed(parts)))
     return Breakdown(
         items=verdicts.total(),
         unfinished=unfinished,
         verdicts=dict(sorted(verdicts.items())),
         passed=estimate_passed([*whole, ("", OPEN, unfinished)]),
-        stages=tuple([one for one in tallies if one.passed or one.failed or one.open]),
+        stages=tuple(stages),
     )
-
-
-PassedPart = tuple[str, str, int]
-"""A group, a letter, and how many reports of that group have it."""
-
-
-def _tally_stage(place: int, counts: Mapping[OutcomeKind, int]) -> StageTally:
-    parts = [(kind.cluster, kind.stages[place], n) for kind, n in counts.items() if kind.stages]
-    passed, failed, undecided = (_count(parts, letter) for letter in (PASSED, FAILED, OPEN))
-    return StageTally(STAGES[place], passed, failed, undecided, estimate_passed(parts))
 
 
 def _count(parts: Iterable[PassedPart], letter: str) -> int:
@@ -82,7 +84,8 @@ def estimate_passed(parts: Iterable[PassedPart]) -> Estimate:
     """Estimate the share that passed among the decided reports, and its bounds with the open ones included."""
     kept = [part for part in parts if part[1] != ABSENT and part[2]]
     if any(group for group, _, _ in kept):
-        return estimate_with_bounds([one for part in kept for one in [_build_ends(part)] * part[2]], choose_interval)
+        cases = [CaseBounds(group or None, *_ENDS[letter]) for group, letter, count in kept for _ in range(count)]
+        return estimate_with_bounds(cases, choose_interval)
     passed, failed, undecided = (_count(kept, letter) for letter in (PASSED, FAILED, OPEN))
     decided, whole = passed + failed, passed + failed + undecided
     if not whole:
@@ -92,9 +95,3 @@ def estimate_passed(parts: Iterable[PassedPart]) -> Estimate:
         return Estimate(None, None, None, 0, worst, best, undecided)
     value, (low, high) = passed / decided, wilson(passed, decided)
     return Estimate(value, min(low, value), max(high, value), decided, worst, best, undecided)
-
-
-def _build_ends(part: PassedPart) -> CaseBounds:
-    group, letter, _ = part
-    measured = {PASSED: 1.0, FAILED: 0.0}.get(letter)
-    return CaseBounds(group or None, float(letter == PASSED), float(letter != FAILED), measured)

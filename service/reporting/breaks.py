@@ -1,11 +1,13 @@
-"""One report in short, for lists and counts of many traces: its verdict, where it failed first, and how each stage did."""
+"""One report in short, for lists and counts of many: its verdict, where it failed first, how each stage did, what is open."""
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from service.core.outcome import Errored
-from service.core.report import Report, StageScore
+from service.core.outcome import Errored, Outcome, Scored
+from service.core.report import Report
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.reporting.statements import list_statements, read_score
@@ -50,10 +52,36 @@ def describe_break(report: Report) -> ReportBreak:
 
 def describe_stages(report: Report) -> str:
     """Write a letter for each of STAGES; a stage that does not apply, or about which nothing is known, is absent."""
-    found = {one.stage: _describe_stage(report, one) for one in report.stages}
+    found = {
+        one.stage: LETTERS[one.verdict]
+        for one in report.stages
+        if one.coverage is not None and (one.score_range if report.is_measured else one.full_range) is not None
+    }
     return "".join([found.get(stage, ABSENT) for stage in STAGES])
 
 
-def _describe_stage(report: Report, stage: StageScore) -> str:
-    known = stage.score_range if report.is_measured else stage.full_range
-    return ABSENT if stage.coverage is None or known is None else LETTERS[stage.verdict]
+# Counts, for metrics.
+
+
+@dataclass(frozen=True, slots=True)
+class ReportCounts:
+    """What is counted about a report."""
+
+    rubric: str
+    """The digest of its rubric."""
+    verdict: str
+    unscored: Counter[tuple[str, str]]
+    """Outcomes that apply and have no score, by kind and cause."""
+    cache_hits: int = 0
+    asked: int = 0
+    """Replies that were not in the cache."""
+
+
+def count_report(report: Report) -> ReportCounts:
+    """Count a report."""
+    outcomes: list[Outcome] = [one.outcome for criterion in report.criteria for one in criterion.outcomes]
+    outcomes += [outcome for step in report.steps for outcome in step.outcomes.values()]
+    unscored = [(o.kind, o.cause) for o in outcomes if not isinstance(o, Scored) and o.cause != "not_applicable"]
+    source = report.provenance
+    asked = source.replies - source.cache_hits
+    return ReportCounts(report.rubric.hash, report.verdict, Counter(unscored), source.cache_hits, asked)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Literal, get_args
 
-from service.core.report import RubricRef
+from service.core.report import Report, RubricRef
 from service.core.rubric import STAGES, Stage
 from service.core.scores import Verdict
 from service.errors import InputError
 from service.reporting.statements import read_score
+from service.reporting.summary import read_samples
 from service.reporting.summary.samples import CRITERION, STAGE, Sample
-from service.stats.rates import DifferenceMethod, Estimate, IntervalMethod, PairedCase, RatePart, estimate
+from service.stats.intervals import choose_difference, choose_interval, mcnemar
+from service.stats.rates import Estimate, PairedCase, RatePart, estimate
 
 TRIAL = "trial"
 """The tag that distinguishes several runs of one case."""
@@ -22,26 +24,45 @@ Key = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
+class MeanChange:
+    """The mean of b - a over some cases, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+RegressionStatus = Literal["held", "regressed", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
-    """One number in both runs, over the `n` cases that have it in both; `low` to `high` is the interval of b - a."""
+    """One number in both runs, over the `n` cases that were measured in both."""
 
     name: str
     a: Estimate
     b: Estimate
-    difference: float | None
-    low: float | None
-    high: float | None
+    measured: MeanChange | None
     n: int
     improved: int
     worsened: int
+    cases: int
+    """The cases that it applies to, the open ones included."""
     open: int
     """Cases that are open in one of the two runs; they count only in `worst` and `best`."""
-    worst: float | None
+    worst: MeanChange | None
     """b - a with everything open counted for a and against b."""
-    best: float | None
+    best: MeanChange | None
     p_value: float | None
     """For passing only: the chance of a split at least as uneven as this if both were equal (McNemar's exact test). It
     assumes independent cases, so it is null where cases are grouped."""
+
+    @property
+    def status(self) -> RegressionStatus:
+        """Whether b is worse: where the interval lies below 0 even at best. It holds where it does not lie below 0 at worst."""
+        if self.best is not None and self.best.high < 0:
+            return "regressed"
+        return "undecided" if self.worst is None or self.worst.high < 0 else "held"
 
 
 ChangeKind = Literal["broken", "fixed", "undecided", "decided", "worse", "better", "other"]
@@ -91,51 +112,43 @@ class Comparison:
     """First what broke, then what was fixed, then the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """The formulas that a comparison needs."""
+Pairs = Sequence[tuple[Sample, Sample | None]]
+"""Cases of the first run, each with the same case in the second, if that has it."""
 
-    interval: IntervalMethod
-    difference: DifferenceMethod
-    mcnemar: Callable[[int, int], float]
+PASSED = "passed"
+"""The number of a case that is 1 where it passes."""
 
 
-Pairs = Sequence[tuple[Sample, Sample]]
-MetricBounds = tuple[float | None, float, float]
-"""A number of a case: over what was measured, at worst and at best."""
-MetricReader = Callable[[Sample], MetricBounds | None]
+def compare_reports(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
+    """Compare two runs, paired by trace id and the tag `trial`. Pure; the order of reports does not matter.
 
-
-def compare(a: Iterable[Sample], b: Iterable[Sample], *, statistics: Statistics) -> Comparison:
-    """Compare two runs, paired by trace id and the tag `trial`. Pure; the order of samples does not matter.
-
-    InputError for a case without an id, for one that appears twice in a run, and for runs that share no case.
+    InputError for no report, a case without an id, for one that appears twice in a run, and for runs that share no case.
     """
     left, right = index_by_key(a, "/a"), index_by_key(b, "/b")
     shared = sorted(left.keys() & right.keys(), key=_make_sort_key)
     if not shared:
         raise InputError.at("", f"the two runs share no case; cases are paired by trace_id and the tag {TRIAL}")
     pairs = [(left[key], right[key]) for key in shared]
+    found = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
+    criteria = dict.fromkeys([name for _, name in sorted(found)])
     changes = [change for key in shared if (change := _find_change(key, left[key], right[key]))]
     return Comparison(
         cases=len(pairs),
         only_a=_list_names(left.keys() - right.keys()),
         only_b=_list_names(right.keys() - left.keys()),
         rubrics_differ=list_rubrics(left.values()) != list_rubrics(right.values()),
-        passed=_compute_difference("passed", pairs, read_passed, statistics),
-        score=_compute_difference("score", pairs, build_metric_reader("score"), statistics),
-        stages=tuple(_compute_differences(pairs, STAGE, STAGES, statistics)),
-        criteria=tuple(_compute_differences(pairs, CRITERION, _list_criteria(pairs), statistics)),
-        changes=tuple(
-            sorted(changes, key=lambda change: (CHANGE_KINDS.index(change.kind), change.case, change.trial or ""))
-        ),
+        passed=compute_difference(PASSED, PASSED, pairs),
+        score=compute_difference("score", "score", pairs),
+        stages=_compute_differences(STAGE, STAGES, pairs),
+        criteria=_compute_differences(CRITERION, criteria, pairs),
+        changes=tuple(sorted(changes, key=lambda one: (CHANGE_KINDS.index(one.kind), one.case, one.trial or ""))),
     )
 
 
-def index_by_key(samples: Iterable[Sample], place: str) -> dict[Key, Sample]:
-    """Index the cases of a run by id and trial. InputError for a case without an id, and for one that appears twice."""
+def index_by_key(reports: Iterable[Report], place: str) -> dict[Key, Sample]:
+    """Index the cases of a run by id and trial. InputError for no case, one without an id, and one that appears twice."""
     found: dict[Key, Sample] = {}
-    for n, sample in enumerate(samples):
+    for n, sample in enumerate(read_samples(reports)):
         case = sample.report.trace_id
         if case is None:
             raise InputError.at(f"{place}/{n}/trace_id", "a comparison pairs cases by their id, and this one has none")
@@ -163,90 +176,70 @@ def list_rubrics(samples: Iterable[Sample]) -> set[RubricRef]:
     return {sample.report.rubric for sample in samples}
 
 
-def _list_criteria(pairs: Pairs) -> list[str]:
-    """List the criteria of both runs, by stage and name."""
-    found = {(STAGES.index(c.stage), c.id) for pair in pairs for sample in pair for c in sample.report.criteria}
-    return list(dict.fromkeys(name for _, name in sorted(found)))
+def read_case_number(sample: Sample, metric: str) -> tuple[float | None, float, float] | None:
+    """Read a number of a case: over what was measured, at worst and at best. None where it does not apply."""
+    if metric == PASSED:
+        passed = float(sample.passed)
+        found = (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
+        return found if sample.is_applicable else None
+    reading = sample.read(metric)
+    return None if reading is None or reading.bounds is None else (reading.value, *reading.bounds)
 
 
-def read_passed(sample: Sample) -> MetricBounds | None:
-    """Read whether a case passed, as a number; None where nothing applied."""
-    if not sample.is_applicable:
-        return None
-    passed = float(sample.passed)
-    return (None, 0.0, 1.0) if sample.undecided else (passed, passed, passed)
+def _compute_differences(prefix: str, names: Iterable[str], pairs: Pairs) -> tuple[Difference, ...]:
+    found = [compute_difference(name, prefix + name, pairs) for name in names]
+    return tuple([one for one in found if one.cases])
 
 
-def build_metric_reader(metric: str) -> MetricReader:
-    """Build a reader of a case's metric by its key in `Sample.bounds`."""
-
-    def read(sample: Sample) -> MetricBounds | None:
-        bounds = sample.bounds.get(metric)
-        return None if bounds is None else (sample.values.get(metric), *bounds)
-
-    return read
-
-
-def _compute_differences(
-    pairs: Pairs, prefix: str, names: Iterable[str], statistics: Statistics
-) -> Iterable[Difference]:
-    for name in names:
-        found = _compute_difference(name, pairs, build_metric_reader(prefix + name), statistics)
-        if found.n or found.open:
-            yield found
-
-
-def _compute_difference(name: str, pairs: Pairs, read: MetricReader, statistics: Statistics) -> Difference:
-    known = [
-        (one, other, x, y) for one, other in pairs if (x := read(one)) is not None and (y := read(other)) is not None
-    ]
-    both = [
-        PairedCase(find_group(one, other), x[0], y[0])
-        for one, other, x, y in known
-        if x[0] is not None and y[0] is not None
-    ]
-    low, high = statistics.difference(both) if both else (None, None)
-    value = fsum(pair.b - pair.a for pair in both) / len(both) if both else None
+def compute_difference(name: str, metric: str, pairs: Pairs) -> Difference:
+    """Compare a number over the cases that it applies to; one that b lacks, or in which nothing applies any longer, is open."""
+    both: list[PairedCase] = []
+    at_worst: list[PairedCase] = []
+    at_best: list[PairedCase] = []
+    for one, other in pairs:
+        is_lost = other is None or (one.is_applicable and not other.is_applicable)
+        x, y = read_case_number(one, metric), (None, 0.0, 1.0) if is_lost else read_case_number(other or one, metric)
+        if x is None or y is None:
+            continue
+        # Trials of one case are not independent either.
+        trials = one.report.trace_id if TRIAL in one.report.tags else None
+        group = one.group or (other.group if other else None) or trials
+        at_worst.append(PairedCase(group, x[2], y[1]))
+        at_best.append(PairedCase(group, x[1], y[2]))
+        if x[0] is not None and y[0] is not None:
+            both.append(PairedCase(group, x[0], y[0]))
     improved, worsened = sum(pair.b > pair.a for pair in both), sum(pair.b < pair.a for pair in both)
-    tested = read is read_passed and both and all(pair.group is None for pair in both)
+    tested = metric == PASSED and both and all(pair.group is None for pair in both)
     return Difference(
         name=name,
-        a=estimate([RatePart(pair.group, pair.a) for pair in both], statistics.interval),
-        b=estimate([RatePart(pair.group, pair.b) for pair in both], statistics.interval),
-        difference=value,
-        low=None if low is None or value is None else min(low, value),
-        high=None if high is None or value is None else max(high, value),
+        a=estimate([RatePart(pair.group, pair.a) for pair in both], choose_interval),
+        b=estimate([RatePart(pair.group, pair.b) for pair in both], choose_interval),
+        measured=_average_change(both),
         n=len(both),
         improved=improved,
         worsened=worsened,
-        open=sum(x[1] != x[2] or y[1] != y[2] for _, _, x, y in known),
-        worst=fsum(y[1] - x[2] for _, _, x, y in known) / len(known) if known else None,
-        best=fsum(y[2] - x[1] for _, _, x, y in known) / len(known) if known else None,
-        p_value=statistics.mcnemar(worsened, improved) if tested else None,
+        cases=len(at_best),
+        open=sum(worst != best for worst, best in zip(at_worst, at_best, strict=True)),
+        worst=_average_change(at_worst),
+        best=_average_change(at_best),
+        p_value=mcnemar(worsened, improved) if tested else None,
     )
 
 
-def find_group(one: Sample, other: Sample) -> str | None:
-    """Find the group of a pair. Trials of one case are not independent either."""
-    grouped = one.group or other.group
-    if grouped is not None or TRIAL not in one.report.tags:
-        return grouped
-    return one.report.trace_id
+def _average_change(pairs: Sequence[PairedCase]) -> MeanChange | None:
+    if not pairs:
+        return None
+    value, (low, high) = fsum(pair.b - pair.a for pair in pairs) / len(pairs), choose_difference(pairs)
+    return MeanChange(value, min(low, value), max(high, value))
 
 
 def _find_change(key: Key, a: Sample, b: Sample) -> CaseChange | None:
     failing_a, failing_b = set(a.report.failing), set(b.report.failing)
     if a.report.verdict == b.report.verdict and a.report.score == b.report.score and failing_a == failing_b:
         return None
-    return CaseChange(
-        case=key[0],
-        trial=key[1],
-        kind=_classify_change(a, b),
-        a=_build_side(a),
-        b=_build_side(b),
-        now_failing=tuple(sorted(failing_b - failing_a)),
-        now_passing=tuple(sorted(failing_a - failing_b)),
-    )
+    before, after = (CaseSide(r.verdict, read_score(r), r.first_failing_stage) for r in (a.report, b.report))
+    now_failing, now_passing = sorted(failing_b - failing_a), sorted(failing_a - failing_b)
+    return CaseChange(*key, _classify_change(a, b), before, after, tuple(now_failing), tuple(now_passing))
 
 
 def _classify_change(a: Sample, b: Sample) -> ChangeKind:
@@ -258,8 +251,3 @@ def _classify_change(a: Sample, b: Sample) -> ChangeKind:
     if before is None or after is None or before == after:
         return "other"
     return "better" if after > before else "worse"
-
-
-def _build_side(sample: Sample) -> CaseSide:
-    report = sample.report
-    return CaseSide(report.verdict, read_score(report), report.first_failing_stage)

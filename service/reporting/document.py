@@ -1,11 +1,19 @@
-"""The parts that reports are made of, shown on a terminal, in Markdown or in HTML: sections of sentences, tables and links."""
+"""Reports as documents: sections of sentences, tables and links, which become Markdown or one HTML page."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, NamedTuple
+
+from service.reporting.escaping import escape_markdown
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 class Link(NamedTuple):
@@ -39,11 +47,8 @@ class Table:
         ... ).list_numeric_columns()
         [False, True, True]
         """
-        return [all(map(_is_number, column)) for column in zip(*self.rows, strict=True)]
-
-
-def _is_number(cell: Cell) -> bool:
-    return isinstance(cell, str) and _NUMBER.fullmatch(cell) is not None
+        columns = zip(*self.rows, strict=True)
+        return [all(isinstance(cell, str) and _NUMBER.fullmatch(cell) for cell in column) for column in columns]
 
 
 class Figure(NamedTuple):
@@ -54,6 +59,13 @@ class Figure(NamedTuple):
     alt: str
     missing: str
     """The text in its place where it cannot be drawn."""
+
+    def encode(self) -> str:
+        """Encode the drawing for an image of its own, whose ids clash with no other; empty where it cannot be drawn."""
+        try:
+            return b64encode(self.draw()).decode("ascii")
+        except ImportError:
+            return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +83,66 @@ class Section:
     """The anchor that links lead to: lower-case letters, digits and hyphens."""
     folded: bool = False
     """Whether HTML shows only the heading until it is opened."""
+
+
+def render_markdown(sections: Iterable[Section]) -> str:
+    """Render the document; no text in it can break a table, make a link, or add any other markup."""
+    return "\n\n".join([part for section in sections for part in _render_section(section)]) + "\n"
+
+
+def _render_section(section: Section) -> Iterator[str]:
+    anchor = f'<a id="{section.anchor}"></a>' if section.anchor else ""
+    yield f"{'#' * section.level} {anchor}{escape_markdown(section.title)}"
+    yield from map(escape_markdown, section.text)
+    for table in section.tables:
+        rule = ["---:" if numeric else "---" for numeric in table.list_numeric_columns()]
+        head, *rows = [map(_render_cell, row) for row in (table.head, *table.rows)]
+        if rows:
+            yield "\n".join([f"| {' | '.join(row)} |" for row in (head, rule, *rows)])
+    if section.lines:
+        yield "\n".join([f"- {escape_markdown(line)}" for line in section.lines])
+
+
+def _render_cell(cell: Cell) -> str:
+    return f"[{escape_markdown(cell.text)}](#{cell.to})" if isinstance(cell, Link) else escape_markdown(cell)
+
+
+# HTML.
+
+
+@cache
+def _load_template(name: str) -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 (load it only for the first page)
+
+    environment = Environment(
+        loader=PackageLoader("service.reporting", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
+
+
+def render_sections(sections: Iterable[Section]) -> str:
+    """Render sections as HTML, for a page that has more. Where a drawing cannot be made, the section says so."""
+    return _load_template("sections.html").render(sections=list(sections))
+
+
+def render_page(title: str, sections: Iterable[Section]) -> str:
+    """Render a whole page that needs no other file."""
+    return build_page(title, render_sections(sections), style=_load_template("page.css").render())
+
+
+def build_page(title: str, body: str, *, style: str, script: str = "") -> str:
+    """Build a page with inline style and script, and a policy that allows these two, inline images, and nothing else.
+
+    `body` is HTML. `script` runs after the body has loaded.
+    """
+
+    def allow(text: str) -> str:
+        return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode('ascii')}'"
+
+    scripts = allow(script) if script else "'none'"
+    policy = f"default-src 'none'; style-src {allow(style)}; script-src {scripts}; img-src data:"
+    return _load_template("page.html").render(title=title, body=body, style=style, script=script, policy=policy)

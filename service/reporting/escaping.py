@@ -13,11 +13,9 @@ def escape_unprintable(text: str) -> str:
     >>> escape_unprintable("a\nb \x1b[31m")
     'a\\nb \\x1b[31m'
     """
-    return text if text.isprintable() else "".join(map(_escape_character, text))
-
-
-def _escape_character(character: str) -> str:
-    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+    if text.isprintable():
+        return text
+    return "".join([one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text])
 
 
 def escape_markdown(text: str) -> str:

@@ -141,11 +141,11 @@ def list_gaps(gaps: Iterable[tuple[str, str]]) -> list[str]:
     criteria: dict[str, dict[str, None]] = {}
     for criterion, reason in gaps:
         criteria.setdefault(reason, {})[criterion] = None
-    return [f"{', '.join(names)}: {_inflect(reason, len(names))}" for reason, names in criteria.items()]
-
-
-def _inflect(reason: str, count: int) -> str:
-    return f"need{reason.removeprefix('needs')}" if count > 1 and reason.startswith("needs ") else reason
+    several = {reason: f"need{reason.removeprefix('needs')}" for reason in criteria if reason.startswith("needs ")}
+    return [
+        f"{', '.join(names)}: {several.get(reason, reason) if len(names) > 1 else reason}"
+        for reason, names in criteria.items()
+    ]
 
 
 def explain_gap(one: Errored | Skipped | OpenOutcome | OpenPart, state: OutcomeState = "open") -> str:

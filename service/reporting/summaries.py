@@ -1,8 +1,9 @@
-"""Summaries and comparisons of reports given as JSON: the one path that HTTP, command line and library share."""
+"""Summaries of reports given as JSON: the one path that HTTP, command line and library share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any
@@ -11,21 +12,17 @@ from pydantic import Field, JsonValue, TypeAdapter
 
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
-from service.core.report import Report, RubricRef
+from service.core.report import Report
 from service.core.rubric import Rubric
 from service.errors import InputError, Problem
-from service.reporting.assertions import AssertionForm, Conditions, GateFile, judge_assertions
-from service.reporting.comparison import Comparison, Statistics, compare
-from service.reporting.regression import DEFAULT_NUMBER, RegressionGate, judge_regression, may_be_undecided
+from service.reporting.assertions import judge_assertions
 from service.reporting.summary import Summary, SummaryOptions, read_samples, summarize
-from service.reporting.summary.labelled import CorrectedRate, LabelPairing, RateEstimate, ReportLabel, pair_labels
+from service.reporting.summary.classes import Families
+from service.reporting.summary.labelled import ReportLabel, correct_rates
 from service.reporting.summary.samples import NO_REPORT
-from service.reporting.summary.tools import Families
-from service.stats.corrected import has_enough_groups, infer_from_labels, ppi
-from service.stats.intervals import choose_difference, choose_interval, mcnemar
 
-FamilyFinder = Callable[[RubricRef], Families]
-"""Finds the families that a referenced rubric declares; none where the rubric is not available."""
+RubricFinder = Callable[[str], Rubric]
+"""Finds a rubric by `id@version`; InputError where it is not available."""
 
 MAX_LABELS = 10_000
 """The most labels in one request."""
@@ -38,7 +35,7 @@ class SummaryRequest(FrozenModel):
         json_schema_extra={"minItems": 1, "items": {"$ref": "#/components/schemas/Report"}}
     )
     """Reports, as POST /v1/score returns them. The summary uses their tags `task`, `group` and those of `by`."""
-    assertions: Several[AssertionForm] | None = None
+    assertions: Several[str] | None = None
     """What must hold. Absent: the summary has no gate."""
     families: dict[str, Several[str]] | None = None
     """Tools that are easily confused, by family name. Absent: the families that the reports' rubrics declare."""
@@ -80,11 +77,11 @@ def read_report(value: Any) -> Report:
     return validate(build_report_adapter(), value)
 
 
-def summarize_request(request: SummaryRequest, declared: FamilyFinder | None = None) -> Summary:
+def summarize_request(request: SummaryRequest, find: RubricFinder) -> Summary:
     """Summarize the reports of a request, with a gate if it asserts something. InputError where that is impossible."""
     reports = read_reports(request.reports)
     wishes = SummaryOptions(
-        families=find_families(reports, declared) if request.families is None else request.families,
+        families=find_families(reports, find) if request.families is None else request.families,
         by=request.by,
         pass_k=request.pass_k,
     )
@@ -94,7 +91,7 @@ def summarize_request(request: SummaryRequest, declared: FamilyFinder | None = N
 def summarize_reports(
     reports: Iterable[Report],
     options: SummaryOptions | None = None,
-    assertions: Sequence[str | Conditions] | None = None,
+    assertions: Sequence[str] | None = None,
     labels: Iterable[ReportLabel] = (),
     *,
     unfinished: int = 0,
@@ -108,30 +105,10 @@ def summarize_reports(
     task's number of trials, and for a label that could mean two reports.
     """
     samples = read_samples(reports)
-    summary = summarize(samples, options, interval=choose_interval, unfinished=unfinished, unscored=unscored)
-    summary = replace(summary, corrected=tuple([_correct_rates(one) for one in pair_labels(samples, labels)]))
+    summary = summarize(samples, options, unfinished=unfinished, unscored=unscored)
     cases = [*samples, *[NO_REPORT] * (unfinished + unscored)]
-    return summary if assertions is None else replace(summary, gate=judge_assertions(assertions, cases))
-
-
-def _correct_rates(pairing: LabelPairing) -> CorrectedRate:
-    """Compute the rates of one criterion, as far as its labels allow."""
-    groups = pairing.groups, pairing.unlabelled_groups
-    humans = infer_from_labels(pairing.labels, pairing.groups) if has_enough_groups(pairing.groups) else None
-    inferred = ppi(pairing.labels, pairing.judged, pairing.unlabelled, groups) if has_enough_groups(*groups) else None
-    return CorrectedRate(
-        criterion=pairing.criterion,
-        unit=pairing.unit,
-        labelled=len(pairing.labels),
-        unlabelled=len(pairing.unlabelled),
-        unmatched=pairing.unmatched,
-        naive=pairing.naive,
-        humans=None if humans is None else RateEstimate(humans.value, humans.low, humans.high),
-        corrected=None if inferred is None else RateEstimate(inferred.value, inferred.low, inferred.high),
-        trust=None if inferred is None else inferred.trust,
-        more_labels=None if inferred is None else inferred.more_labels,
-        label_next=pairing.label_next,
-    )
+    gate = None if assertions is None else judge_assertions(assertions, cases)
+    return replace(summary, gate=gate, corrected=correct_rates(samples, labels))
 
 
 def read_label(value: JsonValue) -> ReportLabel:
@@ -139,57 +116,30 @@ def read_label(value: JsonValue) -> ReportLabel:
     return validate(TypeAdapter(ReportLabel), value)
 
 
-def find_families(reports: Iterable[Report], declared: FamilyFinder | None) -> Families:
-    """Find the families that the rubrics of some reports declare."""
+def find_families(reports: Iterable[Report], find: RubricFinder) -> Families:
+    """Find the families that the rubrics of some reports declare, as far as the rubrics that scored are available."""
     families: dict[str, Sequence[str]] = {}
     for ref in sorted({report.rubric for report in reports}, key=lambda ref: (ref.id, ref.version, ref.hash)):
-        families |= dict(declared(ref)) if declared else {}
-    return families
-
-
-def build_family_finder(find: Callable[[str], Rubric]) -> FamilyFinder:
-    """Build a finder of the families of rubrics that `find` returns for `id@version`, if the digest is the one that scored."""
-
-    def families(ref: RubricRef) -> Families:
-        try:
+        with suppress(InputError):
             rubric = find(f"{ref.id}@{ref.version}")
-        except InputError:
-            return {}
-        return rubric.families if rubric.digest == ref.hash else {}
-
+            families |= rubric.families if rubric.digest == ref.hash else {}
     return families
 
 
-def compare_reports(a: Iterable[Report], b: Iterable[Report]) -> Comparison:
-    """Compare two runs of the same cases. InputError where they cannot be paired."""
-    return compare(read_samples(a), read_samples(b), statistics=_STATISTICS)
+class GateFile(FrozenModel):
+    """A file of assertions."""
+
+    assertions: Several[str] = Field(min_length=1)
 
 
-def judge_reports(
-    a: Iterable[Report], b: Iterable[Report], names: Sequence[str] = (), *, allow_undecided: bool = False
-) -> RegressionGate:
-    """Judge whether the second of two runs of the same cases has regressed, by `passed` or the named numbers.
-
-    `allow_undecided` leaves out undecided cases for reasons other than a fault. InputError where the runs cannot be paired.
-    """
-    return judge_regression(
-        read_samples(a),
-        read_samples(b),
-        _STATISTICS,
-        names=names or (DEFAULT_NUMBER,),
-        forgiven=may_be_undecided if allow_undecided else lambda _: False,
-    )
-
-
-def read_gate(document: JsonValue) -> tuple[str | Conditions, ...]:
+def read_gate(document: JsonValue) -> tuple[str, ...]:
     """Read the assertions of a gate file; InputError where it has none or anything else."""
     return validate(TypeAdapter(GateFile), document).assertions
 
 
-def render_json(value: Summary | Comparison) -> bytes:
-    """Render a summary or comparison as JSON; equal values give the same bytes."""
-    return _JSON.dump_json(value)
-
-
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
-_STATISTICS = Statistics(choose_interval, choose_difference, mcnemar)
+
+
+def render_json(value: object) -> bytes:
+    """Render a summary, a comparison or another value of ours as JSON; equal values give the same bytes."""
+    return _JSON.dump_json(value)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from service import __version__
-from service.reporting.document import Section
-from service.reporting.page import build_document, render_sections
+from service.reporting.document import Section, build_page, render_sections
 from service.web.rendering import read_static, render_template
 from service.web.trace.run import RunView
 
@@ -22,7 +21,7 @@ def render_run_file(view: RunView, numbers: Iterable[Section] = ()) -> str:
         version=__version__,
     )
     style = "\n".join([_read(name) for name in ("base.css", "style.css", "trace.css")])
-    return build_document(f"{view.title} · callgrade", body, style=style, script=_read("trace.js"))
+    return build_page(f"{view.title} · callgrade", body, style=style, script=_read("trace.js"))
 
 
 def _read(name: str) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
-from service.cli.calibrating import Sources, run_calibration
+from service.cli.calibrating import run_calibration
 from service.cli.exits import ExitCode
 from service.core.judging.fits import Fit
 from service.errors import InputError
@@ -23,16 +23,16 @@ QUICK = ReportOptions(resampling=Resampling(draws=20))
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Sources:
+def files(tmp_path: Path) -> tuple[Path, Path]:
     return write_files(tmp_path)
 
 
-def write_files(folder: Path) -> Sources:
+def write_files(folder: Path) -> tuple[Path, Path]:
     labels, predictions = drawn(200, judges=(0.85, 0.7))
     one, other = folder / "labels.jsonl", folder / "said.jsonl.gz"
     one.write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
     other.write_bytes(gzip.compress("".join(f"{said.model_dump_json()}\n" for said in predictions).encode()))
-    return Sources(one, [other])
+    return one, other
 
 
 def written(folder: Path) -> dict[str, bytes]:
@@ -44,11 +44,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A folder with labels, predictions and the run over them, in `out`; and what it said."""
     folder, told = tmp_path_factory.mktemp("made"), StringIO()
     with redirect_stdout(told):
-        assert run_calibration(write_files(folder), folder / "out", QUICK) == ExitCode.PASSED
+        labels, said = write_files(folder)
+        assert run_calibration(labels, folder / "out", QUICK, predictions=[said]) == ExitCode.PASSED
     return folder, told.getvalue()
 
 
-def test_from_files_to_files(made: tuple[Path, str], files: Sources, tmp_path: Path) -> None:
+def test_from_files_to_files(made: tuple[Path, str], files: tuple[Path, Path], tmp_path: Path) -> None:
     folder, out = made
     found = written(folder / "out")
     assert {name for name in found if "/" not in name} == {"report.json", "report.md", "report.html"}
@@ -57,23 +58,23 @@ def test_from_files_to_files(made: tuple[Path, str], files: Sources, tmp_path: P
     assert {fit.id for fit in fits} >= {judge["fit_id"] for judge in report["judges"]}
     assert report["source"] == "labels.jsonl"
     assert "May I use it?" in out
-    run_calibration(files, tmp_path / "again", QUICK)
+    run_calibration(files[0], tmp_path / "again", QUICK, predictions=[files[1]])
     assert written(tmp_path / "again") == found
 
 
-def test_files_that_cannot_be_used(files: Sources, tmp_path: Path) -> None:
+def test_files_that_cannot_be_used(files: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(typer.BadParameter, match=r"nowhere\.jsonl: No such file"):
-        run_calibration(Sources(tmp_path / "nowhere.jsonl"), tmp_path / "out")
+        run_calibration(tmp_path / "nowhere.jsonl", tmp_path / "out")
     broken = tmp_path / "broken.jsonl"
     broken.write_bytes(b"\x1f\x8bnot gzip")
     with pytest.raises(typer.BadParameter, match="neither UTF-8 nor gzip"):
-        run_calibration(Sources(broken), tmp_path / "out")
+        run_calibration(broken, tmp_path / "out")
     with pytest.raises(InputError, match="no predictions"):
-        run_calibration(Sources(files.labels), tmp_path / "out")
+        run_calibration(files[0], tmp_path / "out")
     taken = tmp_path / "taken"
     taken.write_text("", "utf-8")
     with pytest.raises(typer.BadParameter, match="taken"):
-        run_calibration(files, taken, QUICK)
+        run_calibration(files[0], taken, QUICK, predictions=[files[1]])
 
 
 def test_a_table_of_labels(tmp_path: Path) -> None:
@@ -82,8 +83,8 @@ def test_a_table_of_labels(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("\n".join(rows), "utf-8")
     said = [json.dumps({"id": f"i{n}", "criterion": "c", "raw": n % 3 / 2}) for n in range(48)]
     (tmp_path / "said.jsonl").write_text("\n".join(said), "utf-8")
-    sources = Sources(tmp_path / "labels.csv", [tmp_path / "said.jsonl"])
-    assert run_calibration(sources, tmp_path / "out", QUICK) == ExitCode.PASSED
+    predictions = [tmp_path / "said.jsonl"]
+    assert run_calibration(tmp_path / "labels.csv", tmp_path / "out", QUICK, predictions=predictions) == ExitCode.PASSED
     report = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))
     assert report["labels"][0]["humans"]["measures"]["kappa"]["value"] == pytest.approx(1.0)
     assert report["judges"][0]["calibrated"] is False

@@ -12,7 +12,7 @@ import pytest
 
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
-from service.cli.calibrating import Sources, compare_judges, judge_labels, run_calibration
+from service.cli.calibrating import compare_judges, judge_labels, run_calibration
 from service.cli.exits import ExitCode
 from service.cli.fitted import check_calibration
 from service.errors import InputError
@@ -68,7 +68,7 @@ def made(judged: Provider, tmp_path_factory: pytest.TempPathFactory) -> Path:
         use(patch, judged, folder)
         assert judge_labels(labels, said) == ExitCode.PASSED
         options = ReportOptions(resampling=Resampling(draws=40))
-        assert run_calibration(Sources(labels, [said]), folder / "run", options) == ExitCode.PASSED
+        assert run_calibration(labels, folder / "run", options, predictions=[said]) == ExitCode.PASSED
     return folder
 
 

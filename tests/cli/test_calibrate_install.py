@@ -12,7 +12,7 @@ import pytest
 
 from service.calibration.figures import Resampling
 from service.calibration.options import ReportOptions
-from service.cli.calibrating import Sources, run_calibration
+from service.cli.calibrating import run_calibration
 from service.fits.checks import FitCheck, append_checks
 from service.fits.files import read_fits
 from service.registry import Registry
@@ -33,8 +33,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = [one.model_copy(update={"judge": JUDGE.id, "judge_digest": JUDGE.digest}) for one in predictions]
     (folder / "labels.jsonl").write_text("".join(f"{item.model_dump_json()}\n" for item in labels.items), "utf-8")
     (folder / "said.jsonl").write_text("".join(f"{one.model_dump_json()}\n" for one in said), "utf-8")
-    sources = Sources(folder / "labels.jsonl", [folder / "said.jsonl"])
-    run_calibration(sources, folder / "out", ReportOptions(resampling=Resampling(draws=40)))
+    options, said_file = ReportOptions(resampling=Resampling(draws=40)), folder / "said.jsonl"
+    run_calibration(folder / "labels.jsonl", folder / "out", options, predictions=[said_file])
     return folder
 
 

@@ -28,6 +28,7 @@ CASES: list[tuple[str, list[str], list[str], list[str]]] = [
     ("in quotes", [TEXT], ['"$54.00"'], PARTS[1:]),
     ("lines", ["# Head\n- one\n- two\n\n---\n"], ["one"], ["# Head", "- two"]),
     ("over lines", ["one thing\nand another"], ["thing and another"], []),
+    ("a list mark alone", ["0)"], [], []),
     ("two texts", ["Paid.", "Sent."], ["Paid"], ["Sent."]),
     ("as JSON tells it", ['He said "caf\u00e9". Bye.'], ['said \\"caf\\u00e9\\"'], ["Bye."]),
     ("said twice, quoted once", ["Paid. Sent. Paid."], ["Paid."], ["Sent."]),

@@ -144,7 +144,7 @@ def fits_of(made: Plan, data: st.DataObject) -> list[Fit]:
 def codes_of(report: Report) -> list[int]:
     """The exit codes of a run of this trace alone, under each of the options."""
     tally = Tally()
-    tally.add(ScoredRecord(1, None, None, report))  # type: ignore[arg-type] (a tally looks at the report alone)
+    tally.add(ScoredRecord(1, None, report))  # type: ignore[arg-type] (a tally looks at the report alone)
     options = [
         RunJudgement(),
         RunJudgement(strict=True),

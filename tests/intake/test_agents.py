@@ -187,7 +187,7 @@ def test_what_another_agent_replied_is_no_source_though_a_call_returned_it(*, wr
     verdict, found = findings(trace)
     assert verdict == "undecided"
     assert [message for code, message in found if code == "suspected_argument"] == [
-        'front: "KL9923" stands only in what the agent bookings wrote or in the description of a tool'
+        'front: "KL9923" stands only in what the agent bookings wrote'
     ]
 
 

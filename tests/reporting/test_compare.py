@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service import InputError, Report
-from service.reporting.comparison import Difference
-from service.reporting.summaries import compare_reports
+from service.reporting.comparison import Difference, MeanChange, compare_reports
 from service.stats.intervals import mcnemar, newcombe
 from tests.bulk import examples
 from tests.reporting.report_sets import report_of
@@ -38,8 +37,7 @@ def test_a_table_by_hand() -> None:
     passed = found.passed
     assert (found.cases, passed.n, passed.improved, passed.worsened) == (6, 6, 1, 2)
     assert (passed.a.value, passed.b.value) == (pytest.approx(4 / 6), pytest.approx(3 / 6))
-    assert passed.difference == pytest.approx(-1 / 6)
-    assert (passed.low, passed.high) == newcombe(2, 2, 1, 1)
+    assert passed.measured == MeanChange(pytest.approx(-1 / 6), *newcombe(2, 2, 1, 1))
     assert passed.p_value == mcnemar(2, 1) == 1.0
     assert [(one.case, one.kind) for one in found.changes] == [("d", "broken"), ("e", "broken"), ("c", "fixed")]
     assert (found.changes[0].a.verdict, found.changes[0].b.verdict, found.changes[0].b.broke_at) == (
@@ -61,7 +59,8 @@ def test_trials_are_paired_with_their_like() -> None:
         [*run("a", trial="1"), *run("", "a", trial="2")], [*run("a", trial="2"), *run("", "a", trial="1")]
     )
     assert [(one.case, one.trial, one.kind) for one in found.changes] == [("a", "1", "broken"), ("a", "2", "fixed")]
-    assert (found.passed.p_value, found.passed.difference) == (None, 0.0)
+    assert found.passed.measured is not None
+    assert (found.passed.p_value, found.passed.measured.value) == (None, 0.0)
 
 
 def unnamed(reports: list[Report]) -> list[Report]:
@@ -96,10 +95,10 @@ def test_laws(a: list[bool], data: st.DataObject) -> None:
     left, right = outcomes(a), outcomes(b)
     found, turned = compare_reports(left, right), compare_reports(right, left)
     for one, other in zip(numbers(found), numbers(turned), strict=True):
-        assert one.difference == pytest.approx(-(other.difference or 0.0), abs=1e-12)
-        assert one.low is not None
-        assert one.high is not None
-        assert -1 <= one.low <= (one.difference or 0.0) <= one.high <= 1
+        assert one.measured is not None
+        assert other.measured is not None
+        assert one.measured.value == pytest.approx(-other.measured.value, abs=1e-12)
+        assert -1 <= one.measured.low <= one.measured.value <= one.measured.high <= 1
         assert (one.improved, one.worsened) == (other.worsened, other.improved)
     assert compare_reports(data.draw(st.permutations(left)), data.draw(st.permutations(right))) == found
 

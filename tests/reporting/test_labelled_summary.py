@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from service import conclude, plan, report_json
 from service.core.report import Report
 from service.errors import InputError
+from service.registry import Registry
 from service.reporting.summaries import read_summary_request, summarize_reports, summarize_request
-from service.reporting.summary import read_samples
-from service.reporting.summary.labelled import MAX_LABEL_NEXT, CorrectedRate, ReportLabel, ToLabel, pair_labels
+from service.reporting.summary.labelled import MAX_LABEL_NEXT, CorrectedRate, ReportLabel, ToLabel
 from service.stats.corrected import infer_from_labels, ppi
 from tests.core.test_require_calibration import PLAUSIBLE, body, replies, rubric
 
@@ -66,8 +66,8 @@ def test_the_figures() -> None:
         0,
     )
     assert found.naive == 5 / 8
-    assert found.trust == pytest.approx(14 / 45)
     assert found.corrected is not None
+    assert found.corrected.trust == pytest.approx(14 / 45)
     assert found.corrected.value == pytest.approx(3 / 4 + 14 / 45 * (3 / 4 - 1 / 2))
     assert found.humans is not None
     # Student's quantile for three degrees of freedom, and the standard error of 4 in 6: one of two pseudo-items passes.
@@ -81,7 +81,7 @@ def test_a_judge_that_is_always_right_needs_no_labels_for_the_part_it_saw() -> N
     assert found.humans is not None
     assert found.corrected.value == pytest.approx(0.5)
     assert found.corrected.high - found.corrected.low < found.humans.high - found.humans.low
-    assert found.trust == pytest.approx(min(1.0, (5 / 18) / ((1 + 10 / 30) * (10 / 39))))
+    assert found.corrected.trust == pytest.approx(min(1.0, (5 / 18) / ((1 + 10 / 30) * (10 / 39))))
 
 
 @given(st.permutations(range(8)), st.permutations(range(4)))
@@ -102,7 +102,7 @@ def test_what_to_label_next_is_without_a_label_and_drawn_by_chance() -> None:
 
 def test_too_few_labels_make_no_interval() -> None:
     one = rate_of(reports(), given_labels([True]))
-    assert (one.labelled, one.humans, one.corrected, one.more_labels) == (1, None, None, None)
+    assert (one.labelled, one.humans, one.corrected) == (1, None, None)
     every = rate_of(reports([1, 0]), given_labels([True, False]))
     assert (every.unlabelled, every.corrected, every.label_next) == (0, None, ())
     assert every.humans is not None
@@ -120,11 +120,10 @@ def test_calls_are_items_of_their_own_where_labels_name_them() -> None:
 def test_calls_of_one_report_and_reports_of_one_conversation_are_groups() -> None:
     found = [report("a", 1, 0), report("b", 1, 1), report("c", 0), tagged(report("d", 1, 0), "t")]
     steps = [label(name, True, step=at) for name, at in (("a", 0), ("a", 1), ("b", 0), ("d", 1))]
-    [one] = pair_labels(read_samples(found), steps)
-    assert one.groups == ("report 0", "report 0", "report 1", "group t")
-    assert sorted(map(str, one.unlabelled_groups)) == ["group t", "report 1", "report 2"]
-    [one] = pair_labels(read_samples([*found[:3], tagged(found[3], "t")]), [label("a"), label("d")])
-    assert (one.groups, one.unlabelled_groups) == ((None, "t"), (None, None))
+    groups = ["report 0", "report 0", "report 1", "group t"], ["report 2", "report 1", "group t"]
+    assert rate_of(found, steps).corrected == ppi([True] * 4, [1, 0, 1, 0], [0, 1, 1], groups)
+    wholes = [label("a"), label("d")]
+    assert rate_of(found, wholes).corrected == ppi([True] * 2, [0, 0], [0, 1], ([None, "t"], [None, None]))
 
 
 def test_the_interval_is_that_of_the_groups() -> None:
@@ -137,27 +136,30 @@ def test_the_interval_is_that_of_the_groups() -> None:
     assert (grouped.corrected.low, grouped.corrected.high) == pytest.approx((want.low, want.high))
     assert grouped.humans is not None
     assert grouped.humans.low == infer_from_labels(passes, groups[:12]).low
-    assert (grouped.naive, grouped.trust) == (plain.naive, plain.trust)
+    assert plain.corrected is not None
+    assert (grouped.naive, grouped.corrected.trust) == (plain.naive, plain.corrected.trust)
     one_group = rate_of([tagged(one, "g") for one in reports()], given_labels())
     assert (one_group.humans, one_group.corrected, one_group.naive) == (None, None, 5 / 8)
 
 
 def test_a_report_is_as_good_as_the_worst_of_its_calls() -> None:
-    [found] = pair_labels(read_samples([report("a", 1, 0), report("b", 1, 1)]), [label("a")])
-    assert (found.judged, found.unlabelled) == ((0.0,), (1.0,))
+    found = rate_of([report("a", 1, 0), report("b", 1, 1), report("c", 1, 1)], [label("a"), label("b")])
+    assert found.naive == pytest.approx(2 / 3)
+    assert found.corrected == ppi([True, True], [0, 1], [1])
 
 
 def test_most_labels_decide_and_of_even_ones_the_first() -> None:
-    labels = [label("t0", one) for one in (False, True, True)] + [label("t1", one) for one in (False, True)]
-    [found] = pair_labels(read_samples(reports()), labels)
-    assert found.labels == (True, False)
+    for said, rate in ((False, True, True), 1.0), ((False, True), 0.0), ((True, False), 1.0):
+        humans = rate_of(reports(), [label(name, one) for name in ("t0", "t1") for one in said]).humans
+        assert humans is not None
+        assert humans.value == rate
 
 
 def test_labels_that_fit_nothing_are_counted() -> None:
     found = rate_of(reports(), [*given_labels(), label("elsewhere"), label("t9")])
     assert (found.labelled, found.unmatched) == (4, 2)
-    [strange] = pair_labels(read_samples(reports()), [label("t0", criterion="strange")])
-    assert (strange.labels, strange.unmatched, strange.naive) == ((), 1, None)
+    strange = rate_of(reports(), [label("t0", criterion="strange")])
+    assert (strange.labelled, strange.unmatched, strange.naive) == (0, 1, None)
 
 
 def test_a_report_without_a_name_counts_and_is_not_to_be_labelled() -> None:
@@ -183,8 +185,8 @@ def test_a_request_takes_them_and_one_without_has_none() -> None:
         {"trace_id": f"t{n}", "criterion": "argument_plausibility", "label": "pass" if one else "fail"}
         for n, one in enumerate(LABELS)
     ]
-    [found] = summarize_request(read_summary_request({"reports": told, "labels": given_})).corrected
+    [found] = summarize_request(read_summary_request({"reports": told, "labels": given_}), Registry().find).corrected
     assert found == rate_of(reports(), given_labels())
-    assert summarize_request(read_summary_request({"reports": told})).corrected == ()
+    assert summarize_request(read_summary_request({"reports": told}), Registry().find).corrected == ()
     with pytest.raises(InputError, match="/labels/0/label"):
         read_summary_request({"reports": told, "labels": [{**given_[0], "label": "maybe"}]})

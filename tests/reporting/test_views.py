@@ -118,7 +118,7 @@ HALF = score_calls("look", expected={"ordered": [{"tool": "look"}, {"tool": "pay
 
 def build_record(case: Case) -> ScoredRecord:
     place = RecordPlace("in.jsonl", 1)
-    return ScoredRecord(1, place, RecordRequest(place, read_request(case.request), False, case.request), case.report)
+    return ScoredRecord(1, RecordRequest(place, False, case.request, read_request(case.request)), case.report)
 
 
 def show_terminal(case: Case) -> str:

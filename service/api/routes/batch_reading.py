@@ -22,7 +22,6 @@ from service.errors import InputError, JobStateError, UnknownJobError
 from service.reading.strict_json import Limits, parse
 from service.reporting.summaries import (
     SummaryRequest,
-    build_family_finder,
     find_families,
     read_report,
     read_summary_request,
@@ -75,7 +74,7 @@ class BatchReading:
 
     def __init__(self, engine: Engine, limits: Limits, store: JobStore[Batch], *, poll: float = POLL_S) -> None:
         """`poll`: seconds between two looks at a batch that is watched."""
-        self._declared = build_family_finder(engine.registry.find)
+        self._find_rubric = engine.registry.find
         self._limits = limits
         self._store = store
         self._poll = poll
@@ -138,7 +137,7 @@ class BatchReading:
         reports = tuple(self._read_reports(batch))
         if not reports:
             raise JobStateError("no item of the batch has a report yet")
-        options = SummaryOptions(families=find_families(reports, self._declared), by=summary_request.by)
+        options = SummaryOptions(families=find_families(reports, self._find_rubric), by=summary_request.by)
         counts = batch.request_counts
         return summarize_reports(
             reports,

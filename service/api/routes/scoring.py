@@ -47,7 +47,7 @@ from service.errors import (
 )
 from service.reading.strict_json import Limits
 from service.registry import read_rubric
-from service.reporting.counts import count_report
+from service.reporting.breaks import count_report
 from service.request import ScoreRequest, read_request
 from service.score_drafts import draft_score
 from service.scoring_process import LargeScorer, ProcessRefusal

@@ -12,7 +12,6 @@ from service.engine import Engine
 from service.reading.strict_json import Limits
 from service.reporting.summaries import (
     SummaryRequest,
-    build_family_finder,
     read_summary_request,
     render_json,
     summarize_request,
@@ -73,7 +72,7 @@ class SummaryRoutes:
     """The handler over one engine's rubrics."""
 
     def __init__(self, engine: Engine, limits: Limits, workroom: Workroom) -> None:
-        self.declared = build_family_finder(engine.registry.find)
+        self.find_rubric = engine.registry.find
         self.limits = limits
         self.workroom = workroom
 
@@ -87,4 +86,4 @@ class SummaryRoutes:
         return Response(await self.workroom.handle(request, self.limits, self._summarize), media_type=JSON)
 
     def _summarize(self, body: JsonValue) -> bytes:
-        return render_json(summarize_request(read_summary_request(body), self.declared))
+        return render_json(summarize_request(read_summary_request(body), self.find_rubric))

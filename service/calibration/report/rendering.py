@@ -14,9 +14,7 @@ from service.calibration.report.wording import (
     show_number,
 )
 from service.calibration.results import CalibrationReport, JuryReport, LabelFacts
-from service.reporting.document import Cell, Link, Section, Table
-from service.reporting.markdown import render_markdown
-from service.reporting.page import render_page
+from service.reporting.document import Cell, Link, Section, Table, render_markdown, render_page
 
 
 def render_report_markdown(report: CalibrationReport) -> str:

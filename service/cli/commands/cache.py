@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, TypeVar
 
 from service.cli import options
@@ -31,12 +29,9 @@ def show_stats(output_format: options.TableOrJson = "table") -> int:
 
     # Hits and misses would be those of this process alone; a server exports its own as metrics.
     stats = _use_cache(measure)
-    if output_format == "json":
-        print_line(json.dumps(asdict(stats)))
-        return ExitCode.PASSED
     rows = [("place", stats.place), ("judgements", f"{stats.rows}"), ("bytes", f"{stats.bytes}")]
     rows += [("damaged files moved aside", f"{stats.moved_aside}")] if stats.moved_aside else []
-    print_table(("", ""), rows)
+    print_table(("", ""), rows, form=output_format, value=stats)
     return ExitCode.PASSED
 
 

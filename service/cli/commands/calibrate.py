@@ -62,7 +62,7 @@ def calibrate_run(
     """
     from service.calibration.figures import Resampling
     from service.calibration.options import ReportOptions
-    from service.cli.calibrating import Sources, run_calibration
+    from service.cli.calibrating import run_calibration
     from service.fits.files import get_today
 
     options.check_cascade(cascade or (), guarantee)
@@ -70,7 +70,7 @@ def calibrate_run(
     chosen = replace(
         chosen, guarantee=guarantee, cascade=tuple(cascade or ()), seed=chosen.seed if seed is None else seed
     )
-    return run_calibration(Sources(labels, predictions or ()), out, chosen)
+    return run_calibration(labels, out, chosen, predictions=predictions or ())
 
 
 @commands.command("install")
@@ -160,7 +160,7 @@ def calibrate_submit(
     The service asks its judges about the items, unless there are recorded predictions, and fits them. Only the id goes to
     standard output.
     """
-    from service.cli.calibrating import Sources, read_labelled, read_prediction_files
+    from service.cli.calibrating import read_labelled, read_prediction_files
     from service.cli.remote import JobUpload, build_options, connect
     from service.client.failures import RefusedError
     from service.reading.trace_files import RecordPlace
@@ -185,7 +185,7 @@ def calibrate_submit(
         deadline_hours=deadline_hours,
         webhook=webhook,
     )
-    labelled = read_labelled(Sources(labels, predictions or ()))
+    labelled = read_labelled(labels)
     recorded = read_prediction_files(predictions or ()) or (() if judges is not None else labelled.predictions)
     with JobUpload("calibration", query, idempotency_key) as upload, connect(server, key) as client:
         lines = labelled.labels.lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -13,12 +13,10 @@ from typer import Option
 
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
-from service.cli.screen import build_console, pluralize, say
-from service.reporting.escaping import escape_unprintable
+from service.cli.screen import build_console, build_grid, pluralize, say
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
-    from rich import table
     from rich.console import Console
 
     from service.core.plan import Plan
@@ -92,18 +90,17 @@ def demo(
     engine = Engine(engine.registry, judging=(engine.judging or build_demo_judging()) if judge else None)
     console = build_console(reading=True)
     console.print(Text("A model that uses tools can go wrong at every stage. Each stage is scored on its own:"))
-    console.print(_build_pairs(STAGES))
+    console.print(build_grid([(f"  {name}", Text(text, "dim")) for name, text in STAGES]))
     console.print(Text(VERDICT_RULE))
-    plans: list[Plan] = []
     reports: list[Report] = []
     with asyncio.Runner() as loop:
         for number, case in enumerate(cases, start=1):
             request = read_request({**case.request, "judges": "live"} if judge else case.request)
-            plans.append(engine.plan(request))
+            plan = engine.plan(request)
             reports.append(loop.run(engine.answer_async(request)))
             console.print()
             console.rule(Text(f"{number}. {case.title}", style="bold"), align="left", style="dim", characters="-")
-            console.print(_build_pairs(_list_turns(plans[-1]), first="dim", second="", indent=""))
+            console.print(build_grid([(Text(who, "dim"), _cut(text)) for who, text in _list_turns(plan)]))
             console.print()
             show_steps(console, reports[-1])
         loop.run(engine.close())
@@ -117,7 +114,7 @@ def demo(
     stages = ", ".join(f"{stage} {count}" for stage, count in failed.items()) or "none"
     console.print(Text(f"{pluralize(len(reports), 'case')}: {counts}. Failed at: {stages}."))
     console.print(Text("\nNext", style="bold"))
-    console.print(_build_pairs(NEXT))
+    console.print(build_grid([(f"  {name}", Text(text, "dim")) for name, text in NEXT]))
     return ExitCode.PASSED
 
 
@@ -147,6 +144,10 @@ def _list_turns(plan: Plan) -> Iterator[tuple[str, str]]:
         yield from (("model", m.text) for m in trace.messages if m.turn == turn and m.role == "assistant" and m.text)
 
 
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT_CHARS else f"{text[:MAX_TEXT_CHARS]}…"
+
+
 def _render(value: JsonValue) -> str:
     return value if isinstance(value, str) else _render_json(value)
 
@@ -163,20 +164,3 @@ def _show_judging(console: Console, reports: Sequence[Report]) -> None:
     if any(one.stand_in for one in judged):
         text += " This is not a model but a stand-in: rules that know only these cases. Set CALLGRADE_JUDGE_MODEL to use a model."
     console.print(text)
-
-
-def _build_pairs(
-    pairs: Iterable[tuple[str, str]], *, first: str = "", second: str = "dim", indent: str = "  "
-) -> table.Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True, style=first)
-    grid.add_column(overflow="fold", style=second)
-    for name, text in pairs:
-        shown = escape_unprintable(text)
-        grid.add_row(
-            Text(f"{indent}{name}"), Text(shown if len(shown) <= MAX_TEXT_CHARS else f"{shown[:MAX_TEXT_CHARS]}…")
-        )
-    return grid

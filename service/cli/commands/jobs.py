@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from service.cli.inputs import Refusal
     from service.cli.remote import AnyJobs, JobUpload
     from service.client.jobs import AnyJob
-    from service.reading.trace_files import BadRecord, TraceRecord
 
 commands = build_command_group(
     "jobs", "Submit batches to a running service; follow batches and calibrations, and fetch their results."
@@ -59,13 +57,17 @@ def submit_batch(
     Takes the same records as `callgrade score`. Each may have a "custom_id", which its result repeats. Only the id goes to
     standard output.
     """
+    from pydantic_core import to_json
+
     from service.cli.following import render_quote
-    from service.cli.inputs import names_file, print_guesses, read_records
+    from service.cli.inputs import Refusal, names_file, print_guesses, read_bodies, read_document
     from service.cli.remote import JobUpload, build_options, connect
     from service.client.failures import RefusedError
     from service.wiring import build_limits
 
-    sent_rubric = _read_rubric(rubric) if rubric is not None and names_file(rubric) else None
+    sent_rubric: JsonValue = None
+    if rubric is not None and names_file(rubric):  # the service does not have the file
+        sent_rubric = read_document(Path(rubric), "--rubric", lambda value: value)
     query = build_options(
         name=name,
         rubric=rubric if sent_rubric is None else None,
@@ -80,12 +82,17 @@ def submit_batch(
     )
     guessed, left_out = Counter[str](), Counter[str]()
     with JobUpload("batch", query, idempotency_key) as upload:
-        for record in read_records([file], build_limits(read_settings()), left_out=left_out, named=input_format):
-            _add_record(upload, record, input_format, sent_rubric, guessed)
+        limits = build_limits(read_settings())
+        for record in read_bodies([file], limits, named=input_format, guessed=guessed, left_out=left_out):
+            if isinstance(record, Refusal):
+                upload.refused.append(record)
+            else:
+                body = record.body if sent_rubric is None else {"rubric": sent_rubric, **record.body}
+                upload.add(to_json(body) + b"\n", record.place, bare=record.bare)
         print_guesses(guessed, left_out)
         if upload.refused and not (skip_invalid and upload.places):
-            refused = [*upload.refused, *_list_service_refusals(upload, server, key)]
             reason = f"{pluralize(len(upload.refused), 'record')} cannot be read"
+            refused = [*upload.refused, *_list_service_refusals(upload, server, key)]
             return _print_not_submitted(refused, reason, skips=skip_invalid or not upload.places)
         with connect(server, key) as client:
             try:
@@ -122,10 +129,8 @@ def list_jobs(
     query = {"limit": str(limit)} | ({"after": after} if after else {}) | ({"status": status} if status else {})
     with connect(server, key) as client:
         page = client.batches.page(**query) if kind == "batch" else client.calibrations.page(**query)
-    if output_format == "json":
-        return _print_json(page)
-    show_jobs(page.data)
-    if page.has_more:
+    show_jobs(page, output_format)
+    if page.has_more and output_format == "table":
         say(f"there are more; --after {page.next} shows them")
     return ExitCode.PASSED
 
@@ -139,8 +144,7 @@ def show_job(
 ) -> int:
     """Show the state of a job."""
     with _use(job_id, server, key) as client:
-        job = client.find(job_id)
-    return _print_json(job) if output_format == "json" else _show(job)
+        return _show(client.find(job_id), output_format)
 
 
 @commands.command("watch")
@@ -232,51 +236,11 @@ def _use(job_id: str, server: str, key: str | None) -> AbstractContextManager[An
     return connect_for(job_id, server, key)
 
 
-def _show(job: AnyJob) -> ExitCode:
+def _show(job: AnyJob, form: Literal["table", "json"] = "table") -> ExitCode:
     from service.cli import following
 
-    following.show_job(job)
+    following.show_job(job, form)
     return ExitCode.PASSED
-
-
-def _print_json(value: object) -> ExitCode:
-    from pydantic_core import to_json
-
-    sys.stdout.buffer.write(to_json(value) + b"\n")
-    sys.stdout.buffer.flush()
-    return ExitCode.PASSED
-
-
-def _read_rubric(choice: str) -> JsonValue:
-    """Read the rubric from its file, which the service does not have."""
-    from service.cli.inputs import read_text
-    from service.packaged_files import read_yaml
-
-    try:
-        return read_yaml(read_text(Path(choice), "--rubric"), source="")
-    except InputError as error:
-        raise error.in_file(choice) from None
-
-
-def _add_record(
-    upload: JobUpload, record: TraceRecord | BadRecord, named: str | None, rubric: JsonValue, guessed: Counter[str]
-) -> None:
-    """Add a record as the service takes it, or note that it cannot be read. `rubric`: for records that name none."""
-    from pydantic_core import to_json
-
-    from service.cli.inputs import Refusal, locate_error
-    from service.reading.bare_traces import build_body, is_bare
-    from service.reading.trace_files import BadRecord
-
-    bare = not isinstance(record, BadRecord) and is_bare(record)
-    try:
-        if isinstance(record, BadRecord):
-            raise record.error
-        body = build_body(record, named=named, guessed=guessed)
-    except InputError as error:
-        upload.refused.append(Refusal(record.place, locate_error(error, record.place, bare=bare)))
-        return
-    upload.add(to_json(body if rubric is None else {"rubric": rubric, **body}) + b"\n", record.place, bare=bare)
 
 
 def _list_service_refusals(upload: JobUpload, server: str, key: str | None) -> list[Refusal]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import re
@@ -89,6 +88,7 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
     """List all keys, including expired and revoked ones. Secrets are not stored, so they are not shown."""
     from service.store.times import format_rfc3339
 
+    found = _open_keys().list_keys()
     objects = [
         {
             "id": key.id,
@@ -101,16 +101,14 @@ def list_keys(output_format: options.TableOrJson = "table") -> int:
             "used": format_rfc3339(key.used_at),
             "replaced_by": key.replaced_by,
         }
-        for key in _open_keys().list_keys()
+        for key in found
     ]
-    if output_format == "json":
-        print_line(json.dumps(objects))
-        return ExitCode.PASSED
-    rows: list[list[str]] = []
-    for one in objects:
-        days = [re.sub(r"T.*", "", str(one[name] or "-")) for name in ("created", "expires", "revoked", "used")]
-        rows.append([f"{one['id']}", f"{one['tenant']}", f"{one['name']}", ", ".join(one["scopes"] or "-"), *days])
-    print_table(("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used"), rows)
+    rows: list[tuple[str, ...]] = []
+    for one in found:
+        times = [format_rfc3339(at) or "-" for at in (one.created_at, one.expires_at, one.revoked_at, one.used_at)]
+        rows.append((one.id, one.tenant, one.name, ", ".join(one.scopes) or "-", *[time[:10] for time in times]))
+    head = ("id", "tenant", "name", "scopes", "created", "expires", "revoked", "used")
+    print_table(head, rows, form=output_format, value=objects)
     return ExitCode.PASSED
 
 
@@ -129,15 +127,12 @@ def audit(
     output_format: options.TableOrJson = "table",
 ) -> int:
     """Show the audit log, newest first: who changed which keys, batches, calibrations and files, and when."""
-    from service.store.access.audit import AUDIT_LOG, Audit
+    from service.store.access.audit import Audit
     from service.wiring import prepare_database
 
     page = Audit(prepare_database(read_settings())).page(limit=limit)
-    if output_format == "json":
-        typer.echo(AUDIT_LOG.dump_json(page))
-        return ExitCode.PASSED
     rows = [(one.at, one.who, one.origin or "-", one.act, one.tenant or "-", one.target or "-") for one in page.data]
-    print_table(("at", "who", "from", "act", "tenant", "target"), rows)
+    print_table(("at", "who", "from", "act", "tenant", "target"), rows, form=output_format, value=page)
     return ExitCode.PASSED
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -13,23 +12,19 @@ from typer import Option
 
 from service.cli import options
 from service.cli.exits import ExitCode
-from service.cli.screen import build_console, pluralize, print_refusal, print_table, say
+from service.cli.screen import build_console, build_grid, pluralize, print_line, print_table, say
 from service.core.money import NOTHING, Cost, format_usd
-from service.errors import NO_JUDGE_MODEL, InputError, SettingsError
+from service.errors import NO_JUDGE_MODEL, SettingsError
 from service.reporting.escaping import escape_unprintable
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
     from rich.table import Table
     from rich.text import Text
 
     from service.asking.judging import AskEstimate
-    from service.cli.inputs import Inputs, RecordRequest
+    from service.cli.inputs import Inputs
     from service.core.judging.judges import Ask
     from service.core.plan import Plan
-
-    Planned = tuple[RecordRequest, str, Plan]
-    """A record with its name and plan."""
 
 commands = typer.Typer()
 
@@ -41,7 +36,6 @@ def plan(
     expected: options.Expected = None,
     input_format: options.InputFormat = "auto",
     plugin: options.Plugin = None,
-    output_format: options.TableOrJson = "table",
     price: Annotated[bool, Option("--price", help="Show what the answers would cost at most.")] = False,
 ) -> int:
     """Show which questions judges would be asked about traces, without asking them."""
@@ -51,10 +45,11 @@ def plan(
     if price and inputs.engine.judging is None:
         raise SettingsError.at("CALLGRADE_JUDGE_MODEL", NO_JUDGE_MODEL)
     totals = Totals(inputs.settings.judge_model if price else None)
-    show = _show_json if output_format == "json" else _show_table
-    show(_list_plans(inputs, totals), totals)
+    _show_table(_list_plans(inputs, totals), totals)
+    if inputs.refused:
+        print_line(f"not planned: {pluralize(len(inputs.refused), 'record')}")
     print_guesses(inputs.guessed, inputs.left_out)
-    return ExitCode.DATA if totals.refused else ExitCode.PASSED
+    return ExitCode.DATA if inputs.refused else ExitCode.PASSED
 
 
 @dataclass
@@ -66,7 +61,6 @@ class Totals:
     traces: int = 0
     questions: int = 0
     blocked: int = 0
-    refused: int = 0
     tokens: int = 0
     """Tokens of prompts and replies, at most."""
     cost: Cost = NOTHING
@@ -85,39 +79,29 @@ class Totals:
         return tokens if self.cost.unpriced else f"{tokens}: {per_thousand} for 1,000 such {things}"
 
 
-def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[Planned]:
-    """Yield the plan of every record and count it; list records without one on standard error."""
+def _list_plans(inputs: Inputs, totals: Totals) -> Iterator[tuple[str, Plan]]:
+    """Yield the name and plan of every record and count it; list records without one on standard error."""
     import asyncio
 
-    from service.cli.inputs import Refusal
-
     with asyncio.Runner() as loop:
-        for number, record in enumerate(inputs, start=1):
-            try:
-                if isinstance(record, Refusal):
-                    raise record.error
-                made = inputs.engine.plan(record.request)
-            except InputError as error:
-                totals.refused += 1
-                print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
-                continue
+        for _, made in inputs.work_on(inputs.engine.plan):
             totals.traces += 1
             totals.questions += len(made.asks)
             totals.blocked += len(made.blocked_asks)
             if totals.priced_model is not None and inputs.engine.judging is not None:
                 totals.add_estimates(loop.run(inputs.engine.judging.estimate(made.asks, made.trace)).values())
-            yield record, made.trace.id or f"#{number}", made
+            yield made.trace.id or f"#{totals.traces + len(inputs.refused)}", made
         loop.run(inputs.engine.close())
 
 
-def _show_table(plans: Iterator[Planned], totals: Totals) -> None:
+def _show_table(plans: Iterator[tuple[str, Plan]], totals: Totals) -> None:
     """Print plans as they come, then each judge once, then the totals."""
     from rich.padding import Padding
     from rich.text import Text
 
     out = build_console()
     judges: dict[str, str] = {}
-    for _, name, made in plans:
+    for name, made in plans:
         out.print(Text(escape_unprintable(f"{name} ({made.rubric.id})"), style="bold"))
         out.print(Padding(_build_table(made), (0, 0, 1, 2), expand=False))
         judges |= {one.judge.id: f"{one.judge.question} [{' | '.join(one.judge.scale)}]" for one in made.asks}
@@ -127,66 +111,24 @@ def _show_table(plans: Iterator[Planned], totals: Totals) -> None:
     out.print(f"{pluralize(totals.traces, 'trace')}: {questions}, {totals.blocked} blocked by a failed check")
     if totals.priced_model is not None:
         out.print(totals.describe_price("traces"))
-    if totals.refused:
-        out.print(f"not planned: {pluralize(totals.refused, 'record')}")
 
 
 def _build_table(made: Plan) -> Table | Text:
-    from rich.table import Table
     from rich.text import Text
 
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(2):
-        grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for ask in made.asks:
-        grid.add_row(Text(ask.criterion), Text(_describe(ask, made)), Text(f"asks {ask.judge.id}"))
-    for ask, why in made.blocked_asks:
-        grid.add_row(Text(ask.criterion), Text(_describe(ask, made)), Text(f"not asked: {why}", style="yellow"))
-    return grid if grid.rows else Text("nothing to ask: code decides everything that applies", style="dim")
+    asked = [(ask.criterion, _describe(ask, made), f"asks {ask.judge.id}") for ask in made.asks]
+    blocked = [
+        (ask.criterion, _describe(ask, made), Text(f"not asked: {why}", style="yellow"))
+        for ask, why in made.blocked_asks
+    ]
+    nothing = Text("nothing to ask: code decides everything that applies", style="dim")
+    return build_grid([*asked, *blocked]) if asked or blocked else nothing
 
 
 def _describe(ask: Ask, made: Plan) -> str:
     if ask.step is not None:
-        return escape_unprintable(f"step {ask.step}, {made.trace.steps[ask.step].call.name}"[:40])
+        return f"step {ask.step}, {made.trace.steps[ask.step].call.name}"[:40]
     return "the trace" if ask.turn is None else f"turn {ask.turn}"
-
-
-def _show_json(plans: Iterator[Planned], totals: Totals) -> None:
-    """Print {"traces": [{"trace_id", "source", "line", "rubric", "asks", "blocked"}], "totals"}, one trace at a time."""
-    before = '{"traces":['
-    for record, _, made in plans:
-        sys.stdout.write(before + _render_json(_build_object(record, made)))
-        before = ",\n"
-    counts: dict[str, JsonValue] = {"traces": totals.traces, "questions": totals.questions, "blocked": totals.blocked}
-    if totals.priced_model is not None:
-        counts |= {"tokens": totals.tokens, "cost_usd": totals.cost.known_usd, "unpriced_calls": totals.cost.unpriced}
-    start = "" if totals.traces else before
-    sys.stdout.write(f'{start}],\n"totals":{_render_json({**counts, "refused": totals.refused})}}}\n')
-
-
-def _build_object(record: RecordRequest, made: Plan) -> dict[str, JsonValue]:
-    asks: list[JsonValue] = [
-        {**_build_ask(ask), "tool": ask.tool, "question": ask.judge.question, "choices": list(ask.judge.scale)}
-        for ask in made.asks
-    ]
-    return {
-        "trace_id": made.trace.id,
-        "source": record.place.source,
-        "line": record.place.line,
-        "rubric": f"{made.rubric.id}@{made.rubric.version}",
-        "asks": asks,
-        "blocked": [{**_build_ask(ask), "why": why} for ask, why in made.blocked_asks],
-    }
-
-
-def _build_ask(ask: Ask) -> dict[str, JsonValue]:
-    return {"criterion": ask.criterion, "judge": ask.judge.id, "step": ask.step, "turn": ask.turn}
-
-
-def _render_json(value: JsonValue) -> str:
-    """Render as ASCII, so that no terminal encoding can change it."""
-    return json.dumps(value, separators=(",", ":"))
 
 
 # How traces are read.
@@ -198,25 +140,17 @@ def convert(files: options.Files, input_format: options.InputFormat = "auto") ->
 
     Try this first when a score surprises you. Prints one JSON document per line.
     """
-    from service.cli.inputs import Refusal, print_guesses, read_inputs
+    from service.cli.inputs import print_guesses, read_inputs
     from service.intake.own_form import write_record
     from service.request import read_request_trace
 
-    inputs, code = read_inputs(files, input_format=input_format), ExitCode.PASSED
-    for record in inputs:
-        try:
-            if isinstance(record, Refusal):
-                raise record.error
-            trace = read_request_trace(record.request)
-        except InputError as error:
-            print_refusal(record if isinstance(record, Refusal) else record.refuse(error))
-            code = ExitCode.DATA
-            continue
+    inputs = read_inputs(files, input_format=input_format)
+    for record, trace in inputs.work_on(read_request_trace):
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
         for part in trace.unread:
             say(f"{record.place}: {part.path}: {part.reason}")
     print_guesses(inputs.guessed, inputs.left_out)
-    return code
+    return ExitCode.DATA if inputs.refused else ExitCode.PASSED
 
 
 @commands.command("formats")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -15,19 +15,14 @@ from typer import Argument, Option
 from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.options import read_settings
-from service.cli.screen import pluralize, say, show
-from service.errors import InputError, Problem, SettingsError
+from service.cli.screen import pluralize, print_document, say
+from service.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
-
     from service.cli.inputs import ReportFiles
-    from service.core.report import Report
     from service.reporting.summary.labelled import ReportLabel
     from service.web.trace.build import ScoredTrace
     from service.web.trace.stored import SentTrace
-
-T = TypeVar("T")
 
 commands = typer.Typer()
 
@@ -41,9 +36,6 @@ def summarize(
     gate: Annotated[Path | None, Option("--gate", metavar="FILE", help="File with a list `assertions`.")] = None,
     by: Annotated[list[str] | None, Option(metavar="TAG", help="Tag to slice by; repeatable.")] = None,
     pass_k: Annotated[list[int] | None, Option(metavar="K", min=1, help="k for pass^k over the tag `task`.")] = None,
-    rubric: Annotated[
-        str | None, Option("--rubric", "-r", metavar="ID|FILE", help="Rubric with tool families.")
-    ] = None,
     labels: Annotated[Path | None, Option(metavar="FILE", help="Labels of reports, to correct the rates.")] = None,
     output_format: Annotated[Literal["table", "json", "markdown"], options.FORMAT] = "table",
 ) -> int:
@@ -52,26 +44,24 @@ def summarize(
     Takes what `callgrade score --format ndjson` writes. Exit code 2 if an assertion does not hold or no case measures it (the
     stage that failed is named), 3 if it depends on open questions, 4 if it cannot be read or names an unknown metric.
     """
-    from service.cli.inputs import read_report_files
+    from service.cli.inputs import read_document, read_report_files
     from service.cli.sections import build_summary_sections
-    from service.reporting.markdown import render_markdown
-    from service.reporting.summaries import read_gate, render_json, summarize_reports
+    from service.reporting.summaries import find_families, read_gate, summarize_reports
     from service.reporting.summary import SummaryOptions
+    from service.wiring import build_engine
 
-    gated = () if gate is None else _read_document(gate, "--gate", read_gate)
+    gated: tuple[str, ...] = ()
+    if gate is not None:
+        with _blaming_command():
+            gated = read_document(gate, "--gate", read_gate)
     asserted = (*gated, *(assertions or ())) if assertions or gate else None
     found = read_report_files(files)
-    families = _read_families(rubric, found.reports)
+    families = find_families(found.reports, build_engine(read_settings()).registry.find)
     chosen = SummaryOptions(by=by, pass_k=pass_k or (), families=families)
     given = _read_labels(labels) if labels else ()
     with _blaming_command():
         summary = summarize_reports(found.reports, chosen, asserted, given, unscored=len(found.refused))
-    if output_format == "json":
-        sys.stdout.write(render_json(summary).decode() + "\n")
-    elif output_format == "markdown":
-        sys.stdout.write(render_markdown(build_summary_sections(summary)))
-    else:
-        show(build_summary_sections(summary))
+    print_document(build_summary_sections(summary), output_format, summary)
     for one in summary.gate.results if summary.gate else ():
         if one.status in ("failed", "undecided", "error", "warned"):
             broke = f"; failed at {one.broke_at}" if one.broke_at else ""
@@ -100,33 +90,13 @@ def _read_labels(path: Path) -> tuple[ReportLabel, ...]:
     return tuple(found)
 
 
-def _read_document(path: Path, option: str, read: Callable[[JsonValue], T]) -> T:
-    from service.cli.inputs import read_text
-    from service.packaged_files import read_yaml
-
-    text = read_text(path, option)
-    with _blaming_command(str(path)):
-        return read(read_yaml(text, source=""))
-
-
 @contextmanager
-def _blaming_command(before: str = "") -> Generator[None]:
+def _blaming_command() -> Generator[None]:
     """Make an InputError in the block a SettingsError, because the command line is at fault, not the data."""
     try:
         yield
     except InputError as error:
-        raise SettingsError(Problem(before + problem.path, problem.message) for problem in error.problems) from None
-
-
-def _read_families(rubric: str | None, reports: Sequence[Report]) -> dict[str, Sequence[str]]:
-    from service.cli.inputs import find_rubric
-    from service.reporting.summaries import build_family_finder, find_families
-    from service.wiring import build_engine
-
-    registry = build_engine(read_settings()).registry
-    if rubric is not None:
-        return dict(find_rubric(registry, rubric).families)
-    return dict(find_families(reports, build_family_finder(registry.find)))
+        raise SettingsError(error.problems) from None
 
 
 @commands.command("compare")
@@ -151,8 +121,9 @@ def compare(
     from service.cli.ci import list_gate_annotations, write_step_summary
     from service.cli.inputs import read_report_files
     from service.cli.sections import MAX_PROVED, build_comparison_sections, list_gate_lines
-    from service.reporting.markdown import render_markdown
-    from service.reporting.summaries import compare_reports, judge_reports, render_json
+    from service.reporting.comparison import compare_reports
+    from service.reporting.document import render_markdown
+    from service.reporting.regression import judge_reports
 
     if not fail_on_regression and (on or allow_undecided):
         raise typer.BadParameter("expected with --fail-on-regression", param_hint="--on, --allow-undecided")
@@ -162,17 +133,13 @@ def compare(
         gate = judge_reports(left.reports, right.reports, on or (), allow_undecided=allow_undecided)
     comparison = compare_reports(left.reports, right.reports)
     sections = list(build_comparison_sections(comparison, gate))
-    if output_format == "json":
-        sys.stdout.write(render_json(comparison).decode() + "\n")
-        for line in list_gate_lines(gate) if gate else ():
-            say(line)
-    elif output_format == "markdown":
-        sys.stdout.write(render_markdown(sections))
-    elif output_format == "github":
+    if output_format == "github":
         sys.stdout.writelines(f"{line}\n" for line in (list_gate_annotations(gate, MAX_PROVED) if gate else ()))
         write_step_summary(render_markdown(sections))
     else:
-        show(sections)
+        print_document(sections, output_format, comparison)
+    for line in list_gate_lines(gate) if gate and output_format == "json" else ():
+        say(line)
     if left.refused or right.refused:
         return ExitCode.DATA
     codes = {"held": ExitCode.PASSED, "regressed": ExitCode.FAILED, "undecided": ExitCode.UNDECIDED}
@@ -205,7 +172,7 @@ def report(
     found = read_report_files(files)
     whole = choose_full(found.reports, most)
     paired = _find_scored_traces(found, traces, whole, input_format) if traces else {}
-    scored = [paired.get(n) or ScoredTrace(one, name=found.names[n]) for n, one in enumerate(found.reports)]
+    scored = [paired.get(n) or ScoredTrace(one.report, name=one.name) for n, one in enumerate(found.records)]
     view = build_run_view(title or ", ".join([file.name for file in files]), scored, whole)
     page = render_run_file(view, list(build_summary_sections(summarize_reports(found.reports))))
     try:
@@ -214,13 +181,6 @@ def report(
         raise typer.BadParameter(f"{html}: {error.strerror}", param_hint="--html") from None
     say(f"{pluralize(len(scored), 'trace')} written to {html}")
     return ExitCode.DATA if found.refused else ExitCode.PASSED
-
-
-class _Record(NamedTuple):
-    """One record of the scored files: its names, and its contents unless they cannot be read or belong to no shown report."""
-
-    names: frozenset[str]
-    sent: SentTrace | None
 
 
 def _find_scored_traces(
@@ -234,48 +194,45 @@ def _find_scored_traces(
     """
     from service.web.trace.build import ScoredTrace
 
-    names, places = {reports.names[n] for n in whole} - {""}, {reports.positions[n] for n in whole}
-    records = list(_read_records(files, named, names, places))
+    shown = {n: reports.records[n] for n in sorted(whole)}
+    names, places = {one.name for one in shown.values()} - {""}, {one.position for one in shown.values()}
     by_name: dict[str, list[int]] = {}
-    for n, record in enumerate(records):
-        for name in record.names:
+    sent_at: dict[int, SentTrace] = {}
+    size = 0
+    for n, (own, sent) in enumerate(_read_sent(files, named)):
+        size += 1
+        for name in own:
             by_name.setdefault(name, []).append(n)
-    in_place = len(records) == len(reports.reports) + len(reports.refused)
+        if sent is not None and (own & names or n in places):
+            sent_at[n] = sent
     paired: dict[int, ScoredTrace] = {}
-    for n in sorted(whole):
-        name, place, own = reports.names[n], reports.positions[n], by_name.get(reports.names[n], [])
-        if len(own) == 1:
-            place = own[0]
-        elif not in_place or (own and place not in own):
+    in_place = size == len(reports.records) + len(reports.refused)
+    for n, one in shown.items():
+        own = by_name.get(one.name, [])
+        if len(own) != 1 and not (in_place and (not own or one.position in own)):
             continue
-        sent, trace_id = records[place].sent, reports.reports[n].trace_id
+        sent, trace_id = sent_at.get(own[0] if len(own) == 1 else one.position), one.report.trace_id
         if sent is not None and (own or None in (sent.trace.id, trace_id) or sent.trace.id == trace_id):
-            paired[n] = ScoredTrace(reports.reports[n], *sent, name=name)
+            paired[n] = ScoredTrace(one.report, *sent, name=one.name)
     if alone := len(whole) - len(paired):
         text = "report matches no trace" if alone == 1 else "reports match no trace"
         say(f"{alone} {text} in --traces and will be shown without one")
     return paired
 
 
-def _read_records(files: Sequence[Path], named: str | None, names: set[str], places: set[int]) -> Iterator[_Record]:
-    """Yield all records in order, with contents only for those with a name in `names` or a place in `places`."""
-    from service.cli.inputs import read_records
-    from service.errors import InputError
-    from service.reading.bare_traces import build_body
-    from service.reading.trace_files import BadRecord
+def _read_sent(files: Sequence[Path], named: str | None) -> Iterator[tuple[set[str], SentTrace | None]]:
+    """Yield the names of each record in order, and its contents unless they cannot be read: it was not scored either."""
+    from service.cli.inputs import Refusal, read_bodies
     from service.web.trace.stored import read_sent
     from service.wiring import build_limits
 
-    records = read_records(files, build_limits(read_settings()), left_out=Counter(), named=named)
-    for n, record in enumerate(records):
+    limits, counts = build_limits(read_settings()), Counter[str]()
+    for record in read_bodies(files, limits, named=named, guessed=counts, left_out=counts):
+        body = {} if isinstance(record, Refusal) else dict(record.body)
+        custom_id = body.pop("custom_id", None)
         try:
-            if isinstance(record, BadRecord):
-                raise record.error
-            body = build_body(record, named=named, guessed=Counter())
-            custom_id = body.pop("custom_id", None)
             sent = read_sent(body)
-        except InputError:  # it was not scored either
-            yield _Record(frozenset(), None)
-            continue
-        own = frozenset([one for one in (custom_id, sent.trace.id) if isinstance(one, str) and one])
-        yield _Record(own, sent if own & names or n in places else None)
+        except InputError:
+            yield set(), None
+        else:
+            yield {name for name in (custom_id, sent.trace.id) if isinstance(name, str) and name}, sent

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
 from typer import Argument
 
 from service.cli import options
 from service.cli.exits import ExitCode
 from service.cli.options import build_command_group, read_settings
 from service.cli.screen import print_line, print_table, say
-from service.errors import InputError, Problem
+from service.errors import InputError
 
 if TYPE_CHECKING:
     from service.core.rubric import Rubric
@@ -62,20 +63,17 @@ def print_schema() -> int:
 @commands.command("check")
 def check_rubrics(files: Annotated[list[Path], Argument(metavar="FILE...", help="Rubric files, YAML or JSON.")]) -> int:
     """Check rubric files: print every problem with its place, or ok and the rubric's hash."""
-    from service.packaged_files import read_yaml
-    from service.registry import read_rubric
+    from service.cli.inputs import read_rubric_file
 
     registry, code = _load_registry(), ExitCode.PASSED
     for file in files:
         try:
-            rubric = registry.find(read_rubric(read_yaml(file.read_text("utf-8"), source="")))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = (error.strerror or "cannot be read") if isinstance(error, OSError) else "not UTF-8"
-            say(f"error: {file}: {reason}")
+            rubric = read_rubric_file(registry, file)
+        except typer.BadParameter as error:
+            say(f"error: {error.message}")
             code = ExitCode.CONFIG
         except InputError as error:
-            below = InputError(Problem(one.path.removeprefix("/rubric"), one.message) for one in error.problems)
-            for problem in below.in_file(str(file)).problems:
+            for problem in error.problems:
                 say(f"error: {problem}")
             code = ExitCode.CONFIG
         else:

@@ -136,7 +136,7 @@ class VerdictPolicy:
         if self.fail_under is None:
             return True
         least = self.fail_under - 1e-9
-        low, high = tally.scores.ends or (0.0, 1.0)
+        low, high = tally.mean_range or (0.0, 1.0)
         return True if low >= least else None if high >= least else False
 
 

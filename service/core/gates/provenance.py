@@ -9,8 +9,9 @@ from service.core.case import Case, build_call_path
 from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
 from service.core.expectations.ignored_arguments import list_ignored
 from service.core.gates.schema import score_unread
+from service.core.grounding.call_sources import CallSources
 from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
-from service.core.grounding.provenance import PROVED, CallSources
+from service.core.grounding.provenance import PROVED, locate_arguments
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Skipped
 from service.core.trace import Step
@@ -35,13 +36,13 @@ class ProvenanceGate(Check):
         """Yield one outcome for each step."""
         if not case.trace.steps:
             yield WHOLE, Skipped("not_applicable", "no call was made")
-        sources = CallSources(case.trace)
+        sources = CallSources(case.trace, case.meter)
         for step in case.trace.steps:
             yield case.subjects[step.index], _score_step(case, step, sources)
 
 
 def _score_step(case: Case, step: Step, sources: CallSources) -> Outcome:
-    located = sources.locate(step, case.find_tool(step))
+    located = locate_arguments(step, case.find_tool(step), sources)
     if step.call.arguments is None:
         unread = score_unread(step) if not step.call.captured else None
         return unread or Skipped("not_applicable", "the arguments are no object")

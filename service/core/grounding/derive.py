@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from itertools import islice
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -45,22 +46,42 @@ class Deriver:
     """Derives values from one state of an index, and from the values that a text itself states."""
 
     def __init__(self, index: FactIndex, today: date | None) -> None:
-        self._index, self._today = index, today
-        self._steps = 0
-        self._columns, self._records = _group(index)
-        self._given = _list_given(index)
-        self._counts = dict(_list_counts(index))
-        self._days = _list_days(index, today)
+        self._index = index
+        self._steps = self._facts = self._tables = 0
+        self._columns: dict[str, list[Amount]] = defaultdict(list)
+        self._records: dict[str, list[Amount]] = defaultdict(list)
+        self._given: dict[float, str] = {}
+        self._counts: dict[int, str] = {}
+        self._days: dict[int, str] = {} if today is None else {today.toordinal(): ""}
+
+    def _refresh(self) -> None:
+        """Take in what the index has taken in since."""
+        for fact in self._index.facts[self._facts :]:
+            _add_to_groups(fact, self._columns, self._records)
+            _add_to_given(fact, self._given)
+            held = fact.reading.value.date if isinstance(fact.reading.value, Day) else None
+            if held is not None:
+                self._days.setdefault(held.toordinal(), fact.pointer)
+        for pointer, items in self._index.tables[self._tables :]:
+            for count in _iter_counts(items):
+                self._counts.setdefault(count, pointer)
+        self._facts, self._tables = len(self._index.facts), len(self._index.tables)
 
     @property
     def exhausted(self) -> bool:
         """Whether the search was given up: what it did not find may be derivable all the same."""
         return self._steps > MAX_STEPS
 
+    def spend(self, steps: int) -> bool:
+        """Count steps of another search; False where no more may be taken."""
+        self._steps += steps
+        return not self.exhausted
+
     def derive(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
         """Return one step that leads to a reading, or None. `stated`: other values of the text."""
         if self.exhausted:
             return None
+        self._refresh()
         if reading.kind == "number":
             return self._derive_number(reading, stated)
         if reading.kind == "weekday":
@@ -70,8 +91,8 @@ class Deriver:
 
     def list_totals(self, dimension: str) -> Iterator[tuple[float, Origin]]:
         """Yield the sums, means and counts that a text may have meant."""
-        for column in self._columns:
-            if column[1:] and dimension in (column[0].dimension, "", "share"):
+        for column in _list_groups(self._columns):
+            if dimension in (column[0].dimension, "", "share"):
                 total = sum(one.value for one in column)
                 yield total, Origin("sum", _name(column))
                 yield total / len(column), Origin("mean", _name(column))
@@ -85,7 +106,12 @@ class Deriver:
             return Origin("count", (self._counts[int(target)],))
         if reading.dimension == "time" and (found := self._find_span(target, spread)):
             return found
-        for group, kind in ((self._columns, "column"), (self._records, "record"), ([list(stated)], "text")):
+        groups = (
+            (_list_groups(self._columns), "column"),
+            (_list_groups(self._records), "record"),
+            ([list(stated)], "text"),
+        )
+        for group, kind in groups:
             for amounts in group:
                 self._steps += 4 + 6 * len(amounts)
                 found = _derive_in(amounts, kind, reading.dimension, target, spread)
@@ -97,7 +123,7 @@ class Deriver:
 
     def _find_scaled(self, reading: Reading, target: float, spread: float) -> Origin | None:
         """Find a held number that a given one multiplies or divides: a price by the nights that the user asked for."""
-        for factor in self._given:
+        for factor in [Amount(value, "", pointer) for value, pointer in islice(self._given.items(), _MAX_GIVEN)]:
             self._steps += 8
             for value, how, share in (
                 (target / factor.value, "product", 1 / factor.value),
@@ -221,20 +247,19 @@ def _find_ratio(group: Sequence[Amount], target: float, spread: float) -> Origin
 _POSITION = re.compile(r"/\d+(?=/|$)")
 
 
-def _group(index: FactIndex) -> tuple[list[list[Amount]], list[list[Amount]]]:
-    """Group the numbers in results and arguments by column (one field of many records) and by record."""
-    columns: dict[str, list[Amount]] = defaultdict(list)
-    records: dict[str, list[Amount]] = defaultdict(list)
-    for fact in index.facts:
-        if fact.reading.kind != "number" or fact.source not in ("result", "argument") or not _is_amount(fact):
-            continue
-        amount = Amount(fact.reading.number, fact.reading.dimension, fact.pointer)
-        columns[_POSITION.sub("/*", fact.pointer)].append(amount)
-        records[fact.place.record].append(amount)
-        if fact.place.record.count("/") > 4 and not fact.place.record.rpartition("/")[2].isdecimal():
-            records[fact.place.record.rpartition("/")[0]].append(amount)
-    kept = [[group for group in groups.values() if group[1:]][:_MAX_COLUMNS] for groups in (columns, records)]
-    return kept[0], kept[1]
+def _list_groups(groups: Mapping[str, list[Amount]]) -> list[list[Amount]]:
+    return list(islice((group for group in groups.values() if group[1:]), _MAX_COLUMNS))
+
+
+def _add_to_groups(fact: Fact, columns: dict[str, list[Amount]], records: dict[str, list[Amount]]) -> None:
+    """Add a number of a result or an argument to its column (one field of many records) and to its record."""
+    if fact.reading.kind != "number" or fact.source not in ("result", "argument") or not _is_amount(fact):
+        return
+    amount, record = Amount(fact.reading.number, fact.reading.dimension, fact.pointer), fact.place.record
+    columns[_POSITION.sub("/*", fact.pointer)].append(amount)
+    records[record].append(amount)
+    if record.count("/") > 4 and not record.rpartition("/")[2].isdecimal():  # a member of a record
+        records[record.rpartition("/")[0]].append(amount)
 
 
 _NUMERAL = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?(?:e-?\d+)?")
@@ -248,45 +273,25 @@ def _is_amount(fact: Fact) -> bool:
     return fact.whole and _NUMERAL.fullmatch(fact.text) is not None and not _NO_AMOUNTS & set(split_name(fact.name))
 
 
-def _list_given(index: FactIndex) -> list[Amount]:
-    """The small whole numbers that somebody gave and that results count: nights, pieces, people."""
-    found: dict[float, str] = {}
-    for fact in index.facts:
-        number = fact.reading.number
-        if fact.reading.kind != "number" or fact.source not in ("user", "argument"):
-            continue
-        if fact.reading.dimension == "time":
-            number /= DAY_S
-        if 1 < number <= 400 and number == number // 1 and fact.reading.dimension in ("", "time"):
-            found.setdefault(number, fact.pointer)
-    return [Amount(value, "", pointer) for value, pointer in [*found.items()][:_MAX_GIVEN] if value]
+def _add_to_given(fact: Fact, given: dict[float, str]) -> None:
+    """Add a small whole number that somebody gave and that results count: nights, pieces, people."""
+    if fact.reading.kind == "number" and fact.source in ("user", "argument") and fact.reading.dimension in ("", "time"):
+        number = fact.reading.number / (DAY_S if fact.reading.dimension else 1)
+        if 1 < number <= 400 and number == number // 1:
+            given.setdefault(number, fact.pointer)
 
 
-def _list_counts(index: FactIndex) -> Iterator[tuple[int, str]]:
-    """Yield how many records there are, and how many of them share a value, each with a pointer."""
-    for pointer, items in index.tables[:_MAX_COLUMNS]:
-        yield len(items), pointer
-        kinds: dict[tuple[str, JsonValue], int] = defaultdict(int)
-        for item in items[:1_000]:
-            for name, value in (
-                cast("Mapping[str, JsonValue]", item).items() if isinstance(item, dict) else [("", item)]
-            ):
-                if value is None or isinstance(value, bool | str):
-                    kinds[name, value] += 1
-        distinct: dict[str, int] = defaultdict(int)
-        for (name, _), count in kinds.items():
-            distinct[name] += 1
-            yield count, pointer
-            yield len(items) - count, pointer
-        yield from ((count, pointer) for count in distinct.values())
-
-
-def _list_days(index: FactIndex, today: date | None) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for fact in index.list_days():
-        held = fact.reading.value.date if isinstance(fact.reading.value, Day) else None
-        if held is not None:
-            found.setdefault(held.toordinal(), fact.pointer)
-    if today is not None:
-        found.setdefault(today.toordinal(), "")
-    return found
+def _iter_counts(items: Sequence[JsonValue]) -> Iterator[int]:
+    """Yield how many records there are, how many of them share a value and how many do not, and how many values there are."""
+    yield len(items)
+    kinds: dict[tuple[str, JsonValue], int] = defaultdict(int)
+    for item in items[:1_000]:
+        for name, value in cast("Mapping[str, JsonValue]", item).items() if isinstance(item, dict) else [("", item)]:
+            if value is None or isinstance(value, bool | str):
+                kinds[name, value] += 1
+    distinct: dict[str, int] = defaultdict(int)
+    for (name, _), count in kinds.items():
+        distinct[name] += 1
+        yield count
+        yield len(items) - count
+    yield from distinct.values()

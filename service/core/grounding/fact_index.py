@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from datetime import date
+from itertools import islice
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -35,8 +36,10 @@ MIN_PART = 4
 """The fewest characters of a code that may stand for it, where it has twice as many."""
 MAX_READ_CHARS = 64_000
 _MAX_SLIP_CHARS = 64
-_MAX_SLIP_CODES = 5_000
+MAX_SCANNED = 5_000
+"""The most facts that are looked through one by one, for those that a value may be a slip of."""
 _MAX_NEAR = 64
+_FEW_NEW = 64
 
 _CENT = 0.01
 _WRITTEN = "as written"
@@ -71,13 +74,20 @@ class FactIndex:
         """All words of all texts."""
         self.result_words: set[str] = set()
         """The words of results alone."""
+        self.sources: set[Source] = set()
+        """Who wrote anything at all: a value, a word, a truth value."""
         self.tables: list[tuple[str, list[JsonValue]]] = []
         """Every list with its pointer."""
+        self.said: list[Fact] = []
+        """The numbers in what users wrote."""
+        self.fields: dict[str, Fact] = {}
+        """The last value of each field of the results, by its name."""
         self._numbers: dict[str, list[tuple[float, int]]] = defaultdict(list)
+        self._new: list[tuple[str, float, int]] = []
+        """Numbers that are not in their order yet."""
         self._days: dict[tuple[int, int], list[int]] = defaultdict(list)
         self._times: dict[int, list[int]] = defaultdict(list)
         self._codes: dict[str, list[int]] = defaultdict(list)
-        self._sorted = 0
         self._code_orders: tuple[list[str], list[str]] = ([], [])
 
     @property
@@ -92,6 +102,8 @@ class FactIndex:
                 return
             if isinstance(leaf, list):
                 self.tables.append((at.pointer, leaf))
+            elif isinstance(leaf, bool):
+                self.sources.add(at.source)
             elif isinstance(leaf, str):
                 if at.pointer in bodies:
                     self._add_passages(read_text(leaf), at)
@@ -100,7 +112,7 @@ class FactIndex:
                 self._add_words(leaf, at)
                 self._add_all(read_code(leaf, at))
                 self._add_all(read_string(leaf, at))
-            elif leaf is not None and not isinstance(leaf, bool | dict):
+            elif leaf is not None and not isinstance(leaf, dict):
                 self._add_all(read_number(float(leaf), repr(leaf), at))
 
     def add_result(self, content: JsonValue, place: Place) -> None:
@@ -131,6 +143,8 @@ class FactIndex:
     def _add_words(self, text: str, place: Place, *, names: bool = True) -> None:
         words = split_plain(text[:MAX_READ_CHARS])
         self.words.update(words)
+        if words:
+            self.sources.add(place.source)
         if place.source in ("result", "error"):
             self.result_words.update(words)
         for name in list_names(text.strip()) if names else ():
@@ -144,6 +158,7 @@ class FactIndex:
     def _add(self, fact: Fact) -> None:
         n, reading = len(self.facts), fact.reading
         self.facts.append(fact)
+        self.sources.add(fact.source)
         value = reading.value
         if isinstance(value, Day):
             self._days[value.month, value.day].append(n)
@@ -152,17 +167,31 @@ class FactIndex:
         elif isinstance(value, str):
             self._codes[value].append(n)
         elif reading.kind == "number":
-            self._numbers[reading.dimension].append((abs(value), n))
+            self._new.append((reading.dimension, abs(value), n))
             if reading.dimension:
-                self._numbers[_WRITTEN].append((abs(reading.written), n))
+                self._new.append((_WRITTEN, abs(reading.written), n))
+            if fact.source == "user":
+                self.said.append(fact)
+        if fact.name and fact.source == "result":
+            self.fields[fact.name] = fact
 
     def _sort(self) -> None:
-        if self._sorted != len(self.facts):
-            for each in self._numbers.values():
-                each.sort()
-            codes = list(self._codes)
-            self._code_orders = sorted(codes), sorted([code[::-1] for code in codes])
-            self._sorted = len(self.facts)
+        """Put what is new into its order: few by search, many by sorting."""
+        few = len(self._new) <= _FEW_NEW
+        for dimension, size, n in self._new:
+            if few:
+                insort(self._numbers[dimension], (size, n))
+            else:
+                self._numbers[dimension].append((size, n))
+        for order in self._numbers.values() if not few else ():
+            order.sort()
+        self._new.clear()
+
+    def _list_code_orders(self) -> tuple[list[str], list[str]]:
+        """Return all codes in their order, from the front and from the back."""
+        if len(self._code_orders[0]) != len(self._codes):
+            self._code_orders = sorted(self._codes), sorted([code[::-1] for code in self._codes])
+        return self._code_orders
 
     def find(self, reading: Reading, *, limit: int = 4) -> list[Near]:
         """Return facts that say what a reading says, at most `limit`: those in results first."""
@@ -238,7 +267,10 @@ class FactIndex:
                     yield Near(self.facts[n], "same")
 
     def _iter_codes(self, code: str) -> Iterator[Near]:
-        yield from [Near(self.facts[n], "same") for n in self._codes.get(code, ())]
+        places = self._codes.get(code, ())
+        yield from [Near(self.facts[n], "same") for n in places[:_MAX_NEAR]]
+        if places:
+            return
         yield from self._iter_wholes(code)
         yield from self._iter_wholes(code.lstrip("0")) if code.startswith("0") else ()
 
@@ -246,16 +278,12 @@ class FactIndex:
         """Yield the codes that begin or end with a part: the last digits of a card, the first of a hash."""
         if len(part) < MIN_PART:
             return
-        for order, step in zip(self._code_orders, (1, -1), strict=True):
+        for order, step in zip(self._list_code_orders(), (1, -1), strict=True):
             start = part[::step]
             at = bisect_left(order, start)
             for code in order[at : at + 4]:
                 if len(code) >= 2 * MIN_PART and code.startswith(start) and code != start:
                     yield Near(self.facts[self._codes[code[::step]][0]], "part")
-
-    def has_source(self, source: Source) -> bool:
-        """Whether any value stands in what such a source wrote."""
-        return any(fact.source == source for fact in self.facts)
 
     def has_code(self, code: str) -> bool:
         """Whether this is a whole code that stands somewhere."""
@@ -270,18 +298,23 @@ class FactIndex:
     def find_slip(self, code: str) -> str | None:
         """Find a long code, or one of letters and digits, that differs from this one by a slip."""
         mixed = not code.isdecimal() and any(map(str.isdecimal, code))
-        if not MIN_PART + 1 + 3 * (not mixed) <= len(code) <= _MAX_SLIP_CHARS or len(self._codes) > _MAX_SLIP_CODES:
+        if not MIN_PART + 1 + 3 * (not mixed) <= len(code) <= _MAX_SLIP_CHARS or len(self._codes) > MAX_SCANNED:
             return None
         return next((held for held in self._codes if len(held) == len(code) and count_slips(code, held) == 1), None)
 
+    @property
+    def code_count(self) -> int:
+        """How many codes there are."""
+        return len(self._codes)
+
     def iter_codes(self) -> Iterator[tuple[str, Fact]]:
-        """Yield every code with its first fact."""
-        return ((code, self.facts[places[0]]) for code, places in self._codes.items())
+        """Yield codes with their first facts, as many as may be looked through."""
+        return ((code, self.facts[places[0]]) for code, places in islice(self._codes.items(), MAX_SCANNED))
 
     def iter_numbers(self, dimension: str) -> Iterator[Fact]:
-        """Yield the facts of a dimension, in order of size."""
+        """Yield facts of a dimension, in order of size, as many as may be looked through."""
         self._sort()
-        return (self.facts[n] for _, n in self._numbers.get(dimension, ()))
+        return (self.facts[n] for _, n in islice(self._numbers.get(dimension, ()), MAX_SCANNED))
 
     def list_around(self, dimension: str, size: float, count: int = 3) -> list[Fact]:
         """Return the facts of a dimension that are nearest in size."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.grounding.fields import FieldUnit, read_field, split_name
+from service.core.grounding.fields import Beside, FieldUnit, read_beside, read_field, split_name
 from service.core.grounding.languages import split_words
 from service.core.grounding.mentions import Reading, normalize_code
 from service.core.grounding.moments import Day, list_instants, read_epoch, read_iso_day
@@ -33,8 +33,8 @@ class Place(NamedTuple):
     source: Source
     name: str = ""
     record: str = ""
-    beside: Mapping[str, JsonValue] = {}
-    """The object."""
+    beside: Beside = Beside()
+    """What the other members of that object say of its numbers."""
     minor_told: bool = False
     """Whether the tool's description says that amounts are in cents or the like."""
 
@@ -66,8 +66,10 @@ class Fact(NamedTuple):
         return self.place.name
 
 
+_DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[^\W_]+")
 _PLAIN_NUMBER = re.compile(r"-?(?!0\d)\d{1,15}(?:\.\d{1,12})?")
+_CODE = re.compile(r"(?!P\d|PT)[A-Za-z][\w.:/@#+-]*")
 _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d{1,9})?(Z|[+-]\d{2}:?\d{2})?)?")
 _EPOCH_WORDS = split_words(
     "ts at time timestamp date created updated expires expiry since until epoch unix due start end begin modified when"
@@ -87,25 +89,28 @@ def split_plain(text: str) -> tuple[str, ...]:
 
 def has_digit(text: str) -> bool:
     """Whether a text has a digit."""
-    return any(map(str.isdecimal, text))
+    return _DIGIT.search(text) is not None
 
 
 def iter_leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonValue]]:
     """Yield every leaf of a JSON value with its place, every list, and keys that are values (`{"2025-02-10": ...}`)."""
+    source, told = place.source, place.minor_told
     stack: list[tuple[Place, JsonValue]] = [(place, value)]
     while stack:
         at, here = stack.pop()
         if isinstance(here, dict):
-            if at.pointer.count("/") < MAX_DEPTH:
-                for key, member in reversed(here.items()):
-                    pointer = f"{at.pointer}/{escape_token(key)}"
-                    stack.append((at._replace(pointer=pointer, name=key, record=at.pointer, beside=here), member))
-                    if has_digit(key) or "@" in key:
-                        yield at._replace(pointer=pointer), key
+            beside = read_beside(here)
+            for key in reversed(here) if at.pointer.count("/") < MAX_DEPTH else ():
+                pointer = f"{at.pointer}/{escape_token(key)}"
+                stack.append((Place(pointer, source, key, at.pointer, beside, told), here[key]))
+                if not key.isalpha() and (has_digit(key) or "@" in key):
+                    yield Place(pointer, source), key
         elif isinstance(here, list):
             yield at, here
             if at.pointer.count("/") < MAX_DEPTH:
-                stack += [(at._replace(pointer=f"{at.pointer}/{n}"), here[n]) for n in range(len(here) - 1, -1, -1)]
+                _, _, name, record, beside, _ = at
+                places = (Place(f"{at.pointer}/{n}", source, name, record, beside, told) for n in range(len(here)))
+                stack += reversed([*zip(places, here, strict=True)])
         else:
             yield at, here
 
@@ -134,7 +139,7 @@ def _build_number(value: float, text: str, place: Place, field: FieldUnit) -> Fa
 def read_string(text: str, place: Place) -> Iterator[Fact]:
     """Yield the facts in a text of a result: a number, a moment, a code, or the values of its words."""
     bare = text.strip()
-    if not has_digit(bare):
+    if not has_digit(bare) or _CODE.fullmatch(bare):  # a code is read as such
         return
     moment = _MOMENT.fullmatch(bare)
     day = read_iso_day(moment[1]) if moment is not None else None
@@ -162,6 +167,7 @@ def read_code(text: str, place: Place) -> Iterator[Fact]:
                 yield Fact(Reading("code", word), place, text, whole=False)
 
 
+@lru_cache(maxsize=4096)
 def list_names(text: str) -> list[tuple[str, ...]]:
     """Return how a short text may be named: by its words and, of `Last, First`, in the other order too."""
     words = split_plain(text) if len(text) <= MAX_NAME_CHARS else ()

@@ -70,39 +70,62 @@ def says_minor(text: str) -> bool:
     return bool(_MINOR_PHRASE.search(text[:4_000])) and "dollars and cents" not in text
 
 
-def read_field(name: str, beside: Mapping[str, JsonValue], *, minor_told: bool) -> FieldUnit:
-    """Return the unit of a field's numbers. `beside`: the object it stands in; `minor_told`: the tool says amounts are cents.
+class Beside(NamedTuple):
+    """What the members beside a field say of its numbers: a currency, a unit, the decimals of the smallest unit."""
 
-    >>> read_field("fare_usd_cents", {}, minor_told=False).minor
+    currency: str = ""
+    unit: str = ""
+    exponent: int = 0
+
+
+def read_beside(members: Mapping[str, JsonValue]) -> Beside:
+    """Return what an object says of the numbers in it.
+
+    >>> read_beside({"value": 349900, "currency": "EUR", "exponent": 2})
+    Beside(currency='EUR', unit='', exponent=2)
+    """
+    if _TELLING.isdisjoint(members):
+        return _NOTHING
+    exponent = next((value for key in _EXPONENT_NAMES if type(value := members.get(key)) is int and 0 < value < 9), 0)
+    return Beside(_find_text(members, _CURRENCY_NAMES), _find_text(members, _UNIT_NAMES), exponent)
+
+
+_NOTHING = Beside()
+_TELLING = frozenset({*_CURRENCY_NAMES, *_UNIT_NAMES, *_EXPONENT_NAMES})
+
+
+def _find_text(members: Mapping[str, JsonValue], names: tuple[str, ...]) -> str:
+    return next((value[:40] for name in names if isinstance(value := members.get(name), str)), "")
+
+
+def read_field(name: str, beside: Beside, *, minor_told: bool) -> FieldUnit:
+    """Return the unit of a field's numbers. `minor_told`: the tool says that amounts are in cents or the like.
+
+    >>> read_field("fare_usd_cents", Beside(), minor_told=False).minor
     True
-    >>> read_field("amount", {"currency": "EUR"}, minor_told=True).minor
+    >>> read_field("amount", Beside("EUR"), minor_told=True).minor
     True
-    >>> read_field("value", {"unit": "hours"}, minor_told=False).unit
+    >>> read_field("value", Beside("", "hours"), minor_told=False).unit
     Unit(dimension='time', factor=3600.0, shift=0.0, currency='')
     """
-    exponent = next((value for key in _EXPONENT_NAMES if type(value := beside.get(key)) is int and 0 < value < 9), 0)
-    return _read(name, _find_text(beside, _CURRENCY_NAMES), _find_text(beside, _UNIT_NAMES), minor_told, exponent)
-
-
-def _find_text(beside: Mapping[str, JsonValue], names: tuple[str, ...]) -> str:
-    return next((value[:40] for name in names if isinstance(value := beside.get(name), str)), "")
+    return _read(name, beside, minor_told)
 
 
 @lru_cache(maxsize=8192)  # all records of a list have the same fields
-def _read(name: str, currency_beside: str, unit_beside: str, minor_told: bool, exponent: int) -> FieldUnit:  # noqa: FBT001
+def _read(name: str, beside: Beside, minor_told: bool) -> FieldUnit:  # noqa: FBT001
     words = split_name(name)
     code = next((found for word in words if (found := _read_currency(word))), "")
     is_amount = bool(MONEY_WORDS & set(words))
     if not code and (is_amount or _GENERIC & set(words)):
-        code = CURRENCIES.get(currency_beside.upper(), "")
-    if exponent and (is_amount or _GENERIC & set(words)):
-        return FieldUnit(Unit("money", 10.0**-exponent, 0.0, code), minor=True)
-    minor = bool(_MINOR & set(words)) or (is_amount and (minor_told or bool(_MINOR & set(split_name(unit_beside)))))
+        code = CURRENCIES.get(beside.currency.upper(), "")
+    if beside.exponent and (is_amount or _GENERIC & set(words)):
+        return FieldUnit(Unit("money", 10.0**-beside.exponent, 0.0, code), minor=True)
+    minor = bool(_MINOR & set(words)) or (is_amount and (minor_told or bool(_MINOR & set(split_name(beside.unit)))))
     if minor:
         return FieldUnit(Unit("money", 1 / get_minor_factor(code), 0.0, code), minor=True)
     if code and not _SHARE & set(words):
         return FieldUnit(Unit("money", 1.0, 0.0, code))
-    return FieldUnit(_find_measure(words, unit_beside))
+    return FieldUnit(_find_measure(words, beside.unit))
 
 
 def _read_currency(word: str) -> str:

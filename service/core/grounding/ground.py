@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
 from typing import Literal, NamedTuple
 
 from service.core.grounding.derive import Amount, Deriver
@@ -59,12 +58,11 @@ MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
 
-def ground_text(text: str, pointer: str, index: FactIndex, today: date | None = None) -> list[Placed]:
+def ground_text(text: str, pointer: str, index: FactIndex, deriver: Deriver | None = None) -> list[Placed]:
     """Return the values of a text with their origins, in order. Linear, but for a bounded search for derivations."""
-    mentions = _join_codes(text, find_values(text, today), index)
+    mentions = _join_codes(text, find_values(text, index.today), index)
     placed = [(mention, _find(mention, index)) for mention in mentions]
-    missing = [mention for mention, found in placed if found is None]
-    deriver = Deriver(index, today) if missing else None
+    deriver = deriver or Deriver(index, index.today)
     stated = [
         Amount(m.readings[0].number, m.dimension, f"{pointer}@{m.start}-{m.end}")
         for m in mentions
@@ -75,7 +73,7 @@ def ground_text(text: str, pointer: str, index: FactIndex, today: date | None = 
     for mention, near in placed:
         if near is not None:
             result.append(Placed(mention, _build_found(mention, pointer, near)))
-        elif deriver is not None:
+        else:
             result.append(Placed(mention, _derive(mention, pointer, index, deriver, stated, mentions)))
     return sorted(
         [*result, *[Placed(mention, _build_found(mention, pointer, near)) for mention, near in named]], key=_get_start
@@ -145,7 +143,7 @@ def _join_codes(text: str, mentions: list[Mention], index: FactIndex) -> list[Me
     for mention in mentions:
         if mention.start < skip_until:
             continue
-        joined = _join_from(text, mention, index)
+        joined = _join_from(text, mention, index) if _may_go_on(mention) else None
         found.append(joined or mention)
         skip_until = joined.end if joined else 0
     return found
@@ -155,6 +153,12 @@ _PIECE = re.compile(r"(?:[ \u00a0.]|[ \u00a0]?[/\u2010-\u2013-][ \u00a0]?|[ ]?[(
 _LETTERS_BEFORE = re.compile(r"([^\W\d_]{1,4})[ \u00a0./-]$")
 
 
+def _may_go_on(mention: Mention) -> bool:
+    """Whether a mention may be the first piece of a code: a code, or a bare number."""
+    reading = mention.readings[0]
+    return reading.kind == "code" or (reading.kind == "number" and not reading.dimension)
+
+
 def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
     before = _LETTERS_BEFORE.search(text[max(0, mention.start - 6) : mention.start])
     starts = [mention.start, *([mention.start - len(before.group())] if before else [])]
@@ -162,7 +166,8 @@ def _join_from(text: str, mention: Mention, index: FactIndex) -> Mention | None:
         ends = [*reversed(list(_list_ends(text, mention.end))), *([mention.end] if start != mention.start else [])]
         codes = {end: normalize_code(text[start:end]) for end in ends}
         best = next((end for end in ends if index.has_code(codes[end])), 0)
-        best = best or next((end for end in ends if index.find_slip(codes[end])), 0)
+        if not best and not index.has_code(normalize_code(mention.text)):
+            best = next((end for end in ends if index.find_slip(codes[end])), 0)
         best = best or next((end for end in ends if index.has_code_part(codes[end])), 0)
         if best:
             code = Reading("code", normalize_code(text[start:best]))

@@ -35,6 +35,8 @@ class _Candidate(NamedTuple):
 def list_nearest(mention: Mention, index: FactIndex, deriver: Deriver) -> tuple[Nearest, ...]:
     """Return the three held values of its kind that are closest: by their digits first, then by size."""
     reading = mention.readings[0]
+    if not deriver.spend(index.code_count if reading.kind == "code" else MAX_NEAREST):
+        return ()
     candidates = list(_list_candidates(mention, reading, index, deriver))
     candidates.sort(key=lambda one: (one.distance, one.pointer))
     kept = {one.value: one for one in reversed(candidates)}

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from service.core.grounding.action_words import only_reads
-from service.core.grounding.clock import find_reference_date
-from service.core.grounding.derive import Deriver
-from service.core.grounding.fact_index import FactIndex, Near
-from service.core.grounding.facts import Place, Source, split_plain
-from service.core.grounding.fields import MONEY_WORDS, read_field, says_minor, split_name, tells_minor
+from service.core.grounding.call_sources import LEADING_ZEROS, STRONG, CallSources
+from service.core.grounding.fact_index import Near
+from service.core.grounding.facts import Source, split_plain
+from service.core.grounding.fields import MONEY_WORDS, read_beside, read_field, split_name, tells_minor
 from service.core.grounding.ground import Grounded
-from service.core.grounding.languages import list_number_words, split_words
+from service.core.grounding.languages import split_words
 from service.core.grounding.mentions import Reading, normalize_code
 from service.core.grounding.moments import read_joined_day
 from service.core.grounding.parameters import CallParameter, find_parameter
@@ -26,16 +23,12 @@ from service.core.grounding.units import get_minor_factor
 from service.core.grounding.values import find_values
 from service.core.json.leaves import Leaf, list_leaves
 from service.core.json.values import format_value
-from service.core.results.media import has_media
-from service.core.results.structure import iter_bodies
-from service.core.trace import Step, ToolDef, Trace
+from service.core.trace import Step, ToolDef
 
 MAX_ARGUMENTS = 500
 """How many leaves of one call are located."""
 MAX_WORDS = 12
 """A longer text is free text: the model wrote it."""
-MAX_SQUEEZED = 200_000
-"""Characters of texts that are searched for a code in pieces."""
 
 NOWHERE = "identifier_from_nowhere"
 MAGNITUDE = "order_of_magnitude"
@@ -43,8 +36,6 @@ SUSPECTED = "suspected_argument"
 PROVED = frozenset({NOWHERE, MAGNITUDE})
 """The codes of what is wrong whatever a judge might say."""
 
-_STRONG: frozenset[Source] = frozenset({"user", "system", "result", "error"})
-"""Who can give a value; what models write and tools describe only repeats it."""
 _NAMED = split_words("id ids uuid guid identifier email phone sku serial iban")
 _NUMBERED = split_words(
     "account order invoice tracking confirmation booking reservation ticket card customer user member flight policy "
@@ -68,127 +59,30 @@ class Located(NamedTuple):
     note: str = ""
 
 
-class _Spoken(NamedTuple):
-    """A text as it may have been typed: digits for number words, `@` and `.` for `at` and `dot`."""
-
-    text: str
-    pointer: str
-    source: Source
-
-
-_SPOKEN = {"oh": "0", "dot": ".", "at": "@", "dash": "-", "hyphen": "-"} | {
-    word: str(n) for word, n in list_number_words("en").items() if n < 10
-}
-_SPOKEN_WORDS = re.compile(rf"\b(?:{'|'.join(_SPOKEN)})\b")
-_LEADING_ZEROS = re.compile(r"(?<!\d)0+(?=[1-9])")
-
-
-def _compile_pieces(code: str) -> re.Pattern[str]:
-    inner = r"[\W_]*".join(re.escape(c) for c in code)
-    return re.compile(rf"(?<![a-z0-9])0*{inner}(?![a-z0-9])")
-
-
-def _type_out(text: str) -> str:
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return _LEADING_ZEROS.sub("", _SPOKEN_WORDS.sub(lambda match: _SPOKEN[match.group()], folded))
-
-
-class CallSources:
-    """What the model could know, step by step: call `locate` with the steps in order."""
-
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
-        self._today = find_reference_date(trace)
-        self._told = _list_told(trace)
-        self._index = FactIndex(self._today)
-        self._squeezed: list[_Spoken] = []
-        self._size = 0
-        self._messages = self._steps = 0
-        self.counts_cents = any(says_minor(message.text) for message in trace.messages if message.role == "system")
-        self._gap = next((part.path for part in trace.unread if part.kind != "call" and part.path.count("/") > 1), "")
-
-    def locate(self, step: Step, tool: ToolDef | None) -> list[Located]:
-        """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
-        self._advance(step)
-        arguments = step.call.arguments
-        if arguments is None:
-            return []
-        leaves = list_leaves(cast("JsonValue", dict(arguments)), f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
-        return [_Argument(leaf, step, tool, self._index, self).locate() for leaf in leaves]
-
-    @property
-    def today(self) -> date | None:
-        """The day on which the trace says it takes place."""
-        return self._today
-
-    @property
-    def gap(self) -> str:
-        """The pointer of something that the model could read and code cannot, or ""."""
-        return self._gap
-
-    def find_squeezed(self, code: str) -> tuple[str, Source] | None:
-        """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
-        pattern = _compile_pieces(code)
-        found: list[tuple[str, Source]] = [
-            (one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)
-        ]
-        strong = [one for one in found if one[1] in _STRONG]
-        return next(iter([*strong, *found]), None)
-
-    def find_described(self, code: str) -> str | None:
-        """Find a description of a tool that names a code; return its pointer."""
-        pattern = _compile_pieces(code)
-        described = ((n, text) for n, tool in enumerate(self._trace.tools or ()) for text in tool.texts[1:])
-        return next((f"/tools/{n}{text.path}" for n, text in described if pattern.search(text.text.casefold())), None)
-
-    def _advance(self, step: Step) -> None:
-        """Take in what stands before a call: earlier messages, and the results that the model saw."""
-        while self._messages < step.message:
-            message = self._trace.messages[self._messages]
-            self._add_text(message.text, f"/messages/{self._messages}/text", cast("Source", message.role))
-            self._messages += 1
-        while self._steps < len(self._trace.steps) and self._trace.steps[self._steps].message < step.message:
-            self._add_step(self._trace.steps[self._steps])
-            self._steps += 1
-
-    def _add_step(self, step: Step) -> None:
-        pointer, minor = f"/steps/{step.index}", tells_minor(self._tools.get(step.call.name))
-        given = cast("JsonValue", dict(step.call.arguments or {}))
-        self._index.add_value(given, Place(f"{pointer}/call/arguments", "argument", minor_told=minor))
-        if step.result is None or has_media(step.result.content):
-            self._gap = self._gap or f"{pointer}/result"
-            return
-        source: Source = "agent" if step.index in self._told else "result"
-        self._index.add_result(step.result.content, Place(f"{pointer}/result/content", source, minor_told=minor))
-        for leaf in list_leaves(step.result.content, f"{pointer}/result/content", 2_000):
-            if isinstance(leaf.value, str):
-                self._squeeze(leaf.value, leaf.pointer, source)
-
-    def _add_text(self, text: str, pointer: str, source: Source) -> None:
-        self._index.add_text(text, pointer, source)
-        self._squeeze(text, pointer, source)
-
-    def _squeeze(self, text: str, pointer: str, source: Source) -> None:
-        if self._size < MAX_SQUEEZED:
-            self._size += len(text)
-            self._squeezed.append(_Spoken(_type_out(text), pointer, source))
+def locate_arguments(step: Step, tool: ToolDef | None, sources: CallSources) -> list[Located]:
+    """Return the origin of each leaf of a call's arguments, at most 500; [] if they are not an object."""
+    sources.advance(step)
+    arguments = step.call.arguments
+    if arguments is None:
+        return []
+    leaves = list_leaves(cast("JsonValue", dict(arguments)), f"/steps/{step.index}/call/arguments", MAX_ARGUMENTS)
+    return [_Argument(leaf, step, tool, sources).locate() for leaf in leaves]
 
 
 class _Argument:
     """One leaf of a call's arguments."""
 
-    def __init__(self, leaf: Leaf, step: Step, tool: ToolDef | None, index: FactIndex, sources: CallSources) -> None:
+    def __init__(self, leaf: Leaf, step: Step, tool: ToolDef | None, sources: CallSources) -> None:
         self._leaf, self._step, self._tool = leaf, step, tool
-        self._index, self._sources = index, sources
+        self._index, self._sources = sources.index, sources
         self._parameter = find_parameter(tool, leaf.keys)
-        self._text = format_value(leaf.value).strip('"')
+        self._text = format_value(leaf.value)
 
     def locate(self) -> Located:
         value = self._leaf.value
         given = self._parameter.gives(value)
         if given:
-            return self._build("given", (f"/tools/{self._step.call.name}",), given)
+            return self._build("given", (), given)
         if value is None or isinstance(value, bool) or value == "":
             return self._build("general")
         whole = repr(value) if not isinstance(value, str) else value
@@ -201,10 +95,10 @@ class _Argument:
     def _locate_identifier(self, value: str) -> Located:
         code = normalize_code(value)
         near = self._prefer(self._index.find(Reading("code", code), limit=16))
-        if near is not None and near.fact.source in _STRONG:
+        if near is not None and near.fact.source in STRONG:
             return self._build_near([near])
-        squeezed = self._sources.find_squeezed(_LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
-        if squeezed is not None and squeezed[1] in _STRONG:
+        squeezed = self._sources.find_squeezed(LEADING_ZEROS.sub("", code)) if len(code) > _TINY else None
+        if squeezed is not None and squeezed[1] in STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "spelling")
         pieces = [self._find_piece(piece) for piece in split_plain(value) if any(map(str.isdecimal, piece))]
         if len(split_plain(value)) > 1 and pieces and all(pieces):
@@ -221,9 +115,11 @@ class _Argument:
         if self._index.full:
             return "not all of the trace was read", ()
         own = near.fact.pointer if near is not None else squeezed[0] if squeezed is not None else None
-        own = own or self._sources.find_described(code)
         if own is not None:
-            return f"{self._text} stands only in what a model wrote or in the description of a tool", (own,)
+            return f"{self._text} stands only in what {self._sources.name_writer(own)} wrote", (own,)
+        described = self._sources.find_described(code)
+        if described is not None:
+            return f"{self._text} stands only in the description of a tool", (described,)
         digits = re.sub(r"\D", "", value)
         kin = self._find_piece(digits) if len(digits) > _TINY and digits != code else None
         if kin is not None:
@@ -242,16 +138,18 @@ class _Argument:
             day = read_joined_day(piece)
             readings += [Reading("number", float(piece)), *([Reading("day", day)] if day else [])]
         near = self._prefer([near for reading in readings for near in self._index.find(reading, limit=16)])
-        if near is not None and near.fact.source in _STRONG:
+        if near is not None and near.fact.source in STRONG:
             return near.fact.pointer
         squeezed = self._sources.find_squeezed(piece) if len(piece) > _TINY else None
-        return squeezed[0] if squeezed is not None and squeezed[1] in _STRONG else None
+        return squeezed[0] if squeezed is not None and squeezed[1] in STRONG else None
 
     def _locate_number(self, value: float) -> Located:
         words = set(self._parameter.words)
         told = tells_minor(self._tool) and bool(MONEY_WORDS & words)
         unit = read_field(
-            self._parameter.name, self._step.call.arguments or {}, minor_told=told or self._parameter.says_minor
+            self._parameter.name,
+            read_beside(self._step.call.arguments or {}),
+            minor_told=told or self._parameter.says_minor,
         )
         factor, shift, dimension = (
             (1.0, 0.0, "") if unit.unit is None else (unit.unit.factor, unit.unit.shift, unit.unit.dimension)
@@ -261,14 +159,14 @@ class _Argument:
         if near is None and dimension:
             near = self._prefer(self._index.find(Reading("number", value, "", 0.0, "", value), limit=16))
             near = None if unit.minor else near
-        if near is not None and near.fact.source in _STRONG:
+        if near is not None and near.fact.source in STRONG:
             return self._build_near([near])
         unclear = not unit.minor and (tells_minor(self._tool) or self._sources.counts_cents)
         major = dimension == "money" and not unit.minor
         moved = self._find_moved(reading, minor=unit.minor, major=major, unclear=unclear)
         if moved is not None:
             return moved
-        derived = Deriver(self._index, self._sources.today).derive(reading, ())
+        derived = self._sources.deriver.derive(reading, ())
         if derived is not None:
             return self._build("derived", derived.sources, derived.how)
         return self._suspect_other(
@@ -279,7 +177,7 @@ class _Argument:
         """Find the user's amount that has these digits with the decimal point elsewhere."""
         if not (minor or major or MONEY_WORDS & set(self._parameter.words)) or not reading.number:
             return None
-        said = [fact for fact in self._index.facts if fact.source == "user" and fact.reading.kind == "number"]
+        said = self._index.said
         money = [fact for fact in said if fact.reading.dimension == "money"]
         digits = f"{abs(reading.written):.10g}".replace(".", "").strip("0")
         for fact in money or [fact for fact in said if not fact.reading.dimension]:
@@ -311,17 +209,17 @@ class _Argument:
             ]
         )
         if near is None:
-            named = sorted(self._index.names.get(split_plain(text), ()), key=lambda fact: fact.source not in _STRONG)
+            named = sorted(self._index.names.get(split_plain(text), ()), key=lambda fact: fact.source not in STRONG)
             near = Near(named[0], "same") if named else None
-        if near is not None and near.fact.source in _STRONG:
+        if near is not None and near.fact.source in STRONG:
             return self._build_near([near])
         squeezed = self._sources.find_squeezed(normalize_code(text)) if _TINY < len(text) < 1_000 else None
-        if squeezed is not None and squeezed[1] in _STRONG:
+        if squeezed is not None and squeezed[1] in STRONG:
             return self._build("found" if squeezed[1] == "result" else "given", (squeezed[0],), "as words")
         one = whole or day
         if one is not None:
-            deriver = Deriver(self._index, self._sources.today)
-            derived = next((found for reading in one.readings if (found := deriver.derive(reading, ()))), None)
+            derivations = (self._sources.deriver.derive(reading, ()) for reading in one.readings)
+            derived = next(filter(None, derivations), None)
             if derived is not None:
                 return self._build("derived", derived.sources, derived.how)
         words = split_plain(text)
@@ -340,10 +238,10 @@ class _Argument:
         if "name" in self._parameter.words and _OF_PEOPLE & set(self._parameter.words):
             return self._build("nowhere", code=SUSPECTED, note=f"nobody gave the name {self._text}")
         if amount or day or code:
-            others = [fact for fact in self._index.facts if fact.name == self._leaf.key and fact.source == "result"]
-            if others:
-                note = f"nobody gave {self._text}, where results give {others[-1].text!r} by that name"
-                return self._build("nowhere", (others[-1].pointer,), code=SUSPECTED, note=note)
+            other = self._index.fields.get(self._leaf.key)
+            if other is not None:
+                note = f"nobody gave {self._text}, where results give {other.text!r} by that name"
+                return self._build("nowhere", (other.pointer,), code=SUSPECTED, note=note)
         return weak or self._build("nowhere")
 
     def _prefer(self, near: Sequence[Near]) -> Near | None:
@@ -370,7 +268,7 @@ class _Argument:
         code: str | None = None,
         note: str = "",
     ) -> Located:
-        grounded = Grounded(self._text[:200], self._leaf.pointer, origin, sources, how, code=code)  # pyright: ignore[reportArgumentType]
+        grounded = Grounded(self._text[:200].strip('"'), self._leaf.pointer, origin, sources, how, code=code)  # pyright: ignore[reportArgumentType]
         return Located(grounded, note)
 
 
@@ -399,19 +297,3 @@ def is_identifier(value: str, parameter: CallParameter, tool_name: str) -> bool:
         return False
     numbered = words[-1] in ("number", "no", "num", "code", "ref", "reference") and bool(_NUMBERED & set(words))
     return numbered or bool(_NAMED & set(words[-2:]))
-
-
-def _list_told(trace: Trace) -> frozenset[int]:
-    """List the steps that returned, word for word, what another agent wrote: a model's output, which gives nothing."""
-    if not trace.has_several_agents():
-        return frozenset()
-    writers = {(normalize_code(m.text), m.agent) for m in trace.messages if m.role == "assistant" and m.text}
-    return frozenset(_iter_told(trace, writers))
-
-
-def _iter_told(trace: Trace, writers: set[tuple[str, str | None]]) -> Iterator[int]:
-    for step in trace.steps:
-        if step.result is not None:
-            texts = {normalize_code(body.text) for body in iter_bodies(step.result.content)}
-            if any(text in texts and agent != step.agent for text, agent in writers):
-                yield step.index

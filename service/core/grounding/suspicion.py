@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import log10
 
+from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Fact
 from service.core.grounding.findings import TextFinding
@@ -19,14 +20,14 @@ MIN_CODE_CHARS = 5
 _YEARS = range(1900, 2101)
 
 
-def find_slips(placed: Sequence[Placed], index: FactIndex) -> Iterator[TextFinding]:
+def find_slips(placed: Sequence[Placed], index: FactIndex, deriver: Deriver) -> Iterator[TextFinding]:
     """Suspect the values of a text that stand nowhere, whose like stands in a result, one digit or character or one swap away.
 
     Not where the text states that other value too: then it is another thing.
     """
     stated = {source for one in placed for source in one.grounded.sources}
     for one in placed:
-        if one.grounded.origin == "nowhere" and not one.mention.hedged:
+        if one.grounded.origin == "nowhere" and not one.mention.hedged and deriver.spend(index.code_count):
             fact = _find_like(one.mention, index)
             if fact is not None and fact.pointer not in stated:
                 note = (

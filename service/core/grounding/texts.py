@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from service.core.grounding.actions import find_own_actions
 from service.core.grounding.clock import find_reference_date
+from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import MAX_FACTS, FactIndex
 from service.core.grounding.facts import Place, Source
 from service.core.grounding.false_actions import find_completion_after_error, find_false_actions
@@ -55,8 +56,9 @@ class _Reader:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._tools: Mapping[str, ToolDef] = {tool.name: tool for tool in trace.tools or ()}
-        self._today = find_reference_date(trace)
-        self._index = FactIndex(self._today)
+        today = find_reference_date(trace)
+        self._index = FactIndex(today)
+        self._deriver = Deriver(self._index, today)
         self._steps: list[Step] = []
         self._unread = self._missing = ""
         self._looked_up = 0
@@ -104,7 +106,7 @@ class _Reader:
             return GroundedText(
                 n, message.turn, too_long=f"more than {MAX_MENTIONS_OF_ALL} values stand in the texts before"
             )
-        placed = ground_text(text, pointer, self._index, self._today)
+        placed = ground_text(text, pointer, self._index, self._deriver)
         self._looked_up += len(placed)
         findings = [
             *find_false_actions(text, placed, actions, self._steps, self._tools, self._index),
@@ -112,7 +114,7 @@ class _Reader:
             *find_completion_after_error(text, self._steps),
         ]
         if not self._unread and not self._missing:
-            findings += [*find_scale_slips(placed, self._index), *find_slips(placed, self._index)]
+            findings += [*find_scale_slips(placed, self._index), *find_slips(placed, self._index, self._deriver)]
         kept = _keep_first(findings)
         values = tuple([_mark(one, kept) for one in placed])
         unread = self._unread or self._find_empty(values)
@@ -120,8 +122,7 @@ class _Reader:
 
     def _find_empty(self, values: Sequence[Grounded]) -> str:
         """Return the pointer of a result where all are empty, and the text states a value that stands nowhere; else ""."""
-        empty = not self._index.result_words and not self._index.has_source("result")
-        if not empty or all(value.origin != "nowhere" for value in values):
+        if self._index.sources & {"result", "error"} or all(value.origin != "nowhere" for value in values):
             return ""
         return next((f"/steps/{step.index}/result/content" for step in self._steps if step.result is not None), "")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
+from functools import cached_property
 
 from service.core.grounding import moments
 from service.core.grounding.amounts import TAIL, read_amount, read_spelled_amount
@@ -48,7 +49,10 @@ class _Scanner:
 
     def __init__(self, text: str, today: date | None) -> None:
         self._text, self._today = text, today
-        self._language = guess_language(text)
+
+    @cached_property
+    def _language(self) -> str:
+        return guess_language(self._text)
 
     def scan(self) -> Iterator[Mention]:
         end = count = 0

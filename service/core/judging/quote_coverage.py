@@ -51,7 +51,8 @@ def _is_quoted(text: str, start: int, end: int, marks: bytearray) -> bool:
     if numbers:
         return all(numbers)
     words = [all(marks[one.start() : one.end()]) for one in _WORD.finditer(text, begin, end)]
-    return sum(words) >= (2 if len(words) > 3 else 1)
+    stated = words or mark is None  # a list mark alone states nothing
+    return not stated or sum(words) >= (2 if len(words) > 3 else 1)
 
 
 def _iter_sentences(text: str) -> Iterator[tuple[int, int]]:

@@ -14,27 +14,21 @@ from service.core.weights import MAX_WEIGHT
 from service.errors import InputError
 from service.reporting.breakdown import estimate_passed
 from service.reporting.breaks import ABSENT, FAILED, LETTERS, OPEN, PASSED
-from service.reporting.summary.calls import CallRates, summarize_calls
-from service.reporting.summary.classes import Decisions, summarize_decisions
+from service.reporting.summary.calls import CallRates, ToolUsage, summarize_calls, summarize_usage
+from service.reporting.summary.classes import Decisions, Families, Tools, summarize_decisions, summarize_tools
 from service.reporting.summary.composition import (
     MAX_TAG_VALUES,
     Composition,
     SetWarning,
     build_composition,
     find_warnings,
-    warn_mixed_rubrics,
-    warn_mixed_scopes,
-    warn_unread_calls,
-    warn_unsliced,
 )
 from service.reporting.summary.gate import Gate
 from service.reporting.summary.labelled import CorrectedRate
-from service.reporting.summary.layers import Layer, summarize_layers
 from service.reporting.summary.repeats import Repeats, summarize_repeats
 from service.reporting.summary.samples import CRITERION, NO_REPORT, STAGE, Sample, read_sample
-from service.reporting.summary.tools import Families, Tools, summarize_tools
-from service.reporting.summary.usage import ToolUsage, summarize_usage
-from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds
+from service.stats.intervals import choose_interval
+from service.stats.rates import CaseBounds, Estimate, estimate_with_bounds
 
 DEFAULT_TAGS = ("step", "tool", "difficulty", "model")
 """Tags by which a summary is sliced by default, where cases have them."""
@@ -73,7 +67,6 @@ class Group:
     """How many cases broke first at each stage."""
     stages: tuple[Rates, ...]
     criteria: tuple[Rates, ...]
-    layers: tuple[Layer, ...]
     decide: Decisions
 
 
@@ -130,60 +123,52 @@ def read_samples(reports: Iterable[Report]) -> tuple[Sample, ...]:
 
 
 def summarize(
-    samples: Sequence[Sample],
-    options: SummaryOptions | None = None,
-    *,
-    interval: IntervalMethod,
-    unfinished: int = 0,
-    unscored: int = 0,
+    samples: Sequence[Sample], options: SummaryOptions | None = None, *, unfinished: int = 0, unscored: int = 0
 ) -> Summary:
     """Summarize one or more samples, without a gate. Pure; the order of samples does not matter.
 
     InputError for a k of pass^k above a task's number of trials.
     """
     options = options or SummaryOptions()
-    refs = {sample.report.rubric for sample in samples}
+    refs = sorted({sample.report.rubric for sample in samples}, key=lambda ref: (ref.id, ref.version, ref.hash))
+    found = {tag for sample in samples for tag in sample.report.tags}
+    tags = [tag for tag in DEFAULT_TAGS if tag in found] if options.by is None else list(dict.fromkeys(options.by))
     composition = build_composition(samples)
-    rubric_warnings = warn_mixed_rubrics(f"{ref.id}@{ref.version} {ref.hash[:8]}" for ref in refs)
+    rubrics = [f"{ref.id}@{ref.version} {ref.hash[:8]}" for ref in refs]
     return Summary(
-        rubrics=tuple(sorted(refs, key=lambda ref: (ref.id, ref.version, ref.hash))),
+        rubrics=tuple(refs),
         unfinished=unfinished,
         unscored=unscored,
-        rates=build_group(samples, interval, without_report=unfinished + unscored),
-        tools=summarize_tools(samples, options.families, interval),
-        repeats=summarize_repeats(samples, options.pass_k, interval),
-        slices=tuple(one for tag in _choose_tags(samples, options.by) for one in _build_slices(samples, tag, interval)),
+        rates=_build_group(samples, without_report=unfinished + unscored),
+        tools=summarize_tools(samples, options.families),
+        repeats=summarize_repeats(samples, options.pass_k),
+        slices=tuple([one for tag in tags for one in _build_slices(samples, tag)]),
         make_up=composition,
-        warnings=(
-            *rubric_warnings,
-            *warn_mixed_scopes(samples),
-            *warn_unread_calls(samples),
-            *warn_unsliced(samples, _choose_tags(samples, options.by)),
-            *find_warnings(composition),
-        ),
+        warnings=tuple(find_warnings(samples, composition, rubrics, tags)),
         gate=None,
         usage=summarize_usage(samples),
-        calls=summarize_calls(samples, interval),
+        calls=summarize_calls(samples),
     )
 
 
-def build_group(samples: Sequence[Sample], interval: IntervalMethod, *, without_report: int = 0) -> Group:
+def _build_group(samples: Sequence[Sample], *, without_report: int = 0) -> Group:
     """Build the figures of some samples and of cases without a report."""
     parts = [(sample.group or "", LETTERS.get(sample.report.verdict, ABSENT), 1) for sample in samples]
     verdicts: Counter[Verdict] = Counter(sample.report.verdict for sample in samples)
     broke = Counter(stage for sample in samples if (stage := sample.report.first_failing_stage))
-    covered = [sample.values["coverage"] for sample in samples if "coverage" in sample.values]
+    covered = [sample.report.coverage for sample in samples if sample.report.coverage is not None]
+    found = {(STAGES.index(one.stage), one.id) for sample in samples for one in sample.report.criteria}
+    criteria = dict.fromkeys([name for _, name in sorted(found)])
     return Group(
         cases=len(samples),
         verdicts=dict(sorted(verdicts.items())),
         passed=estimate_passed([*parts, ("", OPEN, without_report)]),
-        score=_compute_mean([*samples, *[NO_REPORT] * without_report], "score", interval),
+        score=_compute_mean([*samples, *[NO_REPORT] * without_report], "score"),
         coverage=fsum(covered) / len(covered) if covered else None,
         broke_at={stage: broke[stage] for stage in STAGES if broke[stage]},
-        stages=tuple(_compute_rates(samples, STAGE, stage, interval) for stage in STAGES),
-        criteria=tuple(_compute_rates(samples, CRITERION, name, interval) for name in _list_criteria(samples)),
-        layers=summarize_layers(samples, interval),
-        decide=summarize_decisions(samples, interval),
+        stages=tuple([_compute_rates(samples, STAGE, stage) for stage in STAGES]),
+        criteria=tuple([_compute_rates(samples, CRITERION, name) for name in criteria]),
+        decide=summarize_decisions(samples),
     )
 
 
@@ -210,39 +195,28 @@ def check_report(report: Report, place: str) -> Report:
     return report
 
 
-def _list_criteria(samples: Sequence[Sample]) -> list[str]:
-    """List the criteria of all reports, by stage and name."""
-    found = {(STAGES.index(one.stage), one.id) for sample in samples for one in sample.report.criteria}
-    return list(dict.fromkeys(name for _, name in sorted(found)))
-
-
-def _compute_rates(samples: Sequence[Sample], prefix: str, name: str, interval: IntervalMethod) -> Rates:
+def _compute_rates(samples: Sequence[Sample], prefix: str, name: str) -> Rates:
     metric = prefix + name
-    applying = [sample for sample in samples if sample.applies(metric)]
-    measured = sum(metric in sample.values for sample in applying)
+    applying = [(sample, reading) for sample in samples if (reading := sample.read(metric))]
+    measured = sum(reading.value is not None for _, reading in applying)
     letters: dict[bool | None, str] = {True: PASSED, False: FAILED, None: OPEN}
-    passes = [(one.group or "", letters[one.passes(metric)], 1) for one in applying if not one.is_left_out(metric)]
+    passes = [(one.group or "", letters[one.passes(metric)], 1) for one, _ in applying if not one.is_left_out(metric)]
     return Rates(
         name=name,
         passed=estimate_passed(passes),
-        score=_compute_mean(applying, metric, interval),
+        score=_compute_mean([sample for sample, _ in applying], metric),
         cases=len(applying),
         coverage=measured / len(applying) if applying else None,
     )
 
 
-def _compute_mean(samples: Iterable[Sample], metric: str, interval: IntervalMethod) -> Estimate:
-    bounds = [(s.group, *s.bounds[metric], s.values.get(metric)) for s in samples if metric in s.bounds]
-    return estimate_with_bounds([CaseBounds(group, low, high, value) for group, low, high, value in bounds], interval)
+def _compute_mean(samples: Iterable[Sample], metric: str) -> Estimate:
+    readings = [(sample.group, reading) for sample in samples if (reading := sample.read(metric))]
+    bounds = [CaseBounds(group, *one.bounds, one.value) for group, one in readings if one.bounds is not None]
+    return estimate_with_bounds(bounds, choose_interval)
 
 
-def _choose_tags(samples: Sequence[Sample], by: Sequence[str] | None) -> Sequence[str]:
-    if by is not None:
-        return tuple(dict.fromkeys(by))
-    return tuple(tag for tag in DEFAULT_TAGS if any(tag in sample.report.tags for sample in samples))
-
-
-def _build_slices(samples: Sequence[Sample], tag: str, interval: IntervalMethod) -> Iterable[Slice]:
+def _build_slices(samples: Sequence[Sample], tag: str) -> Iterable[Slice]:
     by_value: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         if tag in sample.report.tags:
@@ -250,4 +224,4 @@ def _build_slices(samples: Sequence[Sample], tag: str, interval: IntervalMethod)
     if len(by_value) > MAX_TAG_VALUES:
         return
     for value, members in sorted(by_value.items()):
-        yield Slice(tag, value, build_group(members, interval))
+        yield Slice(tag, value, _build_group(members))

@@ -1,22 +1,27 @@
-"""Calls that their runtime refuses, and calls that it executes, so that a refusal does not blur how the executed calls did.
+"""Calls, whichever case they are of: how many their runtime refuses, how the others did, and what they took.
 
-A call whose arguments break its tool's schema never reaches the tool. The refusal rate stands by itself, followed by the
-share of executed calls that pass, and the share of all attempted calls that pass.
+A call whose arguments break its tool's schema never reaches the tool. The refusal rate stands by itself, so that it does not
+blur how the executed calls did: it is followed by the share of executed calls that pass, and of all attempted calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from service.core.outcome import Scored, is_open
 from service.core.report import StepVerdict
+from service.core.scores import Range
+from service.core.trace import ResourceUsage
 from service.reporting.statements import PASSING
-from service.reporting.summary.layers import LAYERS
 from service.reporting.summary.samples import Sample
-from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds
+from service.stats.intervals import choose_interval
+from service.stats.rates import CaseBounds, Estimate, compute_percentile, estimate_with_bounds
 
-SCHEMA_CRITERIA = dict(LAYERS)["schema"]
+SCHEMA = "schema"
+"""The criterion that a refused call fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +37,39 @@ class CallRates:
     """The share of all calls that pass."""
 
 
-def summarize_calls(samples: Sequence[Sample], interval: IntervalMethod) -> CallRates:
-    """Compute the rates over every call of the samples; calls of one case are resampled together."""
-    return CallRates(
-        sum(len(sample.report.steps) for sample in samples),
-        *(
-            estimate_with_bounds(list_call_bounds(samples, read), interval)
-            for read in (read_refused, read_executed, read_pass)
-        ),
-    )
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """The 50th, 95th and 99th percentile of the `known` values."""
+
+    known: int
+    p50: float
+    p95: float
+    p99: float
 
 
-CallReader = Callable[[StepVerdict], tuple[float, float] | None]
-"""Reads what a call adds to a rate, at worst and at best; None: nothing."""
+@dataclass(frozen=True, slots=True)
+class ToolUsage:
+    """What the calls of one tool took, as far as their traces say; None where none says."""
+
+    tool: str
+    calls: int
+    """How many calls of it were made."""
+    duration_s: Percentiles | None
+    cost_usd: Percentiles | None
 
 
-def list_call_bounds(samples: Iterable[Sample], read: CallReader) -> Iterator[CaseBounds]:
-    """Yield what each call adds to a rate."""
+def summarize_calls(samples: Sequence[Sample]) -> CallRates:
+    """Compute the rates over every call of the samples."""
+    rates = {name: estimate_calls(samples, name) for name in CALL_READERS}
+    return CallRates(sum(len(sample.report.steps) for sample in samples), **rates)
+
+
+def estimate_calls(samples: Iterable[Sample], rate: str) -> Estimate:
+    """Estimate a rate in CALL_READERS; calls of one case are resampled together."""
+    return estimate_with_bounds(_iter_bounds(samples, CALL_READERS[rate]), choose_interval)
+
+
+def _iter_bounds(samples: Iterable[Sample], read: Callable[[StepVerdict], Range | None]) -> Iterator[CaseBounds]:
     for n, sample in enumerate(samples):
         group = sample.group or (f"case {n}" if len(sample.report.steps) > 1 else None)
         for step in sample.report.steps:
@@ -57,25 +78,52 @@ def list_call_bounds(samples: Iterable[Sample], read: CallReader) -> Iterator[Ca
                 yield CaseBounds(group, *bounds, bounds[0] if bounds[0] == bounds[1] else None)
 
 
-def read_refused(step: StepVerdict) -> tuple[float, float] | None:
+def _read_refused(step: StepVerdict) -> Range | None:
     """Read whether a call breaks the schema of its tool."""
-    outcomes = [step.outcomes[name] for name in SCHEMA_CRITERIA if name in step.outcomes]
-    scored = [one for one in outcomes if isinstance(one, Scored)]
-    if scored:
-        broken = float(any(not one.passed for one in scored))
+    outcome = step.outcomes.get(SCHEMA)
+    if isinstance(outcome, Scored):
+        broken = float(not outcome.passed)
         return broken, broken
-    return (0.0, 1.0) if any(map(is_open, outcomes)) else None
+    return None if outcome is None or not is_open(outcome) else (0.0, 1.0)
 
 
-def read_executed(step: StepVerdict) -> tuple[float, float] | None:
+def _read_executed(step: StepVerdict) -> Range | None:
     """Read whether a call passes, unless it breaks its schema; where that is open, it may do either."""
-    refused = read_refused(step)
-    return None if refused == (1.0, 1.0) else refused if refused == (0.0, 1.0) else read_pass(step)
+    refused = _read_refused(step)
+    return None if refused == (1.0, 1.0) else refused if refused == (0.0, 1.0) else _read_attempted(step)
 
 
-def read_pass(step: StepVerdict) -> tuple[float, float] | None:
-    """Read whether a call passes."""
+def _read_attempted(step: StepVerdict) -> Range | None:
     if step.verdict == "not_applicable":
         return None
     passed = float(step.verdict in PASSING)
     return (0.0, 1.0) if step.verdict == "undecided" else (passed, passed)
+
+
+CALL_READERS: Mapping[str, Callable[[StepVerdict], Range | None]] = MappingProxyType(
+    {"refused": _read_refused, "executed": _read_executed, "attempted": _read_attempted}
+)
+"""What a call adds to each rate, at worst and at best; None: nothing."""
+
+
+def summarize_usage(samples: Iterable[Sample]) -> tuple[ToolUsage, ...]:
+    """Summarize the tools with any call of known duration or cost, by name."""
+    usages: defaultdict[str, list[ResourceUsage | None]] = defaultdict(list)
+    for sample in samples:
+        for step in sample.report.steps:
+            usages[step.tool].append(step.usage)
+    found = [
+        ToolUsage(
+            tool,
+            len(taken),
+            _compute_percentiles([one.duration_s for one in taken if one]),
+            _compute_percentiles([one.cost_usd for one in taken if one]),
+        )
+        for tool, taken in sorted(usages.items())
+    ]
+    return tuple([one for one in found if one.duration_s or one.cost_usd])
+
+
+def _compute_percentiles(values: Iterable[float | None]) -> Percentiles | None:
+    known = [value for value in values if value is not None]
+    return Percentiles(len(known), *[compute_percentile(known, q) for q in (50, 95, 99)]) if known else None

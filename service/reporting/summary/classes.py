@@ -1,29 +1,36 @@
-"""Call or no call, over many cases: precision, recall, F1 and accuracy of each class."""
+"""Precision, recall and F1: of the decisions to call or not to call, and of each tool; and which tools were confused."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
+from typing import NamedTuple
 
 from service.core.call_decisions import CallClass
-from service.reporting.summary.samples import Sample
-from service.stats.rates import Estimate, IntervalMethod, RatePart, estimate
+from service.core.gates.names import find_near
+from service.reporting.summary.samples import Sample, ToolPair
+from service.stats.intervals import choose_interval
+from service.stats.rates import Estimate, RatePart, estimate
+
+Families = Mapping[str, Sequence[str]]
+"""Tools that are easily confused, by family name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassScore:
-    """One class. `support` counts the decisions in which it was expected, `chosen` those in which it was made."""
+    """One class of decisions, or one tool: how often it was due, how often it was made, and how often both."""
 
-    support: int
-    chosen: int
+    name: str
+    due: int
+    made: int
     right: int
     precision: Estimate
-    """right / chosen"""
+    """right / made"""
     recall: Estimate
-    """right / support"""
+    """right / due"""
     f1: Estimate
-    accuracy: Estimate
-    """The share of this class's own decisions that were right. With two classes this equals its recall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,57 +42,108 @@ class Decisions:
     accuracy: Estimate
 
 
-class ClassTally:
-    """The decisions of each case about one class: right, chosen, expected."""
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """How often `called` was called where `expected` was due. No `expected`: a superfluous call; no `called`: a missing call."""
 
-    def __init__(self, samples: Iterable[Sample], label: CallClass) -> None:
-        self.rows = [(sample.group, *_count_decisions(sample, label)) for sample in samples]
-
-    def list_parts(self, measure: str) -> list[RatePart]:
-        """Return what each case adds to `precision`, `recall`, `accuracy` or `f1`."""
-        if measure == "precision":
-            return [RatePart(group, right, chosen) for group, right, chosen, _ in self.rows]
-        if measure == "f1":
-            return [RatePart(group, 2 * right, chosen + due) for group, right, chosen, due in self.rows]
-        return [RatePart(group, right, due) for group, right, _, due in self.rows]
+    expected: str | None
+    called: str | None
+    count: int
+    family: str | None
+    """The family that both belong to."""
+    near_miss: bool
+    """Whether both are of one family, or have similar names."""
 
 
-def summarize_decisions(samples: Sequence[Sample], interval: IntervalMethod) -> Decisions:
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """All tools that were due or called."""
+
+    scores: tuple[ClassScore, ...]
+    macro_f1: float | None
+    """The unweighted mean of F1 over the tools."""
+    confusions: tuple[Confusion, ...]
+    """The most frequent first; right calls are counted in `scores`."""
+
+
+class ClassCounts(NamedTuple):
+    """What one case adds to one class."""
+
+    group: str | None
+    right: int
+    made: int
+    due: int
+
+
+MEASURES: Mapping[str, Callable[[ClassCounts], RatePart]] = {
+    "precision": lambda case: RatePart(case.group, case.right, case.made),
+    "recall": lambda case: RatePart(case.group, case.right, case.due),
+    "f1": lambda case: RatePart(case.group, 2 * case.right, case.made + case.due),
+}
+
+
+def summarize_decisions(samples: Iterable[Sample]) -> Decisions:
     """Score both classes over all decisions, turns included, of the cases whose calls could all be read."""
-    samples = [sample for sample in samples if sample.calls_are_known]
-    return Decisions(
-        call=_score_class(samples, "call", interval),
-        no_call=_score_class(samples, "no_call", interval),
-        accuracy=estimate(list_decision_parts(samples), interval),
-    )
+    known = [sample for sample in samples if sample.calls_are_known]
+    call, no_call = (_score_class(label, count_decisions(known, label)) for label in ("call", "no_call"))
+    return Decisions(call, no_call, estimate(list_decision_parts(known), choose_interval))
 
 
-def list_decision_parts(samples: Iterable[Sample]) -> list[RatePart]:
-    """List what each case adds to the share of right decisions."""
+def count_decisions(samples: Iterable[Sample], label: CallClass) -> list[ClassCounts]:
+    """Count the decisions of each case about one class."""
     return [
-        RatePart(sample.group, sum(one.right for one in sample.report.decisions), len(sample.report.decisions))
+        ClassCounts(
+            sample.group,
+            sum(one.expected == label and one.right for one in sample.report.decisions),
+            sum(one.made == (label == "call") for one in sample.report.decisions),
+            sum(one.expected == label for one in sample.report.decisions),
+        )
         for sample in samples
     ]
 
 
-def _score_class(samples: Sequence[Sample], label: CallClass, interval: IntervalMethod) -> ClassScore:
-    tally = ClassTally(samples, label)
+def list_decision_parts(samples: Iterable[Sample]) -> list[RatePart]:
+    """List what each case adds to the share of right decisions."""
+    decisions = [(sample.group, sample.report.decisions) for sample in samples]
+    return [RatePart(group, sum(one.right for one in made), len(made)) for group, made in decisions]
+
+
+def summarize_tools(samples: Iterable[Sample], families: Families) -> Tools:
+    """Summarize the tools of all cases whose expectation names any, and whose calls could all be read."""
+    cases = [(one.group, one.tool_pairs) for one in samples if one.tool_pairs and one.calls_are_known]
+    by_tool: dict[str, list[ClassCounts]] = defaultdict(list)
+    for group, pairs in cases:
+        right = Counter(one.called for one in pairs if one.called == one.expected)
+        made, due = Counter(one.called for one in pairs), Counter(one.expected for one in pairs)
+        for tool in made | due:
+            if tool is not None:
+                by_tool[tool].append(ClassCounts(group, right[tool], made[tool], due[tool]))
+    scores = tuple([_score_class(tool, counts) for tool, counts in sorted(by_tool.items())])
+    f1_values = [one.f1.value for one in scores if one.f1.value is not None]
+    return Tools(
+        scores,
+        fsum(f1_values) / len(f1_values) if f1_values else None,
+        _list_confusions(Counter(one for _, pairs in cases for one in pairs), families),
+    )
+
+
+def _score_class(name: str, cases: Sequence[ClassCounts]) -> ClassScore:
     return ClassScore(
-        support=sum(due for *_, due in tally.rows),
-        chosen=sum(chosen for _, _, chosen, _ in tally.rows),
-        right=sum(right for _, right, _, _ in tally.rows),
-        precision=estimate(tally.list_parts("precision"), interval),
-        recall=estimate(tally.list_parts("recall"), interval),
-        f1=estimate(tally.list_parts("f1"), interval),
-        accuracy=estimate(tally.list_parts("accuracy"), interval),
+        name,
+        due=sum(case.due for case in cases),
+        made=sum(case.made for case in cases),
+        right=sum(case.right for case in cases),
+        **{measure: estimate(map(read, cases), choose_interval) for measure, read in MEASURES.items()},
     )
 
 
-def _count_decisions(sample: Sample, label: CallClass) -> tuple[int, int, int]:
-    is_call = label == "call"
-    all_decisions = sample.report.decisions
-    return (
-        sum(one.expected == label and one.right for one in all_decisions),
-        sum(one.made == is_call for one in all_decisions),
-        sum(one.expected == label for one in all_decisions),
-    )
+def _list_confusions(counts: Mapping[ToolPair, int], families: Families) -> tuple[Confusion, ...]:
+    found: list[Confusion] = []
+    for (expected, called), count in counts.items():
+        if expected != called:
+            family = min(
+                [name for name, tools in families.items() if expected in tools and called in tools], default=None
+            )
+            close = expected is not None and called is not None and bool(find_near(expected, [called]))
+            found.append(Confusion(expected, called, count, family, family is not None or close))
+    return tuple(sorted(found, key=lambda one: (-one.count, one.expected or "", one.called or "")))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from service.core.outcome import Scored
 from service.reporting.summary.samples import Sample
-
-SHOWN_TAGS = ("step", "difficulty")
-"""Tags whose shares are always shown."""
 
 TOOL_TAG = "tool"
 """The tag that names the tool a case is about: a no-call case is a negative example of it."""
@@ -22,15 +19,12 @@ MAX_TAG_VALUES = 200
 RECOVERY = "recovery"
 """The criterion about calls whose tool reported an error."""
 
-
 MIN_NO_CALL_SHARE = 0.1
 """The least share of cases in which no call is due; falling short of this or of what follows is a warning, not a failure."""
-MIN_POSITIVE, MIN_NEGATIVE = 5, 1
-"""The fewest examples of each tool in which a call of it is due, and in which none is."""
-MIN_RECOVERY = 1
-"""The fewest cases in which a tool reported an error that the case is scored on."""
-MIN_PER_VALUE = 5
-"""The fewest cases with each value of the tags `step` and `difficulty`."""
+MIN_CASES = 5
+"""The fewest examples of each tool in which a call of it is due, and cases of each slice."""
+MAX_NAMED = 20
+"""How many subjects a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +39,6 @@ class ToolExamples:
     positive: int
     no_call: int
     recovery: int
-
-
-@dataclass(frozen=True, slots=True)
-class TagShare:
-    """How many cases have a value of a tag; `value` None: have no such tag."""
-
-    tag: str
-    value: str | None
-    cases: int
-    share: float
 
 
 WarningCode = Literal[
@@ -73,11 +57,11 @@ WarningCode = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SetWarning:
-    """Something about the set that limits what its rates can show. `subject` is the tool or `tag=value`, if it is about one."""
+    """Something about the set that limits what its rates can show. `subjects`: the tools, tags or slices that it is about."""
 
     code: WarningCode
     message: str
-    subject: str | None
+    subjects: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +75,6 @@ class Composition:
     no_call_share: float
     """The share of all cases; mixed ones count."""
     tools: tuple[ToolExamples, ...]
-    shares: tuple[TagShare, ...]
 
 
 def build_composition(samples: Sequence[Sample]) -> Composition:
@@ -104,32 +87,52 @@ def build_composition(samples: Sequence[Sample]) -> Composition:
         unsaid=classes["unsaid"],
         no_call_share=(classes["no_call"] + classes["mixed"]) / len(samples),
         tools=_count_tools(samples),
-        shares=tuple(share for tag in sorted(SHOWN_TAGS) for share in _compute_shares(samples, tag)),
     )
 
 
-def find_warnings(composition: Composition) -> Iterator[SetWarning]:
-    """Yield a warning for whatever the set has too little of."""
+def find_warnings(
+    samples: Sequence[Sample], composition: Composition, rubrics: Sequence[str], tags: Iterable[str]
+) -> Iterator[SetWarning]:
+    """Yield a warning for whatever limits what rates can show: what is mixed or unread, how it is tagged, what is too rare."""
+    code = sum(sample.report.scope == "code" for sample in samples)
+    full = sum(sample.report.scope == "full" and sample.report.provenance.judges != "off" for sample in samples)
+    unread = sum(not sample.calls_are_known for sample in samples)
+    if len(rubrics) > 1:
+        yield SetWarning("mixed_rubrics", f"the reports are of several rubrics: {', '.join(rubrics)}")
+    if code and full:
+        message = f"{code} reports look at what code decides alone, {full} at all of the rubric"
+        yield SetWarning("mixed_scopes", message)
+    if unread:
+        message = f"{unread} reports have calls that could not be read; no rate of tools or of decisions counts them"
+        yield SetWarning("unread_calls", message)
+    for tag in tags:
+        values = Counter([one.report.tags[tag] for one in samples if tag in one.report.tags])
+        few = [f"{tag}={value}" for value, count in sorted(values.items()) if count < MIN_CASES]
+        if not values:
+            yield SetWarning("unknown_tag", f"no case has a tag {tag}", (tag,))
+        elif len(values) > MAX_TAG_VALUES:
+            message = f"{tag} has {len(values)} values; with more than {MAX_TAG_VALUES} there are no slices by a tag"
+            yield SetWarning("too_many_values", message, (tag,))
+        else:
+            yield from _warn_of("few_cases", f"slices of fewer than {MIN_CASES} cases", few)
     if composition.no_call_share < MIN_NO_CALL_SHARE:
         share = f"{composition.no_call_share:.1%}"
         message = f"no call is due in {share} of cases; at least {MIN_NO_CALL_SHARE:.0%} should show over-calling"
-        yield SetWarning("few_no_call", message, None)
-    if sum(tool.recovery for tool in composition.tools) < MIN_RECOVERY:
-        message = f"too few cases in which a tool reported a scored error; at least {MIN_RECOVERY} should show recovery"
-        yield SetWarning("few_recovery", message, None)
-    for one in composition.tools:
-        if one.positive < MIN_POSITIVE:
-            message = f"{one.tool}: positive examples: {one.positive}; its rates need at least {MIN_POSITIVE}"
-            yield SetWarning("few_positive", message, one.tool)
-        if one.no_call < MIN_NEGATIVE:
-            message = (
-                f"{one.tool}: negative examples (on offer, no call due): {one.no_call}; at least {MIN_NEGATIVE} is due"
-            )
-            yield SetWarning("no_negative", message, one.tool)
-    for share in composition.shares:
-        if share.value is not None and share.cases < MIN_PER_VALUE:
-            message = f"{share.tag}={share.value}: cases: {share.cases}; its rates need at least {MIN_PER_VALUE}"
-            yield SetWarning("few_cases", message, f"{share.tag}={share.value}")
+        yield SetWarning("few_no_call", message)
+    if not any(tool.recovery for tool in composition.tools):
+        message = "too few cases in which a tool reported a scored error; at least 1 should show recovery"
+        yield SetWarning("few_recovery", message)
+    few = [one.tool for one in composition.tools if one.positive < MIN_CASES]
+    yield from _warn_of("few_positive", f"tools that fewer than {MIN_CASES} cases expect to be called", few)
+    never = [one.tool for one in composition.tools if not one.no_call]
+    yield from _warn_of("no_negative", "tools that no case offers without expecting a call", never)
+
+
+def _warn_of(code: WarningCode, what: str, subjects: Sequence[str]) -> Iterator[SetWarning]:
+    """Yield one warning for all subjects, if there are any; its message names the first ones."""
+    if subjects:
+        more = f" and {len(subjects) - MAX_NAMED} more" if len(subjects) > MAX_NAMED else ""
+        yield SetWarning(code, f"{what}: {', '.join(subjects[:MAX_NAMED])}{more}", tuple(subjects))
 
 
 def _classify_sample(sample: Sample) -> str:
@@ -142,68 +145,11 @@ def _classify_sample(sample: Sample) -> str:
 def _count_tools(samples: Sequence[Sample]) -> tuple[ToolExamples, ...]:
     positive, negative, recovery = Counter[str](), Counter[str](), Counter[str]()
     for sample in samples:
+        report = sample.report
         positive.update({one.expected for one in sample.tool_pairs or () if one.expected is not None})
-        negative.update(_list_not_due(sample))
-        recovery.update(_list_recovered(sample))
-    known = {*positive, *negative, *recovery}
-    return tuple(ToolExamples(tool, positive[tool], negative[tool], recovery[tool]) for tool in sorted(known))
-
-
-def _list_not_due(sample: Sample) -> set[str]:
-    """List the tools that a case shows should not be called."""
-    if _classify_sample(sample) not in ("no_call", "mixed"):
-        return set()
-    about = sample.report.tags.get(TOOL_TAG)
-    return {*(sample.report.offered or ()), *([about] if about else [])}
-
-
-def _list_recovered(sample: Sample) -> set[str]:
-    return {step.tool for step in sample.report.steps if isinstance(step.outcomes.get(RECOVERY), Scored)}
-
-
-def _compute_shares(samples: Sequence[Sample], tag: str) -> Iterator[TagShare]:
-    counts = Counter(sample.report.tags.get(tag) for sample in samples)
-    if set(counts) == {None}:
-        return
-    for value in sorted(counts, key=lambda value: (value is None, value or "")):
-        yield TagShare(tag, value, counts[value], counts[value] / len(samples))
-
-
-def warn_mixed_rubrics(names: Iterable[str]) -> Iterator[SetWarning]:
-    """Warn where reports of several rubrics are summarized together."""
-    rubrics = sorted(set(names))
-    if len(rubrics) > 1:
-        yield SetWarning("mixed_rubrics", f"the reports are of several rubrics: {', '.join(rubrics)}", None)
-
-
-def warn_mixed_scopes(samples: Sequence[Sample]) -> Iterator[SetWarning]:
-    """Warn where reports leave out what only judges can say, or say nothing about what is open."""
-    code = sum(sample.report.scope == "code" for sample in samples)
-    full = sum(sample.report.scope == "full" and sample.report.provenance.judges != "off" for sample in samples)
-    if code and full:
-        message = f"{code} reports look at what code decides alone, {full} at all of the rubric"
-        yield SetWarning("mixed_scopes", message, None)
-
-
-def warn_unread_calls(samples: Iterable[Sample]) -> Iterator[SetWarning]:
-    """Warn where calls could not be read."""
-    count = sum(not sample.calls_are_known for sample in samples)
-    if count:
-        message = f"{count} reports have calls that could not be read; no rate of tools or of decisions counts them"
-        yield SetWarning("unread_calls", message, None)
-
-
-def warn_unsliced(samples: Iterable[Sample], tags: Iterable[str]) -> Iterator[SetWarning]:
-    """Warn for each tag that no case has, or that has too many values to slice by."""
-    values: dict[str, set[str]] = defaultdict(set)
-    for sample in samples:
-        for tag, value in sample.report.tags.items():
-            values[tag].add(value)
-    for tag in dict.fromkeys(tags):
-        if tag not in values:
-            yield SetWarning("unknown_tag", f"no case has a tag {tag}", tag)
-        elif len(values[tag]) > MAX_TAG_VALUES:
-            message = (
-                f"{tag} has {len(values[tag])} values; with more than {MAX_TAG_VALUES} there are no slices by a tag"
-            )
-            yield SetWarning("too_many_values", message, tag)
+        recovery.update({step.tool for step in report.steps if isinstance(step.outcomes.get(RECOVERY), Scored)})
+        if _classify_sample(sample) in ("no_call", "mixed"):
+            about = report.tags.get(TOOL_TAG)
+            negative.update({*(report.offered or ()), *([about] if about else [])})
+    known = sorted({*positive, *negative, *recovery})
+    return tuple([ToolExamples(tool, positive[tool], negative[tool], recovery[tool]) for tool in known])

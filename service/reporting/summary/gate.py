@@ -7,10 +7,9 @@ from typing import Literal
 
 from service.core.rubric import Stage
 
-Status = Literal["passed", "failed", "undecided", "warned", "error", "skipped"]
+Status = Literal["passed", "failed", "undecided", "error"]
 """passed: it holds however the open cases turn out. failed: it does not hold however they turn out. undecided: that depends
-on the open cases. warned: it does not certainly hold, and is only reported. error: no case measured it, which is never a
-pass. skipped: by request."""
+on the open cases. error: no case measured it, which is never a pass."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from service.errors import InputError
 from service.reporting.summary.samples import Sample
-from service.stats.rates import CaseBounds, Estimate, IntervalMethod, estimate_with_bounds, pass_hat_k
+from service.stats.intervals import choose_interval
+from service.stats.rates import CaseBounds, Estimate, estimate_with_bounds, pass_hat_k
 
 TASK = "task"
 """The tag that names the task a case is a trial of."""
@@ -43,7 +44,7 @@ class Repeats:
     tasks: tuple[Task, ...]
 
 
-def summarize_repeats(samples: Iterable[Sample], ks: Sequence[int], interval: IntervalMethod) -> Repeats | None:
+def summarize_repeats(samples: Iterable[Sample], ks: Sequence[int]) -> Repeats | None:
     """Compute pass^k over the cases with a tag `task`; None where none has it and no k is asked for.
 
     A case to which nothing applied is no trial. `ks` empty: every k up to the fewest trials of a task, at most 10. InputError
@@ -59,25 +60,22 @@ def summarize_repeats(samples: Iterable[Sample], ks: Sequence[int], interval: In
         if k > fewest.trials:
             raise InputError.at("/pass_k", f"pass^{k}: the task {fewest.task!r} has {fewest.trials} trials")
     chosen = sorted(set(ks)) or range(1, min(fewest.trials, MAX_DEFAULT_K) + 1)
-    return Repeats(tuple(PassK(k, compute_pass_rate(tasks, k, interval)) for k in chosen), tasks)
+    return Repeats(tuple([PassK(k, compute_pass_rate(tasks, k)) for k in chosen]), tasks)
 
 
-def compute_pass_rate(tasks: Iterable[Task], k: int, interval: IntervalMethod) -> Estimate:
+def compute_pass_rate(tasks: Iterable[Task], k: int) -> Estimate:
     """Compute pass^k over tasks that each have at least k trials; ValueError for one with fewer.
 
     An open trial is a failure at worst and a success at best; the measured rate is over tasks with k decided trials.
     """
-    return estimate_with_bounds([_compute_bounds(task, k) for task in tasks], interval)
-
-
-def _compute_bounds(task: Task, k: int) -> CaseBounds:
-    decided = task.trials - task.open
-    return CaseBounds(
-        task.task,
-        pass_hat_k(task.trials, task.successes, k),
-        pass_hat_k(task.trials, task.successes + task.open, k),
-        pass_hat_k(decided, task.successes, k) if decided >= k else None,
-    )
+    bounds: list[CaseBounds] = []
+    for one in tasks:
+        decided = one.trials - one.open
+        worst, best = (pass_hat_k(one.trials, passed, k) for passed in (one.successes, one.successes + one.open))
+        bounds.append(
+            CaseBounds(one.task, worst, best, pass_hat_k(decided, one.successes, k) if decided >= k else None)
+        )
+    return estimate_with_bounds(bounds, choose_interval)
 
 
 def list_tasks(samples: Iterable[Sample]) -> tuple[Task, ...]:
@@ -87,8 +85,9 @@ def list_tasks(samples: Iterable[Sample]) -> tuple[Task, ...]:
         task = sample.report.tags.get(TASK)
         if task is not None and sample.is_applicable:
             trials[task].append(sample)
-    return tuple([_build_task(name, found) for name, found in sorted(trials.items())])
-
-
-def _build_task(name: str, trials: Sequence[Sample]) -> Task:
-    return Task(name, len(trials), sum(one.passed for one in trials), sum(one.undecided for one in trials))
+    return tuple(
+        [
+            Task(name, len(found), sum(one.passed for one in found), sum(one.undecided for one in found))
+            for name, found in sorted(trials.items())
+        ]
+    )

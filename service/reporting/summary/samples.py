@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import fsum
 from types import MappingProxyType
@@ -22,22 +22,16 @@ STAGE, CRITERION = "stage.", "criterion."
 JUDGED = "argument_plausibility"
 """The judged criterion of the stage `arguments`, which therefore does not count in argument_validation."""
 
-DERIVED: Mapping[str, tuple[Stage | None, str]] = MappingProxyType(
+DERIVED: Mapping[str, Stage | None] = MappingProxyType(
     {
-        "score": (None, "the score of the case"),
-        "coverage": (None, "the share of the weight that could be measured"),
-        "call_or_no_call_precision": ("decide", "the share of the case's decisions, call or no call, that were right"),
-        "tool_name_f1": (
-            "select",
-            "F1 of the tool names called against those expected; 1 for none expected, none made",
-        ),
-        "argument_validation": (
-            "arguments",
-            "the weighted mean of the criteria of the stage arguments that code decides",
-        ),
+        "score": None,
+        "coverage": None,
+        "call_or_no_call_precision": "decide",  # the share of the case's decisions, call or no call, that were right
+        "tool_name_f1": "select",  # of the tools called against those expected; 1 for none expected, none made
+        "argument_validation": "arguments",  # the weighted mean of the criteria of this stage that code decides
     }
 )
-"""Metrics of a case besides its stages and criteria: the step of the contract that each is about, and what it is."""
+"""Metrics of a case besides its stages and criteria, and the stage that each is about."""
 
 
 class ToolPair(NamedTuple):
@@ -56,16 +50,23 @@ class MetricReading(NamedTuple):
     """The number with what is open at worst and at best; None: nothing was measured and nothing is open."""
 
 
+UNKNOWN = MetricReading(None, (0.0, 1.0))
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A report with its metrics: `values` are the measured ones, `unmeasured` apply without one, `bounds` hold worst and best."""
+    """A report with its metrics."""
 
     report: Report
-    values: Mapping[str, float]
-    unmeasured: Container[str]
-    bounds: Mapping[str, Range]
+    readings: Mapping[str, MetricReading]
     tool_pairs: tuple[ToolPair, ...] | None
     """None where the expectation names no tools."""
+    otherwise: MetricReading | None = None
+    """The reading of every other metric."""
+
+    def read(self, metric: str) -> MetricReading | None:
+        """Read a metric; None where it does not apply."""
+        return self.readings.get(metric, self.otherwise)
 
     @property
     def group(self) -> str | None:
@@ -82,64 +83,41 @@ class Sample:
         """Whether the verdict is a pass."""
         return self.report.verdict in PASSING
 
-    def applies(self, metric: str) -> bool:
-        """Whether the metric applies to this case, measured or not."""
-        return metric in self.values or metric in self.unmeasured
+    @property
+    def undecided(self) -> bool:
+        """Whether there is no verdict."""
+        return self.report.verdict == "undecided"
 
     @property
     def calls_are_known(self) -> bool:
         """Whether every call could be read."""
         return not any(one.cause == "unread" and one.stage in ("decide", "select") for one in self.report.open)
 
-    @property
-    def undecided(self) -> bool:
-        """Whether there is no verdict."""
-        return self.report.verdict == "undecided"
-
     def passes(self, metric: str) -> bool | None:
         """Whether the case passes; None where that is open, or where nothing of it was measured.
 
         A stage passes by its verdict, a criterion where nothing of it failed or was blocked, any other metric from 0.5 on.
         """
-        name = metric.partition(".")[2]
+        kind, _, name = metric.partition(".")
+        reading = self.read(metric) or UNKNOWN
         if metric == "score":
             return None if self.undecided else self.passed
-        if metric.startswith(STAGE):
+        if kind == "stage":
             verdicts = [stage.verdict for stage in self.report.stages if stage.stage == name]
             return None if "undecided" in verdicts else any(verdict in PASSING for verdict in verdicts)
-        if metric.startswith(CRITERION) and (name in self.report.failing or _was_blocked(name, self.report)):
-            return False
-        if metric.startswith(CRITERION):
-            is_open = metric not in self.values or any(one.criterion == name for one in self.report.open)
+        if kind == "criterion":
+            outcomes = [o for one in self.report.criteria if one.id == name for o in list_outcomes(one, self.report)]
+            blocked = any(isinstance(outcome, Skipped) and outcome.cause == "blocked" for outcome in outcomes)
+            if name in self.report.failing or blocked:
+                return False
+            is_open = reading.value is None or any(one.criterion == name for one in self.report.open)
             return None if is_open else True
-        low, high = self.bounds.get(metric, (0.0, 1.0))
+        low, high = reading.bounds or (0.0, 1.0)
         return low >= PASS_THRESHOLD if (low >= PASS_THRESHOLD) == (high >= PASS_THRESHOLD) else None
 
     def is_left_out(self, metric: str) -> bool:
         """Whether the metric applies, nothing of it was measured and no answer could change that."""
-        return metric in self.unmeasured and metric not in self.bounds
-
-    def find_break(self, metric: str | None = None) -> Stage | None:
-        """Find the first stage that failed; where none did, the stage that the metric is about."""
-        return self.report.first_failing_stage or (None if metric is None else self._find_stage(metric))
-
-    def _find_stage(self, metric: str) -> Stage | None:
-        name = metric.partition(".")[2]
-        if metric.startswith(STAGE):
-            return next((stage for stage in STAGES if stage == name), None)
-        if metric.startswith(CRITERION):
-            return next((c.stage for c in self.report.criteria if c.id == name), None)
-        return DERIVED[metric][0]
-
-
-class _AnyRange(dict[str, Range]):
-    """Has every metric, and knows nothing of any."""
-
-    def __missing__(self, _: str) -> Range:
-        return 0.0, 1.0
-
-    def __contains__(self, _: object) -> bool:
-        return True
+        return self.read(metric) == MetricReading(None, None)
 
 
 _NO_REPORT = Report(
@@ -162,24 +140,17 @@ _NO_REPORT = Report(
     tags={},
     provenance=Provenance(ENGINE, "none", None, False, 0, 0, 0, None, None, None, calibrators="uncalibrated"),
 )
-NO_REPORT = Sample(_NO_REPORT, {}, _AnyRange(), _AnyRange(), None)
+NO_REPORT = Sample(_NO_REPORT, {}, None, otherwise=UNKNOWN)
 """Stands for a case without a report in gates: one that is not finished or could not be scored may pass and may fail."""
 
 
 def read_sample(report: Report) -> Sample:
     """Read the metrics of one report."""
-    tool_pairs = list_tool_pairs(report)
-    readings = dict(_iter_readings(report, tool_pairs))
-    return Sample(
-        report=report,
-        values=MappingProxyType({name: one.value for name, one in readings.items() if one.value is not None}),
-        unmeasured=frozenset(name for name, one in readings.items() if one.value is None),
-        bounds=MappingProxyType({name: one.bounds for name, one in readings.items() if one.bounds is not None}),
-        tool_pairs=tool_pairs,
-    )
+    tool_pairs = _list_tool_pairs(report)
+    return Sample(report, MappingProxyType(dict(_iter_readings(report, tool_pairs))), tool_pairs)
 
 
-def list_tool_pairs(report: Report) -> tuple[ToolPair, ...] | None:
+def _list_tool_pairs(report: Report) -> tuple[ToolPair, ...] | None:
     """List each expected call with the tool called for it, then superfluous calls. None where nothing says which are right."""
     pairs = [ToolPair(step.expected_tool, step.tool) for step in report.steps if step.expected_tool is not None]
     missing = [ToolPair(call.tool, None) for call in report.missing]
@@ -187,19 +158,6 @@ def list_tool_pairs(report: Report) -> tuple[ToolPair, ...] | None:
     if not (pairs or missing or extra) and all(one.expected == "call" for one in report.decisions):
         return None
     return (*pairs, *missing, *extra)
-
-
-def count_tools(tool_pairs: Iterable[ToolPair]) -> tuple[int, int, int]:
-    """Count right calls, counted calls made, and expected calls."""
-    listed = tuple(tool_pairs)
-    right = sum(one.expected == one.called for one in listed)
-    return right, sum(one.called is not None for one in listed), sum(one.expected is not None for one in listed)
-
-
-NamedReading = tuple[str, MetricReading]
-"""A metric's name and a case's reading of it."""
-
-UNKNOWN = MetricReading(None, (0.0, 1.0))
 
 
 def _build_exact(value: float) -> MetricReading:
@@ -213,7 +171,7 @@ def _read_part(report: Report, part: Report | StageScore | CriterionScore, value
     return MetricReading(None, part.full_range)
 
 
-def _iter_readings(report: Report, tool_pairs: tuple[ToolPair, ...] | None) -> Iterator[NamedReading]:
+def _iter_readings(report: Report, tool_pairs: tuple[ToolPair, ...] | None) -> Iterator[tuple[str, MetricReading]]:
     criteria = [(one, _read_part(report, one, one.value)) for one in report.criteria if one.coverage is not None]
     if report.coverage is not None:
         yield "score", _read_part(report, report, report.score)
@@ -228,21 +186,14 @@ def _iter_readings(report: Report, tool_pairs: tuple[ToolPair, ...] | None) -> I
         right = sum(d.right for d in report.decisions) / len(report.decisions)
         yield "call_or_no_call_precision", UNKNOWN if unread else _build_exact(right)
     if tool_pairs is not None:
-        right, called, expected = count_tools(tool_pairs)
-        yield (
-            "tool_name_f1",
-            UNKNOWN if unread else _build_exact(2 * right / (called + expected) if called + expected else 1.0),
-        )
+        right = sum(one.expected == one.called for one in tool_pairs)
+        size = sum((one.expected is not None) + (one.called is not None) for one in tool_pairs)
+        yield "tool_name_f1", UNKNOWN if unread else _build_exact(2 * right / size if size else 1.0)
     own = [(one.weight, reading) for one, reading in criteria if one.stage == "arguments" and one.id != JUDGED]
     if own:
         value = _average([(weight, reading.value) for weight, reading in own])
-        yield "argument_validation", MetricReading(value, _average_bounds([(w, reading.bounds) for w, reading in own]))
-
-
-def _average_bounds(bounds: Sequence[tuple[float, Range | None]]) -> Range | None:
-    low = _average([(weight, pair and pair[0]) for weight, pair in bounds])
-    high = _average([(weight, pair and pair[1]) for weight, pair in bounds])
-    return None if low is None or high is None else (low, high)
+        low, high = (_average([(w, reading.bounds and reading.bounds[end]) for w, reading in own]) for end in (0, 1))
+        yield "argument_validation", MetricReading(value, None if low is None or high is None else (low, high))
 
 
 def _average(values: Iterable[tuple[float, float | None]]) -> float | None:
@@ -255,8 +206,3 @@ def list_outcomes(criterion: CriterionScore, report: Report) -> list[Outcome]:
     """List all outcomes of a criterion: of the trace, turns and missing calls, then of the steps."""
     of_steps = [step.outcomes[criterion.id] for step in report.steps if criterion.id in step.outcomes]
     return [*(one.outcome for one in criterion.outcomes), *of_steps]
-
-
-def _was_blocked(criterion: str, report: Report) -> bool:
-    outcomes = (o for one in report.criteria if one.id == criterion for o in list_outcomes(one, report))
-    return any(isinstance(outcome, Skipped) and outcome.cause == "blocked" for outcome in outcomes)
