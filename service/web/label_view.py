@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from pydantic import JsonValue
@@ -58,7 +58,8 @@ def build_item_view(task: LabelTask) -> ItemView:
     """Build what an annotator looks at."""
     document = task.document
     if document is not None and "trace" not in document:
-        return ItemView(_shorten(tuple(_list_pair(document))))
+        answer = ItemPart("assistant", str(document.get("answer") or ""), last=True)
+        return ItemView(_shorten((ItemPart("result", _spell(document.get("payload"))), answer)))
     sent = cast("JsonValue", task.request or document)
     try:
         trace = read_subject_trace(cast("JsonValue", task.request), document)
@@ -88,11 +89,6 @@ def _shorten(parts: tuple[ItemPart, ...]) -> tuple[ItemPart, ...]:
         cut = len(one.text) - most
         short.append(one._replace(text=escape_invisible(one.text[:most]), left_out=cut if cut > 0 else one.left_out))
     return tuple(short)
-
-
-def _list_pair(document: Mapping[str, JsonValue]) -> Iterator[ItemPart]:
-    yield ItemPart("result", _spell(document.get("payload")))
-    yield ItemPart("assistant", str(document.get("answer") or ""), last=True)
 
 
 def _spell(value: JsonValue) -> str:

@@ -56,8 +56,6 @@ class PageSet:
 
     build: Callable[[ApiParts], Sequence[PageRoute]]
     nav: NavLink | None = None
-    is_last: bool = False
-    """Whether its pages answer only what no other page does."""
 
 
 def page(
@@ -113,15 +111,10 @@ def _build_common_values(request: Request, twin: str | None) -> dict[str, object
         "path": request.scope["path"],
         "signed_in": caller != UNKNOWN,
         "caller": caller,
-        "csrf_field": partial(_render_csrf_field, make_csrf(session)),
+        "csrf_field": partial(Markup('<input type="hidden" name="{}" value="{}">').format, CSRF, make_csrf(session)),
         "twin": twin,
         "version": __version__,
     }
-
-
-def _render_csrf_field(token: str) -> Markup:
-    """Render the field of a form that changes something."""
-    return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF, token)
 
 
 def guard(route: PageRoute, handler: PageHandler) -> PageHandler:
@@ -162,19 +155,14 @@ def _build_sign_in_path(request: Request) -> str:
 
 async def _read_checked_form(route: PageRoute, request: Request, *, signed_in: bool) -> Mapping[str, str]:
     """Read the fields; HTTPException 403 if the form is not of this session."""
-    form = await read_fields(request, _find_max_bytes(route, request))
+    max_bytes = MAX_PUBLIC_BYTES if route.public else MAX_SIGNED_BYTES
+    if route.carries_body:  # form encoding can triple a body, byte by byte
+        max_bytes = 3 * cast("ApiParts", request.app.state.parts).settings.max_body_bytes
+    form = await read_fields(request, max_bytes)
     token = make_csrf(read_cookie(request.scope))
     if signed_in and not hmac.compare_digest(form.get(CSRF, "").encode(), token.encode()):
         raise HTTPException(403, "the form was made for another session; open the page again and send it from there")
     return form
-
-
-def _find_max_bytes(route: PageRoute, request: Request) -> int:
-    """Return how large a page's form may be. Form encoding can triple a body, byte by byte."""
-    if route.public:
-        return MAX_PUBLIC_BYTES
-    parts = cast("ApiParts", request.app.state.parts)
-    return 3 * parts.settings.max_body_bytes if route.carries_body else MAX_SIGNED_BYTES
 
 
 def render_problem_page(request: Request, problem: ProblemDetails) -> Response:

@@ -65,9 +65,8 @@ class _StaticFile(NamedTuple):
 @cache
 def _list_static() -> dict[str, _StaticFile]:
     """Read all static files, by name: a request for another name caches nothing, and touches no file."""
-    return {one.name: _read_static_file(one, MEDIA[one.suffix]) for one in STATIC.iterdir() if one.suffix in MEDIA}
-
-
-def _read_static_file(file: Path, media: str) -> _StaticFile:
-    body = file.read_bytes()
-    return _StaticFile(body, media, f"/static/{file.name}?v={sha256(body).hexdigest()[:12]}")
+    bodies = {one: one.read_bytes() for one in STATIC.iterdir() if one.suffix in MEDIA}
+    return {
+        file.name: _StaticFile(body, MEDIA[file.suffix], f"/static/{file.name}?v={sha256(body).hexdigest()[:12]}")
+        for file, body in bodies.items()
+    }

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from service.core.money import Cost, format_usd
 from service.reporting.numbers import render_number
+from service.web.trace.marks import escape_invisible
 
 _OURS = re.compile(r"(batch|score)_[0-9a-f]{24}([0-9a-f]{8})(?:/(\d+))?")
 
@@ -104,5 +105,6 @@ FILTERS: Mapping[str, Callable[..., object]] = MappingProxyType(
         "item": shorten_item,
         "status": describe_status,
         "unbroken": describe_no_failure,
+        "visible": escape_invisible,
     }
 )

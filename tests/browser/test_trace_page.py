@@ -11,8 +11,8 @@ import pytest
 from service.engine import score
 from service.web.run_file import render_run_file
 from service.web.trace.build import ScoredTrace
-from service.web.trace.reading import read_sent
 from service.web.trace.run import build_run_view
+from service.web.trace.stored import read_sent
 from tests.browser.driven import Tab
 from tests.browser.paged import ASKED
 from tests.web.hostile import build_hostile, list_hostile

@@ -18,6 +18,8 @@ from service.core.case import Case
 from service.core.expectations.expectation import Expectation
 from service.core.gates.names import find_near
 from service.core.grounding.fact_index import MAX_FACTS
+from service.core.grounding.texts import MAX_MENTIONS_OF_ALL
+from service.core.grounding.values import MAX_TEXT_CHARS
 from service.core.json.contents import Contents
 from service.core.json.differences import ChangeIndex, JsonChange, PointerPatterns, covers
 from service.core.json.values import equals
@@ -255,7 +257,7 @@ def test_the_manual_states_every_limit():
     }
     per_call = {limits.pop(name) for name in list(limits) if name.endswith("_PER_CALL")}
     del limits["MAX_NAME_CHARS"]
-    assert stated == {*limits.values(), MAX_FACTS}
+    assert stated == {*limits.values(), MAX_FACTS, MAX_MENTIONS_OF_ALL, MAX_TEXT_CHARS}
     assert all(f"{value} for each call" in table for value in per_call)
 
 

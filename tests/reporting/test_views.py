@@ -30,8 +30,8 @@ from service.request import read_request
 from service.testing.failures import render_failure
 from service.web.run_file import render_run_file
 from service.web.trace.build import ScoredTrace
-from service.web.trace.reading import read_sent
 from service.web.trace.run import build_run_view
+from service.web.trace.stored import read_sent
 from tests.bulk import examples
 from tests.core.strategies import Json, requests
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from service.engine import Engine
 from service.registry import Registry
 from service.web.trace.build import ScoredTrace
-from service.web.trace.reading import read_sent
+from service.web.trace.stored import read_sent
 from service.wiring import build_demo_judging
 
 HERE = Path(__file__).parents[1] / "data" / "web" / "hostile.yaml"

@@ -99,14 +99,14 @@ def test_every_link_leads_to_a_part_that_is_there_once(text: str) -> None:
     assert {one[1:] for one in page.of("href")} <= ids.keys()
 
 
-def test_a_harmless_one_shows_claims_and_judges() -> None:
+def test_a_harmless_one_shows_values_and_judges() -> None:
     """What the others are held against has all kinds of parts."""
     view, judged = [build_trace_view(one) for one in build_hostile("harmless")]
     step = next(event for turn in view.turns for event in turn.events if event.kind == "step")
     texts = [event for turn in view.turns for event in turn.events if event.kind == "text"]
     assert step.expected is not None
     assert {row.status for row in step.expected.rows} == {"differs", "missing", "extra"}
-    assert any(claim.sign == "contradicted" for text in texts for claim in text.claims)
+    assert any(value.sign == "wrong" for text in texts for value in text.values)
     assert [call.tool for call in view.missing] == ["harmless2"]
     steps = [event for turn in judged.turns for event in turn.events if event.kind == "step"]
-    assert {judge.reason for one in steps for outcome in one.outcomes for judge in outcome.judges} == {"harmless"}
+    assert {judge.note.reason for one in steps for outcome in one.outcomes for judge in outcome.judges} == {"harmless"}

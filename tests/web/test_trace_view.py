@@ -16,13 +16,13 @@ from service.engine import score
 from service.reporting.statements import find_state
 from service.web.run_file import render_run_file
 from service.web.trace.build import MIN_FOLDED, ScoredTrace, build_trace_view
+from service.web.trace.grounding import ValueView
 from service.web.trace.marks import TextPiece
 from service.web.trace.payloads import COMPLETE, CUT, FOLD_CHARS, HEAD_CHARS
-from service.web.trace.places import find_place
-from service.web.trace.reading import read_sent
+from service.web.trace.places import MAX_SHOWN, find_place
 from service.web.trace.run import build_run_view
+from service.web.trace.stored import read_sent
 from service.web.trace.view import QuietSteps, StepView, TextView, TraceView
-from service.web.trace.visible import MAX_SHOWN
 
 CASES = {
     case["request"]["trace"]["id"]: case["request"]
@@ -49,6 +49,11 @@ def texts_of(view: TraceView) -> list[TextView]:
 def marked(pieces: tuple[TextPiece, ...]) -> list[tuple[str, str]]:
     """The stretches with a mark, and the numbers by which they are linked."""
     return [(piece.text, piece.mark.links) for piece in pieces if piece.mark is not None]
+
+
+SCHEMA = {"id": "schema", "stage": "arguments", "check": {"kind": "schema"}}
+GROUNDING = {"id": "grounding", "stage": "integrate", "check": {"kind": "grounding"}}
+ONLY_GROUNDING = {"id": "grounding", "version": 1, "criteria": [GROUNDING]}
 
 
 def build_calls(results: list[Any], answer: str = "Done.", **more: Any) -> dict[str, Any]:
@@ -88,7 +93,13 @@ def test_what_was_not_checked_for_an_earlier_failure_has_no_cross() -> None:
         ("over-call", "fail", ["refund_order was called where no call was due"], "step-0", [1]),
         ("under-call", "fail", ["refund_order was due and nothing was called"], "expected", []),
         ("wrong-argument", "fail", ['on: expected "2026-03-13", got "2026-03-06" (604800 s apart)'], "step-0", [1]),
-        ("flipped-amount", "fail", ["the text says $54.00, amount_cents is 540000"], "text-2", [1]),
+        (
+            "flipped-amount",
+            "fail",
+            ["the text says $54.00, and amount_cents is 540000 in the smallest unit"],
+            "text-2",
+            [1],
+        ),
         ("wrong-order", "fail", ["close_account came out of order"], "step-0", [1]),
     ],
 )
@@ -102,41 +113,69 @@ def test_what_broke_is_told_first_and_shown_opened(
     assert [step.number for step in steps_of(view) if step.open] == opened
 
 
-def test_a_claim_and_the_field_it_speaks_of_are_linked() -> None:
+def test_a_value_and_the_field_that_speaks_against_it_are_linked() -> None:
     view = build(CASES["flipped-amount"])
     said, step = texts_of(view)[-1], steps_of(view)[0]
     assert step.result is not None
-    assert marked(step.result.pieces) == [("540000", "1")]
-    assert marked(said.text.pieces) == [("9104", ""), ("$54.00", "1")]
-    claim = said.claims[0]
-    assert (claim.text, claim.words, claim.source, claim.value) == (
-        "$54.00",
-        "contradicted",
-        "amount_cents of the result of step 1",
-        "540000",
-    )
-    mark = next(piece.mark for piece in step.result.pieces if piece.mark)
-    assert claim.to == mark.also
-    assert said.unchecked == 1
+    mark = next(piece.mark for piece in step.result.pieces if piece.mark and piece.text == "540000")
+    wrong = next(one for one in said.values if one.text == "$54.00")
+    assert (wrong.sign, wrong.words, wrong.nearest) == ("wrong", "wrong, found nowhere", False)
+    assert [(place.words, place.value, place.to) for place in wrong.places] == [
+        ("amount_cents of the result of step 1", "540000", mark.also)
+    ]
+    assert ("$54.00", mark.links) in marked(said.text.pieces)
+
+
+ORDERS = {"total_cents": 1200, "orders": [{"kept": 31}, {"kept": 40}], "tracking": "ZX81-7741-QQ"}
+
+
+def build_grounded(answer: str) -> dict[str, ValueView]:
+    view = build(build_calls([ORDERS], answer, rubric=ONLY_GROUNDING))
+    return {one.text: one for one in texts_of(view)[-1].values}
+
+
+@pytest.mark.parametrize(
+    ("answer", "value", "words", "how"),
+    [
+        ("It is $12.00.", "$12.00", "found", "minor units"),
+        ("Both kept 71.", "71", "derived", "sum"),
+        ("In 24 hours.", "24 hours", "general knowledge", ""),
+        ("It is 5555.", "5555", "found nowhere", ""),
+        ("Track ZX81-7741-QP.", "ZX81-7741-QP", "suspected, found nowhere", ""),
+    ],
+)
+def test_a_value_says_where_it_comes_from(answer: str, value: str, words: str, how: str) -> None:
+    one = build_grounded(answer)[value]
+    assert (one.words, one.how) == (words, how)
+    assert one.nearest == (one.words in ("found nowhere", "general knowledge"))
+
+
+def test_a_value_that_is_found_nowhere_names_the_nearest() -> None:
+    one = build_grounded("Kept 32 of them.")["32"]
+    assert (one.sign, one.nearest) == ("nowhere", True)
+    assert (one.places[0].words, one.places[0].value) == ("kept of the result of step 1", "31")
+    assert one.places[0].to
 
 
 @pytest.mark.parametrize(
     ("content", "answer"),
     [
-        ('Found: {"stock": [{"count": 3}], "price": 25} in all.', "The price is $12."),
-        ('Found: {"list": [25, 25], "price": 25} in all.', "The price is $12."),
-        ("name: thing 25x\nprice: 25\nstock: 3", "The price is $12."),
+        ('Found: {"stock": [{"count": 3}], "price": 25} in all.', "The price is $25."),
+        ('Found: {"list": [25, 25], "price": 25} in all.', "The price is $25."),
+        ("name: thing 25x\nprice: 25\nstock: 3", "The price is $25."),
     ],
 )
 def test_a_field_in_a_text_is_found_where_it_stands(content: str, answer: str) -> None:
-    view = build(build_calls([content], answer))
-    result, claim = steps_of(view)[0].result, next(one for one in texts_of(view)[-1].claims if one.text == "$12")
+    view = build(build_calls([content], answer, rubric=ONLY_GROUNDING))
+    result, value = steps_of(view)[0].result, next(one for one in texts_of(view)[-1].values if one.text == "$25")
     assert result is not None
-    before, mark = next((n, piece) for n, piece in enumerate(result.pieces) if piece.mark is not None)
-    assert (mark.text, claim.value.strip('"')) == ("25", "25")
-    assert result.pieces[before - 1].text.endswith(('"price": ', "price: "))
-    assert mark.mark is not None
-    assert claim.to == mark.mark.also
+    at, mark = next(
+        (n, piece.mark)
+        for n, piece in enumerate(result.pieces)
+        if piece.mark and result.pieces[n - 1].text.endswith(('"price": ', "price: "))
+    )
+    assert result.pieces[at].text == "25"
+    assert mark.also in [place.to for place in value.places]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +305,9 @@ def test_many_calls_without_a_problem_become_one_line() -> None:
 
 def test_of_a_long_trace_the_beginning_and_what_broke_is_shown() -> None:
     size = MAX_SHOWN + 200
-    request = build_calls([{"cents": 100 * n} for n in range(size)], "The cents are $3.00 and $1,190.00.")
+    rubric = {"id": "by_code", "version": 1, "criteria": [SCHEMA, GROUNDING]}
+    answer = "The cents are $3.00 and $1,190.00."
+    request = build_calls([{"cents": 100 * n} for n in range(size)], answer, rubric=rubric)
     bounds = {"properties": {"n": {"maximum": size - 6}}}
     request["trace"]["tools"] = [{"type": "function", "function": {"name": "look", "parameters": bounds}}]
     request["trace"]["messages"][1:1] = [{"role": "assistant", "content": f"Now {n}."} for n in range(size)]

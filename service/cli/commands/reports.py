@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from service.cli.inputs import ReportFiles
     from service.reporting.summary.labelled import ReportLabel
     from service.web.trace.build import ScoredTrace
-    from service.web.trace.reading import SentTrace
+    from service.web.trace.stored import SentTrace
 
 commands = typer.Typer()
 
@@ -223,7 +223,7 @@ def _find_scored_traces(
 def _read_sent(files: Sequence[Path], named: str | None) -> Iterator[tuple[set[str], SentTrace | None]]:
     """Yield the names of each record in order, and its contents unless they cannot be read: it was not scored either."""
     from service.cli.inputs import Refusal, read_bodies
-    from service.web.trace.reading import read_sent
+    from service.web.trace.stored import read_sent
     from service.wiring import build_limits
 
     limits, counts = build_limits(read_settings()), Counter[str]()

@@ -145,8 +145,9 @@ def _keep_first(findings: Sequence[TextFinding]) -> tuple[TextFinding, ...]:
 
 
 def _mark(one: Placed, findings: Sequence[TextFinding]) -> Grounded:
-    code = next(
-        (finding.code for finding in findings if finding.start <= one.mention.start and one.mention.end <= finding.end),
-        None,
-    )
-    return one.grounded if code is None else replace(one.grounded, code=code)
+    """Say of a value that code speaks against it; of one without a source, what does."""
+    for finding in findings:
+        if finding.start <= one.mention.start and one.mention.end <= finding.end:
+            sources = one.grounded.sources or ((finding.source,) if finding.source else ())
+            return replace(one.grounded, code=finding.code, sources=sources)
+    return one.grounded

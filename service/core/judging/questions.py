@@ -226,8 +226,9 @@ _MATERIAL = (
 )
 
 _EVIDENCE = (
-    "- `evidence` is what a program has worked out from the same material. What it calls located, supported or contradicted, it "
-    "found at the pointer it names; what it leaves open is yours to judge. Texts that it repeats are material too."
+    "- `evidence` says where each value comes from, as a program has worked it out from the same material. What it calls "
+    "found, derived or given, it found at the pointers in `sources`; what it found nowhere is yours to judge, and `nearest` "
+    "are the values closest to it. Texts that it repeats are material too."
 )
 _CLAIMS = (
     '- "claims": each thing the text states, in its order; no sentence is left out, and one that states nothing is a claim '

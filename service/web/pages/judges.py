@@ -22,9 +22,8 @@ from service.errors import InputError, JobStateError, Problem, UnknownJobError
 from service.fits.manager import FitState
 from service.judge_standing import list_criteria
 from service.reading.strict_json import parse
-from service.web.held_out import HeldOutView, build_held_out
-from service.web.judge_view import MIN_ITEMS, build_plots
 from service.web.page import NavLink, PageSet, page, read_form, redirect, render
+from service.web.plots import MIN_ITEMS, HeldOutView, build_held_out, build_plots
 from service.wiring import build_limits
 
 

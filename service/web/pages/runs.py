@@ -1,4 +1,4 @@
-"""The lists of runs: batches, and calibration runs."""
+"""The lists of runs, batches and calibrations, and the page of one calibration run."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ class RunLists:
         """List calibration runs, newest first."""
         return self._render(request, await self._calibrations.list_jobs(request), "/calibrations", "Calibration runs")
 
+    async def show_calibration(self, request: Request) -> Response:
+        """Show a calibration: its progress, what was fitted, and its report."""
+        calibration = await self._calibrations.show_job(request)
+        return render(request, "calibration.html", twin=f"/v1/calibrations/{calibration.id}", job=calibration)
+
     def _render(self, request: Request, jobs: object, base: str, title: str) -> Response:
         query = request.query_params
         return render(
@@ -44,11 +49,14 @@ class RunLists:
 
 
 def build_run_lists(parts: ApiParts) -> Sequence[PageRoute]:
-    """Build both lists."""
-    lists = RunLists(parts)
+    """Build both lists, and the page of a calibration, its report and its fits."""
+    lists, routes = RunLists(parts), parts.calibrations
     return [
         page("/runs", lists.list_batches, needs="batch"),
         page("/calibrations", lists.list_calibrations, needs="calibrate"),
+        page("/calibrations/{calibration_id}", lists.show_calibration, needs="calibrate"),
+        page("/calibrations/{calibration_id}/report", routes.read_calibration_report, needs="calibrate"),
+        page("/calibrations/{calibration_id}/fits", routes.read_fits, needs="calibrate"),
     ]
 
 

@@ -1,8 +1,9 @@
-"""The traces of a run: their list, and the page of each."""
+"""Scored traces: those of a run and kept scores, each as a list, and the page of each."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from service.api.queries import read_query
 from service.api.routes.batch_items import ItemChoiceQuery, ItemPageQuery, build_choice
 from service.store.jobs.items import count_items
 from service.web.page import PageSet, build_twin, page, render
+from service.web.trace.payloads import COMPLETE
 from service.web.trace.stored import build_stored_view, find_payload
 
 
@@ -24,6 +26,7 @@ class TracePages:
 
     def __init__(self, parts: ApiParts) -> None:
         self._batches = parts.batches
+        self._scores = parts.scores
 
     async def list_traces(self, request: Request) -> Response:
         """List the traces of a run, by outcome."""
@@ -32,7 +35,7 @@ class TracePages:
         choice = build_choice(read_query(request.query_params, ItemPageQuery))
         database = self._batches.store.jobs.database
         count = await self._batches.store.run_insisting(request, lambda: count_items(database, batch.id, choice))
-        chosen = read_item_choice(request)
+        chosen = _read_choice(request)
         return render(
             request,
             "traces.html",
@@ -49,7 +52,7 @@ class TracePages:
         """Show one trace of a run, with links to its neighbours in the list that it was opened from."""
         batch = await self._batches.store.find(request)
         item = await self._batches.items.show_batch_item(request)
-        base, query = f"/runs/{batch.id}/traces", urlencode(read_item_choice(request))
+        base, query = f"/runs/{batch.id}/traces", urlencode(_read_choice(request))
         view = None
         if item.report is not None:
             view = await asyncio.to_thread(build_stored_view, item.request, item.report, item.custom_id)
@@ -75,8 +78,32 @@ class TracePages:
         headers = {"content-disposition": f'attachment; filename="item-{item.index}.txt"', "cache-control": "no-store"}
         return Response(payload.encode(errors="backslashreplace"), 200, headers, "text/plain")
 
+    async def list_scores(self, request: Request) -> Response:
+        """List kept scores, by outcome."""
+        chosen = _read_choice(request)
+        return render(
+            request,
+            "scores.html",
+            twin=build_twin(request, "/v1/scores" if request.url.query else "/v1/scores/breakdown"),
+            scores=await self._scores.list_scores(request),
+            breakdown=await self._scores.break_down_scores(request),
+            chosen=chosen,
+            query=urlencode(chosen),
+            first="after" not in request.query_params,
+        )
 
-def read_item_choice(request: Request) -> dict[str, str]:
+    async def show_score(self, request: Request) -> Response:
+        """Show a kept score with its trace, and a way to label it."""
+        score = json.loads(bytes((await self._scores.show_score(request)).body))
+        view = await asyncio.to_thread(build_stored_view, score["request"], score["report"], "", choices=COMPLETE)
+        criteria = [one["id"] for one in score["report"]["criteria"]]
+        name: str = score["id"]
+        return await asyncio.to_thread(
+            render, request, "kept.html", twin=f"/v1/scores/{name}", id=name, view=view, criteria=criteria
+        )
+
+
+def _read_choice(request: Request) -> dict[str, str]:
     """Read the part of the query that chooses traces."""
     return {name: value for name, value in request.query_params.items() if name in ItemChoiceQuery.model_fields}
 
@@ -88,6 +115,8 @@ def build_trace_pages(parts: ApiParts) -> Sequence[PageRoute]:
         page("/runs/{batch_id}/traces", pages.list_traces, needs="batch"),
         page("/runs/{batch_id}/traces/{index}", pages.show_trace, needs="batch"),
         page("/runs/{batch_id}/traces/{index}/payload", pages.download_payload, needs="batch"),
+        page("/scores", pages.list_scores, needs="score"),
+        page("/scores/{score_id}", pages.show_score, needs="score"),
     ]
 
 

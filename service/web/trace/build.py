@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -24,12 +24,19 @@ from service.reporting.statements import (
     list_statements,
 )
 from service.web.trace.comparison import BY_CODE, CallComparer, StateComparer, StateRow, list_patterns
-from service.web.trace.evidence import WRONG, EvidenceItem, list_evidence
-from service.web.trace.links import LinkBuilder, Links
-from service.web.trace.marks import Mark, escape_invisible
+from service.web.trace.grounding import Links, list_values
+from service.web.trace.marks import escape_invisible
 from service.web.trace.outcomes import OutcomeView, build_outcome, split_outcomes
 from service.web.trace.payloads import CUT, Payload, PayloadChoices, build_payload
-from service.web.trace.places import PageParts, find_step, has_final_state
+from service.web.trace.places import (
+    MAX_SHOWN,
+    QUIET,
+    PageParts,
+    VisibleParts,
+    choose_visible,
+    find_step,
+    has_final_state,
+)
 from service.web.trace.problems import (
     describe_problem,
     describe_where,
@@ -39,7 +46,6 @@ from service.web.trace.problems import (
 )
 from service.web.trace.provenance import describe_usage, list_provenance, list_tools
 from service.web.trace.view import QuietSteps, StageView, StepView, StripView, TextView, TraceView, TurnView
-from service.web.trace.visible import MAX_SHOWN, QUIET, VisibleParts, choose_visible
 
 MAX_STRIP = 300
 """Most steps in the row of all; of a longer trace the row has those that did not pass."""
@@ -67,11 +73,14 @@ def build_trace_view(scored: ScoredTrace, *, prefix: str = "", choices: PayloadC
 
     `prefix` precedes every id, so that several traces can share a page; use letters, digits and hyphens.
     """
-    items = () if scored.trace is None else tuple(list_evidence(scored.report))
-    refuting = frozenset(_list_steps([item.source for item in items if item.sign in WRONG]))
+    values = [] if scored.trace is None else list_values(scored.report)
+    against = [find_step(path, MAX_STEPS) for one, sign in values if sign == "wrong" for path in one.sources]
+    refuting = frozenset([number - 1 for number in against if number])
     errors = _list_errors(scored)
     visible = choose_visible(scored.report, scored.trace, refuting | errors.keys())
-    links = _build_links(scored.trace, items, prefix, visible)
+    links = Links(scored.trace, prefix, visible)
+    for one, sign in values:
+        links.add(one, sign)
     statements = list_statements(scored.report)
     return _Builder(scored, prefix, choices, links, refuting, errors, visible, statements).build()
 
@@ -85,22 +94,6 @@ def _list_errors(scored: ScoredTrace) -> dict[int, str]:
     kinds = {"error_in_result": "an error", "likely_error": "perhaps an error"}
     noted = [(find_step(note.path, MAX_STEPS), note) for note in scored.report.notes if note.code in kinds]
     return errors | {step - 1: f"{kinds[note.code]}: {note.message}" for step, note in noted if step}
-
-
-def _build_links(trace: Trace | None, items: Iterable[EvidenceItem], prefix: str, visible: VisibleParts) -> Links:
-    if trace is None:
-        return Links({}, {})
-    builder = LinkBuilder(trace, prefix, visible)
-    for item in items:
-        builder.add(item)
-    return builder.build()
-
-
-def _list_steps(paths: Iterable[str]) -> Iterator[int]:
-    """Yield the steps that pointers lead into."""
-    for path in paths:
-        if step := find_step(path, MAX_STEPS):
-            yield step - 1
 
 
 class _Builder(NamedTuple):
@@ -117,13 +110,17 @@ class _Builder(NamedTuple):
 
     def build(self) -> TraceView:
         report, trace = self.scored.report, self.scored.trace
+        output = None if trace is None else trace.output
         parts = self._list_parts()
         problems = list_problems(report, self.statements, parts)
         first = find_first_failing(report, problems, parts)
         expectation = None if trace is None else leave_out_arguments(self.scored.expectation, trace)
         comparer = CallComparer(list_patterns(expectation), self.links, self.choices)
         steps = self._build_steps(comparer, first)
-        state, loose, strip = tuple(self._list_state()), self._group_loose(parts), self._build_strip()
+        state, loose, strip = tuple[StateRow, ...](), self._group_loose(parts), self._build_strip()
+        expected_state = None if self.scored.expectation is None else self.scored.expectation.state
+        if trace is not None and (trace.state is not None or expected_state is not None):
+            state = tuple(StateComparer(trace.state or State(), expected_state, self.choices).list_rows())
         return TraceView(
             name=escape_invisible(self.scored.name or report.trace_id or "trace"),
             prefix=self.prefix,
@@ -141,15 +138,15 @@ class _Builder(NamedTuple):
             strip_left_out=len(report.steps) - len(strip),
             steps=len(report.steps),
             steps_left_out=len(report.steps) - len(steps),
-            texts_left_out=self._count_texts_left_out(),
+            texts_left_out=sum(bool(one.text) for one in trace.messages) - len(self.visible.texts) if trace else 0,
             turns=self._build_turns(steps, loose),
             missing=tuple([comparer.build_missing(one.expected, one.tool) for one in report.missing[:MAX_SHOWN]]),
             missing_left_out=max(0, len(report.missing) - MAX_SHOWN),
             loose_outcomes=tuple(_list_loud(loose.get(None, ()))),
             state=state,
-            state_note=_describe_state(trace, state),
+            state_note="nothing differs" if not state and trace is not None and has_final_state(trace) else "",
             expectation=None if self.scored.expected is None else self._show(self.scored.expected, "/expected"),
-            output=self._build_output(trace),
+            output=self._show(output.content, "/output/content") if output is not None and output.captured else None,
             tools=list_tools(trace, report),
             unread=tuple([(escape_invisible(part.path), escape_invisible(part.reason)) for part in report.unread]),
             notes=tuple([escape_invisible(f"{note.message} ({note.path})") for note in report.notes]),
@@ -174,11 +171,7 @@ class _Builder(NamedTuple):
         )
 
     def _show(self, value: JsonValue, path: str) -> Payload:
-        return build_payload(value, path, self.links.find_marks(path), self.choices)
-
-    def _count_texts_left_out(self) -> int:
-        messages = () if self.scored.trace is None else self.scored.trace.messages
-        return sum([bool(one.text) for one in messages]) - len(self.visible.texts)
+        return build_payload(value, path, self.links.marks.get(path), self.choices)
 
     def _build_steps(self, comparer: CallComparer, first: str) -> Mapping[int, StepView]:
         """Build the visible steps, by their position in the report."""
@@ -214,6 +207,7 @@ class _Builder(NamedTuple):
         loud, others = split_outcomes(statements, already_said)
         error = escape_invisible(self.errors.get(verdict.index, ""))
         result = None if step is None else step.result
+        marks = self.links.marks.get(f"{root}/call/arguments")
         return StepView(
             kind="step",
             anchor=anchor,
@@ -227,10 +221,10 @@ class _Builder(NamedTuple):
             unexpected=verdict.unexpected,
             retry=None if verdict.retry is None else verdict.retry + 1,
             arguments=self._build_arguments(step) if expected is None or not expected.rows else None,
-            arguments_mark=self._find_whole_mark(f"{root}/call/arguments"),
+            arguments_mark=marks.leaves.get("") if marks is not None else None,
             arguments_problem="" if step is None else _describe_arguments(step),
             expected=expected,
-            origins=self.links.list_claims(f"{root}/call/arguments"),
+            origins=self.links.values.get(f"{root}/call/arguments", ()),
             result=None if result is None else self._show(result.content, f"{root}/result/content"),
             result_problem="the trace has no result of this call" if step is not None and result is None else error,
             forms=verdict.result_forms,
@@ -238,10 +232,6 @@ class _Builder(NamedTuple):
             others=others,
             usage=describe_usage(verdict.usage),
         )
-
-    def _find_whole_mark(self, root: str) -> Mark | None:
-        marks = self.links.find_marks(root)
-        return None if marks is None else marks.leaves.get("")
 
     def _build_arguments(self, step: Step | None) -> Payload | None:
         if step is None or not step.call.captured:
@@ -279,16 +269,13 @@ class _Builder(NamedTuple):
     def _build_text(self, number: int, role: str, text: str, outcomes: Sequence[OutcomeView]) -> TextView:
         path = f"/messages/{number}/text"
         payload = self._show(text, path)
-        claims = self.links.list_claims(path)
-        checked = [one for one in claims if one.to or one.sign not in ("", "not_checkable")]
         return TextView(
             kind="text",
             anchor=f"{self.prefix}text-{number}",
             role=role,
             text=payload,
             field=payload.whole,
-            claims=checked,
-            unchecked=len(claims) - len(checked),
+            values=self.links.values.get(path, ()),
             problems=tuple(_list_loud(outcomes)),
         )
 
@@ -333,31 +320,18 @@ class _Builder(NamedTuple):
             ]
         )
 
-    def _list_state(self) -> Iterator[StateRow]:
-        trace, expectation = self.scored.trace, self.scored.expectation
-        expected_state = None if expectation is None else expectation.state
-        if trace is not None and (trace.state is not None or expected_state is not None):
-            yield from StateComparer(trace.state or State(), expected_state, self.choices).list_rows()
-
-    def _build_output(self, trace: Trace | None) -> Payload | None:
-        if trace is None or trace.output is None or not trace.output.captured:
-            return None
-        return self._show(trace.output.content, "/output/content")
-
 
 def _fold_quiet(events: Sequence[TextView | StepView]) -> Iterator[TextView | StepView | QuietSteps]:
     """Fold long rows of calls without a problem."""
-    for quiet, row in groupby(events, _is_quiet):
+    for quiet, row in groupby(
+        events, lambda one: isinstance(one, StepView) and one.verdict in QUIET and not (one.open or one.problem)
+    ):
         row_events = list(row)
         steps = [one for one in row_events if isinstance(one, StepView)]
         if quiet and len(steps) >= MIN_FOLDED:
             yield QuietSteps("quiet", tuple(steps))
         else:
             yield from row_events
-
-
-def _is_quiet(event: TextView | StepView) -> bool:
-    return isinstance(event, StepView) and event.verdict in QUIET and not (event.open or event.problem)
 
 
 def _list_loud(outcomes: Sequence[OutcomeView]) -> Sequence[OutcomeView]:
@@ -387,9 +361,3 @@ def _describe_arguments(step: Step) -> str:
     if not step.call.captured:
         return "the trace does not contain the arguments"
     return escape_invisible(step.call.problem or "") if step.call.arguments is None else ""
-
-
-def _describe_state(trace: Trace | None, rows: Sequence[StateRow]) -> str:
-    if trace is None or not has_final_state(trace):
-        return ""
-    return "" if rows else "nothing differs"

@@ -21,7 +21,7 @@ from service.core.trace import State, Step
 from service.core.weights import read_weight
 from service.errors import InputError
 from service.reporting.statements import OutcomeState, find_state
-from service.web.trace.links import Links, RootMarks
+from service.web.trace.grounding import Links, RootMarks
 from service.web.trace.marks import escape_invisible
 from service.web.trace.payloads import Payload, PayloadChoices, build_cell
 
@@ -68,8 +68,6 @@ class ArgumentRow:
 class ExpectedCallView:
     """An expected call: beside the one that was made, or missing."""
 
-    path: str
-    """Its pointer in the expectation."""
     tool: str
     reason: str
     rows: tuple[ArgumentRow, ...]
@@ -127,29 +125,24 @@ class CallComparer(NamedTuple):
         if pattern is None:
             return None
         if pattern.args is None or step.call.arguments is None:
-            return self._build(verdict.expected or "", pattern, ())
+            return _build(pattern, ())
         notes = _list_argument_findings(verdict)
         compared = _find_comparison(verdict)
         names = [*pattern.args, *[name for name in step.call.arguments if name not in pattern.args]]
         rows = [self._compare_argument(name, pattern, step, notes.get(name), compared) for name in names]
-        return self._build(verdict.expected or "", pattern, tuple(rows))
+        return _build(pattern, tuple(rows))
 
     def build_missing(self, path: str, tool: str) -> ExpectedCallView:
         """Build the view of an expected call that was not made."""
         pattern = self.patterns.get(path)
         if pattern is None:
-            return ExpectedCallView(path, tool, "", (), True)
+            return ExpectedCallView(escape_invisible(tool), "", (), True)
         rows = [
             ArgumentRow(escape_invisible(name), "missing", "", payload, None, matcher=matcher)
             for name, value in (pattern.args or {}).items()
             for matcher, payload in [self._show_expected(value)]
         ]
-        return self._build(path, pattern, tuple(rows))
-
-    def _build(self, path: str, pattern: CallPattern, rows: tuple[ArgumentRow, ...]) -> ExpectedCallView:
-        return ExpectedCallView(
-            path, escape_invisible(pattern.tool), escape_invisible(pattern.reason or ""), rows, pattern.args is None
-        )
+        return _build(pattern, tuple(rows))
 
     def _compare_argument(
         self, name: str, pattern: CallPattern, step: Step, finding: Finding | None, compared: OutcomeState | None
@@ -158,7 +151,7 @@ class CallComparer(NamedTuple):
         status = _find_status(name, pattern, actual_args, finding, compared)
         token = escape_token(name)
         root = f"/steps/{step.index}/call/arguments"
-        marks = _narrow(self.links.find_marks(root), f"/{token}")
+        marks = _narrow(self.links.marks.get(root), f"/{token}")
         matcher, expected = self._show_expected(expected_args[name]) if name in expected_args else ("", None)
         actual = self._show(actual_args[name], f"{root}/{token}", marks) if name in actual_args else None
         return ArgumentRow(
@@ -182,6 +175,11 @@ class CallComparer(NamedTuple):
 
     def _show(self, value: JsonValue, path: str, marks: RootMarks | None) -> Payload:
         return build_cell(value, path, marks, self.choices)
+
+
+def _build(pattern: CallPattern, rows: tuple[ArgumentRow, ...]) -> ExpectedCallView:
+    reason = escape_invisible(pattern.reason or "")
+    return ExpectedCallView(escape_invisible(pattern.tool), reason, rows, pattern.args is None)
 
 
 def _shorten_note(finding: Finding, name: str) -> str:

@@ -25,11 +25,11 @@ class Mark(NamedTuple):
     to: str = ""
     """The id of what it refers to."""
     also: str = ""
-    """A second id, which the claims that refer to it link to."""
+    """A second id, which the values that come from it link to."""
     number: int = 0
     """The number shown beside it; 0: none."""
     sign: str = ""
-    """The verdict of a claim or argument: `supported`, `contradicted`, `located`, `nowhere` and so on."""
+    """The origin of a value, or `wrong` or `suspected`."""
 
 
 class TextPiece(NamedTuple):

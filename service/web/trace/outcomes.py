@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from service.core.judging.judged_outcomes import (
-    EarlierJudgement,
     JudgeCalibration,
     JudgedScore,
     MixedScore,
@@ -25,22 +24,14 @@ OutcomeSign = Literal["pass", "fail", "blocked", "open", "skip"]
 """blocked: not checked, because an earlier check failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeView:
+class JudgeView(NamedTuple):
     """What one judge said, and what it is worth."""
 
-    id: str
-    model: str
-    label: str
-    reason: str
-    quotes: tuple[str, ...]
+    note: JudgeNote
     calibration: str
     """In a sentence."""
     price: str
     """What it cost and used, in words."""
-    votes: tuple[tuple[str, str, str], ...] = ()
-    """Model, label and value of each vote, if there were several."""
-    spread: float | None = None
     earlier: bool = False
     """Whether another judge was asked after it."""
 
@@ -114,43 +105,29 @@ def _describe_row(name: str, match: bool | None, score: float, weight: float) ->
 
 def _list_judges(outcome: ReportOutcome) -> Iterator[JudgeView]:
     if isinstance(outcome, JudgedScore | WithheldJudgement):
-        yield from (_build_earlier(one) for one in outcome.earlier)
+        for one in outcome.earlier:
+            calibration = _describe_calibration(one.calibration, one.raw, one.value)
+            yield JudgeView(one.judge, calibration, _describe_price(one.judge), earlier=True)
         estimate = outcome.value if isinstance(outcome, JudgedScore) else outcome.estimate
-        yield _build_judge(outcome.judge, _describe_calibration(outcome.calibration, outcome.raw, estimate))
+        calibration = _describe_calibration(outcome.calibration, outcome.raw, estimate)
+        yield JudgeView(outcome.judge, calibration, _describe_price(outcome.judge))
     elif isinstance(outcome, UnsureJudgement):
-        yield _build_judge(outcome.judge, "it cannot tell, so nothing is decided")
+        yield JudgeView(outcome.judge, "it cannot tell, so nothing is decided", _describe_price(outcome.judge))
     elif isinstance(outcome, MixedScore):
         for note, status in zip(outcome.judges, outcome.calibrations, strict=False):
-            yield _build_judge(note, _CALIBRATION_WORDS[status])
+            yield JudgeView(note, _CALIBRATION_WORDS[status], _describe_price(note))
 
 
-def _build_earlier(one: EarlierJudgement) -> JudgeView:
-    return _build_judge(one.judge, _describe_calibration(one.calibration, one.raw, one.value), earlier=True)
-
-
-def _build_judge(note: JudgeNote, calibration: str, *, earlier: bool = False) -> JudgeView:
-    votes = tuple([(vote.model, vote.label, "-" if vote.value is None else f"{vote.value:.2f}") for vote in note.votes])
-    return JudgeView(
-        id=note.id,
-        model=note.model,
-        label=escape_invisible(note.label),
-        reason=escape_invisible(note.reason),
-        quotes=tuple(map(escape_invisible, note.quotes)),
-        calibration=calibration,
-        price=", ".join(_list_prices(note)),
-        votes=votes,
-        spread=note.spread,
-        earlier=earlier,
-    )
-
-
-def _list_prices(note: JudgeNote) -> Iterator[str]:
-    yield {"hit": "from the cache", "miss": "asked now", "coalesced": "asked once, with another question"}[note.cache]
-    yield str(Cost.of(note.cost_usd))
+def _describe_price(note: JudgeNote) -> str:
+    parts = [
+        {"hit": "from the cache", "miss": "asked now", "coalesced": "asked once, with another question"}[note.cache]
+    ]
+    parts.append(str(Cost.of(note.cost_usd)))
     if note.tokens_in is not None and note.tokens_out is not None:
-        yield f"{note.tokens_in} tokens in, {note.tokens_out} out"
+        parts.append(f"{note.tokens_in} tokens in, {note.tokens_out} out")
     if note.latency_ms is not None:
-        yield f"{note.latency_ms / 1000:.1f} s"
+        parts.append(f"{note.latency_ms / 1000:.1f} s")
+    return ", ".join(parts)
 
 
 def _describe_calibration(calibration: JudgeCalibration, raw: float, estimate: float | None) -> str:
@@ -168,15 +145,10 @@ def _describe_calibration(calibration: JudgeCalibration, raw: float, estimate: f
     return "; ".join(parts)
 
 
-class SplitOutcomes(NamedTuple):
-    """The outcomes of a step: those with something to say, and the others in words."""
-
-    loud: tuple[OutcomeView, ...]
-    others: tuple[str, ...]
-
-
-def split_outcomes(statements: Sequence[OutcomeStatement], already_said: Container[str]) -> SplitOutcomes:
-    """Split the outcomes of a step, in the order of telling."""
+def split_outcomes(
+    statements: Sequence[OutcomeStatement], already_said: Container[str]
+) -> tuple[tuple[OutcomeView, ...], tuple[str, ...]]:
+    """Split the outcomes of a step, in the order of telling: those with something to say, and the others in words."""
     loud: list[OutcomeView] = []
     names: dict[OutcomeState, list[str]] = {}
     gaps: list[tuple[str, str]] = []
@@ -191,4 +163,4 @@ def split_outcomes(statements: Sequence[OutcomeStatement], already_said: Contain
     others = [f"passed here: {', '.join(names['passed'])}"] if "passed" in names else []
     others += list_gaps(gaps)
     others += [f"nothing to check: {', '.join(names['absent'])}"] if "absent" in names else []
-    return SplitOutcomes(tuple(loud), tuple(map(escape_invisible, others)))
+    return tuple(loud), tuple(map(escape_invisible, others))

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from service.core.json.pointers import escape_token
-from service.web.trace.links import RootMarks
+from service.web.trace.grounding import RootMarks
 from service.web.trace.marks import Mark, TextPiece, cut_pieces, escape_invisible
 
 FOLD_CHARS = 16_000

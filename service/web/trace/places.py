@@ -1,27 +1,28 @@
-"""Resolve pointers of findings and evidence to the part of the page that shows them, and to the value there."""
+"""Resolve pointers of findings and values to the part of the page that shows them, if it does, and to the value there."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from service.core.json.differences import covers
-from service.core.json.pointers import split_pointer
+from service.core.report import Report
 from service.core.results.structure import read_text
+from service.core.scores import Verdict
 from service.core.trace import Trace
-from service.web.trace.visible import VisibleParts
 
 _PLACE = re.compile(r"/steps/(\d{1,7})/(result/content|call/arguments)((?:[/@].*)?)", re.DOTALL)
 _STEP = re.compile(r"/steps/(\d{1,7})(?:/(call|result)?.*)?", re.DOTALL)
-_MESSAGE = re.compile(r"/messages/(\d{1,7})(?:/.*)?", re.DOTALL)
+_MESSAGE = re.compile(r"/messages/(\d{1,7})(?:/text(?:@(\d{1,9})-(\d{1,9}))?|/.*)?", re.DOTALL)
 _PASSAGE = re.compile(r"@(\d{1,9})-(\d{1,9})((?:/.*)?)", re.DOTALL)
-_SPACE = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder(strict=False)
-MAX_MARKED_CHARS = 400
-"""Longest stretch without an inner structure, in characters, that is marked."""
+MAX_SHOWN = 1_000
+"""Steps that are shown from the start, and as many later ones that did not pass; likewise texts and missing calls."""
+QUIET: frozenset[Verdict] = frozenset({"pass", "not_applicable"})
+_VISIBLE_PART = re.compile(r"/(steps|messages)/(\d{1,7})(?:/|$)")
 
 
 class PagePlace(NamedTuple):
@@ -46,13 +47,14 @@ def normalize_path(path: str, trace: Trace | None) -> str:
 
 
 def find_place(path: str, trace: Trace) -> PagePlace | None:
-    """Find the place that a pointer of evidence leads to; None if the page shows none."""
+    """Find the place that a pointer leads to; None if the page shows none."""
     path = normalize_path(path, trace)
     if message := _MESSAGE.fullmatch(path):
         number = int(message[1])
         if number >= len(trace.messages) or not trace.messages[number].text:
             return None
-        return PagePlace(f"/messages/{number}/text", "", None, trace.messages[number].text, True)
+        span = (int(message[2]), int(message[3])) if message[2] else None
+        return PagePlace(f"/messages/{number}/text", "", span, trace.messages[number].text, True)
     match = _PLACE.fullmatch(path)
     if match is None or int(match[1]) >= len(trace.steps):
         return None
@@ -97,65 +99,51 @@ def _look(here: JsonValue, token: str) -> tuple[JsonValue] | None:
 def _enter(root: str, at: str, text: str, passage: re.Match[str]) -> PagePlace:
     """Enter the structure that a passage of a text spells."""
     start, end = int(passage[1]), min(int(passage[2]), len(text))
-    passage_read = next((one for one in read_text(text).passages if (one.start, one.end) == (start, end)), None)
-    if passage_read is None:
-        return PagePlace(root, at, (start, end) if end - start <= MAX_MARKED_CHARS else None)
-    inner = _walk(root, passage_read.value, passage[3])
+    found = next((one for one in read_text(text).passages if (one.start, one.end) == (start, end)), None)
+    if found is None:
+        return PagePlace(root, at, (start, end))
+    inner = _walk(root, found.value, passage[3])
     if not inner.exists:
-        return PagePlace(root, at, (start, end) if end - start <= MAX_MARKED_CHARS else None)
-    tokens = split_pointer(inner.rest)
-    span = find_span(text, start, tokens) or _find_spelled(text, start, end, inner.value)
-    return PagePlace(root, at, span, inner.value, True)
+        return PagePlace(root, at)
+    return PagePlace(root, at, _find_spelled(text, (start, end), inner), inner.value, True)
 
 
-def find_span(text: str, at: int, tokens: tuple[str, ...]) -> tuple[int, int] | None:
-    """Find, in a text that spells JSON from `at` on, the value that tokens lead to; None if it spells none.
-
-    >>> text = 'got: {"a": [1, {"b": 25}]}'
-    >>> start, end = find_span(text, 5, ("a", "1", "b"))
-    >>> text[start:end]
-    '25'
-    """
-    try:
-        for token in tokens:
-            at = _enter_member(text, _skip(text, at), token)
-        at = _skip(text, at)
-        return at, _DECODER.raw_decode(text, at)[1]
-    except (ValueError, IndexError, RecursionError):
-        return None
+def _find_spelled(text: str, within: tuple[int, int], inner: PagePlace) -> tuple[int, int] | None:
+    """Find a value in the stretch that spells it: after its key, else anywhere; None if it occurs there more than once."""
+    key = inner.rest.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+    spelled = inner.value if isinstance(inner.value, str) else json.dumps(inner.value, ensure_ascii=False)
+    for before in (rf'(?<!\w){re.escape(key)}"?\s*[:=]\s*"?', r"(?<!\w)"):
+        pattern = re.compile(rf"{before}({re.escape(spelled)})(?!\w)")
+        matches = list(pattern.finditer(text, *within)) if spelled else []
+        if len(matches) == 1:
+            return matches[0].span(1)
+    return None
 
 
-def _enter_member(text: str, at: int, token: str) -> int:
-    """Find where the member or item of that name begins; ValueError or IndexError if there is none."""
-    is_object, number = text[at] == "{", 0
-    if not is_object and text[at] != "[":
-        raise ValueError(token)
-    at = _skip(text, at + 1)
-    while text[at] not in "}]":
-        name = str(number)
-        if is_object:
-            name, at = _DECODER.raw_decode(text, at)
-            at = _skip(text, _skip(text, at) + 1)  # after the colon
-        if name == token:
-            return at
-        at = _skip(text, _DECODER.raw_decode(text, at)[1])
-        at = _skip(text, at + 1) if text[at] == "," else at
-        number += 1
-    raise ValueError(token)
+class VisibleParts(NamedTuple):
+    """The parts that the page has a place for."""
+
+    steps: frozenset[int]
+    texts: frozenset[int]
+    """Positions of messages."""
+
+    def has(self, root: str) -> bool:
+        """Whether the page shows what a pointer to a call's arguments, a result or a text leads to."""
+        match = _VISIBLE_PART.match(root)
+        return match is None or int(match[2]) in (self.steps if match[1] == "steps" else self.texts)
 
 
-def _skip(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    return at if match is None else match.end()
-
-
-def _find_spelled(text: str, start: int, end: int, value: JsonValue) -> tuple[int, int] | None:
-    """Find the value in a stretch, if it occurs once; else return the stretch, if it is short."""
-    spelled = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    matches = [] if not spelled else list(re.finditer(rf"(?<!\w){re.escape(spelled)}(?!\w)", text[start:end]))
-    if len(matches) == 1:
-        return start + matches[0].start(), start + matches[0].end()
-    return (start, end) if end - start <= MAX_MARKED_CHARS else None
+def choose_visible(report: Report, trace: Trace | None, refuting: Collection[int]) -> VisibleParts:
+    """Choose what to show of a trace. `refuting`: steps that contradict what was said; they count as broken too."""
+    later = [
+        one for one in report.steps[MAX_SHOWN:] if one.verdict not in QUIET or one.unexpected or one.index in refuting
+    ]
+    broken = sorted(later, key=lambda one: one.verdict != "fail")[:MAX_SHOWN]
+    texts = [] if trace is None else [n for n, message in enumerate(trace.messages) if message.text]
+    return VisibleParts(
+        frozenset([one.index for one in [*report.steps[:MAX_SHOWN], *broken]]),
+        frozenset([*texts[:MAX_SHOWN], *texts[-1:]]),
+    )
 
 
 class PageParts(NamedTuple):

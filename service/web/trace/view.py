@@ -8,7 +8,7 @@ from typing import Literal
 
 from service.core.scores import Verdict
 from service.web.trace.comparison import ExpectedCallView, StateRow
-from service.web.trace.links import ClaimView
+from service.web.trace.grounding import ValueView
 from service.web.trace.marks import Mark
 from service.web.trace.outcomes import OutcomeView
 from service.web.trace.payloads import Payload
@@ -61,10 +61,8 @@ class TextView:
     text: Payload
     field: Mark | None
     """The mark of the whole text."""
-    claims: Sequence[ClaimView]
-    """The claims that code could check."""
-    unchecked: int
-    """How many it could not check."""
+    values: Sequence[ValueView]
+    """Where its values come from."""
     problems: tuple[OutcomeView, ...]
     """The outcomes about this text."""
 
@@ -96,7 +94,7 @@ class StepView:
     """The mark of all arguments."""
     arguments_problem: str
     expected: ExpectedCallView | None
-    origins: Sequence[ClaimView]
+    origins: Sequence[ValueView]
     """Where its arguments come from."""
     result: Payload | None
     """None: not captured."""
