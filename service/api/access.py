@@ -79,6 +79,11 @@ def find_caller(request: Request) -> Caller:
     return request.scope.get("state", {}).get("caller", NAMELESS)
 
 
+def find_tenant(request: Request) -> str:
+    """Return the tenant of a request's caller."""
+    return find_caller(request).tenant
+
+
 def find_actor(request: Request) -> Actor:
     """Return the caller of a request, for the audit log."""
     caller, client = find_caller(request), request.scope.get("client")

@@ -19,7 +19,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.key_cache import mask_address
-from service.api.problems import MEDIA_TYPE, PROBLEM, build_details
+from service.api.problems import MEDIA_TYPE
+from service.problems import PROBLEM, build_details
 
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
