@@ -14,18 +14,17 @@ from starlette.exceptions import HTTPException
 
 from service import __version__
 from service.api.access import Access
-from service.api.backlog import BacklogCollector
 from service.api.cross_site import is_loopback
 from service.api.fairness.buckets import Buckets
 from service.api.fairness.tenants import Fairness, ProcessLoad
 from service.api.fairness.upload_disk import UploadDisk
 from service.api.key_cache import KeyCache
-from service.api.metrics import ServiceMetrics
+from service.api.metrics import BacklogCollector, ServiceMetrics
 from service.api.middleware import RequestMiddleware
 from service.api.openapi import describe_api
 from service.api.parts import ApiParts
 from service.api.problems import render_refusal
-from service.api.readiness import Readiness
+from service.api.readiness import Readiness, watch_stop_signals
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
@@ -37,7 +36,6 @@ from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scores import KeptScoreRoutes
 from service.api.routes.scoring import ScoringRoutes
 from service.api.score_keeping import ScoreKeeper
-from service.api.stopping import watch_stop_signals
 from service.asking.cache.guard import GuardedCache
 from service.engine import Engine
 from service.errors import CallgradeError

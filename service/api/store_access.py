@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from service.api.access import find_payer, find_tenant
-from service.api.fairness.threads import Threads
+from service.api.fairness.turns import Threads
 from service.jobs.admission import DATABASE_PATIENCE_S
 from service.store.database import insist
 from service.store.jobs.jobs import J, Jobs

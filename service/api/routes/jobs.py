@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.access import find_actor, find_payer, find_tenant
-from service.api.body import read_body
+from service.api.body import is_packed, read_body, read_form, receive
 from service.api.fairness.upload_disk import UploadDisk
 from service.api.operations import (
     JSON,
@@ -28,7 +28,6 @@ from service.api.operations import (
 )
 from service.api.queries import read_given, read_query
 from service.api.store_access import JobStore
-from service.api.uploads import is_packed, read_form, receive
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
 from service.engine import Engine

@@ -11,12 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from service.api.access import find_actor, find_caller, find_payer, find_tenant
-from service.api.body import read_body
+from service.api.body import is_packed, read_body, read_form, receive
 from service.api.fairness.upload_disk import UploadDisk
 from service.api.operations import TEXT, Answer, Operation, RequestBody
 from service.api.queries import read_query
 from service.api.store_access import StoreAccess
-from service.api.uploads import is_packed, read_form, receive
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
 from service.jobs.calibrations import MAX_BODY_BYTES
