@@ -129,9 +129,7 @@ class CallSources:
         """Find a text with the characters of a code in order, whatever stands between them, and zeros before its numbers."""
         inner = r"[\W_]*".join(re.escape(c) for c in code)
         pattern = re.compile(rf"(?<![a-z0-9])0*{inner}(?![a-z0-9])")
-        found: list[tuple[str, Source]] = [
-            (one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)
-        ]
+        found: list[tuple[str, Source]] = [(one.pointer, one.source) for one in self._squeezed if pattern.search(one.text)]
         strong = [one for one in found if one[1] in _STRONG]
         return next(iter([*strong, *found]), None)
 
