@@ -31,7 +31,7 @@ from service.reading.strict_json import Limits, parse
 from service.reporting.breaks import describe_break
 from service.reporting.counts import ReportCounts, count_report
 from service.request import ScoreRequest, read_request
-from service.store.labelling.drafts import LabelItem, ScoreDraft
+from service.store.labelling.drafts import ScoreDraft
 
 LOG = logging.getLogger("callgrade.apart")
 
@@ -60,11 +60,6 @@ class ProcessReport:
     """What is stored of it, if it is to be stored, except the request."""
     store: bool | None
     """Whether the request asks to be stored; None: it does not say."""
-
-    @property
-    def labelled(self) -> Sequence[LabelItem]:
-        """The parts of it that people may label."""
-        return self.kept.items
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from types import TracebackType
-from typing import Literal, Self
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Literal
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -22,31 +23,19 @@ MIN_BYTES_PER_S = 32 * 2**10
 """Bytes a second that a sender must reach on average: one that drips would hold its place for hours."""
 
 
-class Pace:
-    """How fast a body must arrive: an asynchronous context that raises HTTPException 408 if it does not."""
-
-    def __init__(self, patience: float = PATIENCE_S) -> None:
-        self._patience = patience
-        self._limit = asyncio.timeout(patience)
-        self._start = 0.0
-
-    async def __aenter__(self) -> Self:
-        self._start = asyncio.get_running_loop().time()
-        await self._limit.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            await self._limit.__aexit__(kind, error, trace)
-        except TimeoutError:
-            detail = f"the body came more slowly than {MIN_BYTES_PER_S} bytes a second for {self._patience:g} seconds"
-            raise HTTPException(408, detail) from None
-
-    def extend(self, seen: int) -> None:
-        """Allow the time for what comes after the first `seen` bytes."""
-        self._limit.reschedule(self._start + self._patience + seen / MIN_BYTES_PER_S)
+@asynccontextmanager
+async def keep_pace(patience: float = PATIENCE_S) -> AsyncGenerator[Callable[[int], None]]:
+    """Raise HTTPException 408 if a body comes too slowly; the function that this yields gets how many bytes have come."""
+    start = asyncio.get_running_loop().time()
+    limit = asyncio.timeout(patience)
+    try:
+        async with limit:
+            yield lambda seen: limit.reschedule(start + patience + seen / MIN_BYTES_PER_S)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        detail = f"the body came more slowly than {MIN_BYTES_PER_S} bytes a second for {patience:g} seconds"
+        raise HTTPException(408, detail) from None
 
 
 async def read_body(request: Request, limits: Limits, *, patience: float = PATIENCE_S) -> bytes:
@@ -56,10 +45,10 @@ async def read_body(request: Request, limits: Limits, *, patience: float = PATIE
     slowly; ClientDisconnect if the client leaves.
     """
     _refuse_media(request.headers)
-    async with Pace(patience) as pace:
+    async with keep_pace(patience) as extend:
         if read_declared_length(request.headers) > limits.max_bytes:
             raise _build_too_large(limits)
-        return await _receive(request, limits, pace)
+        return await _receive(request, limits, extend)
 
 
 def _refuse_media(headers: Headers) -> None:
@@ -91,13 +80,13 @@ def read_declared_length(headers: Headers) -> float:
     return int(text) if len(text) < 19 else math.inf
 
 
-async def _receive(request: Request, limits: Limits, pace: Pace) -> bytes:
+async def _receive(request: Request, limits: Limits, extend: Callable[[int], None]) -> bytes:
     body, more = bytearray(), True
     while more:
         part, more = await read_part(request)
         body += part
         if more:
-            pace.extend(len(body))
+            extend(len(body))
         if len(body) > limits.max_bytes:
             raise _build_too_large(limits)
     return bytes(body)
@@ -122,8 +111,8 @@ async def read_form_body(request: Request, max_bytes: int) -> bytes:
     """
     if read_media_type(request.headers) != "application/x-www-form-urlencoded":
         raise HTTPException(415, "expected a form (application/x-www-form-urlencoded)")
-    async with Pace() as pace:
-        return await _receive(request, Limits(max_bytes=max_bytes), pace)
+    async with keep_pace() as extend:
+        return await _receive(request, Limits(max_bytes=max_bytes), extend)
 
 
 WRITE_BYTES = 256 * 2**10
@@ -163,11 +152,11 @@ async def receive(request: Request, spool: Spool, *, patience: float = PATIENCE_
     Raises what the spool raises, HTTPException 408 if the body comes too slowly, ClientDisconnect if the client leaves.
     """
     seen, more, waiting = 0, True, bytearray()
-    async with Pace(patience) as pace:
+    async with keep_pace(patience) as extend:
         while more:
             part, more = await read_part(request)
             seen += len(part)
-            pace.extend(seen)
+            extend(seen)
             waiting += part
             if len(waiting) >= WRITE_BYTES or not more:
                 await asyncio.to_thread(spool.write, bytes(waiting))

@@ -33,6 +33,11 @@ class StoreAccess(Generic[S]):
             raise HTTPException(503, f"{self._purpose} a database, and none is open here")
         return self._store
 
+    async def ask(self, request: Request, work: Callable[[S, str], T]) -> T:
+        """Run `work` with the store and the tenant of a request, as `run` does."""
+        store, tenant = self.find_store(), find_tenant(request)
+        return await self.run(request, lambda: work(store, tenant))
+
     async def run(self, request: Request, work: Callable[[], T]) -> T:
         """Run `work`, retrying while the database is out of reach; BusyError if it stays so."""
         return await self.run_once(request, lambda: insist(work, give_up=DATABASE_PATIENCE_S))

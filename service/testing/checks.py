@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
@@ -141,8 +141,3 @@ def assert_passes(
         return checker.check(trace, expected=expected, rubric=rubric, judges=judges, allow_undecided=allow_undecided)
     finally:
         checker.close()
-
-
-def replace_observer(checker: TraceChecker, observe: Callable[[Report], object]) -> TraceChecker:
-    """Return the same checker with another observer."""
-    return replace(checker, observe=observe)

@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import Field
 from starlette.requests import Request
 
-from service.api.access import find_tenant
 from service.api.operations import Operation
 from service.api.queries import read_query
 from service.api.routes.labels import LabelRoutes
@@ -43,5 +42,5 @@ class JudgeRoutes:
         return (await self._list(request, judge)).data
 
     async def _list(self, request: Request, judge: str | None) -> JudgeStandings:
-        desk, tenant = self._labels.find_store(), find_tenant(request)
-        return await self._labels.run(request, lambda: list_standings(desk, self._engine, tenant, judge))
+        engine = self._engine
+        return await self._labels.ask(request, lambda desk, tenant: list_standings(desk, engine, tenant, judge))

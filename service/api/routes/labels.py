@@ -167,18 +167,16 @@ class LabelRoutes(StoreAccess[LabelDesk]):
 
     async def put_label(self, request: Request) -> LabelReply:
         """Label an item, and learn the judge's verdict. Sending the same again changes nothing."""
-        desk, tenant = self.find_store(), find_tenant(request)
         body = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
         draft, by = build_draft(body, choose_annotator(request, body.annotator)), find_actor(request)
-        label = await self.run(request, lambda: desk.put(tenant, draft, by=by))
-        judge = await self.run(request, lambda: desk.reveal(tenant, label.item, label.criterion))
+        label = await self.ask(request, lambda desk, tenant: desk.put(tenant, draft, by=by))
+        judge = await self.ask(request, lambda desk, tenant: desk.reveal(tenant, label.item, label.criterion))
         return LabelReply(label, judge)
 
     async def list_labels(self, request: Request) -> LabelList:
         """List labels, newest first."""
-        desk, tenant = self.find_store(), find_tenant(request)
         query = read_query(request.query_params, LabelPageQuery).model_dump()
-        return await self.run(request, lambda: desk.labels.page(tenant, **query))
+        return await self.ask(request, lambda desk, tenant: desk.labels.page(tenant, **query))
 
     async def choose_next_label(self, request: Request) -> LabelTask:
         """Choose what an annotator labels next, without the judge's verdict. 404 if nothing is left for them.
@@ -186,25 +184,22 @@ class LabelRoutes(StoreAccess[LabelDesk]):
         First come the items that a fit leaves to humans, then second opinions on a fifth of all items, then random
         draws where a label narrows the interval of the pass rate most. Nothing comes up twice for one annotator.
         """
-        desk, tenant = self.find_store(), find_tenant(request)
         query = read_query(request.query_params, NextQuery)
         annotator = query.annotator or name_annotator(request)
-        task = await self.run(request, lambda: desk.choose(tenant, query.criterion, annotator))
+        task = await self.ask(request, lambda desk, tenant: desk.choose(tenant, query.criterion, annotator))
         if task is None:
             raise HTTPException(404, "nothing is left to label for this annotator")
         return task
 
     async def measure_agreement(self, request: Request) -> LabelSummary:
         """Report how far the labelling is, and how far annotators agree, criterion by criterion."""
-        desk, tenant = self.find_store(), find_tenant(request)
-        criterion = read_query(request.query_params, CriterionQuery).criterion
-        return await self.run(request, lambda: desk.summarize(tenant, criterion, name_annotator(request)))
+        criterion, annotator = read_query(request.query_params, CriterionQuery).criterion, name_annotator(request)
+        return await self.ask(request, lambda desk, tenant: desk.summarize(tenant, criterion, annotator))
 
     async def list_disagreements(self, request: Request) -> LabelledPage:
         """List items on which people differ from each other or from the judge, in the order of their first labels."""
-        desk, tenant = self.find_store(), find_tenant(request)
         query = read_query(request.query_params, DisagreementQuery).model_dump()
-        return await self.run(request, lambda: desk.list_disagreements(tenant, **query))
+        return await self.ask(request, lambda desk, tenant: desk.list_disagreements(tenant, **query))
 
     async def export_labels(self, request: Request) -> Response:
         """Export labelled items as a labelled set for `callgrade calibrate`, with the judges' predictions.
@@ -212,9 +207,8 @@ class LabelRoutes(StoreAccess[LabelDesk]):
         Unsure labels are left out, and so are items whose trace was deleted. A labelled step is an item of its own,
         with its run and place.
         """
-        desk, tenant = self.find_store(), find_tenant(request)
         criterion = read_query(request.query_params, CriterionQuery).criterion
-        lines = await self.run(request, lambda: desk.export(tenant, criterion))
+        lines = await self.ask(request, lambda desk, tenant: desk.export(tenant, criterion))
         headers = {"cache-control": "no-store"}
         return StreamingResponse(self.stream(request, lines), headers=headers, media_type=NDJSON)
 
@@ -235,9 +229,8 @@ class LabelRoutes(StoreAccess[LabelDesk]):
 
     async def delete_label(self, request: Request) -> Response:
         """Delete a label: one's own, or as an admin anybody's."""
-        desk, tenant, name = self.find_store(), find_tenant(request), request.path_params["label_id"]
-        by, own = find_actor(request), find_own_name(request)
-        await self.run(request, lambda: desk.labels.delete(tenant, name, by=by, annotator=own))
+        by, own, name = find_actor(request), find_own_name(request), request.path_params["label_id"]
+        await self.ask(request, lambda desk, tenant: desk.labels.delete(tenant, name, by=by, annotator=own))
         return Response(status_code=204)
 
 

@@ -74,12 +74,10 @@ class OverviewRoutes:
         caller = find_caller(request)
         running, batches = await _read_jobs(request, self._batches) if caller.may("batch") else ((), ())
         fitting, fitted = await _read_jobs(request, self._calibrations) if caller.may("calibrate") else ((), ())
-        waiting = await self._count_waiting(request) if caller.may("label") else {}
+        waiting: dict[str, int] = {}
+        if caller.may("label"):
+            waiting = await self._labels.ask(request, lambda desk, tenant: desk.count_waiting(tenant))
         return Overview(running, batches, fitting, fitted, waiting, self._describe_judge())
-
-    async def _count_waiting(self, request: Request) -> dict[str, int]:
-        desk, tenant = self._labels.find_store(), find_tenant(request)
-        return await self._labels.run(request, lambda: desk.count_waiting(tenant))
 
     def _describe_judge(self) -> JudgeHealth:
         judging = self._engine.judging

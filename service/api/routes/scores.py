@@ -10,7 +10,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.access import find_actor, find_tenant
+from service.api.access import find_actor
 from service.api.operations import JSON, Answer, Operation
 from service.api.queries import read_query
 from service.api.routes.batch_items import ItemChoiceQuery, build_choice
@@ -77,32 +77,30 @@ class KeptScoreRoutes(StoreAccess[KeptScores]):
 
     async def list_scores(self, request: Request) -> KeptScoreList:
         """List kept scores, newest first, by outcome."""
-        scores, tenant = self.find_store(), find_tenant(request)
         query = read_query(request.query_params, ScorePageQuery)
-        choice = build_choice(query)
-        return await self.run(request, lambda: scores.page(tenant, choice, limit=query.limit, after=query.after))
+        choice, limit, after = build_choice(query), query.limit, query.after
+        return await self.ask(request, lambda scores, tenant: scores.page(tenant, choice, limit=limit, after=after))
 
     async def break_down_scores(self, request: Request) -> ScoreBreakdown:
         """Count the outcomes of kept scores: verdicts, stages, where they broke first, and by tag."""
-        scores, tenant = self.find_store(), find_tenant(request)
 
-        def break_down() -> ScoreBreakdown:
+        def break_down(scores: KeptScores, tenant: str) -> ScoreBreakdown:
             whole, by_tag = scores.count_outcomes(tenant), scores.count_tags(tenant)
             slices = [TagSlice(*tag, _build_breakdown(by_tag[tag])) for tag in sorted(by_tag)[:MAX_SLICES]]
             return ScoreBreakdown(_build_breakdown(whole), scores.group_failures(tenant), tuple(slices))
 
-        return await self.run(request, break_down)
+        return await self.ask(request, break_down)
 
     async def show_score(self, request: Request) -> Response:
         """Show a kept score: the request as it was sent, and the report in its original bytes."""
-        scores, tenant, name = self.find_store(), find_tenant(request), request.path_params["score_id"]
-        sent, report = await self.run(request, lambda: scores.read(tenant, name))
+        name: str = request.path_params["score_id"]
+        sent, report = await self.ask(request, lambda scores, tenant: scores.read(tenant, name))
         return Response(b'{"id":"%b","request":%b,"report":%b}' % (name.encode(), sent, report), media_type=JSON)
 
     async def delete_score(self, request: Request) -> Response:
         """Delete a kept score with its labels."""
-        scores, tenant, name = self.find_store(), find_tenant(request), request.path_params["score_id"]
-        await self.run(request, lambda: scores.delete(tenant, name, by=find_actor(request)))
+        by, name = find_actor(request), request.path_params["score_id"]
+        await self.ask(request, lambda scores, tenant: scores.delete(tenant, name, by=by))
         return Response(status_code=204)
 
 
