@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from service.core.report import Report
     from service.testing.checks import TraceChecker
     from service.testing.sessions import CheckSession
 
@@ -98,9 +99,10 @@ def callgrade(request: pytest.FixtureRequest) -> TraceChecker:
     """Score traces: `callgrade.check(trace, expected=..., rubric=...)` fails the test unless the trace passes."""
     from service.testing.sessions import list_properties  # noqa: PLC0415 (not before a test asks for it)
 
-    properties = request.node.user_properties
-    checker = _open_session(request.config).checker
-    return replace(checker, observe=lambda report: properties.extend(list_properties(report)))
+    def observe(report: Report) -> None:
+        request.node.user_properties.extend(list_properties(report))
+
+    return replace(_open_session(request.config).checker, observe=observe)
 
 
 def _open_session(config: pytest.Config) -> CheckSession:
