@@ -7,12 +7,14 @@ asks for the fixture or has the marker.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from service.core.report import Report
     from service.testing.checks import TraceChecker
     from service.testing.sessions import CheckSession
 
@@ -95,12 +97,12 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def callgrade(request: pytest.FixtureRequest) -> TraceChecker:
     """Score traces: `callgrade.check(trace, expected=..., rubric=...)` fails the test unless the trace passes."""
-    from service.testing.checks import replace_observer  # noqa: PLC0415 (not before a test asks for it)
-    from service.testing.sessions import list_properties  # noqa: PLC0415
+    from service.testing.sessions import list_properties  # noqa: PLC0415 (not before a test asks for it)
 
-    properties = request.node.user_properties
-    checker = _open_session(request.config).checker
-    return replace_observer(checker, lambda report: properties.extend(list_properties(report)))
+    def observe(report: Report) -> None:
+        request.node.user_properties.extend(list_properties(report))
+
+    return replace(_open_session(request.config).checker, observe=observe)
 
 
 def _open_session(config: pytest.Config) -> CheckSession:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import cache, partial
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
@@ -155,8 +156,14 @@ class Engine:
         request = await asyncio.to_thread(check_request, body)
         if not self.must_wait(request):
             return self.answer(request)
-        work = self.answer_async(request, tenant=tenant)
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._start_loop()))
+        return await asyncio.wrap_future(self._answer_in_loop(request, tenant))
+
+    def score_blocking(self, request: ScoreRequest) -> Report:
+        """Score a request that is already validated, as `score_async` does, and block this thread meanwhile."""
+        return self._answer_in_loop(request).result() if self.must_wait(request) else self.answer(request)
+
+    def _answer_in_loop(self, request: ScoreRequest, tenant: str = "") -> Future[Report]:
+        return asyncio.run_coroutine_threadsafe(self.answer_async(request, tenant=tenant), self._start_loop())
 
     def _start_loop(self) -> asyncio.AbstractEventLoop:
         with self._loop_lock:

@@ -22,13 +22,15 @@ from subprocess import PIPE, Popen, TimeoutExpired
 from threading import Lock
 from typing import BinaryIO, NamedTuple, Protocol, cast
 
+from service.calibration.labelling import list_label_items
+from service.core.report import Report
+from service.core.rubric import Rubric
 from service.engine import Engine, report_json
 from service.errors import InputError, Problem
 from service.reading.strict_json import Limits, parse
-from service.reporting.breaks import ReportCounts, count_report
-from service.request import read_request
-from service.score_drafts import draft_score
-from service.store.labelling.drafts import LabelItem, ScoreDraft
+from service.reporting.breaks import ReportCounts, count_report, describe_break
+from service.request import ScoreRequest, read_request
+from service.store.labelling.drafts import ScoreDraft
 
 LOG = logging.getLogger("callgrade.apart")
 
@@ -57,11 +59,6 @@ class ProcessReport:
     """What is stored of it, if it is to be stored, except the request."""
     store: bool | None
     """Whether the request asks to be stored; None: it does not say."""
-
-    @property
-    def labelled(self) -> Sequence[LabelItem]:
-        """The parts of it that people may label."""
-        return self.kept.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +154,15 @@ def answer_job(engine: Engine, data: bytes, limits: Limits, key: str | None = No
         return None
     kept = draft_score(engine.registry.find(request.rubric), request, report, report_json(report))
     return ProcessReport(kept.report, count_report(report), kept, request.store)
+
+
+def draft_score(rubric: Rubric, request: ScoreRequest, report: Report, text: bytes) -> ScoreDraft:
+    """Build what is stored of a score, except the request as it came. `text`: the report as JSON."""
+    used, broken = report.rubric, describe_break(report)
+    breaks = {name: getattr(broken, name) for name in ("stage", "finding", "tool", "stages")}
+    breaks["cluster"] = report.tags.get("group", "")
+    name, items = f"{used.id}@{used.version}", list_label_items(report, rubric)
+    return ScoreDraft(name, report.verdict, broken.score, request.tags, b"", text, items, breaks)
 
 
 def _write(file: BinaryIO, value: object) -> None:

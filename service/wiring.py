@@ -188,8 +188,7 @@ async def _run_in_daemon(work: Callable[[], None]) -> None:
 
 def _build_bounds(settings: Settings) -> ExchangeBounds:
     """Build the bounds on one exchange with a model's provider."""
-    from service.outbound.exchanges import ExchangeBounds  # noqa: PLC0415 (likewise)
-    from service.outbound.timeouts import Timeouts  # noqa: PLC0415 (likewise)
+    from service.outbound.exchanges import ExchangeBounds, Timeouts  # noqa: PLC0415 (likewise)
 
     first_byte = settings.judge_first_byte or None
     times = Timeouts.within(settings.judge_deadline, connect=settings.judge_connect, first_byte=first_byte)

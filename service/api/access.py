@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import BaseRoute, Match
@@ -79,6 +79,11 @@ def find_caller(request: Request) -> Caller:
     return request.scope.get("state", {}).get("caller", NAMELESS)
 
 
+def find_tenant(request: Request) -> str:
+    """Return the tenant of a request's caller."""
+    return find_caller(request).tenant
+
+
 def find_actor(request: Request) -> Actor:
     """Return the caller of a request, for the audit log."""
     caller, client = find_caller(request), request.scope.get("client")
@@ -89,16 +94,6 @@ def find_payer(scope: AsgiScope) -> str:
     """Return the account that a request counts against: its tenant, or its address if it needs no key."""
     caller: Caller = scope.get("state", {}).get("caller", NAMELESS)
     return caller.tenant if caller.key_id else find_peer(scope)
-
-
-class _Target(NamedTuple):
-    """The route that will answer a request."""
-
-    template: str | None
-    """Its path template; None if no route matches."""
-    exact: bool
-    """Whether it accepts the request's method."""
-    is_page: bool = False
 
 
 class Access:
@@ -152,20 +147,21 @@ class Access:
 
     async def _authenticate(self, scope: AsgiScope) -> Caller | None:
         """Find who is calling; None on a public route that asks nobody."""
-        target = self._find_target(scope)
-        if target.exact and target.template in PROBES:
+        route, is_exact = self._find_route(scope)
+        template = None if route is None else getattr(route, "path", "")
+        if is_exact and template in PROBES:
             return None
         needs_no_key = self.keys is None or (self.open_without_keys and not await self.keys.any_key())
-        if target.exact and target.is_page:
+        if is_exact and isinstance(route, PageRoute):
             return await self._find_signed_in(scope, needs_no_key=needs_no_key)
         if self.keys is None or needs_no_key:
             refuse_cross_site(scope["headers"], self.hosts)
             return NAMELESS
-        if target.exact and target.template in PUBLIC:
+        if is_exact and template in PUBLIC:
             return None
         caller = await self._look_up_caller(self.keys, scope)
-        if target.template is not None and not caller.may(scope_ := find_scope(target.template, scope["method"])):
-            raise HTTPException(403, f"the key lacks the scope {scope_}")
+        if template is not None and not caller.may(needed := find_scope(template, scope["method"])):
+            raise HTTPException(403, f"the key lacks the scope {needed}")
         return caller
 
     async def _look_up_caller(self, keys: KeyCache, scope: AsgiScope) -> Caller:
@@ -196,16 +192,19 @@ class Access:
         )
         return caller if isinstance(caller, Caller) else UNKNOWN
 
-    def _find_target(self, scope: AsgiScope) -> _Target:
-        """Choose as the router does: the first route that matches path and method, else the first with the path."""
-        partly = _Target(None, False)
+    def _find_route(self, scope: AsgiScope) -> tuple[BaseRoute | None, bool]:
+        """Choose as the router does: the first route that matches path and method, else the first with the path.
+
+        Returns it, None if there is none, and whether it accepts the method.
+        """
+        partly = None
         for route in self.routes:
             match, _ = route.matches(scope)
             if match is Match.FULL:
-                return _Target(getattr(route, "path", ""), True, isinstance(route, PageRoute))
-            if match is Match.PARTIAL and partly.template is None:
-                partly = _Target(getattr(route, "path", ""), False)
-        return partly
+                return route, True
+            if match is Match.PARTIAL and partly is None:
+                partly = route
+        return partly, False
 
 
 def _build_retry_header(seconds: float) -> dict[str, str]:
@@ -214,21 +213,19 @@ def _build_retry_header(seconds: float) -> dict[str, str]:
 
 def _count_request(rates: Buckets, tenant: str) -> None:
     if seconds := rates.take(tenant):
-        detail = f"over {rates.per_minute} requests a minute"
-        raise HTTPException(429, detail, _build_retry_header(seconds) | _build_rate_headers(rates, tenant))
+        headers = _build_retry_header(seconds) | _build_rate_headers(rates, tenant)
+        raise HTTPException(429, f"over {rates.per_minute} requests a minute", headers)
 
 
 def _build_rate_headers(rates: Buckets, tenant: str) -> dict[str, str]:
+    """Build the headers that say how many more requests the tenant may send."""
     return {"ratelimit-limit": str(rates.per_minute), "ratelimit-remaining": str(rates.count_left(tenant))}
 
 
 def _add_rate_headers(rates: Buckets, tenant: str, send: Send) -> Send:
-    """Add to a response how many more requests the tenant may send."""
-
     async def send_with_rates(message: Message) -> None:
         if message["type"] == "http.response.start":
-            lines = [(name.encode(), value.encode()) for name, value in _build_rate_headers(rates, tenant).items()]
-            message = {**message, "headers": [*message.get("headers", ()), *lines]}
+            MutableHeaders(scope=message).update(_build_rate_headers(rates, tenant))
         await send(message)
 
     return send_with_rates

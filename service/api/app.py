@@ -7,38 +7,35 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
 from threading import Event
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from service import __version__
 from service.api.access import Access
-from service.api.backlog import BacklogCollector
 from service.api.cross_site import is_loopback
 from service.api.fairness.buckets import Buckets
 from service.api.fairness.tenants import Fairness, ProcessLoad
 from service.api.fairness.upload_disk import UploadDisk
 from service.api.key_cache import KeyCache
-from service.api.metrics import ServiceMetrics
+from service.api.metrics import BacklogCollector, ServiceMetrics
 from service.api.middleware import RequestMiddleware
 from service.api.openapi import describe_api
 from service.api.parts import ApiParts
 from service.api.problems import render_refusal
-from service.api.readiness import Readiness
-from service.api.routes.audit import AuditRoutes
+from service.api.readiness import Readiness, watch_stop_signals
 from service.api.routes.batches import BatchRoutes
 from service.api.routes.calibrations import CalibrationRoutes
 from service.api.routes.docs import build_docs_route
 from service.api.routes.fits import FitRoutes
 from service.api.routes.judges import JudgeRoutes
 from service.api.routes.labels import LabelRoutes
+from service.api.routes.operating import AuditRoutes, UsageRoutes
 from service.api.routes.overview import OverviewRoutes
 from service.api.routes.scores import KeptScoreRoutes
 from service.api.routes.scoring import ScoringRoutes
-from service.api.routes.usage import UsageRoutes
 from service.api.score_keeping import ScoreKeeper
-from service.api.stopping import watch_stop_signals
 from service.asking.cache.guard import GuardedCache
 from service.engine import Engine
 from service.errors import CallgradeError
@@ -48,6 +45,9 @@ from service.labelling import LabelDesk
 from service.scoring_process import ScoringProcess
 from service.settings import Settings
 from service.store.access.audit import Audit
+from service.store.access.keys import Keys
+from service.store.access.sessions import Sessions
+from service.store.database import Database
 from service.store.jobs.backlog import read_backlog
 from service.store.jobs.batches import Batches
 from service.store.jobs.calibrations import Calibrations
@@ -55,8 +55,7 @@ from service.store.jobs.room import Room
 from service.store.kept_scores import KeptScores
 from service.wiring import build_engine, build_limits, build_webhooks, load_judges, load_rubrics
 
-if TYPE_CHECKING:
-    from service.store.database import Database
+S = TypeVar("S")
 
 DESCRIPTION = """Send a conversation with its tool calls, and what should have happened; get a verdict for every step.
 
@@ -81,24 +80,44 @@ def create_app(
     engine = engine or build_engine(settings, database)
     stopping = Event()
     readiness = Readiness(_list_loads(settings, engine, database), stopping)
-    backlog = None if database is None else BacklogCollector(partial(read_backlog, database))
-    metrics = _build_metrics(engine, backlog)
+    metrics = _build_metrics(engine, database)
+
+    def over(build: Callable[[Database], S]) -> S | None:
+        return None if database is None else build(database)
+
+    limits, disk = build_limits(settings), UploadDisk(settings.max_uploads_bytes)
     scoring = ScoringRoutes(
         engine,
-        build_limits(settings),
+        limits,
         max_many=settings.max_many,
         metrics=metrics,
         readiness=readiness,
-        keeper=ScoreKeeper(None if database is None else KeptScores(database), always=settings.store_scores),
+        keeper=ScoreKeeper(over(KeptScores), always=settings.store_scores),
         large_scorer=large_scorer,
     )
-    disk = UploadDisk(settings.max_uploads_bytes)
-    batches, calibrations = _build_job_routes(settings, engine, database, disk)
-    labels, fits = _build_label_routes(settings, engine, database, disk, calibrations)
-    scores = KeptScoreRoutes(None if database is None else KeptScores(database))
-    overview = OverviewRoutes(engine, batches.store, calibrations.store, labels)
-    judges = JudgeRoutes(labels, engine)
-    keys, sessions = _build_key_caches(database)
+    room = Room(settings.batch_max_queued, settings.tenant_max_queued)
+    kept_calibrations = over(partial(Calibrations, room=room))
+    jobs: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "disk": disk, "receivers": build_webhooks(settings)}
+    bounds = _build_bounds(settings)
+    batches = BatchRoutes(engine, bounds, jobs=over(partial(Batches, room=room)), **jobs)
+    calibrations = CalibrationRoutes(engine, bounds, jobs=kept_calibrations, **jobs)
+    labels = LabelRoutes(over(partial(LabelDesk, engine=engine)), limits, disk)
+    manager = over(partial(FitManager, engine=engine, folder=settings.home / "fits"))
+    parts = ApiParts(
+        settings=settings,
+        engine=engine,
+        database=database,
+        scoring=scoring,
+        batches=batches,
+        calibrations=calibrations,
+        overview=OverviewRoutes(engine, batches.store, calibrations.store, labels),
+        keys=None if database is None else KeyCache(Keys(database)),
+        sessions=None if database is None else KeyCache(Sessions(database)),
+        labels=labels,
+        fits=FitRoutes(manager, kept_calibrations, limits),
+        scores=KeptScoreRoutes(over(KeptScores)),
+        judges=JudgeRoutes(labels, engine),
+    )
     app = FastAPI(
         title="callgrade",
         version=__version__,
@@ -116,37 +135,23 @@ def create_app(
             *UsageRoutes(engine.days).all(),
             *batches.all(),
             *calibrations.all(),
-            *scores.all(),
+            *parts.scores.all(),
             *labels.all(),
-            *fits.all(),
-            *judges.all(),
-            *overview.all(),
-            *AuditRoutes(None if database is None else Audit(database)).all(),
+            *parts.fits.all(),
+            *parts.judges.all(),
+            *parts.overview.all(),
+            *AuditRoutes(over(Audit)).all(),
             build_docs_route(),
         ],
     )
     app.state.stopping = stopping
-    app.state.parts = ApiParts(
-        settings=settings,
-        engine=engine,
-        database=database,
-        scoring=scoring,
-        batches=batches,
-        calibrations=calibrations,
-        overview=overview,
-        keys=keys,
-        sessions=sessions,
-        labels=labels,
-        fits=fits,
-        scores=scores,
-        judges=judges,
-    )
+    app.state.parts = parts
     app.add_middleware(Fairness, load=_build_load(settings))
     app.add_middleware(
         Access,
         routes=app.routes,
-        keys=keys,
-        sessions=sessions,
+        keys=parts.keys,
+        sessions=parts.sessions,
         open_without_keys=is_loopback(settings.host),
         hosts=settings.allowed_hosts,
         rates=Buckets(rate) if (rate := settings.tenant_requests_per_minute) else None,
@@ -158,11 +163,12 @@ def create_app(
     return app
 
 
-def _build_metrics(engine: Engine, backlog: BacklogCollector | None) -> ServiceMetrics:
+def _build_metrics(engine: Engine, database: Database | None) -> ServiceMetrics:
     models = {model for judge in engine.registry.judges.values() for model in judge.models}
     if engine.judging is not None:
         judges = engine.judging.judges
         models |= {judges.model, *judges.allowed, *([judges.fallback] if judges.fallback else [])}
+    backlog = None if database is None else BacklogCollector(partial(read_backlog, database))
     metrics = ServiceMetrics({rubric.digest: rubric.id for rubric in engine.registry}, backlog=backlog, models=models)
     if engine.judging is not None:
         engine.judging.observers.append(metrics.count_ask)
@@ -171,10 +177,8 @@ def _build_metrics(engine: Engine, backlog: BacklogCollector | None) -> ServiceM
     return metrics
 
 
-def _build_job_routes(
-    settings: Settings, engine: Engine, database: Database | None, disk: UploadDisk
-) -> tuple[BatchRoutes, CalibrationRoutes]:
-    bounds = JobBounds(
+def _build_bounds(settings: Settings) -> JobBounds:
+    return JobBounds(
         limits=build_limits(settings),
         chunk_items=settings.batch_chunk,
         max_items=settings.batch_max_items,
@@ -182,36 +186,6 @@ def _build_job_routes(
         max_usd=settings.batch_max_usd,
         max_questions=settings.batch_max_questions or None,
     )
-    options: dict[str, Any] = {"max_bytes": settings.batch_max_bytes, "disk": disk}
-    options["receivers"] = build_webhooks(settings)
-    if database is None:
-        return BatchRoutes(engine, bounds, **options), CalibrationRoutes(engine, bounds, **options)
-    stores = database, Room(settings.batch_max_queued, settings.tenant_max_queued)
-    return (
-        BatchRoutes(engine, bounds, **options, jobs=Batches(*stores)),
-        CalibrationRoutes(engine, bounds, **options, jobs=Calibrations(*stores)),
-    )
-
-
-def _build_label_routes(
-    settings: Settings, engine: Engine, database: Database | None, disk: UploadDisk, calibrations: CalibrationRoutes
-) -> tuple[LabelRoutes, FitRoutes]:
-    limits = build_limits(settings)
-    if database is None:
-        return LabelRoutes(None, limits, disk), FitRoutes(None, None, limits)
-    kept = cast("Calibrations", calibrations.store.jobs)
-    fits = FitRoutes(FitManager(database, engine, settings.home / "fits"), kept, limits)
-    return LabelRoutes(LabelDesk(database, engine), limits, disk), fits
-
-
-def _build_key_caches(database: Database | None) -> tuple[KeyCache | None, KeyCache | None]:
-    """Build the caches of keys and of page sessions."""
-    if database is None:
-        return None, None
-    from service.store.access.keys import Keys  # noqa: PLC0415 (load SQLAlchemy only when needed)
-    from service.store.access.sessions import Sessions  # noqa: PLC0415
-
-    return KeyCache(Keys(database)), KeyCache(Sessions(database))
 
 
 def _build_load(settings: Settings) -> ProcessLoad:
@@ -232,8 +206,6 @@ def _list_loads(
     if settings.judge_model:
         loads["judges"] = partial(load_judges, settings)
     if database is not None:
-        from service.store.access.keys import Keys  # noqa: PLC0415 (load SQLAlchemy only when needed)
-
         loads["store"] = partial(asyncio.to_thread, Keys(database).any_key)
     return loads
 

@@ -1,17 +1,19 @@
-"""Read a request's body, bounded in size and time while it arrives."""
+"""Read a body, bounded in size and time while it arrives: into memory, or a large one into a file, unpacked on the way."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from types import TracebackType
-from typing import Self
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Literal
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
 from service.errors import InputError, TooLargeError
+from service.jobs.spool import Spool
 from service.reading.strict_json import Limits
 
 PATIENCE_S = 30.0
@@ -21,31 +23,19 @@ MIN_BYTES_PER_S = 32 * 2**10
 """Bytes a second that a sender must reach on average: one that drips would hold its place for hours."""
 
 
-class Pace:
-    """How fast a body must arrive: an asynchronous context that raises HTTPException 408 if it does not."""
-
-    def __init__(self, patience: float = PATIENCE_S) -> None:
-        self._patience = patience
-        self._limit = asyncio.timeout(patience)
-        self._start = 0.0
-
-    async def __aenter__(self) -> Self:
-        self._start = asyncio.get_running_loop().time()
-        await self._limit.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            await self._limit.__aexit__(kind, error, trace)
-        except TimeoutError:
-            detail = f"the body came more slowly than {MIN_BYTES_PER_S} bytes a second for {self._patience:g} seconds"
-            raise HTTPException(408, detail) from None
-
-    def extend(self, seen: int) -> None:
-        """Allow the time for what comes after the first `seen` bytes."""
-        self._limit.reschedule(self._start + self._patience + seen / MIN_BYTES_PER_S)
+@asynccontextmanager
+async def keep_pace(patience: float = PATIENCE_S) -> AsyncGenerator[Callable[[int], None]]:
+    """Raise HTTPException 408 if a body comes too slowly; the function that this yields gets how many bytes have come."""
+    start = asyncio.get_running_loop().time()
+    limit = asyncio.timeout(patience)
+    try:
+        async with limit:
+            yield lambda seen: limit.reschedule(start + patience + seen / MIN_BYTES_PER_S)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        detail = f"the body came more slowly than {MIN_BYTES_PER_S} bytes a second for {patience:g} seconds"
+        raise HTTPException(408, detail) from None
 
 
 async def read_body(request: Request, limits: Limits, *, patience: float = PATIENCE_S) -> bytes:
@@ -55,10 +45,10 @@ async def read_body(request: Request, limits: Limits, *, patience: float = PATIE
     slowly; ClientDisconnect if the client leaves.
     """
     _refuse_media(request.headers)
-    async with Pace(patience) as pace:
+    async with keep_pace(patience) as extend:
         if read_declared_length(request.headers) > limits.max_bytes:
             raise _build_too_large(limits)
-        return await _receive(request, limits, pace)
+        return await _receive(request, limits, extend)
 
 
 def _refuse_media(headers: Headers) -> None:
@@ -90,13 +80,13 @@ def read_declared_length(headers: Headers) -> float:
     return int(text) if len(text) < 19 else math.inf
 
 
-async def _receive(request: Request, limits: Limits, pace: Pace) -> bytes:
+async def _receive(request: Request, limits: Limits, extend: Callable[[int], None]) -> bytes:
     body, more = bytearray(), True
     while more:
         part, more = await read_part(request)
         body += part
         if more:
-            pace.extend(len(body))
+            extend(len(body))
         if len(body) > limits.max_bytes:
             raise _build_too_large(limits)
     return bytes(body)
@@ -121,5 +111,54 @@ async def read_form_body(request: Request, max_bytes: int) -> bytes:
     """
     if read_media_type(request.headers) != "application/x-www-form-urlencoded":
         raise HTTPException(415, "expected a form (application/x-www-form-urlencoded)")
-    async with Pace() as pace:
-        return await _receive(request, Limits(max_bytes=max_bytes), pace)
+    async with keep_pace() as extend:
+        return await _receive(request, Limits(max_bytes=max_bytes), extend)
+
+
+WRITE_BYTES = 256 * 2**10
+"""Bytes that are gathered before they are written."""
+
+Form = Literal["document", "lines"]
+
+FORMS: dict[str, Form] = {
+    "application/json": "document",
+    "application/x-ndjson": "lines",
+    "application/jsonl": "lines",
+}
+ENCODINGS = {"identity": False, "gzip": True}
+
+
+def read_form(headers: Headers) -> Form:
+    """Return whether a body is one JSON document or JSON Lines; HTTPException 415 if it is declared as neither."""
+    media = read_media_type(headers)
+    if media not in FORMS:
+        accepted = ", ".join(FORMS)
+        raise HTTPException(415, f"expected a body of one of the types {accepted}", {"accept": accepted})
+    return FORMS[media]
+
+
+def is_packed(headers: Headers) -> bool:
+    """Whether a body is gzipped; HTTPException 415 for another encoding."""
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ENCODINGS:
+        detail = "expected a body without content-encoding, or gzip"
+        raise HTTPException(415, detail, {"accept-encoding": "gzip, identity"})
+    return ENCODINGS[encoding]
+
+
+async def receive(request: Request, spool: Spool, *, patience: float = PATIENCE_S) -> None:
+    """Fill a spool with the whole body.
+
+    Raises what the spool raises, HTTPException 408 if the body comes too slowly, ClientDisconnect if the client leaves.
+    """
+    seen, more, waiting = 0, True, bytearray()
+    async with keep_pace(patience) as extend:
+        while more:
+            part, more = await read_part(request)
+            seen += len(part)
+            extend(seen)
+            waiting += part
+            if len(waiting) >= WRITE_BYTES or not more:
+                await asyncio.to_thread(spool.write, bytes(waiting))
+                waiting.clear()
+    await asyncio.to_thread(spool.finish)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from time import monotonic
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from starlette.types import Scope as AsgiScope
 
 from service.api.fairness.buckets import Buckets
-from service.api.key_use import KeyUseRecorder
 from service.asking.single_flight import SingleFlight
+from service.logs.quiet import limit_rate
 from service.store.access.callers import Caller
+from service.store.access.keys import USE_S
+
+LOG = logging.getLogger("callgrade.keys")
+limit_rate(LOG.name)
+
+T = TypeVar("T")
 
 FRESH_S = 5.0
 """Seconds before the store is asked again; a revoked key may work that long."""
@@ -70,7 +78,8 @@ class KeyCache:
         self._known: dict[str, _CachedCaller] = {}
         self._lookups: SingleFlight[Caller | KeyThrottle | None] = SingleFlight()
         self._wrong = Buckets(WRONG_KEYS_PER_MINUTE, now=now)
-        self._uses = KeyUseRecorder(keys.note_use, now=now)
+        self._used: dict[str, float] = {}
+        self._recorder = ThreadPoolExecutor(1, thread_name_prefix="uses")
         self._any = False
         self._checked_at = float("-inf")
 
@@ -101,19 +110,33 @@ class KeyCache:
     async def _look_up(self, key: str, digest: str, peer: str) -> Caller | KeyThrottle | None:
         at = self._now()
         caller = await asyncio.to_thread(self._keys.authenticate, key)
-        self._remember(digest, caller, at)
+        _put_last(self._known, digest, None if caller is None else _CachedCaller(caller, at))
         if caller is not None:
-            self._uses.note(caller.key_id)
-        if caller is None and (seconds := self._wrong.take(peer)):
+            self._note_use(caller.key_id)
+        elif seconds := self._wrong.take(peer):
             return KeyThrottle(seconds)
         return caller
 
-    def _remember(self, digest: str, caller: Caller | None, at: float) -> None:
-        self._known.pop(digest, None)
-        if caller is not None:
-            self._known[digest] = _CachedCaller(caller, at)
-        if len(self._known) > MAX_KEYS:
-            del self._known[next(iter(self._known))]
+    def _note_use(self, key_id: str) -> None:
+        """Record the use of a key now and then: no request waits for it, and none fails if it fails."""
+        if self._now() - self._used.get(key_id, float("-inf")) >= USE_S:
+            _put_last(self._used, key_id, self._now())
+            self._recorder.submit(self._record_use, key_id)
+
+    def _record_use(self, key_id: str) -> None:
+        try:
+            self._keys.note_use(key_id)
+        except Exception as error:  # noqa: BLE001 (no failure here may stop a request)
+            LOG.warning("the use of a key could not be recorded", extra={"fields": {"why": type(error).__name__}})
+
+
+def _put_last(entries: dict[str, T], name: str, value: T | None) -> None:
+    """Put a value at the end, or nothing in its place; the first goes if there are too many."""
+    entries.pop(name, None)
+    if value is not None:
+        entries[name] = value
+    if len(entries) > MAX_KEYS:
+        del entries[next(iter(entries))]
 
 
 def read_key(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -18,7 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.body import is_expected
 from service.api.metrics import METHODS, OTHER, ServiceMetrics
-from service.api.problems import build_details, render_problem
+from service.api.problems import render_problem
+from service.problems import build_details
 from service.store.access.callers import NAMELESS, Caller
 
 LOG = logging.getLogger("callgrade.access")

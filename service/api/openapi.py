@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 
 from service.api.access import PUBLIC
 from service.api.operations import Operation, adapt, describe_problem
-from service.api.problems import ProblemDetails
+from service.problems import ProblemDetails
 
 BEARER = {
     "type": "http",

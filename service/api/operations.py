@@ -5,6 +5,7 @@ A handler reads its body with the one strict parser, within limits of its own; F
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
@@ -16,8 +17,9 @@ from pydantic.json_schema import JsonSchemaMode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.problems import MEDIA_TYPE, ProblemDetails
+from service.api.problems import MEDIA_TYPE
 from service.api.queries import describe_parameters
+from service.problems import ProblemDetails
 
 JSON = "application/json"
 
@@ -38,6 +40,17 @@ PROBLEM_DESCRIPTIONS: Mapping[int, str] = {
     503: "Too much is running, or not ready",
     507: "A disk has no room for it; nothing was kept",
 }
+
+PATH_PARAMETERS: Mapping[str, tuple[str, str]] = {
+    "batch_id": ("The id of a batch", "batch_019aa5b3c4d000112233445566778899"),
+    "calibration_id": ("The id of a calibration", "calibration_019aa5b3c4d000112233445566778899"),
+    "fit_id": ("The id of a fit", "result_groundedness/result_groundedness/0123456789ab"),
+    "index": ("The position of an item in its batch, from 0", "0"),
+    "label_id": ("The id of a label", "label_019aa5b3c4d0001122334455667788"),
+    "rubric_id": ("`id` or `id@version`", "four_step"),
+    "score_id": ("The id of a kept score", "score_019aa5b3c4d000112233445566778899"),
+}
+"""The meaning of each parameter in a path, and an example."""
 
 BODY_STATUSES = (400, 408, 413, 415)
 """Statuses of a body that is refused before it is looked into."""
@@ -104,16 +117,21 @@ class Operation(APIRoute):
         *errors: int,
         body: RequestBody | None = None,
         query: type[BaseModel] | None = None,
-        parameters: Sequence[Mapping[str, Any]] = (),
+        headers: Sequence[Mapping[str, Any]] = (),
         name: str = "",
         description: str | None = None,
     ) -> None:
-        """`errors`: the statuses of its problems, besides 500 and those of a body. `name`: its id; default: its handler's."""
+        """`errors`: the statuses of its problems, besides those that follow from its path, query and body.
+
+        `name`: its id; default: its handler's.
+        """
         self.body = body
         self.answers = answers if isinstance(answers, list) else [Answer({JSON: answers})]
-        problems = {*errors, 500, *(BODY_STATUSES if body is not None else ())}
-        parameter_list = [*parameters, *(describe_parameters(query) if query is not None else ())]
-        name = name or handler.__name__
+        in_path = [_describe_path_parameter(one) for one in re.findall(r"{(\w+)", path)]
+        in_query = [] if query is None else describe_parameters(query)
+        problems = {500, *errors, *([404] if in_path else ()), *([503] if path.startswith("/v1/") else ())}
+        problems |= {*([] if body is None else BODY_STATUSES), *([422] if _may_be_wrong(body, query) else ())}
+        parameters, name = [*in_path, *headers, *in_query], name or handler.__name__
         super().__init__(
             path,
             handler,
@@ -126,7 +144,7 @@ class Operation(APIRoute):
             response_model=None,
             tags=[path.split("/")[2] if path.startswith("/v1/") else "service"],
             openapi_extra={
-                **({"parameters": parameter_list} if parameter_list else {}),
+                **({"parameters": parameters} if parameters else {}),
                 **({"requestBody": body.describe()} if body is not None else {}),
             },
             responses={
@@ -176,8 +194,13 @@ def describe_problem(status: int) -> dict[str, Any]:
     }
 
 
-def describe_path_parameter(name: str, description: str, example: str) -> dict[str, Any]:
-    """Describe a parameter in a path."""
+def _may_be_wrong(body: RequestBody | None, query: type[BaseModel] | None) -> bool:
+    """Whether something that can be read may still be refused: a query, or a body of a certain shape."""
+    return query is not None or (body is not None and bool(body.shape or body.lines))
+
+
+def _describe_path_parameter(name: str) -> dict[str, Any]:
+    description, example = PATH_PARAMETERS[name]
     head = {"name": name, "in": "path", "required": True}
     return {**head, "description": description, "schema": TEXT, "example": example}
 

@@ -9,20 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from service.errors import AllowanceSpentError, CallgradeError, DiskFullError, QueueFullError
-from service.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, find_status, list_places
-
-__all__ = [
-    "MEDIA_TYPE",
-    "PROBLEM",
-    "Place",
-    "ProblemDetails",
-    "build_details",
-    "describe_error",
-    "find_status",
-    "list_places",
-    "render_problem",
-    "render_refusal",
-]
+from service.problems import PROBLEM, ProblemDetails, build_details, describe_error
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -33,14 +20,10 @@ def render_problem(problem: ProblemDetails, headers: Mapping[str, str] | None = 
 
 
 def render_refusal(error: HTTPException | CallgradeError) -> Response:
-    """Render the response to a request that ended in an error."""
+    """Render the response to a request that ended in an error; a retryable one says after how many seconds to try again."""
     if isinstance(error, HTTPException):
         return render_problem(build_details(error.status_code, error.detail), error.headers)
-    return render_problem(describe_error(error), {"retry-after": str(_find_wait(error))} if error.retryable else None)
-
-
-def _find_wait(error: CallgradeError) -> int:
-    """Return the seconds after which another try may help."""
+    wait = 30 if isinstance(error, QueueFullError | DiskFullError) else 1
     if isinstance(error, AllowanceSpentError):
-        return max(1, ceil(error.retry_after))
-    return 30 if isinstance(error, QueueFullError | DiskFullError) else 1
+        wait = max(1, ceil(error.retry_after))
+    return render_problem(describe_error(error), {"retry-after": str(wait)} if error.retryable else None)

@@ -1,11 +1,15 @@
-"""Readiness: a process that says it is ready has loaded what the first request would wait for."""
+"""Readiness: a process that says it is ready has loaded what the first request would wait for, and is not about to end."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import signal
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from threading import Event
+from types import FrameType
 
 from starlette.exceptions import HTTPException
 
@@ -57,3 +61,32 @@ class Readiness:
             LOG.warning("not loaded", extra={"fields": {"what": name, "why": str(error) or type(error).__name__}})
         finally:
             del self._tasks[name]
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def watch_stop_signals(stopping: Event) -> Generator[None]:
+    """Within the block, a stop signal sets the event and then does what it did before.
+
+    Outside the main thread no signals arrive, and this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def note_signal(number: int, frame: FrameType | None) -> None:
+        stopping.set()
+        earlier = before[signal.Signals(number)]
+        if callable(earlier):
+            earlier(number, frame)
+
+    for number in SIGNALS:
+        signal.signal(number, note_signal)
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

@@ -26,9 +26,8 @@ from service.engine import Engine
 from service.errors import NO_JUDGE_MODEL, InputError, Problem, SettingsError
 from service.own_checks import add_checks, load_plugin
 from service.packaged_files import read_yaml
-from service.reading.bare_lists import join_messages
 from service.reading.bare_traces import build_body, is_bare
-from service.reading.samples import split_samples
+from service.reading.records import join_messages, split_samples
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits, parse
 from service.reading.trace_files import BadRecord, RecordPlace, TraceRecord, scan_records

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Generic, Literal, TypeVar, cast
@@ -237,27 +237,17 @@ class CalibrationClient(JobClient[Calibration]):
         return self._connection.send("GET", f"{self._path}/{name}/fits").content
 
 
-@dataclass(slots=True)
-class _LineSplitter:
-    """Cuts bytes at line ends as they arrive."""
-
-    rest: list[bytes] = field(default_factory=list[bytes])
-
-    def cut(self, part: bytes) -> bytes:
-        """Return the whole lines that a part completes; empty if none."""
-        before, end, after = part.rpartition(b"\n")
-        if not end:
-            self.rest.append(part)
-            return b""
-        whole, self.rest = b"".join([*self.rest, before, end]), [after]
-        return whole
-
-
 def cut_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield whole lines, several in each part. UnreachableError if the last is incomplete: something in between cut it off."""
-    splitter = _LineSplitter()
-    yield from (whole for piece in pieces if (whole := splitter.cut(piece)))
-    if any(splitter.rest):
+    rest: list[bytes] = []
+    for piece in pieces:
+        before, end, after = piece.rpartition(b"\n")
+        if end:
+            yield b"".join([*rest, before, end])
+            rest = [after]
+        else:
+            rest.append(piece)
+    if any(rest):
         raise UnreachableError("the answer ends within a line")
 
 

@@ -27,6 +27,8 @@ MAX_TEXT_CHARS = 30_000_000
 measured."""
 COST_OF_A_CHARACTER = 10
 """How often a character counts that the dearest matcher reads."""
+MAX_LOOKS = 2_000_000
+"""Texts and results searched for arguments without an index; each counts every time."""
 MAX_OUTCOMES = 50_000
 """Outcomes in one report, or `MAX_OUTCOMES_PER_CALL` for each call, whichever is more."""
 MAX_OUTCOMES_PER_CALL = 16
@@ -50,10 +52,11 @@ MAX_NEAR_NAMES = 100_000
 MAX_NAME_CHARS = 256
 """Characters of a name that suggestions compare and show."""
 
-Work = Literal["comparisons", "characters", "outcomes", "finding characters", "names"]
+Work = Literal["comparisons", "looks", "characters", "outcomes", "finding characters", "names"]
 
 LIMITS: Mapping[Work, int] = {
     "comparisons": MAX_COMPARISONS,
+    "looks": MAX_LOOKS,
     "characters": MAX_TEXT_CHARS,
     "outcomes": MAX_OUTCOMES,
     "finding characters": MAX_FINDING_CHARS,

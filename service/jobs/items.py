@@ -139,7 +139,7 @@ class ItemScorer:
         custom_id = _read_name(item)
         facts = _build_facts(custom_id, REPORT.validate_json(answer.report))
         line = _render_line(item, custom_id, answer.report)
-        return OutcomeRow(item.position, True, line, label_items=answer.labelled, facts=facts)
+        return OutcomeRow(item.position, True, line, label_items=answer.kept.items, facts=facts)
 
     def _list_label_items(self, request: ScoreRequest, report: Report) -> Sequence[LabelItem]:
         return list_label_items(report, self._engine.registry.find(request.rubric))

@@ -1,10 +1,11 @@
-"""Keep libraries quiet: their environment variables and their log records."""
+"""Keep libraries quiet, and secrets out of what is said about their errors."""
 
 from __future__ import annotations
 
 import logging
 import os
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
@@ -70,3 +71,13 @@ def limit_rate(name: str) -> None:
     logger = logging.getLogger(name)
     if not any(isinstance(one, RateFilter) for one in logger.filters):
         logger.addFilter(RateFilter())
+
+
+def name_error_kind(error: Exception) -> str:
+    """Name the kind of an error, or of its cause, if its text may contain an address with a password.
+
+    >>> name_error_kind(TimeoutError())
+    'TimeoutError'
+    """
+    cause = error.__cause__
+    return type(error if cause is None or isinstance(cause, CancelledError) else cause).__name__

@@ -1,4 +1,4 @@
-"""The limits on the exchanges of one call to a model, and notes on them, taken where the bytes pass.
+"""The limits on an outbound exchange, and notes on those of one call to a model, taken where the bytes pass.
 
 litellm reports faults in the provider's words. Our reports come from these notes, in our own words.
 """
@@ -6,9 +6,31 @@ litellm reports faults in the provider's words. Our reports come from these note
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from service.outbound.timeouts import Timeouts
+CONNECT_S = 5.0
+"""Default seconds to connect: a host that is there accepts in a fraction of a second."""
+
+
+class Timeouts(NamedTuple):
+    """Seconds, each from the start of the exchange: slowly arriving bytes extend none of them."""
+
+    connect: float
+    """Until there is a connection, including the resolution of its name."""
+    first_byte: float
+    """Until the head of the answer is complete."""
+    total: float
+    """Until the last byte of the answer."""
+
+    @classmethod
+    def within(cls, total: float, *, connect: float = CONNECT_S, first_byte: float | None = None) -> Timeouts:
+        """Build timeouts, none of which exceeds the total.
+
+        >>> Timeouts.within(60.0), Timeouts.within(2.0, first_byte=1.5)
+        (Timeouts(connect=5.0, first_byte=60.0, total=60.0), Timeouts(connect=2.0, first_byte=1.5, total=2.0))
+        """
+        return cls(min(connect, total), min(total, total if first_byte is None else first_byte), total)
+
 
 MAX_BYTES = 8 * 2**20
 """Default most bytes of an unpacked reply: 8,192 tokens with 20 alternatives each would take 16 MiB, a judge's usual 600 tokens

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from service.core.json.values import format_value
 from service.errors import CallgradeError, InputError
 from service.outbound.addresses import is_reachable
-from service.outbound.timeouts import Timeouts
+from service.outbound.exchanges import Timeouts
 
 if TYPE_CHECKING:  # loaded with the first exchange: whoever only verifies a webhook needs the standard library alone
     import aiohttp

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pydantic import JsonValue
 
 from service.errors import InputError, SandboxError
+from service.outbound.exchanges import CONNECT_S, Timeouts
 from service.outbound.http import AddressError, HttpAnswer, NoAnswerError, Outbound, Resolver, Target, resolve_host
-from service.outbound.timeouts import CONNECT_S, Timeouts
 from service.reading.strict_json import Limits, parse
 
 

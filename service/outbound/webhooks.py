@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from service.errors import InputError, WebhookError
+from service.outbound.exchanges import CONNECT_S, Timeouts
 from service.outbound.http import AddressError, NoAnswerError, Outbound, Resolver, Target, resolve_host
-from service.outbound.timeouts import CONNECT_S, Timeouts
 
 BASE64_PREFIX = "whsec_"
 """The prefix of a secret in base64."""

@@ -8,9 +8,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from service.errors import InputError
-from service.reading.bare_lists import join_messages
 from service.reading.bare_traces import build_body
-from service.reading.samples import split_samples
+from service.reading.records import join_messages, split_samples
 from service.reading.span_files import group_spans
 from service.reading.strict_json import Limits
 from service.reading.trace_files import BadRecord, TraceRecord, scan_records

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
@@ -19,7 +21,6 @@ from service.reading.bare_traces import wrap_trace
 from service.reporting.regression import may_be_undecided
 from service.request import ScoreRequest, check_request
 from service.testing.failures import TraceFailure, render_failure
-from service.testing.loop_thread import LoopThread
 from service.wiring import build_engine
 
 TraceForm = Mapping[str, object] | Sequence[Mapping[str, object]]
@@ -34,7 +35,6 @@ class TraceChecker:
     """
 
     engine: Engine
-    loop: LoopThread
     judges: JudgeMode | None = None
     observe: Callable[[Report], object] = lambda _: None
     hint: Callable[[Report], str] = lambda _: ""
@@ -56,7 +56,7 @@ class TraceChecker:
         InputError if the trace or one of the arguments cannot be used.
         """
         __tracebackhide__ = True
-        report = self._score(self._read(trace, expected, rubric, judges))
+        report = self.engine.score_blocking(self._read(trace, expected, rubric, judges))
         self.observe(report)
         if not _passes(report, allow_undecided=allow_undecided):
             raise TraceFailure(render_failure(report, self.hint(report)), report)
@@ -84,15 +84,10 @@ class TraceChecker:
             return find_rubric(self.engine.registry, str(rubric)).model_dump(mode="json", exclude_unset=True)
         return rubric
 
-    def _score(self, request: ScoreRequest) -> Report:
-        if not self.engine.must_wait(request):
-            return self.engine.answer(request)
-        return self.loop.run(self.engine.answer_async(request))
-
     def close(self) -> None:
-        """Close the connections and the loop."""
-        self.loop.run(self.engine.close())
-        self.loop.close()
+        """Close the connections, in a thread: the test may run in an event loop itself."""
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(self.engine.close())).result()
 
 
 def _build_request(trace: TraceForm) -> dict[str, object]:
@@ -124,7 +119,7 @@ def _passes(report: Report, *, allow_undecided: bool) -> bool:
 
 def build_checker() -> TraceChecker:
     """Build a checker from the settings in the environment, like the command line; a configured judge is asked."""
-    return TraceChecker(build_engine(read_settings()), LoopThread())
+    return TraceChecker(build_engine(read_settings()))
 
 
 def assert_passes(
@@ -146,8 +141,3 @@ def assert_passes(
         return checker.check(trace, expected=expected, rubric=rubric, judges=judges, allow_undecided=allow_undecided)
     finally:
         checker.close()
-
-
-def replace_observer(checker: TraceChecker, observe: Callable[[Report], object]) -> TraceChecker:
-    """Return the same checker with another observer."""
-    return replace(checker, observe=observe)

@@ -21,7 +21,6 @@ from service.errors import JudgeError, SettingsError
 from service.settings import Settings
 from service.testing.cassette import Cassette, CassetteHead, read_cassette
 from service.testing.checks import TraceChecker
-from service.testing.loop_thread import LoopThread
 from service.wiring import build_engine, build_judging, choose_route
 
 PROPERTY_PREFIX = "callgrade_"
@@ -54,9 +53,7 @@ class CheckSession:
         cassette = _open_to_record(path, settings) if record else read_cassette(path)
         engine = _build_engine(settings, cassette, record=record)
         mode: JudgeMode | None = None if cassette is None else "live" if record else "cached"
-        checker = TraceChecker(
-            engine, LoopThread(), "off" if off else mode, hint=lambda report: explain_open(report, path)
-        )
+        checker = TraceChecker(engine, "off" if off else mode, hint=lambda report: explain_open(report, path))
         return cls(checker, cassette if record else None)
 
     def close(self) -> RecordedRows | None:
@@ -64,11 +61,7 @@ class CheckSession:
         self.checker.close()
         if self.recording is None:
             return None
-        head = self.recording.head
-        return {
-            "head": asdict(head),
-            "added": self.recording.added,
-        }
+        return {"head": asdict(self.recording.head), "added": self.recording.added}
 
 
 def _open_to_record(path: Path, settings: Settings) -> Cassette:

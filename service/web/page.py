@@ -18,9 +18,8 @@ from service import __version__
 from service.api.access import find_caller
 from service.api.page_route import PageHandler, PageRoute, make_csrf, read_cookie
 from service.api.parts import ApiParts
-from service.api.problems import build_details, describe_error
 from service.errors import CallgradeError
-from service.problems import ProblemDetails
+from service.problems import ProblemDetails, build_details, describe_error
 from service.store.access.callers import UNKNOWN, Scope
 from service.web.forms import MAX_PUBLIC_BYTES, MAX_SIGNED_BYTES, read_fields
 from service.web.rendering import render_template

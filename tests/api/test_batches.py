@@ -18,8 +18,8 @@ from starlette.requests import Request
 
 from service import report_json, score
 from service.api.app import create_app
+from service.api.body import receive
 from service.api.routes.batch_reading import MAX_SUMMARIZED_REPORTS
-from service.api.uploads import receive
 from service.asking.cached_replies import NoCache
 from service.asking.demo_judge import DemoJudge
 from service.asking.judging import Judges, Judging

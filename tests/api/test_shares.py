@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.api.fairness.shares import Shares
-from service.api.fairness.threads import Threads
-from service.api.fairness.turns import MAX_ACCOUNTS, Turns
+from service.api.fairness.turns import MAX_ACCOUNTS, Threads, Turns
 
 EVENTS = st.lists(st.tuples(st.booleans(), st.sampled_from("abcd"), st.integers(1, 5)), max_size=60)
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from sqlalchemy.exc import OperationalError
 
 from service.api.app import create_app
-from service.api.backlog import FRESH_S, BacklogCollector
+from service.api.metrics import FRESH_S, BacklogCollector
 from service.store.database import Database
 from service.store.jobs.backlog import Backlog, read_backlog
 from service.store.jobs.batches import Batches

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from service.errors import CallgradeError, InputError, SandboxError, WebhookError
+from service.outbound.exchanges import Timeouts
 from service.outbound.http import Outbound
 from service.outbound.sandbox import Sandboxes
-from service.outbound.timeouts import Timeouts
 from service.outbound.webhooks import Webhooks
 from tests.faults.receiver import Scripted, crowded, drip, http, scripted, stall
 

@@ -22,8 +22,7 @@ from hypothesis import strategies as st
 from service.asking.faults import CallError
 from service.asking.model import LiteLLM
 from service.core.judging.prompts import Completion, Prompt, Turn, Usage
-from service.outbound.exchanges import ExchangeBounds, ExchangeNotes
-from service.outbound.timeouts import Timeouts
+from service.outbound.exchanges import ExchangeBounds, ExchangeNotes, Timeouts
 from service.outbound.transport import BoundTransport, close_connections
 from service.outbound.unpacking import AnswerBody, PackedError, TooLongError, holds_more_values
 from tests.bulk import share

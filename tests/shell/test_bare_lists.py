@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.reading.bare_lists import join_messages
+from service.reading.records import join_messages
 from service.reading.strict_json import Limits
 from service.reading.trace_files import TraceRecord, scan_records
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from service.logs.error_kinds import name_error_kind
+from service.logs.quiet import name_error_kind
 
 
 def test_of_an_error_whose_text_may_not_be_told_its_kind_is() -> None:

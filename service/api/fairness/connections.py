@@ -19,7 +19,8 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.api.key_cache import mask_address
-from service.api.problems import MEDIA_TYPE, PROBLEM, build_details
+from service.api.problems import MEDIA_TYPE
+from service.problems import PROBLEM, build_details
 
 if TYPE_CHECKING:
     from uvicorn.server import ServerState
@@ -257,13 +258,12 @@ def raise_file_limit(target: int = MAX_OPEN_FILES) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def _render_answer(status: int, phrase: str, detail: str) -> bytes:
-    """Render a whole response that ends its connection."""
-    body = PROBLEM.dump_json(build_details(status, detail))
-    head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-    return head.encode() + body
-
-
-_TOO_SLOW = _render_answer(
-    408, "Request Timeout", f"the head of the request did not come within {HEAD_TIMEOUT_S:g} seconds"
+_TOO_SLOW_BODY = PROBLEM.dump_json(
+    build_details(408, f"the head of the request did not come within {HEAD_TIMEOUT_S:g} seconds")
 )
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\ncontent-type: %b\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (
+    MEDIA_TYPE.encode(),
+    len(_TOO_SLOW_BODY),
+    _TOO_SLOW_BODY,
+)
+"""The whole response that ends a connection whose head takes too long."""

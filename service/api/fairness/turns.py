@@ -1,10 +1,13 @@
-"""Turns at a few places: the name that has used the least goes next, not the one that came first."""
+"""Turns at a few places: the name that has used the least goes next. Threads that take turns by name."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
 
 from service.api.fairness.shares import Shares
 
@@ -93,3 +96,27 @@ class Turns:
     def _charge(self, name: str, cost: float) -> None:
         self._level = max(self._level, self._accounts[name])
         self._accounts[name] += cost
+
+
+T = TypeVar("T")
+
+
+class Threads:
+    """A number of threads, with turns by name. Work that has begun runs to its end, even if nobody waits for it."""
+
+    def __init__(self, count: int, *, name: str) -> None:
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=name)
+        self._turns = Turns(count)
+
+    async def run(self, name: str, work: Callable[[], T], *, cost: float = 1.0) -> T:
+        """Run `work` once it is the turn of `name`, and return its result."""
+        await self._turns.take(name, cost=cost)
+        loop = asyncio.get_running_loop()
+
+        def give_back(_: Future[T]) -> None:
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits for a turn
+                loop.call_soon_threadsafe(self._turns.give, name)
+
+        future = self._pool.submit(work)
+        future.add_done_callback(give_back)
+        return await asyncio.wrap_future(future)

@@ -11,8 +11,7 @@ from starlette.requests import Request
 
 from service.api.access import find_payer
 from service.api.body import read_body
-from service.api.fairness.threads import Threads
-from service.api.fairness.turns import Turns
+from service.api.fairness.turns import Threads, Turns
 from service.api.presence import await_while_connected
 from service.reading.strict_json import Limits, parse
 from service.scoring_process import LARGE_BYTES

@@ -11,7 +11,7 @@ from starlette.requests import Request
 
 from service.api.queries import read_query
 from service.api.routes.batch_reading import MAX_ITEMS
-from service.api.routes.job_store import JobStore
+from service.api.store_access import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.rubric import Stage
 from service.reporting.breakdown import Breakdown, OutcomeKind, build_breakdown
@@ -77,9 +77,7 @@ class BatchItemReading:
         query = read_query(request.query_params, ItemPageQuery)
         limit, after, choice = query.limit, query.after, build_choice(query)
         batch, database = await self._store.find(request), self._store.jobs.database
-        return await self._store.run_insisting(
-            request, lambda: list_items(database, batch.id, choice, limit=limit, after=after)
-        )
+        return await self._store.run(request, lambda: list_items(database, batch.id, choice, limit=limit, after=after))
 
     async def show_batch_item(self, request: Request) -> WholeItem:
         """Show one item of a batch: what was sent, and its report or why it has none."""
@@ -89,7 +87,7 @@ class BatchItemReading:
         """Find the item that a path names, if `choice` takes it; HTTPException 404 if there is none."""
         index = _read_index(request)
         batch, database = await self._store.find(request), self._store.jobs.database
-        found = await self._store.run_insisting(request, lambda: find_item(database, batch.id, index, choice))
+        found = await self._store.run(request, lambda: find_item(database, batch.id, index, choice))
         if found is None:
             raise HTTPException(404, "no item at that index of the batch")
         return found
@@ -97,7 +95,7 @@ class BatchItemReading:
     async def break_down_batch(self, request: Request) -> BatchBreakdown:
         """Count the outcomes of a batch so far: verdicts, stages, and where items broke first."""
         batch, database = await self._store.find(request), self._store.jobs.database
-        return await self._store.run_insisting(request, lambda: _break_down(database, batch))
+        return await self._store.run(request, lambda: _break_down(database, batch))
 
 
 def _break_down(database: Database, batch: Batch) -> BatchBreakdown:

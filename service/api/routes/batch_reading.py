@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 
 from service.api.operations import JSON
 from service.api.queries import read_given, read_query
-from service.api.routes.job_store import JobStore
+from service.api.store_access import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.report import Report
 from service.engine import Engine
@@ -115,9 +115,7 @@ class BatchReading:
         database = self._store.jobs.database
         offset, limit = read_query(request.query_params, WindowQuery).model_dump().values()
         batch = await self._store.find(request)
-        window = await self._store.run_insisting(
-            request, lambda: find_window(database, batch, offset=offset or 0, limit=limit)
-        )
+        window = await self._store.run(request, lambda: find_window(database, batch, offset=offset or 0, limit=limit))
         counts = batch.request_counts
         headers = {
             "x-callgrade-unfinished": str(0 if batch.ended else counts.total - counts.completed - counts.failed),
@@ -126,12 +124,8 @@ class BatchReading:
             "cache-control": "no-store",
         }
         shown = Window(0, counts.total, complete=window.complete) if offset is None and limit is None else window
-        lines = self._stream(request, pages(database, batch, shown))
+        lines = self._store.stream(request, pages(database, batch, shown))
         return StreamingResponse(lines, headers=headers, media_type=NDJSON)
-
-    async def _stream(self, request: Request, pages: Iterator[bytes]) -> AsyncGenerator[bytes]:
-        while (page := await self._store.run_once(request, lambda: next(pages, None))) is not None:
-            yield page
 
     def _summarize(self, batch: Batch, summary_request: SummaryRequest) -> Summary:
         reports = tuple(self._read_reports(batch))

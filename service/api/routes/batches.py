@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody, describe_path_parameter
+from service.api.operations import JSON, TEXT, Answer, Operation, RequestBody
 from service.api.routes.batch_items import BatchBreakdown, BatchItemReading, ItemChoiceQuery, ItemPageQuery
 from service.api.routes.batch_reading import EVENTS, NDJSON, BatchReading, BatchSummaryQuery, WindowQuery
 from service.api.routes.jobs import JobPageQuery, JobRoutes
@@ -28,22 +28,12 @@ EXAMPLE = {
     "tags": {"suite": "nightly"},
 }
 
-INDEX = describe_path_parameter("index", "The position of an item in its batch, from 0", "0")
-
-WINDOW = {
-    "X-Callgrade-Next-Offset": {
-        "description": "The offset to go on with: that of the first item not looked at",
-        "schema": {"type": "integer"},
-    },
-    "X-Callgrade-Unfinished": {
-        "description": "Items of the batch that were not done yet",
-        "schema": {"type": "integer"},
-    },
-    "X-Callgrade-Complete": {
-        "description": "Whether nothing comes after it, now or later",
-        "schema": {"type": "string", "enum": ["true", "false"]},
-    },
-}
+_WINDOW_HEADERS = (
+    ("Next-Offset", "The offset to go on with: that of the first item not looked at", {"type": "integer"}),
+    ("Unfinished", "Items of the batch that were not done yet", {"type": "integer"}),
+    ("Complete", "Whether nothing comes after it, now or later", {"type": "string", "enum": ["true", "false"]}),
+)
+WINDOW = {f"X-Callgrade-{name}": {"description": text, "schema": form} for name, text, form in _WINDOW_HEADERS}
 
 
 class BatchPageQuery(JobPageQuery):
@@ -63,29 +53,19 @@ class BatchRoutes(JobRoutes[Batch]):
 
     def list_own(self) -> list[Operation]:
         """List its results, errors, summary, progress and items."""
-        self.reading, self.items = (
-            BatchReading(self._engine, self._bounds.limits, self.store),
-            BatchItemReading(self.store),
-        )
-        reading, items, build = self.reading, self.items, self.build_job_operation
+        self.reading = reading = BatchReading(self._engine, self._bounds.limits, self.store)
+        self.items = items = BatchItemReading(self.store)
         results, errors = _describe_lines("`report`, a `Report`"), _describe_lines("`error`, a `ProblemDetails`")
         events = [Answer({EVENTS: TEXT | {"description": "Events named `batch`, each with a `Batch` as data"}})]
+        one = "/{job_id}/items/{index}"
         return [
-            build("GET", "/results", reading.read_results, results, 422, query=WindowQuery),
-            build("GET", "/errors", reading.read_errors, errors, 422, query=WindowQuery),
-            build("GET", "/summary", reading.summarize_batch, Summary, 409, 422, query=BatchSummaryQuery),
-            build("GET", "/events", reading.watch_batch, events),
-            build("GET", "/breakdown", items.break_down_batch, BatchBreakdown),
-            build("GET", "/items", items.list_batch_items, ListedItems, 422, query=ItemPageQuery),
-            build(
-                "GET",
-                "/items/{index}",
-                items.show_batch_item,
-                WholeItem,
-                422,
-                query=ItemChoiceQuery,
-                parameters=[INDEX],
-            ),
+            self.build("GET", "/{job_id}/results", reading.read_results, results, query=WindowQuery),
+            self.build("GET", "/{job_id}/errors", reading.read_errors, errors, query=WindowQuery),
+            self.build("GET", "/{job_id}/summary", reading.summarize_batch, Summary, 409, query=BatchSummaryQuery),
+            self.build("GET", "/{job_id}/events", reading.watch_batch, events),
+            self.build("GET", "/{job_id}/breakdown", items.break_down_batch, BatchBreakdown),
+            self.build("GET", "/{job_id}/items", items.list_batch_items, ListedItems, query=ItemPageQuery),
+            self.build("GET", one, items.show_batch_item, WholeItem, query=ItemChoiceQuery),
         ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import Field
@@ -86,10 +86,8 @@ class CalibrationRoutes(JobRoutes[Calibration]):
         """List its report and its fits."""
         report = [Answer({JSON: REPORT_SCHEMA, "text/markdown": TEXT, "text/html": TEXT})]
         return [
-            self.build_job_operation(
-                "GET", "/report", self.read_calibration_report, report, 409, 422, query=ReportQuery
-            ),
-            self.build_job_operation("GET", "/fits", self.read_fits, Fits, 409),
+            self.build("GET", "/{job_id}/report", self.read_calibration_report, report, 409, query=ReportQuery),
+            self.build("GET", "/{job_id}/fits", self.read_fits, Fits, 409),
         ]
 
     async def submit_job(self, request: Request) -> Response:
@@ -110,7 +108,7 @@ class CalibrationRoutes(JobRoutes[Calibration]):
         report = await self.store.change(request, self._calibrations.report)
         if form == "json":
             return Response(report, media_type=JSON)
-        page = await self.store.run_long(request, lambda: _RENDERERS[form](report))
+        page = await self.store.run_long(request, lambda: _render_report(report, form))
         return Response(page, headers=SANDBOX_HEADERS, media_type=f"text/{form}")
 
     async def read_report(self, request: Request, work: Callable[[Callable[[str, str], str]], T]) -> T:
@@ -127,18 +125,9 @@ class CalibrationRoutes(JobRoutes[Calibration]):
         return cast("Calibrations", self.store.jobs)
 
 
-def _render_markdown(report: str) -> str:
-    from service.calibration.report.rendering import render_report_markdown  # noqa: PLC0415 (it loads scipy, and few requests need it)
+def _render_report(report: str, form: str) -> str:
+    from service.calibration.report import rendering  # noqa: PLC0415 (it loads scipy, and few requests need it)
     from service.calibration.results import read_report  # noqa: PLC0415
 
-    return render_report_markdown(read_report(report))
-
-
-def _render_page(report: str) -> str:
-    from service.calibration.report.rendering import render_report_page  # noqa: PLC0415 (likewise)
-    from service.calibration.results import read_report  # noqa: PLC0415
-
-    return render_report_page(read_report(report))
-
-
-_RENDERERS: Mapping[str, Callable[[str], str]] = {"markdown": _render_markdown, "html": _render_page}
+    render = rendering.render_report_markdown if form == "markdown" else rendering.render_report_page
+    return render(read_report(report))

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import Field, TypeAdapter, model_validator
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.access import find_actor, find_caller, find_payer
+from service.api.access import find_actor, find_tenant
 from service.api.body import read_body
-from service.api.fairness.threads import Threads
-from service.api.operations import Answer, Operation, RequestBody, describe_path_parameter
+from service.api.operations import Answer, Operation, RequestBody
+from service.api.store_access import StoreAccess
 from service.core.judging.fits import Fit
 from service.core.models.kinds import FrozenModel, Several
 from service.core.models.validation import validate
 from service.errors import InputError
 from service.fits.manager import FitInstallation, FitManager, FitStates, read_fit_files
-from service.jobs.admission import DATABASE_PATIENCE_S
 from service.reading.strict_json import Limits, parse
-from service.store.database import insist
 from service.store.jobs.calibrations import Calibrations
 
-NO_STORE = "fits are installed in a database, and none is open here"
-FIT_ID = describe_path_parameter("fit_id", "The id of a fit", "result_groundedness/result_groundedness/0123456789ab")
 EXAMPLE = {"calibration": "calibration_019aa5b3c4d000112233445566778899"}
 
 
@@ -46,31 +39,27 @@ class FitInstallRequest(FrozenModel):
 REQUEST: TypeAdapter[FitInstallRequest] = TypeAdapter(FitInstallRequest)
 
 
-class FitRoutes:
-    """The handlers over one store; without a store each of them answers 503."""
+class FitRoutes(StoreAccess[FitManager]):
+    """The handlers over installed fits."""
 
-    def __init__(self, desk: FitManager | None, calibrations: Calibrations | None, limits: Limits) -> None:
-        self._desk = desk
+    def __init__(self, manager: FitManager | None, calibrations: Calibrations | None, limits: Limits) -> None:
+        super().__init__(manager, "fits are installed in", threads=2)
         self._calibrations = calibrations
         self._limits = limits
-        self._threads = Threads(2, name="fits")
 
     def all(self) -> list[Operation]:
         """List the routes."""
         deleted = [Answer({}, 204, "The fit is no longer in place")]
         body = RequestBody(FitInstallRequest, EXAMPLE)
         return [
-            Operation("GET", "/v1/fits", self.list_fits, FitStates, 503),
-            Operation("POST", "/v1/fits", self.install_fits, FitInstallation, 404, 409, 422, 503, 507, body=body),
-            Operation(
-                "DELETE", "/v1/fits/{fit_id:path}", self.roll_back_fit, deleted, 404, 409, 503, 507, parameters=[FIT_ID]
-            ),
+            Operation("GET", "/v1/fits", self.list_fits, FitStates),
+            Operation("POST", "/v1/fits", self.install_fits, FitInstallation, 404, 409, 507, body=body),
+            Operation("DELETE", "/v1/fits/{fit_id:path}", self.roll_back_fit, deleted, 409, 507),
         ]
 
     async def list_fits(self, request: Request) -> FitStates:
         """List the fits in place, whether each applies, and how it has held in checks since."""
-        desk = self._find_desk()
-        return await self._run(request, desk.list_states)
+        return await self.run(request, self.find_store().list_states)
 
     async def install_fits(self, request: Request) -> FitInstallation:
         """Install fits in place of earlier ones for the same judge and criterion; all processes use them within a second.
@@ -82,14 +71,13 @@ class FitRoutes:
 
     async def install(self, request: Request, calibration: str | None, fits: Several[Fit]) -> FitInstallation:
         """Install as `install_fits` does, from a request that is already read."""
-        desk, by, tenant = self._find_desk(), find_actor(request), find_caller(request).tenant
+        manager, by, tenant = self.find_store(), find_actor(request), find_tenant(request)
         calibrations = self._calibrations
         if calibration is not None and calibrations is not None:
-            text: str = await self._run(request, lambda: calibrations.fits(tenant, calibration))
-            fits = tuple(read_fit_files(text))
+            fits = tuple(read_fit_files(await self.run(request, lambda: calibrations.fits(tenant, calibration))))
             if not fits:
                 raise InputError.at("/calibration", "the calibration has no fit: nothing could be fitted")
-        return await self._run(request, lambda: desk.install(fits, calibration=calibration or "", by=by))
+        return await self.run(request, lambda: manager.install(fits, calibration=calibration or "", by=by))
 
     async def roll_back_fit(self, request: Request) -> Response:
         """Take an installed fit out of its place: the one before it decides again, if there was one."""
@@ -98,13 +86,5 @@ class FitRoutes:
 
     async def roll_back(self, request: Request, name: str) -> None:
         """Roll back as `roll_back_fit` does, by the fit's name."""
-        desk, by = self._find_desk(), find_actor(request)
-        await self._run(request, lambda: desk.roll_back(name, by=by))
-
-    def _find_desk(self) -> FitManager:
-        if self._desk is None:
-            raise HTTPException(503, NO_STORE)
-        return self._desk
-
-    async def _run(self, request: Request, work: Any) -> Any:
-        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=DATABASE_PATIENCE_S))
+        manager, by = self.find_store(), find_actor(request)
+        await self.run(request, lambda: manager.roll_back(name, by=by))

@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.access import find_actor, find_caller, find_payer
-from service.api.body import read_body
+from service.api.access import find_actor, find_payer, find_tenant
+from service.api.body import is_packed, read_body, read_form, receive
 from service.api.fairness.upload_disk import UploadDisk
 from service.api.operations import (
     JSON,
@@ -25,11 +25,9 @@ from service.api.operations import (
     Handler,
     Operation,
     RequestBody,
-    describe_path_parameter,
 )
 from service.api.queries import read_given, read_query
-from service.api.routes.job_store import JobStore
-from service.api.uploads import is_packed, read_form, receive
+from service.api.store_access import JobStore
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
 from service.engine import Engine
@@ -119,70 +117,51 @@ class JobRoutes(ABC, Generic[J]):
 
     def all(self) -> list[Operation]:
         """List the routes."""
-        resume_body = RequestBody(ResumeRequest, required=False)
-        operations = [
-            self.build_job_operation("GET", "", self.show_job, self.record),
-            self.build_job_operation("DELETE", "", self.delete_job, [Answer({}, 204, "It is deleted")], 409),
-            self.build_job_operation("POST", "/cancel", self.cancel_job, self.record),
-            self.build_job_operation("POST", "/pause", self.pause_job, self.record, 409),
-            self.build_job_operation("POST", "/retry", self.retry_job, self.record, 409, 429),
-            self.build_job_operation("POST", "/resume", self.resume_job, self.record, 409, 422, body=resume_body),
+        deleted, resumed = [Answer({}, 204, "It is deleted")], RequestBody(ResumeRequest, required=False)
+        on_one = [
+            self.build("GET", "/{job_id}", self.show_job, self.record),
+            self.build("DELETE", "/{job_id}", self.delete_job, deleted, 409),
+            self.build("POST", "/{job_id}/cancel", self.cancel_job, self.record),
+            self.build("POST", "/{job_id}/pause", self.pause_job, self.record, 409),
+            self.build("POST", "/{job_id}/retry", self.retry_job, self.record, 409, 429),
+            self.build("POST", "/{job_id}/resume", self.resume_job, self.record, 409, body=resumed),
             *self.list_own(),
         ]
-        accepted = [
-            Answer({JSON: self.record}, 202, "The job was accepted", self._describe_accepted(operations)),
-            *self.quote_answers,
-        ]
-        submission: dict[str, Any] = {"body": self.body, "query": self.options, "parameters": [IDEMPOTENCY_KEY]}
+        job_id = {f"path.{self.noun}_id": "$response.body#/id"}
+        links = {one.name: {"operationId": one.name, "description": one.description} for one in on_one}
+        more = {
+            "headers": {"Location": {"description": "Its path", "schema": TEXT}},
+            "links": {name: {**link, "parameters": job_id} for name, link in links.items()},
+        }
+        accepted = [Answer({JSON: self.record}, 202, "The job was accepted", more), *self.quote_answers]
+        submission: dict[str, Any] = {"body": self.body, "query": self.options, "headers": [IDEMPOTENCY_KEY]}
         return [
-            self._build("POST", "", self.submit_job, accepted, 410, 422, 429, 503, 507, **submission),
-            self._build("GET", "", self.list_jobs, self.listed, 422, 503, query=self.page),
-            *operations,
+            self.build("POST", "", self.submit_job, accepted, 410, 429, **submission),
+            self.build("GET", "", self.list_jobs, self.listed, query=self.page),
+            *on_one,
         ]
 
     @abstractmethod
     def list_own(self) -> list[Operation]:
         """List the routes that only this kind has."""
 
-    def build_job_operation(
-        self, method: str, path: str, handler: Handler, answers: Any, *errors: int, **more: Any
-    ) -> Operation:
-        """Build an operation on the job that its path names."""
-        example = f"{self.noun}_019aa5b3c4d000112233445566778899"
-        job_id = describe_path_parameter(f"{self.noun}_id", f"The id of a {self.noun}", example)
-        path = f"/{{{self.noun}_id}}{path}"
+    def build(self, method: str, path: str, handler: Handler, answers: Any, *errors: int, **more: Any) -> Operation:
+        """Build an operation. What all kinds share says "job"; path, name and description get the kind's own word."""
+        named = (path, handler.__name__, getdoc(handler) or "")
+        path, name, description = [one.replace("jobs", self.plural).replace("job", self.noun) for one in named]
         errors = errors if method == "GET" else (*errors, 507)
-        return self._build(
-            method, path, handler, answers, 404, 503, *errors, parameters=[job_id, *more.pop("parameters", ())], **more
-        )
-
-    def _build(self, method: str, path: str, handler: Handler, answers: Any, *errors: int, **more: Any) -> Operation:
-        """Build an operation. Handlers that all kinds share say "job"; name and description get the kind's own word."""
-        name, description = map(self._name_kind, (handler.__name__, getdoc(handler) or ""))
         path = f"/v1/{self.plural}{path}"
         return Operation(method, path, handler, answers, *errors, name=name, description=description, **more)
 
-    def _name_kind(self, text: str) -> str:
-        return text.replace("jobs", self.plural).replace("job", self.noun)
-
-    def _describe_accepted(self, operations: Sequence[Operation]) -> dict[str, Any]:
-        """Describe where an accepted job is found, and what can be done with it."""
-        parameters = {f"path.{self.noun}_id": "$response.body#/id"}
-        links = {
-            one.name: {"operationId": one.name, "description": one.description, "parameters": parameters}
-            for one in operations
-        }
-        return {"headers": {"Location": {"description": "Its path", "schema": TEXT}}, "links": links}
-
     async def submit_job(self, request: Request) -> Response:
         """Submit a job, as JSON Lines (an item a line, options in the query) or as one JSON document. Gzip is accepted."""
-        jobs, tenant, headers = self.store.jobs, find_caller(request).tenant, request.headers
+        jobs, tenant, headers = self.store.jobs, find_tenant(request), request.headers
         key, form, packed = headers.get("idempotency-key"), read_form(headers), is_packed(headers)
         if key is not None and not _KEY.fullmatch(key):
             raise HTTPException(400, "Idempotency-Key: expected 1 to 255 characters of printable ASCII")
         options = read_given(request.query_params, self.options)
         if key is None and not options.get("dry_run"):  # a job that exists already needs no room
-            await self.store.run_insisting(request, lambda: jobs.check_room(tenant))
+            await self.store.run(request, lambda: jobs.check_room(tenant))
         with (
             self._disk.hold(find_payer(request.scope)) as take,
             Spool(max_bytes=self._max_bytes[form], packed=packed, take=take) as spool,
@@ -202,9 +181,9 @@ class JobRoutes(ABC, Generic[J]):
 
     async def list_jobs(self, request: Request) -> JobList[J]:
         """List jobs, newest first."""
-        jobs, tenant = self.store.jobs, find_caller(request).tenant
+        jobs, tenant = self.store.jobs, find_tenant(request)
         query = read_query(request.query_params, self.page).model_dump()
-        return await self.store.run_insisting(request, lambda: jobs.page(tenant, **query))
+        return await self.store.run(request, lambda: jobs.page(tenant, **query))
 
     async def show_job(self, request: Request) -> J:
         """Show one job."""

@@ -7,7 +7,6 @@ from typing import Annotated
 from pydantic import Field
 from starlette.requests import Request
 
-from service.api.access import find_caller
 from service.api.operations import Operation
 from service.api.queries import read_query
 from service.api.routes.labels import LabelRoutes
@@ -32,7 +31,7 @@ class JudgeRoutes:
 
     def all(self) -> list[Operation]:
         """List the routes."""
-        return [Operation("GET", "/v1/judges", self.list_judges, JudgeStandings, 422, 503, query=JudgeQuery)]
+        return [Operation("GET", "/v1/judges", self.list_judges, JudgeStandings, query=JudgeQuery)]
 
     async def list_judges(self, request: Request) -> JudgeStandings:
         """List judges beside people: how often they agree, on which side they differ, and by the judge's value."""
@@ -43,5 +42,5 @@ class JudgeRoutes:
         return (await self._list(request, judge)).data
 
     async def _list(self, request: Request, judge: str | None) -> JudgeStandings:
-        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
-        return await self._labels.run(request, lambda: list_standings(desk, self._engine, tenant, judge))
+        engine = self._engine
+        return await self._labels.ask(request, lambda desk, tenant: list_standings(desk, engine, tenant, judge))

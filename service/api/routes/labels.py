@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -11,16 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from service.api.access import find_actor, find_caller, find_payer
-from service.api.body import read_body
-from service.api.fairness.threads import Threads
+from service.api.access import find_actor, find_caller, find_payer, find_tenant
+from service.api.body import is_packed, read_body, read_form, receive
 from service.api.fairness.upload_disk import UploadDisk
-from service.api.operations import TEXT, Answer, Operation, RequestBody, describe_path_parameter
+from service.api.operations import TEXT, Answer, Operation, RequestBody
 from service.api.queries import read_query
-from service.api.uploads import is_packed, read_form, receive
+from service.api.store_access import StoreAccess
 from service.core.models.kinds import FrozenModel
 from service.core.models.validation import validate
-from service.jobs.admission import DATABASE_PATIENCE_S
 from service.jobs.calibrations import MAX_BODY_BYTES
 from service.jobs.spool import Spool
 from service.labelling import (
@@ -32,13 +29,11 @@ from service.labelling import (
     RevealedJudge,
 )
 from service.reading.strict_json import Limits, parse
-from service.store.database import insist
 from service.store.labelling.drafts import LabelDraft, LabelSource, Word
 from service.store.labelling.labels import HumanLabel, LabelList
 
 T = TypeVar("T")
 
-NO_STORE = "labels need a database, and none is open here"
 NDJSON = "application/x-ndjson"
 Name = Annotated[str, Field(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f]+$")]
 
@@ -145,58 +140,43 @@ class DisagreementQuery(FrozenModel):
 REQUEST: TypeAdapter[LabelRequest] = TypeAdapter(LabelRequest)
 
 
-class LabelRoutes:
-    """The handlers over one store; without a store each of them answers 503."""
+class LabelRoutes(StoreAccess[LabelDesk]):
+    """The handlers over labels."""
 
     def __init__(self, desk: LabelDesk | None, limits: Limits, disk: UploadDisk) -> None:
-        self._desk = desk
+        super().__init__(desk, "labels need")
         self._disk = disk
         self._limits = limits
-        self._threads = Threads(4, name="labels")
 
     def all(self) -> list[Operation]:
         """List the routes."""
-        label_id = describe_path_parameter("label_id", "The id of a label", "label_019aa5b3c4d0001122334455667788")
         export = [Answer({NDJSON: TEXT | {"description": "Lines of `LabelledItem`, and of `Prediction`"}})]
         imported = RequestBody(None, lines="lines of `LabelledItem`, and of `Prediction` (those with `raw`)")
-        one = RequestBody(LabelRequest, EXAMPLE)
+        deleted, one = [Answer({}, 204, "The label is deleted")], RequestBody(LabelRequest, EXAMPLE)
+        disputes = DisagreementQuery
         return [
-            Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 422, 503, 507, body=one),
-            Operation("GET", "/v1/labels", self.list_labels, LabelList, 422, 503, query=LabelPageQuery),
-            Operation("GET", "/v1/labels/next", self.choose_next_label, LabelTask, 404, 422, 503, query=NextQuery),
-            Operation(
-                "GET", "/v1/labels/agreement", self.measure_agreement, LabelSummary, 422, 503, query=CriterionQuery
-            ),
-            Operation(
-                *("GET", "/v1/labels/disagreements", self.list_disagreements, LabelledPage, 422, 503),
-                query=DisagreementQuery,
-            ),
-            Operation("GET", "/v1/labels/export", self.export_labels, export, 422, 503, query=CriterionQuery),
-            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 422, 429, 503, 507, body=imported),
-            Operation(
-                "DELETE",
-                "/v1/labels/{label_id}",
-                self.delete_label,
-                [Answer({}, 204, "The label is deleted")],
-                *(404, 503, 507),
-                parameters=[label_id],
-            ),
+            Operation("POST", "/v1/labels", self.put_label, LabelReply, 404, 507, body=one),
+            Operation("GET", "/v1/labels", self.list_labels, LabelList, query=LabelPageQuery),
+            Operation("GET", "/v1/labels/next", self.choose_next_label, LabelTask, 404, query=NextQuery),
+            Operation("GET", "/v1/labels/agreement", self.measure_agreement, LabelSummary, query=CriterionQuery),
+            Operation("GET", "/v1/labels/disagreements", self.list_disagreements, LabelledPage, query=disputes),
+            Operation("GET", "/v1/labels/export", self.export_labels, export, query=CriterionQuery),
+            Operation("POST", "/v1/labels/import", self.import_labels, LabelImport, 429, 507, body=imported),
+            Operation("DELETE", "/v1/labels/{label_id}", self.delete_label, deleted, 507),
         ]
 
     async def put_label(self, request: Request) -> LabelReply:
         """Label an item, and learn the judge's verdict. Sending the same again changes nothing."""
-        desk, caller = self.find_desk(), find_caller(request)
         body = validate(REQUEST, parse(await read_body(request, self._limits), self._limits))
         draft, by = build_draft(body, choose_annotator(request, body.annotator)), find_actor(request)
-        label = await self.run(request, lambda: desk.put(caller.tenant, draft, by=by))
-        judge = await self.run(request, lambda: desk.reveal(caller.tenant, label.item, label.criterion))
+        label = await self.ask(request, lambda desk, tenant: desk.put(tenant, draft, by=by))
+        judge = await self.ask(request, lambda desk, tenant: desk.reveal(tenant, label.item, label.criterion))
         return LabelReply(label, judge)
 
     async def list_labels(self, request: Request) -> LabelList:
         """List labels, newest first."""
-        desk, tenant = self.find_desk(), find_caller(request).tenant
         query = read_query(request.query_params, LabelPageQuery).model_dump()
-        return await self.run(request, lambda: desk.labels.page(tenant, **query))
+        return await self.ask(request, lambda desk, tenant: desk.labels.page(tenant, **query))
 
     async def choose_next_label(self, request: Request) -> LabelTask:
         """Choose what an annotator labels next, without the judge's verdict. 404 if nothing is left for them.
@@ -204,25 +184,22 @@ class LabelRoutes:
         First come the items that a fit leaves to humans, then second opinions on a fifth of all items, then random
         draws where a label narrows the interval of the pass rate most. Nothing comes up twice for one annotator.
         """
-        desk, tenant = self.find_desk(), find_caller(request).tenant
         query = read_query(request.query_params, NextQuery)
         annotator = query.annotator or name_annotator(request)
-        task = await self.run(request, lambda: desk.choose(tenant, query.criterion, annotator))
+        task = await self.ask(request, lambda desk, tenant: desk.choose(tenant, query.criterion, annotator))
         if task is None:
             raise HTTPException(404, "nothing is left to label for this annotator")
         return task
 
     async def measure_agreement(self, request: Request) -> LabelSummary:
         """Report how far the labelling is, and how far annotators agree, criterion by criterion."""
-        desk, tenant = self.find_desk(), find_caller(request).tenant
-        criterion = read_query(request.query_params, CriterionQuery).criterion
-        return await self.run(request, lambda: desk.summarize(tenant, criterion, name_annotator(request)))
+        criterion, annotator = read_query(request.query_params, CriterionQuery).criterion, name_annotator(request)
+        return await self.ask(request, lambda desk, tenant: desk.summarize(tenant, criterion, annotator))
 
     async def list_disagreements(self, request: Request) -> LabelledPage:
         """List items on which people differ from each other or from the judge, in the order of their first labels."""
-        desk, tenant = self.find_desk(), find_caller(request).tenant
         query = read_query(request.query_params, DisagreementQuery).model_dump()
-        return await self.run(request, lambda: desk.list_disagreements(tenant, **query))
+        return await self.ask(request, lambda desk, tenant: desk.list_disagreements(tenant, **query))
 
     async def export_labels(self, request: Request) -> Response:
         """Export labelled items as a labelled set for `callgrade calibrate`, with the judges' predictions.
@@ -230,15 +207,14 @@ class LabelRoutes:
         Unsure labels are left out, and so are items whose trace was deleted. A labelled step is an item of its own,
         with its run and place.
         """
-        desk, tenant = self.find_desk(), find_caller(request).tenant
         criterion = read_query(request.query_params, CriterionQuery).criterion
-        lines = await self.run(request, lambda: desk.export(tenant, criterion))
+        lines = await self.ask(request, lambda desk, tenant: desk.export(tenant, criterion))
         headers = {"cache-control": "no-store"}
-        return StreamingResponse(self._stream(request, lines), headers=headers, media_type=NDJSON)
+        return StreamingResponse(self.stream(request, lines), headers=headers, media_type=NDJSON)
 
     async def import_labels(self, request: Request) -> LabelImport:
         """Import a labelled set, as JSON Lines; gzip is accepted. Items that exist already only get the labels."""
-        desk, tenant, by = self.find_desk(), find_caller(request).tenant, find_actor(request)
+        desk, tenant, by = self.find_store(), find_tenant(request), find_actor(request)
         if read_form(request.headers) != "lines":
             raise HTTPException(415, f"expected a body of type {NDJSON}", {"accept": NDJSON})
         packed = is_packed(request.headers)
@@ -253,24 +229,9 @@ class LabelRoutes:
 
     async def delete_label(self, request: Request) -> Response:
         """Delete a label: one's own, or as an admin anybody's."""
-        desk, tenant, name = self.find_desk(), find_caller(request).tenant, request.path_params["label_id"]
-        by, own = find_actor(request), find_own_name(request)
-        await self.run(request, lambda: desk.labels.delete(tenant, name, by=by, annotator=own))
+        by, own, name = find_actor(request), find_own_name(request), request.path_params["label_id"]
+        await self.ask(request, lambda desk, tenant: desk.labels.delete(tenant, name, by=by, annotator=own))
         return Response(status_code=204)
-
-    def find_desk(self) -> LabelDesk:
-        """Return the desk; HTTPException 503 if there is no store."""
-        if self._desk is None:
-            raise HTTPException(503, NO_STORE)
-        return self._desk
-
-    async def run(self, request: Request, work: Callable[[], T]) -> T:
-        """Run `work` in a thread, and return its result; BusyError if the database stays out of reach."""
-        return await self._threads.run(find_payer(request.scope), lambda: insist(work, give_up=DATABASE_PATIENCE_S))
-
-    async def _stream(self, request: Request, lines: Iterator[bytes]) -> AsyncGenerator[bytes]:
-        while (line := await self._threads.run(find_payer(request.scope), lambda: next(lines, None))) is not None:
-            yield line
 
 
 def build_draft(body: LabelRequest, annotator: str) -> LabelDraft:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.routing import BaseRoute
 
-from service.api.access import find_caller
+from service.api.access import find_caller, find_tenant
 from service.api.operations import Operation
-from service.api.routes.job_store import JobStore
 from service.api.routes.labels import LabelRoutes
+from service.api.store_access import JobStore
 from service.core.report import STAND_IN
 from service.engine import Engine
 from service.store.jobs.batches import Batch
@@ -63,9 +62,9 @@ class OverviewRoutes:
         self._batches = batches
         self._calibrations = calibrations
 
-    def all(self) -> list[BaseRoute]:
+    def all(self) -> list[Operation]:
         """List the routes."""
-        return [Operation("GET", "/v1/overview", self.show_overview, Overview, 503)]
+        return [Operation("GET", "/v1/overview", self.show_overview, Overview)]
 
     async def show_overview(self, request: Request) -> Overview:
         """Show what is running, what ran last and the state of the judge.
@@ -75,12 +74,10 @@ class OverviewRoutes:
         caller = find_caller(request)
         running, batches = await _read_jobs(request, self._batches) if caller.may("batch") else ((), ())
         fitting, fitted = await _read_jobs(request, self._calibrations) if caller.may("calibrate") else ((), ())
-        waiting = await self._count_waiting(request) if caller.may("label") else {}
+        waiting: dict[str, int] = {}
+        if caller.may("label"):
+            waiting = await self._labels.ask(request, lambda desk, tenant: desk.count_waiting(tenant))
         return Overview(running, batches, fitting, fitted, waiting, self._describe_judge())
-
-    async def _count_waiting(self, request: Request) -> dict[str, int]:
-        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
-        return await self._labels.run(request, lambda: desk.count_waiting(tenant))
 
     def _describe_judge(self) -> JudgeHealth:
         judging = self._engine.judging
@@ -90,7 +87,7 @@ class OverviewRoutes:
 
 async def _read_jobs(request: Request, store: JobStore[J]) -> tuple[tuple[J, ...], tuple[J, ...]]:
     """Read the jobs of a tenant that have not ended, and its last ones."""
-    tenant, jobs = find_caller(request).tenant, store.jobs
+    tenant, jobs = find_tenant(request), store.jobs
 
     def read() -> tuple[tuple[J, ...], tuple[J, ...]]:
         under_way = [
@@ -102,4 +99,4 @@ async def _read_jobs(request: Request, store: JobStore[J]) -> tuple[tuple[J, ...
         newest = sorted(under_way, key=lambda job: (job.created_at, job.id), reverse=True)
         return tuple(newest[:MAX_JOBS]), jobs.page(tenant, limit=MAX_JOBS).data
 
-    return await store.run_insisting(request, read)
+    return await store.run(request, read)

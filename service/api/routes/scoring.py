@@ -13,9 +13,8 @@ from pydantic import JsonValue, RootModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 
-from service.api.access import find_caller
+from service.api.access import find_tenant
 from service.api.body import read_body
 from service.api.fairness.workroom import Workroom
 from service.api.metrics import ServiceMetrics
@@ -25,10 +24,8 @@ from service.api.operations import (
     Answer,
     Operation,
     RequestBody,
-    describe_path_parameter,
 )
 from service.api.presence import await_while_connected
-from service.api.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, list_places
 from service.api.readiness import Readiness
 from service.api.routes.summaries import SummaryRoutes
 from service.api.score_keeping import ScoreKeeper
@@ -45,12 +42,12 @@ from service.errors import (
     TooLargeError,
     UnknownRubricError,
 )
+from service.problems import PROBLEM, Place, ProblemDetails, build_details, describe_error, list_places
 from service.reading.strict_json import Limits
 from service.registry import read_rubric
 from service.reporting.breaks import count_report
 from service.request import ScoreRequest, read_request
-from service.score_drafts import draft_score
-from service.scoring_process import LargeScorer, ProcessRefusal
+from service.scoring_process import LargeScorer, ProcessRefusal, draft_score
 from service.store.labelling.drafts import ScoreDraft
 
 LOG = logging.getLogger("callgrade.api")
@@ -128,11 +125,7 @@ EXAMPLE = {
     },
     "expected": {"calls": [{"tool": "refund_order", "args": {"order_id": "8821"}}]},
 }
-RUBRIC_ID = describe_path_parameter("rubric_id", "`id` or `id@version`", "four_step")
 RUBRIC_EXAMPLE = {"extends": "four_step", "id": "stricter", "thresholds": {"fail": 0.9, "warn": 0.95}}
-
-ItemLine = tuple[bool, bytes]
-"""Whether an item was scored, and its ManyItem as JSON: the report has the same bytes as on its own."""
 
 
 class WaitingRequest(NamedTuple):
@@ -152,11 +145,12 @@ class ScoredRequest(NamedTuple):
     kept: ScoreDraft | None
 
 
-class ScoredLine(NamedTuple):
-    """The line of an item that need not wait, and what is stored of it, if it is to be stored."""
+class ItemResult(NamedTuple):
+    """One item of a list: its ManyItem as JSON, with the report in the same bytes as on its own, and what is stored of it."""
 
-    line: ItemLine
-    kept: ScoreDraft | None
+    scored: bool
+    line: bytes
+    kept: ScoreDraft | None = None
 
 
 class ScoringRoutes:
@@ -170,36 +164,32 @@ class ScoringRoutes:
         max_many: int,
         metrics: ServiceMetrics,
         readiness: Readiness,
-        keeper: ScoreKeeper | None = None,
+        keeper: ScoreKeeper,
         large_scorer: LargeScorer | None = None,
     ) -> None:
-        """`keeper` stores scores; None: none are stored.
-
-        `large_scorer` scores large requests, so that they do not delay small ones; None: threads do.
-        """
+        """`large_scorer` scores large requests, so that they do not delay small ones; None: threads do."""
         self.engine = engine
         self.limits = limits
         self.max_many = max_many
         self.metrics = metrics
         self.readiness = readiness
-        self.keeper = keeper or ScoreKeeper(None)
+        self.keeper = keeper
         self.large_scorer = large_scorer
         self.workroom = Workroom()
         self.summaries = SummaryRoutes(engine, limits, self.workroom)
 
-    def all(self) -> list[BaseRoute]:
+    def all(self) -> list[Operation]:
         """List the routes."""
         many = {"type": "array", "items": {"$ref": "#/components/schemas/ScoreRequest"}, "maxItems": self.max_many}
         one, several = RequestBody(ScoreRequest, EXAMPLE), RequestBody(many, [EXAMPLE])
-        exposition = [Answer({"text/plain": TEXT})]
-        check = RequestBody({}, RUBRIC_EXAMPLE)
+        check, exposition = RequestBody({}, RUBRIC_EXAMPLE), [Answer({"text/plain": TEXT})]
         return [
-            Operation("POST", "/v1/score", self.score, Report, 422, 503, 507, body=one),
-            Operation("POST", "/v1/score/many", self.score_many, ManyReports, 422, 503, body=several),
+            Operation("POST", "/v1/score", self.score, Report, 507, body=one),
+            Operation("POST", "/v1/score/many", self.score_many, ManyReports, body=several),
             self.summaries.build_operation(),
-            Operation("GET", "/v1/rubrics", self.list_rubrics, RubricList, 503),
-            Operation("GET", "/v1/rubrics/{rubric_id}", self.show_rubric, Rubric, 404, 503, parameters=[RUBRIC_ID]),
-            Operation("POST", "/v1/rubrics/validate", self.validate_rubric, RubricCheck, 503, body=check),
+            Operation("GET", "/v1/rubrics", self.list_rubrics, RubricList),
+            Operation("GET", "/v1/rubrics/{rubric_id}", self.show_rubric, Rubric),
+            Operation("POST", "/v1/rubrics/validate", self.validate_rubric, RubricCheck, body=check),
             Operation("GET", "/livez", self.livez, Health),
             Operation("GET", "/readyz", self.readyz, Health, 503),
             Operation("GET", "/metrics", self.show_metrics, exposition),
@@ -215,23 +205,22 @@ class ScoringRoutes:
         result = await self.workroom.handle_data(request, data, self.limits, self._begin, handle_large)
         if isinstance(result, ScoredRequest):
             return Response(result.report, headers=await self.keeper.keep(request, result.kept, data), media_type=JSON)
-        report = await await_while_connected(request, self._finish(result, find_caller(request).tenant))
+        report = await await_while_connected(request, self._finish(result, find_tenant(request)))
         scored = self._record_report(result.request, report)
         headers = build_judging_headers(report) | await self.keeper.keep(request, scored.kept, data)
         return Response(scored.report, headers=headers, media_type=JSON)
 
     async def score_many(self, request: Request) -> Response:
         """Score a list of traces. Results are in its order; an item that cannot be scored does not affect the others."""
-        lines = await self.workroom.handle(request, self.limits, self._begin_many)
-        waiting = [self._finish_item(n, one, request) for n, one in enumerate(lines) if isinstance(one, WaitingRequest)]
+        begun = await self.workroom.handle(request, self.limits, self._begin_many)
+        waiting = [self._finish_item(n, one, request) for n, one in enumerate(begun) if isinstance(one, WaitingRequest)]
         finished = iter(await await_while_connected(request, asyncio.gather(*waiting)) if waiting else [])
-        for one in lines:
-            if isinstance(one, ScoredLine) and one.kept is not None:
-                await self.keeper.keep(request, one.kept, one.kept.request)
-        return Response(
-            _join_lines([next(finished) if isinstance(one, WaitingRequest) else one.line for one in lines]),
-            media_type=JSON,
-        )
+        results = [next(finished) if isinstance(one, WaitingRequest) else one for one in begun]
+        for kept in [one.kept for one in results if one.kept is not None]:
+            await self.keeper.keep(request, kept, kept.request)
+        succeeded = sum(one.scored for one in results)
+        head = b'{"succeeded":%d,"failed":%d,"results":[' % (succeeded, len(results) - succeeded)
+        return Response(head + b",".join(one.line for one in results) + b"]}", media_type=JSON)
 
     async def list_rubrics(self, _: Request) -> RubricList:
         """List the available rubrics."""
@@ -268,7 +257,7 @@ class ScoringRoutes:
     def _begin(self, body: JsonValue) -> ScoredRequest | WaitingRequest:
         """Score a request, or return it with its plan if it must wait for somebody."""
         request = read_request(body)
-        self.keeper.wants(request)
+        self.keeper.should_keep(request.store)
         if not self.engine.must_wait(request):
             return self._record_report(request, self.engine.answer(request))
         return WaitingRequest(request, self.engine.plan(request) if request.sandbox is None else None)
@@ -282,7 +271,7 @@ class ScoringRoutes:
         """Count a report, write it once, and draft what is stored of it."""
         self.metrics.count(count_report(report))
         text = report_json(report)
-        if not self.keeper.wants(request):
+        if not self.keeper.should_keep(request.store):
             return ScoredRequest(text, None)
         return ScoredRequest(text, draft_score(self.engine.registry.find(request.rubric), request, report, text))
 
@@ -296,31 +285,26 @@ class ScoringRoutes:
         self.metrics.count(answer.tally)
         return ScoredRequest(answer.report, kept)
 
-    def _begin_many(self, body: JsonValue) -> list[ScoredLine | WaitingRequest]:
+    def _begin_many(self, body: JsonValue) -> list[ItemResult | WaitingRequest]:
         if not isinstance(body, list):
             raise InputError.at("", "expected a list of score requests")
         if len(body) > self.max_many:
             raise TooLargeError.at("", f"{len(body)} items in one list; at most {self.max_many}")
         return [self._begin_item(index, item) for index, item in enumerate(body)]
 
-    def _begin_item(self, index: int, item: JsonValue) -> ScoredLine | WaitingRequest:
+    def _begin_item(self, index: int, item: JsonValue) -> ItemResult | WaitingRequest:
         try:
-            result = self._begin(item)
-            if isinstance(result, WaitingRequest):
-                return result._replace(sent=item)
-            kept = None if result.kept is None else replace(result.kept, request=json.dumps(item).encode())
-            return ScoredLine(_render_item_report(index, result.report), kept)
+            begun = self._begin(item)
+            return begun._replace(sent=item) if isinstance(begun, WaitingRequest) else _build_item(index, item, begun)
         except Exception as error:  # noqa: BLE001 (a bug of ours with one item must not affect the others)
-            return ScoredLine(_render_item_error(index, error), None)
+            return _build_failed_item(index, error)
 
-    async def _finish_item(self, index: int, waiting: WaitingRequest, request: Request) -> ItemLine:
+    async def _finish_item(self, index: int, waiting: WaitingRequest, request: Request) -> ItemResult:
         try:
-            report = await self._finish(waiting, find_caller(request).tenant)
-            scored = self._record_report(waiting.request, report)
-            await self.keeper.keep(request, scored.kept, json.dumps(waiting.sent).encode())
-            return _render_item_report(index, scored.report)
+            report = await self._finish(waiting, find_tenant(request))
+            return _build_item(index, waiting.sent, self._record_report(waiting.request, report))
         except Exception as error:  # noqa: BLE001 (likewise)
-            return _render_item_error(index, error)
+            return _build_failed_item(index, error)
 
     def _check_rubric(self, body: JsonValue) -> RubricCheck:
         try:
@@ -340,20 +324,15 @@ def build_judging_headers(report: Report) -> dict[str, str]:
     return {f"x-callgrade-judge-{name}": str(count) for name, count in counts.items() if count is not None}
 
 
-def _render_item_report(index: int, report: bytes) -> ItemLine:
-    return True, b'{"index":%d,"report":%b,"error":null}' % (index, report)
+def _build_item(index: int, sent: JsonValue, scored: ScoredRequest) -> ItemResult:
+    kept = None if scored.kept is None else replace(scored.kept, request=json.dumps(sent).encode())
+    return ItemResult(True, b'{"index":%d,"report":%b,"error":null}' % (index, scored.report), kept)
 
 
-def _render_item_error(index: int, error: Exception) -> ItemLine:
+def _build_failed_item(index: int, error: Exception) -> ItemResult:
     if isinstance(error, InputError | JudgeDownError | AllowanceSpentError):
         problem = describe_error(error)
     else:
         LOG.error("unhandled error in item %d", index, exc_info=error)
         problem = build_details(500, "an internal error; it is in the log")
-    return False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(problem))
-
-
-def _join_lines(lines: list[ItemLine]) -> bytes:
-    succeeded = sum(scored for scored, _ in lines)
-    head = b'{"succeeded":%d,"failed":%d,"results":[' % (succeeded, len(lines) - succeeded)
-    return head + b",".join(line for _, line in lines) + b"]}"
+    return ItemResult(False, b'{"index":%d,"report":null,"error":%b}' % (index, PROBLEM.dump_json(problem)))

@@ -18,53 +18,24 @@ from service.reporting.summaries import (
 )
 from service.reporting.summary import Summary
 
-EXAMPLE = {
-    "reports": [
-        {
-            "trace_id": "refund-1",
-            "rubric": {"id": "four_step", "version": 1, "hash": "0" * 64, "min_coverage": 0.5},
-            "verdict": "pass",
-            "score": 1.0,
-            "score_range": [1.0, 1.0],
-            "full_range": [1.0, 1.0],
-            "coverage": 1.0,
-            "all_passed": True,
-            "first_failing_stage": None,
-            "failing": [],
-            "stages": [
-                {
-                    "stage": "decide",
-                    "verdict": "pass",
-                    "score": 1.0,
-                    "coverage": 1.0,
-                    "score_range": [1.0, 1.0],
-                    "full_range": [1.0, 1.0],
-                }
-            ],
-            "criteria": [],
-            "steps": [],
-            "missing": [],
-            "decisions": [{"turn": None, "expected": "no_call", "made": False}],
-            "offered": ["refund_order"],
-            "not_asked": [],
-            "tags": {"step": "decide"},
-            "provenance": {
-                "engine": "2",
-                "judges": "off",
-                "judge_model": None,
-                "stand_in": False,
-                "replies": 0,
-                "cache_hits": 0,
-                "questions_saved": 0,
-                "tokens_in": None,
-                "tokens_out": None,
-                "cost_usd": None,
-                "calibrators": "uncalibrated",
-            },
-        }
-    ],
-    "assertions": ["pass_rate >= 0.95"],
+_WHOLE = {"verdict": "pass", "score": 1.0, "coverage": 1.0, "score_range": [1.0, 1.0], "full_range": [1.0, 1.0]}
+_COUNTS = {"replies": 0, "cache_hits": 0, "questions_saved": 0, "tokens_in": None, "tokens_out": None, "cost_usd": None}
+_JUDGES = {"engine": "2", "judges": "off", "judge_model": None, "stand_in": False, **_COUNTS}
+_EMPTY: dict[str, list[str]] = {name: [] for name in ("failing", "criteria", "steps", "missing", "not_asked")}
+_REPORT = {
+    "trace_id": "refund-1",
+    "rubric": {"id": "four_step", "version": 1, "hash": "0" * 64, "min_coverage": 0.5},
+    **_WHOLE,
+    **_EMPTY,
+    "all_passed": True,
+    "first_failing_stage": None,
+    "stages": [{"stage": "decide", **_WHOLE}],
+    "decisions": [{"turn": None, "expected": "no_call", "made": False}],
+    "offered": ["refund_order"],
+    "tags": {"step": "decide"},
+    "provenance": {**_JUDGES, "calibrators": "uncalibrated"},
 }
+EXAMPLE = {"reports": [_REPORT], "assertions": ["pass_rate >= 0.95"]}
 """A body that can be sent."""
 
 
@@ -79,7 +50,7 @@ class SummaryRoutes:
     def build_operation(self) -> Operation:
         """Build the route."""
         body = RequestBody(SummaryRequest, EXAMPLE)
-        return Operation("POST", "/v1/summaries", self.summarize, Summary, 422, 503, body=body)
+        return Operation("POST", "/v1/summaries", self.summarize, Summary, body=body)
 
     async def summarize(self, request: Request) -> Response:
         """Summarize reports: rates with intervals, each tool, pass^k, the composition of the set, and a gate on them."""

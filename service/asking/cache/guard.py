@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Protocol, TypeVar
 
-from service.logs.error_kinds import name_error_kind
+from service.logs.quiet import name_error_kind
 
 LOG = logging.getLogger("callgrade.cache")
 

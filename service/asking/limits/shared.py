@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple, Protocol, TypeVar, cast, get_args
 from service.asking.cache.shared import build_client, describe_place
 from service.asking.limits.lua import ENTER, LEAVE, RENEW
 from service.errors import FaultCause, JudgeError
-from service.logs.error_kinds import name_error_kind
+from service.logs.quiet import name_error_kind
 
 LOG = logging.getLogger("callgrade.limits")
 

@@ -80,12 +80,12 @@ def read_descriptions(model: type[BaseModel]) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for cls in reversed(model.__mro__):
         if issubclass(cls, FrozenModel) and cls is not FrozenModel:
-            own = _read_texts(cls)
+            own = read_texts(cls)
             found = {name: text for name, text in found.items() if name not in cls.__annotations__} | own
     return found
 
 
-def _read_texts(cls: type) -> dict[str, str]:
+def read_texts(cls: type) -> dict[str, str]:
     """Read the docstrings right below the fields in a class's source; empty if there is no source."""
     try:
         (node,) = ast.parse(dedent(inspect.getsource(cls))).body

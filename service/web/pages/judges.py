@@ -80,7 +80,7 @@ class JudgePages:
     async def _render(
         self, request: Request, judge: Judge, *, refusal: str | None = None, status: int = 200
     ) -> Response:
-        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        desk, tenant = self._labels.find_store(), find_caller(request).tenant
         criteria = sorted(list_criteria(self._engine).get(judge.id, ()))
         fits = [one for one in (await self._fits.list_fits(request)).data if one.judge == judge.id]
         fits_by_id = {fit.id: fit for fit in self._engine.fits}

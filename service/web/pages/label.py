@@ -32,7 +32,7 @@ class LabelPages:
 
     async def show_next(self, request: Request) -> Response:
         """Show the next item, or the one that is named, and above it the last label."""
-        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        desk, tenant = self._labels.find_store(), find_caller(request).tenant
         carried = _read_carried(request.query_params)
         annotator = choose_annotator(request, carried.get("annotator"))
         item, criterion = request.query_params.get("item"), carried.get("criterion")
@@ -69,7 +69,7 @@ class LabelPages:
 
     async def undo(self, request: Request) -> Response:
         """Delete a label, and show its item again."""
-        desk, tenant, form = self._labels.find_desk(), find_caller(request).tenant, read_form(request)
+        desk, tenant, form = self._labels.find_store(), find_caller(request).tenant, read_form(request)
         by, own, name = find_actor(request), find_own_name(request), form.get("label", "")
         deleted = await self._labels.run(request, lambda: desk.labels.delete(tenant, name, by=by, annotator=own))
         query = {"annotator": deleted.annotator, "criterion": deleted.criterion, "item": deleted.item}
@@ -77,7 +77,7 @@ class LabelPages:
 
     async def download(self, request: Request) -> Response:
         """Download the labels, for `callgrade calibrate run --labels`."""
-        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        desk, tenant = self._labels.find_store(), find_caller(request).tenant
         criterion = request.query_params.get("criterion") or None
         lines = await self._labels.run(request, lambda: b"".join(desk.export(tenant, criterion)))
         headers = {"content-disposition": 'attachment; filename="labels.jsonl"', "cache-control": "no-store"}
@@ -85,7 +85,7 @@ class LabelPages:
 
     async def list_disputed(self, request: Request) -> Response:
         """List what people differ on, with everybody's labels."""
-        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        desk, tenant = self._labels.find_store(), find_caller(request).tenant
         criterion = request.query_params.get("criterion") or None
         annotator = choose_annotator(request, request.query_params.get("annotator") or None)
         page = await self._labels.run(request, lambda: desk.list_disagreements(tenant, criterion=criterion, limit=20))
@@ -113,14 +113,14 @@ class LabelPages:
         return redirect(f"/label/disagreements?{urlencode(carried)}")
 
     async def _put(self, request: Request) -> HumanLabel:
-        desk, tenant, form = self._labels.find_desk(), find_caller(request).tenant, read_form(request)
+        desk, tenant, form = self._labels.find_store(), find_caller(request).tenant, read_form(request)
         label_request = validate(REQUEST, _build_request(form))
         draft, by = build_draft(label_request, choose_annotator(request, label_request.annotator)), find_actor(request)
         return await self._labels.run(request, lambda: desk.put(tenant, draft, by=by))
 
     async def _find_last(self, request: Request, annotator: str) -> HumanLabel | None:
         """Find the annotator's last label; None if the address names no label just given."""
-        desk, tenant = self._labels.find_desk(), find_caller(request).tenant
+        desk, tenant = self._labels.find_store(), find_caller(request).tenant
         if (name := request.query_params.get("last")) is None:
             return None
         labels = await self._labels.run(request, lambda: desk.labels.page(tenant, limit=1, annotator=annotator))

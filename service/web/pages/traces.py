@@ -34,7 +34,7 @@ class TracePages:
         items = await self._batches.items.list_batch_items(request)
         choice = build_choice(read_query(request.query_params, ItemPageQuery))
         database = self._batches.store.jobs.database
-        count = await self._batches.store.run_insisting(request, lambda: count_items(database, batch.id, choice))
+        count = await self._batches.store.run(request, lambda: count_items(database, batch.id, choice))
         chosen = _read_choice(request)
         return render(
             request,
