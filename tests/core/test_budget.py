@@ -18,8 +18,8 @@ from service.core.case import Case
 from service.core.expectations.expectation import Expectation
 from service.core.gates.names import find_near
 from service.core.grounding.fact_index import MAX_FACTS
+from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL
-from service.core.grounding.values import MAX_TEXT_CHARS
 from service.core.json.contents import Contents
 from service.core.json.differences import ChangeIndex, JsonChange, PointerPatterns, covers
 from service.core.json.values import equals

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from service import score
+from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.texts import MAX_MENTIONS_OF_ALL, GroundedText, ground_texts
-from service.core.grounding.values import MAX_TEXT_CHARS
 from service.intake import read_trace
 from service.packaged_files import read_yaml
 from tests.benchmarks.grounding.rows import DATA

@@ -15,10 +15,10 @@ from service.core.grounding.fact_index import MAX_FACTS, FactIndex
 from service.core.grounding.facts import Place
 from service.core.grounding.fields import read_beside, read_field
 from service.core.grounding.ground import Grounded, ground_text
-from service.core.grounding.mentions import Reading
-from service.core.grounding.moments import Day, Time
+from service.core.grounding.reading.mentions import Reading
+from service.core.grounding.reading.moments import Day, Time
+from service.core.grounding.reading.values import MAX_MENTIONS, MAX_TEXT_CHARS, find_values
 from service.core.grounding.texts import GroundedText, ground_texts
-from service.core.grounding.values import MAX_MENTIONS, MAX_TEXT_CHARS, find_values
 from service.core.trace import Trace
 from service.intake import read_trace
 from service.packaged_files import read_yaml

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from service.core.grounding.fields import split_name
-from service.core.grounding.languages import split_words
+from service.core.grounding.reading.languages import split_words
 from service.core.trace import ToolDef
 
 _TABLE = """

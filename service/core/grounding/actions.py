@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from service.core.grounding.action_words import TOLD, list_actions, list_objects, only_reads
-from service.core.grounding.languages import guess_language
+from service.core.grounding.reading.languages import guess_language
 from service.core.trace import Step, ToolDef
 
 MAX_STATEMENTS = 100

@@ -14,8 +14,8 @@ from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Place, Source
 from service.core.grounding.fields import says_minor, tells_minor
-from service.core.grounding.languages import list_number_words
-from service.core.grounding.mentions import normalize_code
+from service.core.grounding.reading.languages import list_number_words
+from service.core.grounding.reading.mentions import normalize_code
 from service.core.json.leaves import list_leaves
 from service.core.results.media import has_media
 from service.core.results.structure import iter_bodies

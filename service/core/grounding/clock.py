@@ -10,9 +10,9 @@ from pydantic import JsonValue
 
 from service.core.grounding.facts import split_plain
 from service.core.grounding.fields import split_name
-from service.core.grounding.languages import split_words
-from service.core.grounding.moments import Day
-from service.core.grounding.values import find_values
+from service.core.grounding.reading.languages import split_words
+from service.core.grounding.reading.moments import Day
+from service.core.grounding.reading.values import find_values
 from service.core.json.leaves import list_leaves
 from service.core.trace import Step, Trace
 

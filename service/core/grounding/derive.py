@@ -15,9 +15,9 @@ from pydantic import JsonValue
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Fact
 from service.core.grounding.fields import split_name
-from service.core.grounding.languages import split_words
-from service.core.grounding.mentions import Reading
-from service.core.grounding.moments import DAY_S, Day, Time
+from service.core.grounding.reading.languages import split_words
+from service.core.grounding.reading.mentions import Reading
+from service.core.grounding.reading.moments import DAY_S, Day, Time
 
 MAX_STEPS = 300_000
 """How many steps the search for one text may take; then values are no longer looked for."""

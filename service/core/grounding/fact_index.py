@@ -22,11 +22,11 @@ from service.core.grounding.facts import (
     read_string,
     split_plain,
 )
-from service.core.grounding.mentions import Reading
-from service.core.grounding.moments import Day, Time, list_weekdays
+from service.core.grounding.reading.mentions import Reading
+from service.core.grounding.reading.moments import Day, Time, list_weekdays
+from service.core.grounding.reading.units import may_be_same_currency
+from service.core.grounding.reading.values import find_values
 from service.core.grounding.slips import count_slips
-from service.core.grounding.units import may_be_same_currency
-from service.core.grounding.values import find_values
 from service.core.results.structure import Reading as TextReading
 from service.core.results.structure import build_passage_pointer, iter_bodies, read_leaf, read_text
 

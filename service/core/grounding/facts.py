@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 from pydantic import JsonValue
 
 from service.core.grounding.fields import Beside, FieldUnit, read_beside, read_field, split_name
-from service.core.grounding.languages import split_words
-from service.core.grounding.mentions import Reading, normalize_code
-from service.core.grounding.moments import Day, list_instants, read_epoch, read_iso_day
-from service.core.grounding.values import find_values
+from service.core.grounding.reading.languages import split_words
+from service.core.grounding.reading.mentions import Reading, normalize_code
+from service.core.grounding.reading.moments import Day, list_instants, read_epoch, read_iso_day
+from service.core.grounding.reading.values import find_values
 from service.core.json.pointers import escape_token
 
 MAX_NAME_CHARS = 80

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.grounding.languages import split_words
-from service.core.grounding.units import CURRENCIES, MINOR_WORDS, UNITS, Unit, find_unit, get_minor_factor
+from service.core.grounding.reading.languages import split_words
+from service.core.grounding.reading.units import CURRENCIES, MINOR_WORDS, UNITS, Unit, find_unit, get_minor_factor
 from service.core.trace import ToolDef
 
 MONEY_WORDS = split_words(

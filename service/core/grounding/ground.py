@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 from service.core.grounding.derive import Amount, Deriver
 from service.core.grounding.fact_index import FactIndex, Near
 from service.core.grounding.facts import split_plain
-from service.core.grounding.mentions import Mention, Reading, normalize_code
-from service.core.grounding.moments import Day
 from service.core.grounding.nearest import Nearest, list_nearest
-from service.core.grounding.values import find_values
+from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
+from service.core.grounding.reading.moments import Day
+from service.core.grounding.reading.values import find_values
 from service.core.models.light import light
 
 Origin = Literal["found", "derived", "given", "general", "nowhere", "not_looked_for"]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Fact
-from service.core.grounding.mentions import Mention, Reading
-from service.core.grounding.moments import Day, Time
+from service.core.grounding.reading.mentions import Mention, Reading
+from service.core.grounding.reading.moments import Day, Time
 from service.core.grounding.slips import count_slips, list_digits
 from service.core.models.light import light
 

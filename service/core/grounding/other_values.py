@@ -11,8 +11,8 @@ from service.core.grounding.facts import Fact
 from service.core.grounding.fields import MONEY_WORDS, split_name
 from service.core.grounding.findings import TextFinding
 from service.core.grounding.ground import Placed
-from service.core.grounding.mentions import Mention
-from service.core.grounding.units import may_be_same_currency
+from service.core.grounding.reading.mentions import Mention
+from service.core.grounding.reading.units import may_be_same_currency
 from service.core.trace import Step
 
 CODE = "other_value_than_done"

@@ -14,13 +14,13 @@ from service.core.grounding.fact_index import Near
 from service.core.grounding.facts import Source, split_plain
 from service.core.grounding.fields import MONEY_WORDS, read_beside, read_field, split_name, tells_minor
 from service.core.grounding.ground import Grounded
-from service.core.grounding.languages import split_words
-from service.core.grounding.mentions import Reading, normalize_code
-from service.core.grounding.moments import read_joined_day
 from service.core.grounding.parameters import CallParameter, find_parameter
+from service.core.grounding.reading.languages import split_words
+from service.core.grounding.reading.mentions import Reading, normalize_code
+from service.core.grounding.reading.moments import read_joined_day
+from service.core.grounding.reading.units import get_minor_factor
+from service.core.grounding.reading.values import find_values
 from service.core.grounding.slips import list_digits
-from service.core.grounding.units import get_minor_factor
-from service.core.grounding.values import find_values
 from service.core.json.leaves import Leaf, list_leaves
 from service.core.json.values import format_value
 from service.core.trace import Step, ToolDef

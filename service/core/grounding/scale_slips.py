@@ -13,7 +13,7 @@ from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Fact
 from service.core.grounding.findings import TextFinding
 from service.core.grounding.ground import Placed
-from service.core.grounding.units import may_be_same_currency
+from service.core.grounding.reading.units import may_be_same_currency
 
 CODE = "scale_slip"
 _POWERS = (100.0, 0.01, 10.0, 0.1, 1_000.0, 0.001)

@@ -10,7 +10,7 @@ from service.core.grounding.fact_index import FactIndex
 from service.core.grounding.facts import Fact
 from service.core.grounding.findings import TextFinding
 from service.core.grounding.ground import Placed
-from service.core.grounding.mentions import Mention, Reading
+from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.slips import count_slips, list_digits
 
 CODE = "suspected_slip"

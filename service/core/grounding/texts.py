@@ -18,9 +18,9 @@ from service.core.grounding.fields import tells_minor
 from service.core.grounding.findings import TextFinding
 from service.core.grounding.ground import Grounded, Placed, ground_text
 from service.core.grounding.other_values import find_other_values
+from service.core.grounding.reading.values import MAX_TEXT_CHARS
 from service.core.grounding.scale_slips import find_scale_slips
 from service.core.grounding.suspicion import find_slips
-from service.core.grounding.values import MAX_TEXT_CHARS
 from service.core.results.media import has_media
 from service.core.results.structure import iter_bodies, read_text
 from service.core.trace import Message, Step, ToolDef, Trace

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from datetime import date
 from functools import cached_property
 
-from service.core.grounding import moments
-from service.core.grounding.amounts import TAIL, read_amount, read_spelled_amount
-from service.core.grounding.languages import MONTHS, NAMED_TIMES, WEEKDAYS, guess_language
-from service.core.grounding.mentions import Mention, Reading, normalize_code
-from service.core.grounding.moments import Time
-from service.core.grounding.units import CURRENCIES, find_unit
+from service.core.grounding.reading import moments
+from service.core.grounding.reading.amounts import TAIL, read_amount, read_spelled_amount
+from service.core.grounding.reading.languages import MONTHS, NAMED_TIMES, WEEKDAYS, guess_language
+from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
+from service.core.grounding.reading.moments import Time
+from service.core.grounding.reading.units import CURRENCIES, find_unit
 
 MAX_TEXT_CHARS = 64_000
 """Characters read of one text."""

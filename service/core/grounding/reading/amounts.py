@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from service.core.grounding import numbers
-from service.core.grounding.languages import (
+from service.core.grounding.reading import numbers
+from service.core.grounding.reading.languages import (
     ARTICLES,
     HALVES,
     HEDGES,
@@ -17,9 +17,9 @@ from service.core.grounding.languages import (
     list_number_words,
     split_words,
 )
-from service.core.grounding.mentions import Mention, Reading, normalize_code
-from service.core.grounding.moments import read_joined_day
-from service.core.grounding.units import CURRENCIES, Unit, find_unit
+from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
+from service.core.grounding.reading.moments import read_joined_day
+from service.core.grounding.reading.units import CURRENCIES, Unit, find_unit
 
 _CODES = "|".join(sorted([re.escape(name) for name in CURRENCIES if not name.islower()], key=len, reverse=True))
 _NUMBER = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from service.core.grounding.languages import split_words
+from service.core.grounding.reading.languages import split_words
 
 
 class Unit(NamedTuple):

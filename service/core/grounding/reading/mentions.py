@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from service.core.grounding.moments import Day, Time
+from service.core.grounding.reading.moments import Day, Time
 
 Kind = Literal["number", "day", "time", "weekday", "code"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from service.core.grounding.languages import MONTHS, RELATIVE_DAYS
+from service.core.grounding.reading.languages import MONTHS, RELATIVE_DAYS
 
 DAY_S = 86_400
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from service.core.grounding.languages import ARTICLES, HALVES, MULTIPLIERS, list_number_words
+from service.core.grounding.reading.languages import ARTICLES, HALVES, MULTIPLIERS, list_number_words
 
 DIGITS = r"(?:\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3}){1,15}(?!\d)(?:[.,]\d++)?|\d++(?:[.,]\d++){0,15}+)"
 """A run of digits and separators; spaces and apostrophes only before groups of three. More groups are more than MAX_DIGITS."""
