@@ -108,7 +108,7 @@ def gold(shared_data: Path) -> dict[str, list[Trace]]:
 FAULTS = {  # all read by hand: each is a fault of the data
     "tooltalk": [],
     "apibank": ["1234"],  # a user id that nobody gave
-    "bfcl": ["landlord@email.com", "$42", "$150.25", "$83", "$108"],  # made up; dollars where the tool says cents
+    "bfcl": ["landlord@email.com"],  # made up
 }
 MOST_SUSPECTED = 0.025
 """Days of meetings that come again every week, which no result holds."""

@@ -86,7 +86,7 @@ class Deriver:
             return self._derive_number(reading, stated)
         if reading.kind == "weekday":
             pointers = [self._days[day] for day in self._days if (day - 1) % 7 == reading.value]
-            return Origin("weekday", (pointers[0],)) if pointers else None
+            return Origin("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
         return None
 
     def list_totals(self, dimension: str) -> Iterator[tuple[float, Origin]]:
@@ -151,7 +151,7 @@ class Deriver:
         for n in days if len(ordinals) <= _MAX_COLUMNS else ():
             for one in ordinals:
                 if n and one + n in self._days:
-                    return Origin("days between", (self._days[one], self._days[one + n]))
+                    return Origin("days between", tuple(filter(None, (self._days[one], self._days[one + n]))))
         times = self._index.list_times()
         if len(times) > _MAX_COLUMNS:
             return None

@@ -12,7 +12,7 @@ from service.core.grounding.action_words import only_reads
 from service.core.grounding.call_sources import LEADING_ZEROS, STRONG, CallSources
 from service.core.grounding.fact_index import Near
 from service.core.grounding.facts import Source, split_plain
-from service.core.grounding.fields import MONEY_WORDS, read_beside, read_field, split_name, tells_minor
+from service.core.grounding.fields import MONEY_WORDS, Beside, read_beside, read_field, split_name, tells_minor
 from service.core.grounding.ground import Grounded
 from service.core.grounding.parameters import CallParameter, find_parameter
 from service.core.grounding.reading.languages import split_words
@@ -161,7 +161,8 @@ class _Argument:
             near = None if unit.minor else near
         if near is not None and near.fact.source in STRONG:
             return self._build_near([near])
-        unclear = not unit.minor and (tells_minor(self._tool) or self._sources.counts_cents)
+        named = read_field(self._parameter.name, Beside(), minor_told=False).minor
+        unclear = not named and (unit.minor or tells_minor(self._tool) or self._sources.counts_cents)
         major = dimension == "money" and not unit.minor
         moved = self._find_moved(reading, minor=unit.minor, major=major, unclear=unclear)
         if moved is not None:

@@ -36,6 +36,8 @@ _PERCENT_WORDS = split_words("percentage per por pour prozent prozentpunkte porc
 _DEGREES = split_words("degree degrees grad grados degrés °")
 _NOT_UNITS = split_words("in c f fr an a d t mi m2 hp won std mille pound nm kn yd")
 """Spellings of units that in a text are mostly other words."""
+_SHORTENED = split_words("tsd mio mrd")
+"""Scale words that a full stop shortens."""
 _ONE_NUMBER = re.compile(r"\d{1,4}(?:s|st|nd|rd|th|er|e|º|ª|x|ish|%)?")
 _SHORT_PARTS = re.compile(r"\d{1,4}(?:[.,]\d{1,2})?[-/:]\d{1,4}(?:[.,]\d{1,2})?|\d{1,2}(?:[-/:]\d{1,2}){2,}")
 """A range, a ratio, a score: several numbers, no code."""
@@ -80,7 +82,7 @@ def read_amount(text: str, at: int) -> Mention | None:
 
 
 def _is_code(text: str, at: int, number: re.Match[str], tail: Tail) -> bool:
-    """Whether what begins with a number goes on as something else: `4711-0932`, `747-8F`, but not `5-10`, `3rd` or `35-cent`."""
+    """Whether what begins with a number goes on as something else: `4711-09321`, `747-8F`, but not `5-10`, `3rd` or `35-cent`."""
     token = _TOKEN.match(text, at)
     if token is None or token.end() <= tail.end or number["currency"]:
         return False
@@ -114,7 +116,7 @@ def read_tail(text: str, end: int, currency: str | None = None) -> Tail:
                 found = [unit for unit in _find_units(further["word"], attached=False) if unit.dimension == "money"]
                 match = further
             return Tail(scale, found, match.end()) if found else Tail(scale, units, end)
-        scale, end = factor, match.end() + (text[match.end() : match.end() + 1] == "." and len(word) > 1)
+        scale, end = factor, match.end() + (text[match.end() : match.end() + 1] == "." and word.lower() in _SHORTENED)
     return Tail(scale, units, end)
 
 

@@ -161,7 +161,7 @@ class _Scanner:
             readings += [Reading("number", first / second, "share", 0.01, "", first)] if second else []
         elif match["short"] == ".":
             decimal = float(f"{match['d']}.{match['e']}")
-            readings.append(Reading("number", decimal, "", 0.5 * 10.0 ** -len(match["e"]), "", decimal))
+            readings.insert(0, Reading("number", decimal, "", 0.5 * 10.0 ** -len(match["e"]), "", decimal))
         return [_read_as(match.group(), at, *readings)] if readings else []
 
     def _read_prose_day(self, at: int) -> list[Mention]:
