@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import SerializeAsAny
 
 from service.core.call_decisions import Decision
-from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
+from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.judging.judged_outcomes import JudgedScore, MixedScore, UnsureJudgement
 from service.core.judging.withholding import WithheldJudgement
 from service.core.models.light import HasCachedJson, light
@@ -68,7 +68,7 @@ ReportOutcome = SerializeAsAny[
     | MethodScore
     | WithheldJudgement
     | UnsureJudgement
-    | Suspicion
+    | GroundedSkip
     | Errored
 ]
 """An outcome on the wire, with all fields of its kind. The usual kinds come first: they are tried in this order."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from service.core.checks import Subject
+from service.core.grounding.grounded_outcomes import GroundedSkip
 from service.core.judging.fits import Fit
 from service.core.judging.judged_outcomes import (
     EarlierJudgement,
@@ -104,8 +105,8 @@ def _leave_unasked(ask: Ask) -> Skipped:
     if ask.gap is not None:
         return ask.gap
     if ask.words or ask.findings:
-        return Skipped("out_of_scope", JUDGES_OFF, ask.findings, open=True)
-    return OUT_OF_SCOPE
+        return GroundedSkip("out_of_scope", JUDGES_OFF, ask.findings, open=True, grounding=ask.grounding)
+    return GroundedSkip("out_of_scope", JUDGES_OFF, grounding=ask.grounding) if ask.grounding else OUT_OF_SCOPE
 
 
 OUT_OF_SCOPE = Skipped("out_of_scope", JUDGES_OFF)
@@ -122,7 +123,7 @@ def resolve_outcomes(criterion_plan: CriterionPlan, answers: JudgeAnswers) -> Se
             (subject, OUT_OF_SCOPE if type(found) is Skipped and found.cause == "blocked" else found)
             for subject, found in outcomes
         ]
-    if criterion.requires_outcome and [found for _, found in outcomes if type(found) is Skipped]:
+    if criterion.requires_outcome and [found for _, found in outcomes if isinstance(found, Skipped)]:
         outcomes = [(subject, _require_outcome(found)) for subject, found in outcomes]
     return outcomes  # pyright: ignore[reportReturnType] (no question is left among them)
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Aggregate, Check, Part, Subject, SubjectOutcome
-from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
+from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.grounding.texts import GroundedText, ground_texts
 from service.core.outcome import Finding, Outcome, Skipped
 from service.core.unread_parts import build_missing_result, build_unread_result
@@ -55,7 +55,7 @@ def _score_text(text: GroundedText) -> Outcome:
         return GroundedScore(0.0, False, findings, text.values)
     if findings:
         reason = "the text may say what is not so, and nothing proves it"
-        return Suspicion("not_asked", reason, findings, grounding=text.values)
+        return GroundedSkip("not_asked", reason, findings, grounding=text.values)
     if text.unread:
         return build_unread_result(text.unread)
     if text.missing:

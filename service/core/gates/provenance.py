@@ -10,7 +10,7 @@ from service.core.checks import WHOLE, Aggregate, Check, Part, SubjectOutcome
 from service.core.expectations.ignored_arguments import list_ignored
 from service.core.gates.schema import score_unread
 from service.core.grounding.call_sources import CallSources
-from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
+from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.grounding.provenance import PROVED, locate_arguments
 from service.core.json.pointers import escape_token
 from service.core.outcome import Finding, Outcome, Skipped
@@ -58,5 +58,5 @@ def _score_step(case: Case, step: Step, sources: CallSources) -> Outcome:
     origins = tuple([one.grounded for one in located])
     if findings and not any(finding.code in PROVED for finding in findings):
         reason = "an argument seems to be wrong, and nothing proves it"
-        return Suspicion("not_asked", reason, findings, grounding=origins)
+        return GroundedSkip("not_asked", reason, findings, grounding=origins)
     return GroundedScore(0.0 if findings else 1.0, not findings, findings, origins)

@@ -15,7 +15,7 @@ class GroundedScore(Scored):
 
 
 @light
-class Suspicion(Skipped):
-    """A problem that code suspects and cannot prove, with the origins: open until a judge or a human decides."""
+class GroundedSkip(Skipped):
+    """What code alone does not decide, with the origins: open where it suspects a problem, else left out where judges are off."""
 
     grounding: tuple[Grounded, ...] = ()

@@ -14,7 +14,8 @@ from service.core.case import Case
 from service.core.checks import Aggregate, Part, Subject
 from service.core.gates.grounding import GroundingGate
 from service.core.gates.provenance import ProvenanceGate
-from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
+from service.core.grounding.ground import Grounded
+from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.judging.judges import Ask, Judge, JudgeCheck, is_answered
 from service.core.models.lazy import lazy
 from service.core.outcome import Outcome, Skipped
@@ -82,16 +83,17 @@ class CascadeCheck(JudgeCheck):
             return evidence
         if not isinstance(open_one, Ask):
             idle = isinstance(open_one, Skipped) and not open_one.open
-            return gap if idle and isinstance(gap, Suspicion) else open_one
+            return gap if idle and isinstance(gap, GroundedSkip) else open_one
         ask = open_one if gap is None else open_one._replace(gap=gap)
-        shown = [one for one in (evidence, gap) if isinstance(one, GroundedScore | Suspicion)]
+        shown = [one for one in (evidence, gap) if isinstance(one, GroundedScore | GroundedSkip)]
         if not shown:
             return ask
         against = [
             finding for one in shown if not isinstance(one, GroundedScore) or not one.passed for finding in one.findings
         ]
         veto = self.veto if evidence is not None and not evidence.passed else None
-        return ask._replace(evidence=_render_evidence(shown), findings=tuple(against), veto=veto)
+        values = tuple([value for one in shown for value in one.grounding])
+        return ask._replace(evidence=_render_evidence(values), grounding=values, findings=tuple(against), veto=veto)
 
     def _proves(self, evidence: GroundedScore) -> bool:
         """Whether the evidence alone decides the outcome, whatever a judge might say."""
@@ -126,17 +128,14 @@ def _join_evidence(one: GroundedScore, other: GroundedScore) -> GroundedScore:
 
 def _join_gaps(gap: Skipped | None, other: Skipped) -> Skipped:
     """Join the gaps of several open texts: all suspicions; without any, the first gap."""
-    if isinstance(gap, Suspicion) and isinstance(other, Suspicion):
+    if isinstance(gap, GroundedSkip) and isinstance(other, GroundedSkip):
         return replace(gap, findings=(*gap.findings, *other.findings), grounding=(*gap.grounding, *other.grounding))
-    return other if gap is None or isinstance(other, Suspicion) else gap
+    return other if gap is None or isinstance(other, GroundedSkip) else gap
 
 
-def _render_evidence(shown: Sequence[GroundedScore | Suspicion]) -> JsonValue:
+def _render_evidence(values: Sequence[Grounded]) -> JsonValue:
     """Render the evidence for the judge: each value with its origin, those that stand nowhere first, at most MAX_SHOWN."""
-    every = sorted(
-        [one for each in shown for one in each.grounding],
-        key=lambda one: one.origin not in ("nowhere", "not_looked_for"),
-    )
+    every = sorted(values, key=lambda one: one.origin not in ("nowhere", "not_looked_for"))
     entries = cast("list[dict[str, JsonValue]]", _PLAIN.dump_python(tuple(every[:MAX_SHOWN]), mode="json"))
     return [
         {name: value for name, value in entry.items() if value not in (None, []) and name not in ("start", "end")}

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from service.core.case import Case
 from service.core.checks import WHOLE, Check, Part, Subject, SubjectOutcome, build_subject
+from service.core.grounding.ground import Grounded
 from service.core.hollow_answers import is_hollow
 from service.core.judging.examples import Example
 from service.core.judging.fits.guarantee import GuaranteedShare
@@ -167,6 +168,8 @@ class Ask(NamedTuple):
     value: JsonValue = None
     evidence: JsonValue = None
     """What code found, for the judge to see."""
+    grounding: tuple[Grounded, ...] = ()
+    """The same as values, for the report where no judge is asked."""
     findings: tuple[Finding, ...] = ()
     """What code found against it."""
     veto: float | None = None

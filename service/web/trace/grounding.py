@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, cast
 from pydantic import TypeAdapter, ValidationError
 
 from service.core.grounding.ground import Grounded, Origin
-from service.core.grounding.grounded_outcomes import GroundedScore, Suspicion
+from service.core.grounding.grounded_outcomes import GroundedScore, GroundedSkip
 from service.core.json.values import format_value
 from service.core.judging.judged_outcomes import JudgedScore, UnsureJudgement
 from service.core.judging.withholding import WithheldJudgement
@@ -60,7 +60,7 @@ def list_values(report: Report) -> list[SignedValue]:
 
 def _read_grounding(outcome: ReportOutcome) -> Sequence[Grounded]:
     """Read the grounding of a check, or what a judge was shown of it: the same, without positions in texts."""
-    if isinstance(outcome, GroundedScore | Suspicion):
+    if isinstance(outcome, GroundedScore | GroundedSkip):
         return outcome.grounding
     if isinstance(outcome, JudgedScore | WithheldJudgement | UnsureJudgement) and outcome.evidence:
         try:
