@@ -25,7 +25,7 @@ from service.core.judging.masking import UNMASKED, Masks
 from service.core.judging.prompts import Prompt, Turn
 from service.core.trace import Trace
 
-ASSEMBLY = 5
+ASSEMBLY = 6
 """Version of prompts and reply reading: increment it whenever the wording of a question or the reading of a reply changes."""
 
 PLACEHOLDER = "0" * 8
