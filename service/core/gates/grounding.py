@@ -26,8 +26,8 @@ class GroundingGate(Check):
     Proved are three forms alone: `scale_slip` (an amount told with its decimal point at the wrong place of a field that counts
     cents), `other_value_than_done` (the assistant says that it did something with another amount than its one call had), and
     `claimed_action_not_taken` (it says that it did what a tool on offer does, and every such call failed or none was made).
-    Where they are only suspected, the text is open; so it is with `suspected_slip` (a number or code that stands nowhere, one
-    digit or character away from one that does) and `claimed_success_after_error`.
+    Suspected, which leaves the text open, are `suspected_slip` (a number or code that stands nowhere, one digit or character
+    away from one that does), `suspected_other_value`, `suspected_action_not_taken` and `claimed_success_after_error`.
 
     A text that follows a result that could not be read, or is missing, is open.
     """

@@ -12,6 +12,7 @@ from service.core.grounding.ground import Placed
 from service.core.trace import Step, ToolDef
 
 CODE = "claimed_action_not_taken"
+SUSPECTED = "suspected_action_not_taken"
 AFTER_ERROR = "claimed_success_after_error"
 
 
@@ -44,7 +45,8 @@ def find_false_actions(
             missing = (
                 f"every call of {action.tools[0]} failed" if action.state == "failed" else "no call before it did that"
             )
-            yield TextFinding(CODE, f"the text says {action.text!r}, and {missing}", action.start, action.end, proved)
+            note = f"the text says {action.text!r}, and {missing}"
+            yield TextFinding(CODE if proved else SUSPECTED, note, action.start, action.end, proved)
 
 
 def _binds_value(action: OwnAction, placed: Sequence[Placed]) -> bool:

@@ -16,6 +16,7 @@ from service.core.grounding.reading.units import may_be_same_currency
 from service.core.trace import Step
 
 CODE = "other_value_than_done"
+SUSPECTED = "suspected_other_value"
 _TELLING = 10
 _DIRECT = re.compile(
     r"(?:[ ](?:you|him|her|them|a|an|the|your|exactly|refund|transfer|payment|amount|total|of|for|over|dir|ihnen|euch|eine|einen"
@@ -51,7 +52,7 @@ def find_other_values(
                 yield TextFinding(CODE, note, mention.start, mention.end, proved=True, source=held[0].pointer)
             elif one.grounded.origin == "nowhere" and _says_enough(mention):
                 note = f"the text says {mention.text} of what was done, and no call or result has it"
-                yield TextFinding(CODE, note, mention.start, mention.end, proved=False)
+                yield TextFinding(SUSPECTED, note, mention.start, mention.end, proved=False)
 
 
 def _says_enough(mention: Mention) -> bool:

@@ -20,7 +20,12 @@ FORMS = {
     "given": ("",),
     "general": ("",),
     "proved": ("scale_slip", "other_value_than_done", "claimed_action_not_taken"),
-    "suspected": ("other_value_than_done", "claimed_action_not_taken", "suspected_slip", "claimed_success_after_error"),
+    "suspected": (
+        "suspected_other_value",
+        "suspected_action_not_taken",
+        "suspected_slip",
+        "claimed_success_after_error",
+    ),
 }  # fmt: skip
 """By sort, all forms; "" stands for the whole sort."""
 _MANY = 64
