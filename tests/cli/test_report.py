@@ -42,7 +42,8 @@ def test_a_page_from_reports_alone(run: Run, scored: Path) -> None:
 def test_traces_add_the_conversations(run: Run, scored: Path) -> None:
     run("report", "reports.ndjson", "--html", "out.html", "--traces", "cases.jsonl")
     text = strip_tags(read_page(scored))
-    assert "Today is Monday 2 March 2026. Send $120 to Ana next Friday." in text
+    assert "Today is Monday 2 March 2026. Send" in text  # what follows is marked as the source of an argument
+    assert "next Friday" in text
     assert "show only the report" not in text
 
 
