@@ -2,7 +2,10 @@
 
 >>> import callgrade
 >>> report = callgrade.score(
-...     {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}, "expected": {"calls": "none"}}
+...     {
+...         "trace": {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]},
+...         "expected": {"calls": "none"},
+...     }
 ... )
 >>> report.verdict
 'pass'

@@ -2,7 +2,10 @@
 
 >>> from service import score
 >>> report = score(
-...     {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}, "expected": {"calls": "none"}}
+...     {
+...         "trace": {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}]},
+...         "expected": {"calls": "none"},
+...     }
 ... )
 >>> report.verdict, report.score
 ('pass', 1.0)

@@ -221,6 +221,10 @@ class Trace:
     state: State | None = None
     raw: JsonValue = None
     unread: tuple[UnreadablePart, ...] = ()
+    over: bool = True
+    """Whether something of the assistant follows the user's last message, or the source says that nothing does."""
+    ignored: tuple[UnreadablePart, ...] = ()
+    """What was not read and carries nothing that is scored."""
     usage: ResourceUsage | None = None
     """The resources the whole trace took, including replies without calls."""
     offers: Mapping[str, Offer] = field(default_factory=dict[str, Offer])

@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import NamedTuple, cast
+from typing import cast
 
 from pydantic import JsonValue
 from typing_extensions import ReadOnly, TypedDict
 
-from service.core.json.members import JsonObject, list_objects, read_type
-from service.core.json.parsing import UnreadableError, parse, read_structure
+from service.core.json.members import JsonObject
 from service.core.trace import (
-    CUSTOM_TOOL,
     AgentOutput,
     Catalogue,
     Message,
@@ -32,7 +29,12 @@ from service.core.trace import (
     UnreadKind,
 )
 from service.intake.pairing import Answers, ResultEntry, pair
-from service.intake.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.endings import EMPTY, Ending, list_endings
+from service.intake.unread_parts.leftovers import Leftovers, Rest
+from service.intake.unread_parts.losses import MAY_BE_LOST, drop_lost_arguments, is_lost
+from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.suspects import Known
+from service.intake.unread_parts.text_calls import MAY_CALL, Offered, find_text_calls
 
 _TEXT_PARTS = frozenset({"text", "input_text", "output_text"})
 
@@ -41,66 +43,6 @@ class Record(TypedDict):
     """The members that all validated records have."""
 
     format: ReadOnly[str]
-
-
-def build_tool_call(call_id: str | None, name: str, arguments: JsonValue) -> ToolCall:
-    """Build a call from arguments as the model gave them: a JSON string or, from some providers, an object.
-
-    None, "" and white space become `{}`: several providers send them for a call without arguments. Anything else that
-    is not a JSON object leaves `arguments` None and sets the problem. Never raises.
-    """
-    if arguments is None:
-        return ToolCall(call_id or None, name, {}, arguments)
-    try:
-        value = parse(arguments) if type(arguments) is str else arguments
-    except UnreadableError as error:
-        empty = type(arguments) is str and not arguments.strip()
-        return ToolCall(call_id or None, name, {} if empty else None, arguments, None if empty else str(error))
-    if type(value) is dict or isinstance(value, dict):
-        return ToolCall(call_id or None, name, value, arguments)
-    return ToolCall(call_id or None, name, None, arguments, f"{_KINDS[type(value)]} where an object is expected")
-
-
-_KINDS: Mapping[type, str] = {
-    list: "an array",
-    str: "a string",
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    type(None): "null",
-}
-
-
-def build_custom_call(call_id: str | None, name: str, text: JsonValue) -> ToolCall:
-    """Build a call of a custom tool, which takes free text."""
-    return ToolCall(call_id or None, name, None, text, CUSTOM_TOOL)
-
-
-def read_result_content(raw: JsonValue) -> JsonValue:
-    """Return what a tool returned. Text that spells a JSON object or array is parsed; other text stays text.
-
-    A bare `123456` stays a string, since many ids look like numbers; so does text that is almost JSON. Parts that are
-    all text are joined, one part per line; other parts (images, search results) are kept as given.
-    """
-    text = _join_texts(raw) if isinstance(raw, list) else raw
-    return read_structure(text) if isinstance(text, str) else raw
-
-
-def _join_texts(parts: list[JsonValue]) -> str | None:
-    texts = [part.get("text") for part in list_objects(parts) if read_type(part) in _TEXT_PARTS]
-    if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
-        return None
-    return "\n".join(cast("list[str]", texts))
-
-
-class UnreadCalls(NamedTuple):
-    """What looks like calls in a part that is not read."""
-
-    calls: Sequence[PossibleCall]
-    what: str
-    path: str
-    turn: int
-    by_id: bool
 
 
 class Transcript:
@@ -113,17 +55,17 @@ class Transcript:
     __slots__ = (
         "_answers",
         "_calls",
+        "_closed",
         "_ids",
+        "_left",
         "_messages",
         "_noted",
         "_offers",
-        "_others",
         "_replied",
         "_results",
         "_speaking",
         "_tools",
         "_turn",
-        "_unread",
         "agent",
     )
 
@@ -132,13 +74,13 @@ class Transcript:
         self._calls: list[Step] = []
         self._results: list[ResultEntry] = []
         self._answers: Answers = {}
-        self._unread: list[UnreadablePart | UnreadCalls] = []
-        self._others: dict[str, tuple[str, int]] = {}
+        self._left = Leftovers()
         self._ids: set[str | None] = set()
         self._tools: set[str] = set()
         self._offers: dict[str | None, dict[str, tuple[ToolDef, Offer | None]]] = {}
         self.agent: str | None = None
         """Who speaks and calls next, or is spoken to, if the trace has several agents."""
+        self._closed = False
         self._noted = 0
         self._turn = 0
         self._replied = True
@@ -179,25 +121,36 @@ class Transcript:
         self._results.append(ResultEntry(call_id or None, tool or None, result, len(self._calls), self._turn, path))
 
     def note_unread(self, kind: UnreadKind, path: str, what: str) -> None:
-        """Report something at `path` that is not read.
-
-        For the kind "other", the first of each description is named, with a count.
-        """
-        if kind == "other":
-            _count_other(self._others, path, what)
-            return
+        """Report something at `path` that is not read. What is of the kind "other" is ignored."""
         if kind == "call":
             self._replied = True
-        self._unread.append(_describe_unread(kind, path, what, self._turn))
+        self._left.note(kind, path, what, self._turn)
 
     def note_possible_calls(self, calls: Sequence[PossibleCall], what: str, path: str, *, by_id: bool) -> None:
         """Report possible calls that stand together in an unread part, `what` at `path`.
 
         Those that repeat calls of the trace do not count. `by_id`: only one with a call's id may be its repetition.
         """
-        if calls:
-            self._replied = True
-            self._unread.append(UnreadCalls(calls, what, path, self._turn, by_id))
+        self._replied = self._replied or bool(calls)
+        self._left.leave_calls(calls, what, path, self._turn, by_id=by_id)
+
+    def leave(self, rest: Rest) -> None:
+        """Leave a part to be judged once the trace is known."""
+        self._left.leave(rest._replace(turn=self._turn))
+
+    def end_reply(self, raw: JsonObject, path: str) -> None:
+        """Note how the latest reply ended, if the object at `path` says so."""
+        for ending in list_endings(raw, path):
+            self.end_with(ending)
+
+    def end_with(self, ending: Ending, *, called: bool = False) -> None:
+        """Note how the latest reply ended. `called`: whether it made a call, besides what the transcript knows."""
+        self._left.end(ending, self._turn, called=called or self.is_calling())
+
+    def miss_reply(self, path: str, what: str) -> None:
+        """Report a missing reply: nobody knows what the model would have called or said."""
+        self.note_unread("call", path, f"a call in {what}")
+        self.note_unread("text", path, what)
 
     def offer(self, tool: ToolDef, *, late: bool = False) -> None:
         """Add a tool on offer to the agent that the source does not list with the others. A name's first definition counts.
@@ -244,12 +197,15 @@ class Transcript:
         """
         raw = cast("JsonObject", record)  # a validated record is JSON
         given = cast("JsonObject | None", raw.get("state") if state is None else state)
-        answers, unread = self._answers, ()
+        answers, orphans = self._answers, ()
         if self._results:
             pairing = pair(self._calls, self._results, answers)
-            answers, unread = pairing.answers, tuple(pairing.unread)
-        if self._unread or self._others:
-            unread = (*self.list_unread([step.call for step in self._calls]), *unread)
+            answers, orphans = pairing.answers, tuple(pairing.unread)
+        self._note_text_calls(tools)
+        self._drop_losses(answers)
+        if not self._closed and self._is_last() and not (self._messages[-1].text or self.is_calling()):
+            self._left.end(Ending(EMPTY, f"/messages/{len(self._messages) - 1}"), self._turn, called=False)
+        unread, ignored = self.list_unread([step.call for step in self._calls], tools, answers)
         catalogues = {agent: _add_offers(() if agent else tools, own) for agent, own in self._offers.items()}
         common = catalogues.pop(None, Catalogue(tools, {}))
         trace = Trace(
@@ -262,30 +218,57 @@ class Transcript:
             self._turn,
             None if given is None else _read_state(given),
             cast("JsonValue", raw),
-            unread,
+            (*unread, *orphans),
             offers=common.offers,
             output=output,
+            ignored=tuple(ignored),
+            over=self._closed or self._replied,
         )
         return add_catalogues(trace, catalogues) if catalogues else trace
 
-    def list_unread(self, calls: Iterable[ToolCall]) -> tuple[UnreadablePart, ...]:
-        """List what was reported as unread, given the calls of the trace."""
-        known = TraceCalls(calls)
-        unread: list[UnreadablePart] = []
-        others = self._others.copy()
-        for entry in self._unread:
-            if isinstance(entry, UnreadablePart):
-                unread.append(entry)
-                continue
-            left = known.drop_repeated(entry.calls, by_id=entry.by_id)
-            unread += [_describe_unread("call", found.path, f"a call in {entry.what}", entry.turn) for found in left]
-            if not left:
-                _count_other(others, entry.path, f"{entry.what} repeats calls that are read, and")
-        return (*unread, *_list_others(others))
+    def list_unread(
+        self, calls: Sequence[ToolCall], tools: Sequence[ToolDef] | None, answers: Answers
+    ) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
+        """List what is unread and what is ignored, given the calls of the trace, its tools and the results that were read."""
+        if self._left.is_empty():
+            return [], []
+        named = {call.name: frozenset(call.arguments or ()) for call in calls}
+        named |= {tool.name: tool.properties for tool in tools or ()}
+        ids = {call.id: index for index, call in enumerate(calls) if call.id}
+        return self._left.judge(TraceCalls(calls), Known(named, ids, frozenset(answers), _wait(calls, answers)))
 
-    def has_unread_call(self) -> bool:
-        """Whether a call of this turn is unread."""
-        return any(isinstance(one, UnreadCalls) or one.kind == "call" for one in self._unread if one.turn == self._turn)
+    def _note_text_calls(self, tools: Sequence[ToolDef] | None) -> None:
+        """Report the calls that the assistant's texts hold."""
+        offered, asked = None, ""
+        for index, message in enumerate(self._messages):
+            if message.role == "user":
+                asked = message.text
+            elif message.text and message.role in ("assistant", "agent") and MAY_CALL.search(message.text):
+                offered = offered or Offered.of(tools)
+                for call in find_text_calls(message.text, offered, asked):
+                    named = f" of {call.name!r}" if call.name else ""
+                    self._left.note(
+                        "call", f"/messages/{index}/text", f"a call{named} in a text ({call.form})", message.turn
+                    )
+
+    def _drop_losses(self, answers: Answers) -> None:
+        """Take out what an exporter cut or hid of arguments, results and replies."""
+        for index, message in enumerate(self._messages):
+            if message.role == "assistant" and MAY_BE_LOST.search(message.text) and is_lost(message.text):
+                what = "a reply that was cut or hidden"
+                self._left.note("call", f"/messages/{index}/text", f"a call in {what}", message.turn)
+                self._left.note("text", f"/messages/{index}/text", what, message.turn)
+        for index, step in enumerate(self._calls):
+            if MAY_BE_LOST.search(repr(step.call.raw)) and (call := drop_lost_arguments(step.call)) is not step.call:
+                self._calls[index] = replace(step, call=call)
+            result = answers.get(index) if answers else None
+            if result is not None and isinstance(result.content, str) and is_lost(result.content):
+                answers[index] = None
+                self._left.note("result", f"/steps/{index}/result", "a result that was cut or hidden", step.turn, index)
+
+    def close(self) -> None:
+        """Note that nothing is missing at the end: the source says that the conversation is over, or what the model did."""
+        self._closed = True
 
     def has_replied(self) -> bool:
         """Whether the assistant spoke last and none of its calls has returned since."""
@@ -305,6 +288,12 @@ class Transcript:
 
     def _answer(self) -> str | None:
         return None if self.is_calling() or not self._is_last() else self._messages[-1].text
+
+
+def _wait(calls: Sequence[ToolCall], answers: Answers) -> bool:
+    """Whether a call has no result, or an empty one."""
+    results = [answers.get(index) for index in range(len(calls))]
+    return any(result is None or result.content in (None, "", [], {}) for result in results)
 
 
 def _answer(step: Step, answers: Answers) -> Step:
@@ -337,27 +326,3 @@ def _read_state(raw: JsonObject) -> State | None:
     """Return the state with the names of its captured parts: null is one, absence is none; None without any."""
     captured = frozenset(name for name in ("initial", "final") if name in raw)
     return State(raw.get("initial"), raw.get("final"), captured) if captured else None
-
-
-MAX_NAMED_OTHERS = 50
-"""Distinct descriptions of unread parts of the kind "other" that are named one by one."""
-
-
-def _describe_unread(kind: UnreadKind, path: str, what: str, turn: int) -> UnreadablePart:
-    return UnreadablePart(kind, path, f"{what} is not read", turn)
-
-
-def _count_other(others: dict[str, tuple[str, int]], path: str, what: str) -> None:
-    first, count = others.get(what, (path, 0))
-    others[what] = first, count + 1
-
-
-def _list_others(others: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:
-    """Iterate over unread parts that leave nothing open: the first `MAX_NAMED_OTHERS` descriptions, then how many more."""
-    for what, (path, count) in islice(others.items(), MAX_NAMED_OTHERS):
-        places = "" if count == 1 else f", in {count} places"
-        yield UnreadablePart("other", path, f"{what} is not read{places}", 0)
-    if len(others) > MAX_NAMED_OTHERS:
-        yield UnreadablePart(
-            "other", "", f"{len(others) - MAX_NAMED_OTHERS} more sorts of members and parts are not read", 0
-        )

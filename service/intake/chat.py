@@ -15,10 +15,10 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject, find_text
 from service.core.trace import ToolCall, ToolResult
 from service.errors import InputError
-from service.intake.build import Transcript, build_custom_call, build_tool_call, read_result_content
-from service.intake.endings import note_reply_ending
+from service.intake.build import Transcript
+from service.intake.calls import build_custom_call, build_tool_call, read_result_content
 from service.intake.shapes import OPEN, ChatRole, Content, Loose, join_text, note_unread_parts
-from service.intake.unread import define_members, note_unread_members
+from service.intake.unread_parts.members import define_members, note_unread_members
 
 
 @with_config(OPEN)
@@ -67,11 +67,11 @@ _THOUGHTS = "reasoning reasoning_content reasoning_details thinking thinking_blo
 ASSISTANT = define_members(
     "an assistant message",
     "role content refusal tool_calls function_call audio",
-    f"{_COMMON} {_THOUGHTS} annotations parsed index finish_reason provider_specific_fields",
+    "reply",
 )
-CALL = define_members("a tool call", "id type function custom", "index status extra_content provider_specific_fields")
-RESULT = define_members("a tool message", "role content tool_call_id is_error", _COMMON)
-MESSAGE = define_members("a message", "role content", _COMMON)
+CALL = define_members("a tool call", "id type function custom")
+RESULT = define_members("a tool message", "role content tool_call_id is_error name", "result")
+MESSAGE = define_members("a message", "role content")
 
 
 def read_messages(
@@ -89,7 +89,7 @@ def read_messages(
             read_reply(transcript, message, place)
         elif message["role"] in ("tool", "function"):
             _read_tool_message(transcript, message, place, error_prefix)
-            note_unread_members(transcript, message, RESULT, place)
+            note_unread_members(transcript, message, RESULT, place, silent=not message.get("content"))
         else:
             _read_input_message(transcript, message, place)
 
@@ -123,18 +123,26 @@ def read_reply(transcript: Transcript, message: ChatMessage, path: str) -> None:
         transcript.call(_read_call(raw, f"{path}/tool_calls/{place}"))
         note_unread_members(transcript, raw, CALL, f"{path}/tool_calls/{place}")
     legacy = message.get("function_call")
-    if legacy is not None:
+    if legacy is not None and not _repeats(legacy, calls):
         transcript.call(build_tool_call(None, legacy["name"], legacy.get("arguments")))
     if "finish_reason" in message:
-        note_reply_ending(transcript, cast("JsonObject", message), path)
+        transcript.end_reply(cast("JsonObject", message), path)
     silent = not (text or calls or legacy or message.get("audio"))
-    note_unread_members(transcript, message, ASSISTANT, path, holds="text" if silent else "other")
+    note_unread_members(transcript, message, ASSISTANT, path, silent=silent)
 
 
 def _spells(message: ChatMessage, text: str) -> bool:
     """Whether this text may be the transcript of the message's audio, as far as the message tells."""
     audio = message.get("audio")
     return not isinstance(audio, dict) or audio.get("transcript") in (None, "", text)
+
+
+def _repeats(legacy: FunctionShape, calls: Sequence[CallShape]) -> bool:
+    """Whether a call in the older member is also one of `tool_calls`: some servers write both."""
+    functions = [raw.get("function") for raw in calls]
+    return any(
+        one and (one["name"], one.get("arguments")) == (legacy["name"], legacy.get("arguments")) for one in functions
+    )
 
 
 def _find_refusal(message: ChatMessage) -> str:

@@ -14,7 +14,8 @@ from pydantic import JsonValue
 
 from service.core.trace import ToolCall, ToolDef, ToolResult
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.tools import read_tools
 
 JsonObject = Mapping[str, Any]

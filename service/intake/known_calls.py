@@ -19,7 +19,7 @@ from service.core.json.parsing import parse_or_none
 from service.core.trace import ToolCall
 from service.intake.spans.otlp import unflatten
 from service.intake.texts import parse_text
-from service.intake.unread import guess_kind, list_calls
+from service.intake.unread_parts.suspects import FoundCall, guess_kind, list_calls
 
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "approval_request_id")
 _NAMES = ("name", "toolName", "tool_name", "tool")
@@ -47,14 +47,14 @@ def list_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
     return _list_mentions(list_calls(value, path))
 
 
-def _list_mentions(calls: Iterable[tuple[str, JsonObject, str, JsonObject]]) -> Iterator[CallMention]:
-    for place, here, key, around in calls:
+def _list_mentions(calls: Iterable[FoundCall]) -> Iterator[CallMention]:
+    for place, here, key, around, call in calls:
         inner = next((found for name in _ENCLOSING if isinstance(found := here.get(name), dict)), here)
         holders = [here, inner, *([around] if key in _ENCLOSING else [])]
         ids = frozenset([text for one in holders for name in _IDS if isinstance(text := one.get(name), str) and text])
         name = next((text for name in _NAMES if isinstance(text := inner.get(name), str)), "")
-        name = name or _read_type(here, whole=not ids)
-        yield CallMention(place, ids, name, _read_arguments(inner))
+        name = name or call.name or _read_type(here, whole=not ids)
+        yield CallMention(place, ids, name, _read_arguments(inner, call))
 
 
 def list_packed_mentions(value: JsonValue, path: str) -> Iterator[CallMention]:
@@ -88,8 +88,8 @@ def _read_type(raw: JsonObject, *, whole: bool) -> str:
     return name if head == "tool" and guess_kind(name) != "call" else kind if whole else ""
 
 
-def _read_arguments(raw: JsonObject) -> JsonValue:
-    value = next((raw[name] for name in _ARGUMENTS if name in raw), None)
+def _read_arguments(raw: JsonObject, call: ToolCall) -> JsonValue:
+    value = next((raw[name] for name in _ARGUMENTS if name in raw), call.raw)
     if not isinstance(value, str):
         return value
     spelt = parse_or_none(value)

@@ -12,7 +12,7 @@ from service.core.json.members import find_object
 from service.core.json.pointers import escape_token
 from service.intake.build import Transcript
 from service.intake.shapes import pick_sample
-from service.intake.unread import Members, define_members, note_unread_members, note_unread_value
+from service.intake.unread_parts.members import Members, define_members, note_unread_members, note_unread_value
 
 
 class LocatedMessage(NamedTuple):
@@ -70,14 +70,7 @@ def _is_pair(value: JsonValue) -> TypeGuard[list[JsonValue]]:
 REPLY = define_members(
     "a reply",
     "",
-    "id object created created_at model usage usage_metadata system_fingerprint service_tier finish_reason index logprobs "
-    "generation_info llm_output run type text provider moderation stop_reason provider_specific_fields "
-    "finishReason safetyRatings usageMetadata modelVersion responseId avgLogprobs citationMetadata groundingMetadata "
-    "tokenCount sdkHttpResponse automaticFunctionCallingHistory stopReason metrics trace additionalModelResponseFields "
-    "performanceConfig serviceTier completed_at status error incomplete_details instructions max_output_tokens max_tool_calls "
-    "parallel_tool_calls previous_response_id reasoning temperature tool_choice tools top_p top_logprobs truncation user "
-    "metadata background conversation prompt prompt_cache_key prompt_cache_retention safety_identifier store billing "
-    "frequency_penalty presence_penalty output_text",
+    "reply",
 )
 HOLDERS = ("choices", "generations", "candidates", "messages", "message", "output")
 """Members that hold one or several replies, outer ones first."""

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 from service.core.json.members import list_items
 from service.core.trace import ToolCall, ToolResult
 from service.intake.build import Transcript
-from service.intake.unread import clip, guess_kind, note_unread_of_kind, note_unread_value
+from service.intake.unread_parts.members import clip, note_unread_of_kind, note_unread_value
+from service.intake.unread_parts.suspects import guess_kind
 
 
 def list_content(transcript: Transcript, content: JsonValue, path: str) -> list[JsonValue]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import Annotated, Any, cast
@@ -12,12 +13,12 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 from service.core.json.members import JsonObject
 from service.core.models.discovery import get_entry, import_all
 from service.core.models.validation import list_problems
-from service.core.trace import Trace
+from service.core.trace import Trace, UnreadablePart, UnreadKind
 from service.errors import InputError
 from service.intake import formats
 from service.intake.build import Record
 from service.intake.format import ByFormat, Format
-from service.intake.unread import clip
+from service.intake.unread_parts.members import clip
 from service.intake.wrapping import WrapperContents, read_wrapper
 
 
@@ -97,6 +98,27 @@ def read_trace(record: TraceInput) -> Trace:
     Raises InputError for what a shape cannot express (two tools of one name, a call of nothing), with JSON pointers
     relative to the record.
     """
+    trace = _read(record)
+    return trace if trace.over else _note_silence(trace)
+
+
+def _note_silence(trace: Trace) -> Trace:
+    """Return the trace with the reply that it lacks: nothing follows the user's last message."""
+    last = len(trace.messages) - 1
+    if last < 0 or trace.messages[last].role != "user":
+        return trace
+    known = {part.kind for part in trace.unread if part.turn in (0, trace.turns)}
+    what = "the reply to the last message, which the record does not have,"
+    missing: tuple[tuple[UnreadKind, str], ...] = (("call", f"a call in {what}"), ("text", what))
+    parts = [
+        UnreadablePart(kind, f"/messages/{last}", f"{named} is not read", trace.turns)
+        for kind, named in missing
+        if kind not in known
+    ]
+    return replace(trace, unread=(*trace.unread, *parts))
+
+
+def _read(record: TraceInput) -> Trace:
     reading = _BY_NAME[record["format"]].read(record)
     return read_wrapper(record, reading, _read_any) if isinstance(reading, WrapperContents) else reading
 
@@ -107,7 +129,7 @@ def _read_any(raw: JsonObject) -> Trace:
     if name is None:
         raise InputError.at("", "the messages are in no known format")
     try:
-        return read_trace(_build_reader(name).validate_python({**raw, "format": name}))
+        return _read(_build_reader(name).validate_python({**raw, "format": name}))
     except ValidationError as error:
         raise InputError(list_problems(error, dict(raw))) from None
 

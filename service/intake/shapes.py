@@ -15,15 +15,15 @@ from typing_extensions import TypedDict
 
 from service.errors import InputError
 from service.intake.build import Transcript
-from service.intake.unread import (
+from service.intake.unread_parts.members import (
     JsonObject,
     clip,
     define_members,
-    looks_like_call,
-    note_unread_calls,
     note_unread_members,
     note_unread_typed_part,
+    note_unread_value,
 )
+from service.intake.unread_parts.suspects import looks_like_call
 
 OPEN = ConfigDict(extra="allow", strict=True)
 CLOSED = ConfigDict(extra="forbid", strict=True)
@@ -94,7 +94,7 @@ def note_unread_parts(
         if looks_like_call(cast("JsonObject", part)):
             transcript.note_unread("call", f"{path}/{index}", f"a part of the type {clip(name)}")
         elif name in THINKING:
-            note_unread_calls(transcript, part, f"{path}/{index}", "a thought")
+            note_unread_value(transcript, part, f"{path}/{index}", "a thought")
         elif name in TEXTS or part.get("text") or part.get("refusal"):
             note_unread_members(transcript, part, PART, f"{path}/{index}")
         else:
@@ -113,7 +113,7 @@ def pick_sample(chosen: int | None, count: int, name: str) -> int:
     return chosen or 0
 
 
-PART = define_members("a part", "type text refusal", "annotations logprobs cache_control citations id")
+PART = define_members("a part", "type text refusal")
 TEXTS = frozenset({"text", "input_text", "output_text", "refusal"})
 THINKING = frozenset({"thinking", "redacted_thinking", "reasoning", "reasoning_text", "summary_text"})
 

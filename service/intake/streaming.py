@@ -13,7 +13,7 @@ from service.core.json.parsing import parse_or_none
 from service.intake.build import Transcript
 from service.intake.chat import CallShape, ChatMessage
 from service.intake.shapes import OPEN
-from service.intake.unread import JsonObject, define_members, note_unread_members
+from service.intake.unread_parts.members import JsonObject, define_members, note_unread_members
 
 
 @with_config(OPEN)
@@ -166,16 +166,12 @@ class _Reply:
 _TEXTS: tuple[Literal["content"], Literal["refusal"]] = ("content", "refusal")
 
 
-CHUNK = define_members(
-    "a chunk", "choices", "id object created model usage system_fingerprint service_tier obfuscation"
-)
-CHOICE = define_members(
-    "a choice", "index message delta", "finish_reason logprobs stop_reason content_filter_results native_finish_reason"
-)
+CHUNK = define_members("a chunk", "choices")
+CHOICE = define_members("a choice", "index message delta", "reply")
 DELTA = define_members(
     "a piece of a reply",
     "role content refusal tool_calls function_call audio",
-    "reasoning reasoning_content reasoning_details thinking_blocks annotations provider_specific_fields",
+    "reply",
 )
 
 

@@ -27,6 +27,8 @@ def parse_text(value: JsonValue) -> JsonValue:
     >>> parse_text('{"a": 1}'), parse_text('"hi"'), parse_text("hi"), parse_text("5")
     ({'a': 1}, 'hi', 'hi', '5')
     """
+    if value == "null":
+        return None
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')):
         return value
     try:

@@ -20,11 +20,12 @@ from service.core.json.pointers import escape_token
 from service.core.trace import Trace
 from service.errors import InputError, Problem
 from service.intake.build import Record, Transcript
-from service.intake.endings import Ending, list_endings, note_ending, note_missing_reply
 from service.intake.known_calls import KnownCalls, build_mention, list_mentions, list_packed_mentions
 from service.intake.log_messages import HOLDERS, LocatedMessage, list_input_messages, list_reply_messages, strip_message
 from service.intake.offers import Request, add_offers
-from service.intake.unread import Members, clip
+from service.intake.pairing import Answers
+from service.intake.unread_parts.endings import Ending, list_endings
+from service.intake.unread_parts.members import clip
 
 ReadAny = Callable[[JsonObject], Trace]
 """Reads a record that names no format."""
@@ -67,10 +68,9 @@ class WrapperContents:
     """The same for values in which calls may stand in texts and under dotted keys."""
 
 
-def list_other_members(raw: JsonObject, members: Members, path: str, *but: str) -> Iterator[tuple[JsonValue, str]]:
-    """Iterate over the known members of an entry, except those in `but`, with their pointers."""
-    names = (members.read | members.idle).difference(but)
-    return ((value, f"{path}/{escape_token(name)}") for name, value in raw.items() if name in names)
+def list_other_members(raw: JsonObject, path: str, *but: str) -> Iterator[tuple[JsonValue, str]]:
+    """Iterate over the members of an entry, except those in `but`, with their pointers."""
+    return ((value, f"{path}/{escape_token(name)}") for name, value in raw.items() if name not in but)
 
 
 class InnerRecord(NamedTuple):
@@ -96,17 +96,16 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
     if not contents.exchanges:
         raise InputError.at("", "expected a model's input and its reply")
     notes = contents.notes
-    chosen = max(range(len(contents.exchanges)), key=lambda at: (_count(contents.exchanges[at]), at))
-    conversation = _join_conversation(contents.exchanges[chosen], notes)
-    trace = _read(conversation.inner, read_any)
+    chosen, conversation, trace = _choose(contents.exchanges, notes, read_any)
     if len(contents.exchanges) > 1:
         trace = _add_offers(trace, contents.exchanges, contents.exchanges[chosen], read_any)
     known = KnownCalls(step.call for step in trace.steps)
-    own = _read_replies([(conversation.reply, "")], read_any)
+    own = _read_replies([(conversation.reply, "")], read_any, notes)
     others = [exchange for at, exchange in enumerate(contents.exchanges) if at != chosen]
     replies = _read_replies(
         [(list(list_reply_messages(one.reply, one.reply_path, notes, one.sample)), one.reply_path) for one in others],
         read_any,
+        notes,
     )
     _note_failure(contents.exchanges[chosen], own, notes)
     _note_calls_missing([*own, *replies], known, notes)
@@ -119,9 +118,37 @@ def read_wrapper(record: Record, contents: WrapperContents, read_any: ReadAny) -
         for call in known.list_unknown(mentions):
             notes.note_unread("call", call.path, "a call that the conversation does not have")
     _note_runs_missing(contents.runs, trace, notes)
-    missing = notes.list_unread([step.call for step in trace.steps])
+    answers: Answers = {step.index: step.result for step in trace.steps if step.result is not None}
+    missing, ignored = notes.list_unread([step.call for step in trace.steps], trace.tools, answers)
     unread = (*[replace(item, path=conversation.inner.locate(item.path)) for item in trace.unread], *missing)
-    return replace(trace, id=contents.id, format=record["format"], raw=record, unread=unread)  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+    return replace(
+        trace, id=contents.id, format=record["format"], raw=record, unread=unread, ignored=(*trace.ignored, *ignored)
+    )  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+
+
+def _choose(exchanges: Sequence[Exchange], notes: Transcript, read_any: ReadAny) -> tuple[int, _Conversation, Trace]:
+    """Read the conversation: the exchange with the most input messages that can be read; one that cannot is unread.
+
+    Raises InputError: none can be read.
+    """
+    fault: InputError | None = None
+    order = sorted(range(len(exchanges)), key=lambda at: (_count(exchanges[at]), at), reverse=True)
+    for at in order:
+        conversation = _join_conversation(exchanges[at], notes)
+        try:
+            trace = _read(conversation.inner, read_any)
+        except InputError as error:
+            fault = fault or error
+            notes.miss_reply(
+                _find_place(exchanges[at]), f"an exchange that is not readable ({error.problems[0].message})"
+            )
+        else:
+            return at, conversation, trace
+    raise fault or InputError.at("", "expected a model's input and its reply")
+
+
+def _find_place(exchange: Exchange) -> str:
+    return exchange.input_path if exchange.reply is None else exchange.reply_path
 
 
 def _read(inner: InnerRecord, read_any: ReadAny) -> Trace:
@@ -230,20 +257,28 @@ class _Reply(NamedTuple):
     path: str
 
 
-def _read_replies(replies: Iterable[tuple[Sequence[LocatedMessage], str]], read_any: ReadAny) -> list[_Reply]:
-    inners = [(_enclose(messages), path) for messages, path in replies if messages]
-    return [_Reply(inner, _read(inner, read_any), path) for inner, path in inners]
+def _read_replies(
+    replies: Iterable[tuple[Sequence[LocatedMessage], str]], read_any: ReadAny, notes: Transcript
+) -> list[_Reply]:
+    """Read replies apart from their conversations; one that is not readable is unread."""
+    read: list[_Reply] = []
+    for messages, path in replies:
+        inner = _enclose(messages)
+        try:
+            read += [_Reply(inner, _read(inner, read_any), path)] if messages else []
+        except InputError as error:
+            notes.miss_reply(path, f"a reply that is not readable ({error.problems[0].message})")
+    return read
 
 
 def _note_failure(exchange: Exchange, own: Sequence[_Reply], notes: Transcript) -> None:
     """Report what the conversation's last reply lacks, if it failed or says that it has more than the log holds."""
     if exchange.error_path and not exchange.reply:
-        note_missing_reply(notes, exchange.error_path, "the reply of a request that failed")
+        notes.miss_reply(exchange.error_path, "the reply of a request that failed")
         return
-    said = any(message.text for one in own for message in one.trace.messages)
     called = any(one.trace.steps or any(part.kind == "call" for part in one.trace.unread) for one in own)
     for ending in _list_endings(exchange.reply, exchange.reply_path, exchange.sample or 0):
-        note_ending(notes, ending, said=said, called=called)
+        notes.end_with(ending, called=called)
 
 
 def _list_endings(value: JsonValue, path: str, sample: int) -> Iterator[Ending]:

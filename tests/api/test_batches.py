@@ -42,7 +42,10 @@ from tests.stores import open_new_store
 
 LINES = {"content-type": "application/x-ndjson"}
 DOCUMENT = {"content-type": "application/json"}
-TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
+TRACE = {
+    "format": "openai",
+    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+}
 REPORT = json.loads(report_json(score({"trace": TRACE, "expected": {"calls": "none"}})))
 SMALL = Settings(batch_chunk=1, batch_max_items=50, batch_max_bytes=20_000, max_body_bytes=2_000)
 

@@ -19,7 +19,13 @@ from tests.forked import Command, Forked
 from tests.jobs.process import until
 
 GOOD = json.dumps(
-    {"trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}, "expected": {"calls": "none"}}
+    {
+        "trace": {
+            "format": "openai",
+            "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+        },
+        "expected": {"calls": "none"},
+    }
 ).encode()
 
 PAGES = "pages: "

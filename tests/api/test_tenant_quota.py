@@ -16,7 +16,10 @@ from tests.api.asgi_caller import Answer, Ask
 from tests.store.played import recorded
 
 LINES = {"content-type": "application/x-ndjson"}
-TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
+TRACE = {
+    "format": "openai",
+    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+}
 
 Tenants = Callable[..., dict[str, "Tenant"]]
 

@@ -30,7 +30,10 @@ ONE, OTHER = "127.0.0.1", "127.0.0.2"
 def lines(size: int) -> bytes:
     """A batch of so many bytes, which deflate to half."""
     chance = Random(0)  # noqa: S311
-    trace = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
+    trace = {
+        "format": "openai",
+        "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+    }
     return b"".join(
         json.dumps({"trace": trace, "tags": {"noise": chance.randbytes(5_000).hex()}}).encode() + b"\n"
         for _ in range(size // 10_100)

@@ -14,9 +14,9 @@ MESSAGES = [{"role": "user", "content": "Hi", "mood": "good"}, {"role": "assista
 def test_a_log_is_printed_as_it_is_read(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "log.json"
     file.write_text(json.dumps(MESSAGES))
-    ran = run("convert", str(file))
+    ran = run("convert", str(file), "-v")
     assert json.loads(ran.out) == {"format": "callgrade", "events": [{"user": "Hi"}, {"assistant": "Hello."}]}
-    assert f"{file}:1: /messages/0/mood: the member 'mood' of a message is not read" in ran.err
+    assert f"{file}:1: ignored: /messages/0/mood: the member 'mood' of a message is not read" in ran.err
     assert "guessed format: openai (1 trace)" in ran.err
     assert ran.code == 0
 

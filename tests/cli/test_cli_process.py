@@ -31,7 +31,11 @@ def test_a_pipe_in_and_a_pipe_out() -> None:
 
 def test_an_encoding_that_lacks_the_characters_ends_nothing() -> None:
     record = json.dumps(
-        {"id": "\u00e9\u4e2d", "messages": [{"role": "user", "content": "Hi"}], "expected": {"calls": "some"}}
+        {
+            "id": "\u00e9\u4e2d",
+            "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+            "expected": {"calls": "some"},
+        }
     )
     environ = os.environ | {"PYTHONIOENCODING": "ascii"}
     ran = subprocess.run([*COMMAND, "score", "-"], input=record.encode(), capture_output=True, check=False, env=environ)

@@ -17,7 +17,11 @@ from tests.faults.provider import Provider
 from tests.faults.scripted import Answer, scripted
 from tests.jobs.process import request
 
-PASS: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}], "expected": {"calls": "none"}, "judges": "off"}
+PASS: dict[str, Any] = {
+    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+    "expected": {"calls": "none"},
+    "judges": "off",
+}
 FAIL = PASS | {"expected": {"calls": "some"}}
 BAD = PASS | {"messages": [{"role": "x"}]}
 ID = "batch_019aa5b3c4d000112233445566778899"

@@ -92,7 +92,7 @@ READ = {
     "the list of an MCP server": responses({"type": "mcp_list_tools", "tools": []}),
     "thinking": anthropic({"type": "thinking", "thinking": "Hm."}),
     "a refusal": openai({"role": "assistant", "content": [{"type": "refusal", "refusal": "I will not."}]}),
-    "text": openai({"role": "assistant", "content": [{"type": "text", "text": ""}]}),
+    "text": openai({"role": "assistant", "content": [{"type": "text", "text": "OK."}]}),
 }
 
 

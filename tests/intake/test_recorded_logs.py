@@ -63,7 +63,9 @@ def test_the_format_of_a_log_is_guessed(name: str, fixture: dict[str, Any]) -> N
 def test_what_is_read_is_what_the_run_had(name: str, fixture: dict[str, Any]) -> None:
     trace = load(name, fixture["record"])
     assert describe(trace) == fixture["run"]
-    assert sorted([part.kind, part.path] for part in trace.unread) == sorted(fixture["unread"])
+    assert sorted([part.kind, part.path] for part in trace.unread if part.kind != "other") == sorted(
+        one for one in fixture["unread"] if one[0] != "other"
+    )
 
 
 @fixtures

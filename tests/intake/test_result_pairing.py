@@ -86,7 +86,8 @@ def test_no_result_is_given_twice_or_to_a_later_call(script: list[str]) -> None:
     calls = [place for place, word in enumerate(script) if word.startswith("call:")]
     results = [place for place, word in enumerate(script) if word.startswith("ret:")]
     assert len(answers) == len(calls)
-    assert len(results) == len(given) + len(tell(" ".join(script)).unread)
+    unread = [part for part in tell(" ".join(script)).unread if "an empty reply" not in part.reason]
+    assert len(results) == len(given) + len(unread)
     assert all(calls[index] < results[answer] for index, answer in enumerate(answers) if answer is not None)
 
 

@@ -234,7 +234,7 @@ def test_content_that_was_not_captured_lowers_coverage_and_no_score(attributes: 
 
 
 def test_malformed_arguments_are_held_against_the_model() -> None:
-    attributes = {"gen_ai.tool.name": "f", "gen_ai.tool.call.arguments": '{"n": '}
+    attributes = {"gen_ai.tool.name": "f", "gen_ai.tool.call.arguments": '{"n": }'}
     trace = {"format": "spans", "spans": [{"attributes": attributes}], "tools": [{"name": "f"}]}
     report = service.score({"trace": trace, "expected": {"calls": [{"tool": "f", "args": {"n": 1}}]}})
     assert [finding.code for finding in report.findings()] == ["unparsable_arguments"]

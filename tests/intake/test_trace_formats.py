@@ -69,7 +69,7 @@ def plain(trace: Trace) -> dict[str, Any]:
         "answer": trace.answer,
         "turns": trace.turns,
         "offers": {name: list(came) for name, came in trace.offers.items()},
-        "unread": [[part.kind, part.path] for part in trace.unread],
+        "unread": sorted([part.kind, part.path] for part in trace.unread if part.kind != "other"),
         "state": state and {"initial": state.initial, "final": state.final, "captured": sorted(state.captured)},
     }
 
@@ -78,7 +78,13 @@ def plain(trace: Trace) -> dict[str, Any]:
 def test_reads_as_written_in_the_table(case: dict[str, Any]) -> None:
     # Compared as JSON text, for which true is not 1 and 2.0 is not 2.
     wanted = DEFAULTS | case["expected"]
-    assert json.dumps(plain(load(case["input"])), sort_keys=True) == json.dumps(wanted, sort_keys=True)
+    trace = load(case["input"])
+    parts = [tuple(part) for part in wanted["unread"]]
+    wanted = wanted | {"unread": sorted([*part] for part in parts if part[0] != "other")}
+    assert json.dumps(plain(trace), sort_keys=True) == json.dumps(wanted, sort_keys=True)
+    assert {part for part in parts if part[0] == "other"} <= {
+        (part.kind, part.path) for part in (*trace.unread, *trace.ignored)
+    }
 
 
 @cases

@@ -46,7 +46,10 @@ from tests.labelled import item as labelled
 ENGINE = Engine(Registry())
 JUDGED = Engine(Registry(), judging=Judging(DemoJudge(), NoCache(), Judges("openai/good")))
 LIMITS = Limits()
-TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
+TRACE = {
+    "format": "openai",
+    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+}
 
 
 def item(**more: Any) -> dict[str, Any]:

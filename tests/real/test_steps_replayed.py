@@ -181,7 +181,8 @@ def test_a_fit_decides_steps_as_it_said_it_would(
             decided.append(passed)
             if passed is not None:
                 seen[passed, item.passes] += 1
-        want = "fail" if False in decided else "undecided" if None in decided else "pass"
+        unread = any(part.kind == "call" for part in report.unread)  # one run wrote a call into its text
+        want = "fail" if False in decided else "undecided" if None in decided or unread else "pass"
         assert report.verdict == want
     kappa = ConfusionTable(seen[True, True], seen[True, False], seen[False, True], seen[False, False]).kappa
     said = fit.statistics["kappa"]

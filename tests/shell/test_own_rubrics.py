@@ -13,7 +13,10 @@ from service.errors import InputError
 from service.registry import MAX_RECENT_RUBRICS, Registry
 from service.request import read_request
 
-TRACE = {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]}
+TRACE = {
+    "format": "openai",
+    "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+}
 INLINE = {"id": "own", "criteria": [{"id": "decide", "stage": "decide", "check": {"kind": "decide"}}]}
 CHANGED = {"extends": "four_step", "thresholds": {"fail": 0.5, "warn": 0.6}}
 

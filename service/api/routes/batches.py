@@ -21,7 +21,10 @@ EXAMPLE = {
     "items": [
         {
             "custom_id": "greeting",
-            "trace": {"format": "openai", "messages": [{"role": "user", "content": "Hi"}]},
+            "trace": {
+                "format": "openai",
+                "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}],
+            },
             "expected": {"calls": "none"},
         }
     ],

@@ -135,7 +135,12 @@ def _describe(ask: Ask, made: Plan) -> str:
 
 
 @commands.command("convert")
-def convert(files: options.Files, input_format: options.InputFormat = "auto") -> int:
+def convert(
+    files: options.Files,
+    input_format: options.InputFormat = "auto",
+    *,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also list what is ignored.")] = False,
+) -> int:
     """Print traces as callgrade reads them, in its own format. Parts that cannot be read are listed on standard error.
 
     Try this first when a score surprises you. Prints one JSON document per line.
@@ -149,6 +154,8 @@ def convert(files: options.Files, input_format: options.InputFormat = "auto") ->
         typer.echo(json.dumps(write_record(trace), ensure_ascii=False))
         for part in trace.unread:
             say(f"{record.place}: {part.path}: {part.reason}")
+        for part in trace.ignored if verbose else ():
+            say(f"{record.place}: ignored: {part.path}: {part.reason}")
     print_guesses(inputs.guessed, inputs.left_out)
     return ExitCode.DATA if inputs.refused else ExitCode.PASSED
 

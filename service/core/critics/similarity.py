@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from math import fsum, log, sqrt
 from typing import Literal
+from unicodedata import normalize
 
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
@@ -101,7 +102,12 @@ METRICS: dict[Metric, Callable[[str, str], float]] = {
 
 
 def measure_similarity(a: str, b: str, metric: Metric) -> float:
-    """Measure the similarity by a metric. Equal texts, and two blank ones, are 1; a blank text and another are 0."""
+    """Measure the similarity by a metric. Equal texts, and two blank ones, are 1; a blank text and another are 0.
+
+    Texts that differ only in how Unicode composes their characters are equal; Arcade's metric compares them as they are.
+    """
+    if metric != "arcade_cosine":
+        a, b = normalize("NFC", a), normalize("NFC", b)
     if a == b:
         return 1.0
     if not a.strip() or not b.strip():

@@ -19,6 +19,7 @@ from service.core.gates.decide import NOTHING_EXPECTED
 from service.core.gates.free_texts import TextSoftener
 from service.core.gates.schema import score_unread
 from service.core.gates.tool_name import NO_CALLS, score_all_missing, score_name, settle_pair
+from service.core.json.members import list_items, list_objects
 from service.core.json.pointers import escape_token
 from service.core.json.values import equals
 from service.core.models.kinds import TaggedUnion
@@ -209,7 +210,7 @@ class ArgumentsGate(Check):
             actual = {**find_fill_ins(schema, bound.values()), **actual}
         issues = self._list_issues(case, pattern, step, actual, bound, schema, aligned=aligned)
         if (pattern.extra_args or self.extra) != "allow" and not actual.keys() <= bound.keys():
-            issues += self._find_extras(bound, actual, schema, pattern)
+            issues += self._find_extras(bound, actual, schema, pattern, case.find_tool(step))
         return Agreement(_weigh_matched(bound, actual, issues), issues) if issues else FULL_AGREEMENT
 
     def _list_issues(  # noqa: PLR0913 (one comparison needs them all)
@@ -229,7 +230,9 @@ class ArgumentsGate(Check):
             if not expected.weight:
                 continue
             if name not in actual:
-                if not expected.optional or (schema is not None and name in schema.required):
+                required = schema is not None and name in schema.required
+                null = (pattern.args or {}).get(name, "") is None and _takes_null(case.find_tool(step), name)
+                if required or not (expected.optional or null):
                     issues.append(ArgumentIssue(expected.weight, _MISSING, "missing_argument", name))
                 continue
             match = expected.match(actual[name])
@@ -285,8 +288,12 @@ class ArgumentsGate(Check):
         actual: Mapping[str, JsonValue],
         schema: Validator | None,
         pattern: CallPattern,
+        tool: ToolDef | None,
     ) -> list[ArgumentIssue]:
-        """List the arguments that nobody asked for, without those that the schema requires or that equal its default."""
+        """List the arguments that nobody asked for.
+
+        Without those that the schema requires, that equal its default, or that are null where the schema says that they may be.
+        """
         required = schema.required if schema else frozenset[str]()
         usual = read_weight(_find_usual_weight({**self.weights, **pattern.weights}))
         return [
@@ -295,6 +302,7 @@ class ArgumentsGate(Check):
             if name not in bound
             and name not in required
             and not (self.fill_defaults and _is_default(schema, name, actual[name]))
+            and not (actual[name] is None and _takes_null(tool, name))
         ]
 
 
@@ -310,6 +318,17 @@ def _find_usual_weight(weights: Mapping[str, Weight]) -> Weight:
 
 def _is_default(schema: Validator | None, name: str, value: JsonValue) -> bool:
     return schema is not None and name in schema.defaults and equals(schema.defaults[name], value)
+
+
+def _takes_null(tool: ToolDef | None, name: str) -> bool:
+    """Whether the schema of an argument names null among its types: then null says no more than leaving it out."""
+    listed = tool.parameters.get("properties") if tool is not None and isinstance(tool.parameters, Mapping) else None
+    one = listed.get(name) if isinstance(listed, Mapping) else None
+    if not isinstance(one, Mapping):
+        return False
+    options = [one, *[each for key in ("anyOf", "oneOf") for each in list_objects(one.get(key))]]
+    types = [kind for each in options for kind in (each.get("type"), *list_items(each.get("type")))]
+    return "null" in types or one.get("nullable") is True
 
 
 def find_fill_ins(schema: Validator, bound: Iterable[BoundArgument]) -> dict[str, JsonValue]:

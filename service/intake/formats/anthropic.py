@@ -9,6 +9,7 @@ as unread.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Literal, NotRequired, Required, cast
 
@@ -18,12 +19,12 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
-from service.intake.endings import note_reply_ending
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.shapes import OPEN, THINKING, Loose, Part, StateShape, Tools, join_text
 from service.intake.tools import read_tools
-from service.intake.unread import clip, define_members, note_unread_members, note_unread_typed_part
+from service.intake.unread_parts.members import clip, define_members, note_unread_members, note_unread_typed_part
 
 
 @with_config(OPEN)
@@ -64,16 +65,12 @@ class AnthropicTrace(TypedDict):
 BLOCK = define_members(
     "a block",
     "type text id name input tool_use_id content is_error",
-    "cache_control citations thinking signature data source caller server_name title context file_id",
 )
-MESSAGE = define_members(
-    "a message", "role content", "id type model stop_reason stop_sequence usage container name created_at"
-)
+RESULT_BLOCK = replace(BLOCK, about="result")
+MESSAGE = define_members("a message", "role content")
 RECORD = define_members(
     "the trace",
     "format id system messages content tools state",
-    "type role model stop_reason stop_sequence stop_details usage container context_management max_tokens temperature top_k "
-    "top_p stop_sequences stream thinking tool_choice metadata mcp_servers service_tier betas output_config output_format",
 )
 
 
@@ -91,20 +88,21 @@ def read(record: AnthropicTrace) -> Trace:
         _note_blocks(transcript, message["content"], f"/messages/{index}/content")
         note_unread_members(transcript, message, MESSAGE, f"/messages/{index}")
         if message["role"] == "assistant":
-            note_reply_ending(transcript, cast("JsonObject", message), f"/messages/{index}")
+            transcript.end_reply(cast("JsonObject", message), f"/messages/{index}")
     reply = record.get("content")
     if reply:
         _read_message(transcript, {"role": "assistant", "content": reply}, "/content")
         _note_blocks(transcript, reply, "/content")
     if "content" in record or not transcript.has_replied():
-        note_reply_ending(transcript, cast("JsonObject", record), "")
+        transcript.end_reply(cast("JsonObject", record), "")
     note_unread_members(transcript, record, RECORD, "")
     return transcript.build_trace(record, tools=read_tools(record.get("tools")))
 
 
 def _note_blocks(transcript: Transcript, content: str | Sequence[Block], path: str) -> None:
     for index, block in enumerate(() if isinstance(content, str) else content):
-        note_unread_members(transcript, block, BLOCK, f"{path}/{index}")
+        hollow = _is_result(block) and not block.get("content")
+        note_unread_members(transcript, block, RESULT_BLOCK if hollow else BLOCK, f"{path}/{index}", silent=hollow)
 
 
 def _read_message(transcript: Transcript, message: AnthropicMessage, path: str) -> None:

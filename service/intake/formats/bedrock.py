@@ -14,20 +14,14 @@ from service.core.json.members import JsonObject, find_object, find_text, list_o
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
-from service.intake.endings import note_reply_ending
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.shapes import OPEN, Loose, StateShape
 from service.intake.tools import read_tools
-from service.intake.unread import (
-    Members,
-    define_members,
-    looks_like_call,
-    note_unread_calls,
-    note_unread_members,
-    note_unread_value,
-)
+from service.intake.unread_parts.members import Members, define_members, note_unread_members, note_unread_value
+from service.intake.unread_parts.suspects import looks_like_call
 
 
 @with_config(OPEN)
@@ -41,17 +35,13 @@ class BedrockTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-_IDLE = (
-    "modelId inferenceConfig guardrailConfig additionalModelRequestFields promptVariables requestMetadata "
-    "additionalModelResponseFieldPaths performanceConfig stopReason usage metrics trace additionalModelResponseFields "
-    "serviceTier ResponseMetadata"
-)
-RECORD = define_members("the trace", "format id state messages system toolConfig output", _IDLE)
+_IDLE_BLOCKS = frozenset({"reasoningContent", "cachePoint"})
+RECORD = define_members("the trace", "format id state messages system toolConfig output")
 MESSAGE = define_members("a message", "role content")
-USER_BLOCK = define_members("a block", "text toolResult citationsContent", "cachePoint")
-ASSISTANT_BLOCK = define_members("a block", "text toolUse toolResult citationsContent", "reasoningContent cachePoint")
+USER_BLOCK = define_members("a block", "text toolResult citationsContent")
+ASSISTANT_BLOCK = define_members("a block", "text toolUse toolResult citationsContent")
 USE = define_members("a toolUse", "toolUseId name input type")
-RESULT = define_members("a toolResult", "toolUseId content status", "type")
+RESULT = define_members("a toolResult", "toolUseId content status")
 OUTPUT = define_members("the output", "message")
 
 
@@ -70,7 +60,7 @@ def read(record: BedrockTrace) -> Trace:
         _read_message(transcript, message, f"/messages/{index}")
     if reply:
         _read_message(transcript, {**reply, "role": "assistant"}, "/output/message")
-    note_reply_ending(transcript, raw, "")
+    transcript.end_reply(raw, "")
     note_unread_members(transcript, output, OUTPUT, "/output")
     note_unread_members(transcript, raw, RECORD, "")
     return transcript.build_trace(record, tools=_read_tools(raw))
@@ -125,9 +115,9 @@ def _note_block(transcript: Transcript, part: JsonValue, members: Members, path:
     if not isinstance(part, dict) or "type" in part or looks_like_call(part):
         note_unread_part(transcript, part, "?", path, of_user=members is USER_BLOCK)
         return
-    note_unread_calls(transcript, part.get("citationsContent"), f"{path}/citationsContent", "a citation")
+    note_unread_value(transcript, part.get("citationsContent"), f"{path}/citationsContent", "a citation")
     for name, value in part.items():
-        if name not in members.read | members.idle:
+        if name not in members.read | _IDLE_BLOCKS:
             note_unread_part(transcript, value, name, f"{path}/{escape_token(name)}", of_user=members is USER_BLOCK)
 
 

@@ -18,16 +18,18 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject
 from service.core.trace import ToolCall, ToolDef, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call
 from service.intake.chat import ChatMessage, read_messages
 from service.intake.format import Format
 from service.intake.formats.python_calls import read_reply
 from service.intake.python_text import looks_like_calls
-from service.intake.repeated_calls import PossibleCall
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.texts import parse_text
 from service.intake.tools import read_tools
-from service.intake.unread import define_members, find_calls, note_unread_members
+from service.intake.unread_parts.members import define_members, note_unread_members
+from service.intake.unread_parts.repeated_calls import PossibleCall
+from service.intake.unread_parts.suspects import find_calls
 
 Question = str | list[ChatMessage] | list[list[ChatMessage]]
 Calls = list[dict[str, Loose]]
@@ -53,7 +55,6 @@ class BfclTrace(TypedDict):
 RECORD = define_members(
     "the output",
     "format id question functions function calls result underscore_to_dot possible_answer ground_truth category",
-    "model model_name valid error error_type execution_result_type input_token_count output_token_count latency",
 )
 
 
@@ -114,6 +115,7 @@ def _read_output(transcript: Transcript, calls: Calls | None, result: str | Call
         transcript.note_possible_calls(others, "the output, beside what was decoded of it,", "/result", by_id=False)
     for call in decoded:
         transcript.call(call)
+    transcript.close()  # the output is there, and may be empty
 
 
 def _list_calls(output: str | Calls | None) -> list[ToolCall]:

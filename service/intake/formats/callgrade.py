@@ -24,7 +24,8 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject
 from service.core.trace import AgentOutput, Role, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call
 from service.intake.format import Format
 from service.intake.shapes import CLOSED, Loose, StateShape, Tools
 from service.intake.tools import read_tools
@@ -84,6 +85,7 @@ _ROLES: tuple[Literal["user"], Literal["assistant"], Literal["system"]] = ("user
 def read(record: CallgradeTrace) -> Trace:
     """Read a validated record. Raises InputError: an event that is not exactly one thing, unusable tools."""
     transcript = Transcript()
+    transcript.close()  # our own form lists all that happened
     called = False
     for index, event in enumerate(record["events"]):
         path = f"/events/{index}"

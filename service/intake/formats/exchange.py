@@ -20,7 +20,7 @@ from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.formats.litellm import LITELLM_MEMBERS
 from service.intake.shapes import OPEN, Loose
-from service.intake.unread import define_members, note_unread_members, note_unread_value
+from service.intake.unread_parts.members import define_members, note_unread_members, note_unread_value
 from service.intake.wrapping import Exchange, WrapperContents
 
 
@@ -40,31 +40,34 @@ class ExchangeTrace(TypedDict):
 
 RECORD = define_members(
     "the trace",
-    "format id sample request response result input output",
-    "custom_id error method url timestamp created_at createdAt latency latency_ms duration duration_ms status status_code "
-    "model schemaType schemaVersion accountId identity region requestId operation modelId requestMetadata "
-    "inferenceRegion errorCode",
+    "format id sample request response result input output inputs request_body response_body",
 )
 
 HOLDER = define_members(
     "what holds a body",
     "body message inputBodyJson outputBodyJson",
-    "status_code request_id headers type url method inputContentType inputTokenCount inputBodyS3Path outputContentType "
-    "outputTokenCount outputBodyS3Path cacheReadInputTokenCount cacheWriteInputTokenCount",
 )
-REQUEST_PATHS = (("request", "body"), ("request",), ("input", "inputBodyJson"))
-RESPONSE_PATHS = (("response", "body"), ("response",), ("result", "message"), ("output", "outputBodyJson"))
+REQUEST_PATHS = (("request", "body"), ("request",), ("input", "inputBodyJson"), ("request_body",))
+RESPONSE_PATHS = (
+    ("response", "body"),
+    ("response",),
+    ("result", "message"),
+    ("output", "outputBodyJson"),
+    ("response_body",),
+)
+OPERATION_PATHS = (("inputs",),), (("output",),)
+"""The same in a traced operation, which has an `op_name` (Weave)."""
 """Paths to the bodies of requests and responses, inner ones first."""
 
 
 def read(record: ExchangeTrace) -> WrapperContents:
     """Read the one exchange of a validated record. Raises InputError: no response."""
     raw = cast("dict[str, JsonValue]", record)  # a validated record is JSON
-    reply, reply_path = _find(raw, RESPONSE_PATHS)
+    reply, reply_path = _find(raw, _list_paths(raw)[1])
     if not reply:
         raise InputError.at("", 'expected {"request": {...}, "response": {...}}, or a line of a batch\'s results')
     notes = Transcript()
-    request, request_path = _find(raw, REQUEST_PATHS)
+    request, request_path = _find(raw, _list_paths(raw)[0])
     if not request and _is_request(raw):  # then everything beside the messages is part of the request
         request = {name: value for name, value in raw.items() if name not in RECORD.read}
     else:
@@ -78,6 +81,11 @@ def read(record: ExchangeTrace) -> WrapperContents:
         id=record.get("id"),
         notes=notes,
     )
+
+
+def _list_paths(raw: JsonObject) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
+    """Return the paths to a request and to its response."""
+    return OPERATION_PATHS if "op_name" in raw else (REQUEST_PATHS, RESPONSE_PATHS)
 
 
 def _note_holder(notes: Transcript, raw: JsonObject, name: str = "", inner: str = "") -> None:
@@ -108,8 +116,8 @@ def _find(record: JsonObject, ways: tuple[tuple[str, ...], ...]) -> tuple[dict[s
 
 
 def _recognise(record: JsonObject) -> bool:
-    paired = bool(find_object(record, "request") or "custom_id" in record or _find(record, REQUEST_PATHS)[0])
-    return (paired or _is_request(record)) and bool(_find(record, RESPONSE_PATHS)[0])
+    paired = bool(find_object(record, "request") or "custom_id" in record or _find(record, _list_paths(record)[0])[0])
+    return (paired or _is_request(record)) and bool(_find(record, _list_paths(record)[1])[0])
 
 
 def _is_request(record: JsonObject) -> bool:

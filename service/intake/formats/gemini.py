@@ -7,7 +7,8 @@ documents it. Code that Gemini runs itself is a call of `code_execution` with it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NotRequired
 
 from pydantic import JsonValue, with_config
@@ -17,20 +18,21 @@ from service.core.json.members import JsonObject, find_object, find_text, list_i
 from service.core.json.pointers import escape_token
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
-from service.intake.endings import note_missing_reply, note_reply_ending
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.shapes import OPEN, Loose, StateShape, pick_sample
 from service.intake.tools import read_tools
-from service.intake.unread import (
+from service.intake.unread_parts.leftovers import About
+from service.intake.unread_parts.members import (
     Members,
     define_members,
-    looks_like_call,
     note_unread_alternatives,
     note_unread_members,
     note_unread_value,
 )
+from service.intake.unread_parts.suspects import looks_like_call
 
 
 @with_config(OPEN)
@@ -48,10 +50,9 @@ class GeminiTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-def _define_members(of: str, read: str, idle: str = "") -> Members:
+def _define_members(of: str, read: str, about: About = "record") -> Members:
     """Build `Members` with both spellings of each name: `safety_ratings` is `safetyRatings` on the wire."""
-    names = [" ".join([raw, _CAMEL.sub(lambda at: at[1].upper(), raw)]) for raw in (read, idle)]
-    return define_members(of, *names)
+    return define_members(of, f"{read} {_CAMEL.sub(lambda at: at[1].upper(), read)}", about)
 
 
 _CAMEL = re.compile(r"_([a-z])")
@@ -59,24 +60,19 @@ _REQUEST_MEMBERS = "model generation_config safety_settings tool_config cached_c
 RECORD = _define_members(
     "the trace",
     "format id sample state system_instruction tools contents config candidates automatic_function_calling_history",
-    f"{_REQUEST_MEMBERS} model_version response_id usage_metadata prompt_feedback create_time sdk_http_response parsed",
 )
 CONFIG = _define_members(
     "the configuration",
     "system_instruction tools",
-    f"{_REQUEST_MEMBERS} http_options temperature top_p top_k candidate_count max_output_tokens stop_sequences response_logprobs "
-    "logprobs presence_penalty frequency_penalty seed response_mime_type response_schema response_json_schema "
-    "response_modalities media_resolution speech_config audio_timestamp automatic_function_calling thinking_config",
 )
 CONTENT = _define_members("a content", "role parts")
-CALL = _define_members("a function call", "id name args", "partial_args will_continue")
-RESPONSE = _define_members("a function response", "id name response", "will_continue scheduling parts")
+CALL = _define_members("a function call", "id name args partial_args will_continue")
+RESPONSE = _define_members("a function response", "id name response", "result")
 CODE = _define_members("a part of run code", "id language code outcome output")
 CANDIDATE = _define_members(
     "a candidate",
     "content",
-    "finish_reason finish_message index safety_ratings citation_metadata grounding_metadata url_context_metadata "
-    "avg_logprobs logprobs_result token_count grounding_attributions",
+    "reply",
 )
 
 
@@ -91,11 +87,9 @@ def read(record: GeminiTrace) -> Trace:
     _read_contents(transcript, raw.get(chosen), f"/{_spell(record, chosen)}")
     _read_candidates(transcript, raw.get("candidates"), record.get("sample"))
     if not transcript.has_replied():
-        note_reply_ending(transcript, {"error": raw.get("error")}, "")
+        transcript.end_reply({"error": raw.get("error")}, "")
     if find_text(find_object(raw, "prompt_feedback"), "blockReason", "block_reason"):
-        note_missing_reply(
-            transcript, f"/{_spell(record, 'prompt_feedback')}", "the reply to a prompt that was blocked"
-        )
+        transcript.miss_reply(f"/{_spell(record, 'prompt_feedback')}", "the reply to a prompt that was blocked")
     note_unread_members(transcript, record, RECORD, "")
     names = [_spell(record, name) for name in ("contents", HISTORY)]
     note_unread_alternatives(transcript, record, names, _spell(record, chosen), "the trace")
@@ -163,7 +157,7 @@ def _read_candidates(transcript: Transcript, raw: JsonValue, sample: int | None)
         else:
             note_unread_value(transcript, content, f"{path}/content", "a content that is no object", holds="text")
         note_unread_members(transcript, candidate, CANDIDATE, path)
-        note_reply_ending(transcript, candidate, path)
+        transcript.end_reply(candidate, path)
 
 
 def _read_content(transcript: Transcript, content: JsonObject, path: str) -> None:
@@ -240,7 +234,29 @@ def _read_call(raw: JsonObject, path: str) -> ToolCall:
     name = find_text(raw, "name")
     if name is None:
         raise InputError.at(path, "a function call needs a name")
-    return build_tool_call(find_text(raw, "id"), name, raw.get("args"))
+    parts = list(list_objects(raw.get("partialArgs") or raw.get("partial_args")))
+    if not parts or raw.get("args"):
+        return build_tool_call(find_text(raw, "id"), name, raw.get("args"))
+    arguments = None if raw.get("willContinue") or raw.get("will_continue") else _join_arguments(parts)
+    call = build_tool_call(find_text(raw, "id"), name, arguments)
+    return call if arguments is not None else replace(call, arguments=None, captured=False)
+
+
+def _join_arguments(parts: Iterable[JsonObject]) -> dict[str, JsonValue] | None:
+    """Join streamed arguments, `{"jsonPath": "$.city", "stringValue": "Os", "willContinue": true}`; None below the top level."""
+    joined: dict[str, JsonValue] = {}
+    for part in parts:
+        path = _TOP_PATH.fullmatch(find_text(part, "jsonPath", "json_path") or "")
+        name = next((name for name in part if name.lower().replace("_", "") in _VALUES), None)
+        if path is None or name is None:
+            return None
+        value, before = part[name], joined.get(path[1])
+        joined[path[1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
+    return joined
+
+
+_TOP_PATH = re.compile(r"\$\.([\w-]+)")
+_VALUES = ("stringvalue", "numbervalue", "boolvalue", "nullvalue")
 
 
 def _pick(raw: JsonObject, *names: str) -> dict[str, JsonValue]:

@@ -17,15 +17,16 @@ from typing_extensions import TypedDict, override
 from service.core.json.members import JsonObject, find_object, find_text, list_items, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
-from service.intake.endings import note_reply_ending
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.hosted_tools import HOSTED_TOOLS, build_hosted
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
-from service.intake.repeated_calls import PossibleCall, TraceCalls
 from service.intake.shapes import OPEN, TEXTS, THINKING, Loose, StateShape, Tools
 from service.intake.tools import read_tools
-from service.intake.unread import define_members, guess_kind, note_unread_calls, note_unread_members, note_unread_value
+from service.intake.unread_parts.members import define_members, note_unread_members, note_unread_value
+from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.suspects import guess_kind
 
 
 @with_config(OPEN)
@@ -48,33 +49,23 @@ class LangChainTrace(TypedDict):
 
 
 _COMMON = "id name example response_metadata usage_metadata"
-MESSAGE = define_members("a message", "type role content", f"{_COMMON} additional_kwargs")
-REPLY = define_members(
-    "an AI message", "type role content tool_calls invalid_tool_calls additional_kwargs", f"{_COMMON} tool_call_chunks"
-)
+MESSAGE = define_members("a message", "type role content")
+REPLY = define_members("an AI message", "type role content tool_calls invalid_tool_calls additional_kwargs", "reply")
 KWARGS = define_members(
     "additional_kwargs",
     "refusal tool_calls function_call",
-    "reasoning_content reasoning thinking parsed audio annotations __gemini_function_call_thought_signatures__",
 )
-RESULT = define_members(
-    "a tool message", "type role content tool_call_id status", f"{_COMMON} additional_kwargs artifact"
-)
-CALL = define_members(
-    "a call", "name args arguments input id call_id type function tool_call_id", "index error extras caller"
-)
+RESULT = define_members("a tool message", "type role content tool_call_id status", "result")
+CALL = define_members("a call", "name args arguments input id call_id type function tool_call_id")
 BLOCK = define_members(
     "a block",
     f"text refusal status output content {' '.join(CALL.read)}",
-    "annotations phase citations index extras cache_control error tool_use_id artifact is_error server_name caller",
 )
-WRAPPING = define_members("what a message is wrapped in", "type role data lc id kwargs", "name graph")
-VALUES = define_members("the state", "messages", "structured_response remaining_steps")
+WRAPPING = define_members("what a message is wrapped in", "type role data lc id kwargs")
+VALUES = define_members("the state", "messages")
 RECORD = define_members(
     "the trace",
     "format id messages values tools state",
-    "structured_response remaining_steps next config metadata created_at updated_at parent_config checkpoint "
-    "parent_checkpoint checkpoint_id parent_checkpoint_id thread_id status",
 )
 
 _ROLES = {
@@ -145,7 +136,7 @@ def unwrap_message(message: JsonObject, path: str) -> LangChainMessage:
 def _note_unread_message(transcript: Transcript, raw: JsonObject, path: str) -> None:
     """Report a message of an unknown type. One that stands for a removal says nothing."""
     if raw.get("type") in ("remove", "RemoveMessage"):
-        note_unread_calls(transcript, raw, path, "a removal")
+        note_unread_value(transcript, raw, path, "a removal")
     else:
         note_unread_value(transcript, raw, path, "a message of an unknown type", holds="text")
 
@@ -216,7 +207,7 @@ def _read_reply(transcript: Transcript, raw: JsonObject, path: str) -> None:
     for call in calls:
         speech.call(call)
     speech.end()
-    note_reply_ending(transcript, find_object(raw, "response_metadata"), f"{path}/response_metadata")
+    transcript.end_reply(find_object(raw, "response_metadata"), f"{path}/response_metadata")
     note_unread_members(transcript, raw, REPLY, path)
     note_unread_members(transcript, extra, KWARGS, f"{path}/additional_kwargs")
 
@@ -264,7 +255,7 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder, part: JsonValue, pa
         result = ToolResult(read_result_content(part.get("output", part.get("content"))), part.get("status") == "error")
         speech.add_result(find_text(part, "tool_call_id", "tool_use_id"), result, path=path)
     elif kind in IDLE | TEXTS:
-        note_unread_calls(transcript, part, path, "a block")
+        note_unread_value(transcript, part, path, "a block")
     else:
         note_unread_part(transcript, part, kind, path)
 

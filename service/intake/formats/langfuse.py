@@ -18,7 +18,7 @@ from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
 from service.intake.texts import parse_text
-from service.intake.unread import define_members, note_unread_members, note_unread_value
+from service.intake.unread_parts.members import note_losses, note_unread_value
 from service.intake.wrapping import Exchange, ToolRun, WrapperContents, list_other_members
 
 
@@ -34,18 +34,6 @@ class LangfuseTrace(TypedDict):
     data: NotRequired[list[dict[str, Loose]] | None]
 
 
-ENTRY = define_members(
-    "an observation",
-    "id format type name input output observations data",
-    "meta timestamp startTime endTime completionStartTime createdAt updatedAt traceId parentObservationId projectId environment "
-    "level statusMessage model modelId modelParameters internalModelId usage usageDetails costDetails totalCost latency "
-    "timeToFirstToken inputPrice outputPrice totalPrice calculatedInputCost calculatedOutputCost calculatedTotalCost "
-    "promptId promptName promptVersion unit version release metadata tags public bookmarked scores userId sessionId "
-    "externalId htmlPath inputUsage outputUsage totalUsage promptTokens completionTokens totalTokens usagePricingTierId "
-    "usagePricingTierName toolDefinitions toolCalls toolCallNames",
-)
-
-
 PARSED_MEMBERS = ("input", "output", "observations", "data", "toolDefinitions")
 
 TYPES = frozenset(
@@ -57,9 +45,9 @@ def read(record: LangfuseTrace) -> WrapperContents:
     """Read the exchanges of a validated record. Raises InputError: a page with observations of several traces."""
     notes = Transcript()
     entries = sorted(_list_entries(record), key=lambda entry: find_text(entry[0], "startTime") or "")
-    note_unread_members(notes, record, ENTRY, "")
+    note_losses(notes, record, "", PARSED_MEMBERS)
     for entry, path in entries:
-        note_unread_members(notes, entry, ENTRY, path)
+        note_losses(notes, entry, path, PARSED_MEMBERS)
         if _read_type(entry) not in TYPES:
             note_unread_value(notes, entry, path, "an observation of an unknown type")
     generations = [_build_exchange(entry, path) for entry, path in entries if _read_type(entry) == "GENERATION"]
@@ -72,7 +60,7 @@ def read(record: LangfuseTrace) -> WrapperContents:
         if (_read_type(entry) != "GENERATION" if path else generations)
         for name in ("input", "output")
     ]
-    packed_values = [one for entry, path in places for one in list_other_members(entry, ENTRY, path, *PARSED_MEMBERS)]
+    packed_values = [one for entry, path in places for one in list_other_members(entry, path, *PARSED_MEMBERS)]
     return WrapperContents(
         generations or [_build_exchange(raw, "")],
         runs,

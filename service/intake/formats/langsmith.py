@@ -17,7 +17,7 @@ from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
-from service.intake.unread import define_members, note_unread_members, note_unread_value
+from service.intake.unread_parts.members import note_losses, note_unread_value
 from service.intake.wrapping import Exchange, ToolRun, WrapperContents, list_other_members
 
 
@@ -32,19 +32,6 @@ class LangSmithTrace(TypedDict):
     inputs: NotRequired[Loose]
     outputs: NotRequired[Loose]
     child_runs: NotRequired[list[dict[str, Loose]] | None]
-
-
-RUN = define_members(
-    "a run",
-    "id format run_type name inputs outputs child_runs runs",
-    "start_time end_time extra error serialized events reference_example_id parent_run_id tags attachments session_id "
-    "session_name child_run_ids feedback_stats app_path manifest_id status prompt_tokens completion_tokens total_tokens "
-    "prompt_token_details completion_token_details first_token_time prompt_cost completion_cost total_cost "
-    "prompt_cost_details completion_cost_details parent_run_ids trace_id dotted_order in_dataset inputs_s3_urls "
-    "outputs_s3_urls s3_urls trace_tier trace_upgrade ttl_seconds inputs_preview outputs_preview share_token last_queued_at "
-    "thread_id price_model_id execution_order parent_run input_size messages reference_dataset_id trace_first_received_at "
-    "trace_min_start_time trace_max_start_time replicas dangerously_allow_filesystem",
-)
 
 
 PARSED_MEMBERS = ("inputs", "outputs", "runs", "child_runs")
@@ -67,9 +54,9 @@ def read(record: LangSmithTrace) -> WrapperContents:
         raise InputError.at("/runs", "expected the runs of one trace, not of several")
     runs = sorted((run for start in starts for run in _walk(start)), key=_read_start)
     notes = Transcript()
-    note_unread_members(notes, record, RUN, "")
+    note_losses(notes, record, "", PARSED_MEMBERS)
     for run in runs:
-        note_unread_members(notes, run.raw, RUN, run.path)
+        note_losses(notes, run.raw, run.path, PARSED_MEMBERS)
         if read_type(run.raw, "run_type") not in TYPES:
             note_unread_value(notes, run.raw, run.path, "a run of an unknown type")
     models = [_build_exchange(run) for run in runs if run.raw.get("run_type") == "llm"]
@@ -81,7 +68,7 @@ def read(record: LangSmithTrace) -> WrapperContents:
         for name in ("inputs", "outputs")
     ]
     entries = runs if listed is None else [root, *runs]
-    packed_values = [one for run in entries for one in list_other_members(run.raw, RUN, run.path, *PARSED_MEMBERS)]
+    packed_values = [one for run in entries for one in list_other_members(run.raw, run.path, *PARSED_MEMBERS)]
     named = record.get("id") or next((find_text(run.raw, "trace_id") for run in runs), None)
     return WrapperContents(
         models or [_build_exchange(run) for run in _find_outermost(runs)],

@@ -12,11 +12,15 @@ from typing_extensions import TypedDict
 
 from service.core.json.members import JsonObject
 from service.intake.build import Transcript
-from service.intake.endings import note_missing_reply
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
 from service.intake.texts import parse_text
-from service.intake.unread import define_members, note_unread_alternatives, note_unread_calls, note_unread_members
+from service.intake.unread_parts.members import (
+    define_members,
+    note_unread_alternatives,
+    note_unread_members,
+    note_unread_value,
+)
 from service.intake.wrapping import Exchange, WrapperContents
 
 
@@ -39,13 +43,6 @@ class LiteLLMTrace(TypedDict):
 RECORD = define_members(
     "the trace",
     "format id sample messages proxy_server_request response model_parameters status error_str error_information",
-    "request_id litellm_trace_id spend api_key user team_id organization_id agent_id mcp_namespaced_tool_name "
-    "litellm_call_id trace_id session_id call_type cache_hit stream status_fields custom_llm_provider saved_cache_cost "
-    "startTime endTime completionStartTime response_time model metadata cache_key response_cost cost_breakdown total_tokens "
-    "prompt_tokens completion_tokens request_tags end_user api_base model_group model_id requester_ip_address user_agent "
-    "hidden_params model_map_information response_cost_failure_debug_info "
-    "zero_cost_diagnostic guardrail_information standard_built_in_tools_params request_model_access_groups "
-    "autorouter_savings autorouter_savings_estimate autorouter_baseline_observation litellm_params",
 )
 
 
@@ -60,7 +57,7 @@ def read(record: LiteLLMTrace) -> WrapperContents:
     parameters = record.get("model_parameters")
     if isinstance(parameters, dict):
         others = {name: value for name, value in parameters.items() if name not in ("tools", "functions")}
-        note_unread_calls(notes, others, "/model_parameters", "a parameter")
+        note_unread_value(notes, others, "/model_parameters", "a parameter")
     tools = parameters.get("tools") if isinstance(parameters, dict) else None
     if not record.get("response"):
         _note_missing_reply(notes, record)
@@ -84,7 +81,7 @@ def _note_missing_reply(notes: Transcript, record: LiteLLMTrace) -> None:
     errors = {name: record.get(name) for name in ("error_str", "error_information")}
     if record.get("status") == "failure" or (record.get("status") != "success" and any(errors.values())):
         place = next(name for name in ("response", "status", *errors) if name in record)
-        note_missing_reply(notes, f"/{place}", "the reply of a request that failed")
+        notes.miss_reply(f"/{place}", "the reply of a request that failed")
 
 
 def _recognise(record: JsonObject) -> bool:

@@ -18,7 +18,8 @@ from service.intake.build import Transcript
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose
 from service.intake.texts import parse_text
-from service.intake.unread import define_members, looks_like_call, note_unread_members
+from service.intake.unread_parts.members import define_members, note_losses, note_unread_members
+from service.intake.unread_parts.suspects import looks_like_call
 from service.intake.wrapping import Exchange, ToolRun, WrapperContents, list_other_members
 
 
@@ -39,13 +40,6 @@ class MlflowTrace(TypedDict):
 
 
 RECORD = define_members("the trace", "format info data")
-DATA = define_members("the data", "spans", "request response")
-SPAN = define_members(
-    "a span",
-    "name span_type inputs outputs attributes start_time_unix_nano",
-    "trace_id span_id parent_span_id parent_id context start_time end_time end_time_unix_nano events status status_code "
-    "status_message links type kind request_id",
-)
 
 
 INPUTS = ("mlflow.spanInputs", "inputs")
@@ -71,10 +65,9 @@ def read(record: MlflowTrace) -> WrapperContents:
     """Read the exchanges of a validated record."""
     notes = Transcript()
     note_unread_members(notes, record, RECORD, "")
-    note_unread_members(notes, record["data"], DATA, "/data")
     spans = [MlflowSpan(span, f"/data/spans/{index}") for index, span in enumerate(record["data"]["spans"])]
     for span in spans:
-        note_unread_members(notes, span.raw, SPAN, span.path)
+        note_losses(notes, span.raw, span.path, ("attributes", "inputs", "outputs"))
         if looks_like_call(span.raw):
             notes.note_unread("call", span.path, "a span that is a call")
     spans.sort(key=_read_start)
@@ -89,7 +82,7 @@ def read(record: MlflowTrace) -> WrapperContents:
     info = record.get("info") or {}
     packed_values: list[tuple[JsonValue, str]] = [
         (info, "/info"),
-        *list_other_members(record["data"], DATA, "/data", "spans"),  # pyright: ignore[reportArgumentType] (a validated record is JSON)
+        *list_other_members(record["data"], "/data", "spans"),  # pyright: ignore[reportArgumentType] (a validated record is JSON)
     ]
     packed_values += [one for span in spans for one in _list_other_values(span, read)]
     return WrapperContents(
@@ -99,7 +92,7 @@ def read(record: MlflowTrace) -> WrapperContents:
 
 def _list_other_values(span: MlflowSpan, read: Set[str]) -> Iterator[tuple[JsonValue, str]]:
     """Iterate over a span's members and attributes, except those at pointers that are read."""
-    yield from (one for one in list_other_members(span.raw, SPAN, span.path, "attributes") if one[1] not in read)
+    yield from (one for one in list_other_members(span.raw, span.path, "attributes") if one[1] not in read)
     attributes, path = find_object(span.raw, "attributes"), f"{span.path}/attributes"
     yield {name: value for name, value in attributes.items() if f"{path}/{escape_token(name)}" not in read}, path
 

@@ -12,12 +12,12 @@ from service.core.trace import Trace
 from service.errors import InputError
 from service.intake.build import Transcript
 from service.intake.chat import ChatMessage, read_messages, read_reply
-from service.intake.endings import note_reply_ending
 from service.intake.format import Format
 from service.intake.shapes import OPEN, StateShape, Tools, pick_sample
 from service.intake.streaming import CHOICE, ChunkShape, join_chunks, note_unread_chunk_members
 from service.intake.tools import read_tools
-from service.intake.unread import define_members, note_unread_members
+from service.intake.unread_parts.endings import Ending
+from service.intake.unread_parts.members import define_members, note_unread_members
 
 
 @with_config(OPEN)
@@ -47,11 +47,6 @@ class OpenAITrace(TypedDict):
 RECORD = define_members(
     "the trace",
     "format id messages choices chunks sample tools functions state",
-    "model temperature top_p top_k n stream stream_options stop seed max_tokens max_completion_tokens presence_penalty "
-    "frequency_penalty logit_bias logprobs top_logprobs user metadata tags tool_choice parallel_tool_calls "
-    "response_format store service_tier reasoning_effort modalities audio prediction web_search_options "
-    "safety_identifier prompt_cache_key verbosity extra_body extra_headers timeout object created usage "
-    "system_fingerprint",
 )
 
 
@@ -88,15 +83,19 @@ def _note_ending(transcript: Transcript, record: OpenAITrace) -> None:
     raw = cast("JsonObject", record)
     sample, choices = record.get("sample") or 0, list(list_objects(raw.get("choices")))
     if raw.get("error") and not choices and not transcript.has_replied():
-        note_reply_ending(transcript, {"error": raw["error"]}, "")
+        transcript.end_reply({"error": raw["error"]}, "")
     if choices:
-        note_reply_ending(transcript, choices[sample], f"/choices/{sample}")
+        transcript.end_reply(choices[sample], f"/choices/{sample}")
         return
+    ended = False
     for index, chunk in enumerate(list_objects(raw.get("chunks"))):
         for place, choice in enumerate(list_objects(chunk.get("choices"))):
             if choice.get("index", 0) == sample:
-                note_reply_ending(transcript, choice, f"/chunks/{index}/choices/{place}")
-        note_reply_ending(transcript, {"error": chunk.get("error")}, f"/chunks/{index}")
+                transcript.end_reply(choice, f"/chunks/{index}/choices/{place}")
+                ended = ended or bool(choice.get("finish_reason"))
+        transcript.end_reply({"error": chunk.get("error")}, f"/chunks/{index}")
+    if raw.get("chunks") and not ended:
+        transcript.end_with(Ending("unfinished", "/chunks"))
 
 
 def _list_replies(record: OpenAITrace) -> list[tuple[ChatMessage, str]]:

@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject, find_object, find_text
 from service.core.trace import ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_custom_call, build_tool_call, read_result_content
-from service.intake.endings import Ending, note_ending, note_missing_reply, note_reply_ending
+from service.intake.build import Transcript
+from service.intake.calls import build_custom_call, build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.hosted_tools import (
     HOSTED_TOOLS,
@@ -29,7 +29,8 @@ from service.intake.hosted_tools import (
 )
 from service.intake.shapes import OPEN, Content, Loose, StateShape, Tools, join_text, note_unread_parts
 from service.intake.tools import read_tools
-from service.intake.unread import define_members, note_unread_members, note_unread_typed_part
+from service.intake.unread_parts.endings import Ending
+from service.intake.unread_parts.members import define_members, note_unread_members, note_unread_typed_part
 
 
 @with_config(OPEN)
@@ -65,10 +66,6 @@ class ResponsesTrace(TypedDict):
 RECORD = define_members(
     "the trace",
     "format id instructions input output items tools state",
-    "object created_at completed_at status model temperature top_p top_logprobs max_output_tokens max_tool_calls "
-    "tool_choice parallel_tool_calls reasoning text truncation usage user metadata store stream stream_options include "
-    "background service_tier safety_identifier prompt_cache_key prompt_cache_retention billing incomplete_details "
-    "output_text frequency_penalty presence_penalty",
 )
 
 
@@ -91,13 +88,17 @@ def read(record: ResponsesTrace) -> Trace:
 def _note_ending(transcript: Transcript, raw: Mapping[str, JsonValue]) -> None:
     """Report a response that failed or that its provider withheld."""
     if raw.get("error"):
-        note_reply_ending(transcript, {"error": raw["error"]}, "")
+        transcript.end_reply({"error": raw["error"]}, "")
     elif raw.get("status") in ("failed", "cancelled"):
-        note_missing_reply(transcript, "/status", "a response that failed")
+        transcript.end_with(Ending(str(raw["status"]), "/status"))
     else:
-        reason = find_text(find_object(raw, "incomplete_details"), "reason") or ""
-        replied = bool(raw.get("output"))
-        note_ending(transcript, Ending(reason, "/incomplete_details/reason"), said=replied, called=replied)
+        for name, reason in (
+            ("/incomplete_details/reason", find_text(find_object(raw, "incomplete_details"), "reason")),
+            ("/status", find_text(raw, "status")),
+        ):
+            if reason:
+                transcript.end_with(Ending(reason, name))
+                return
 
 
 def _list_items(raw: str | Sequence[Item] | None, role: Literal["system", "user"]) -> Sequence[Item]:
@@ -132,11 +133,9 @@ IDLE = frozenset({"reasoning", "mcp_approval_response", "compaction"})
 ITEM = define_members(
     "an item",
     "type role content call_id name arguments input output id status action actions queries results code outputs operation "
-    "tools error server_label approval_request_id",
-    "object namespace container_id summary encrypted_content pending_safety_checks acknowledged_safety_checks execution "
-    "max_output_length created_by approve reason request_id result revised_prompt background quality size agent",
+    "result tools error server_label approval_request_id",
 )
-MESSAGE = define_members("a message", "type role content", "id status phase name object")
+MESSAGE = define_members("a message", "type role content")
 
 
 def _read_message(transcript: Transcript, item: Item, path: str) -> None:
@@ -147,7 +146,7 @@ def _read_message(transcript: Transcript, item: Item, path: str) -> None:
     text = join_text(content, joint="" if replied else "\n")
     transcript.say("system" if role == "developer" else role, text)
     note_unread_parts(transcript, content, f"{path}/content", role="assistant" if replied else "user")
-    note_unread_members(transcript, item, MESSAGE, path, holds="text" if replied and not content else "other")
+    note_unread_members(transcript, item, MESSAGE, path, silent=replied and not content)
 
 
 def _read_call(transcript: Transcript, item: Item, path: str) -> None:

@@ -15,13 +15,13 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject, find_object, find_text, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
-from service.intake.endings import note_reply_ending
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
 from service.intake.shapes import OPEN, Loose, StateShape, Tools
 from service.intake.tools import read_tools
-from service.intake.unread import define_members, note_unread_calls, note_unread_members, note_unread_value
+from service.intake.unread_parts.members import define_members, note_unread_members, note_unread_value
 
 
 @with_config(OPEN)
@@ -39,13 +39,10 @@ RECORD = define_members("the trace", "format id messages tools state")
 MESSAGE = define_members(
     "a message",
     "kind parts instructions",
-    "timestamp run_id conversation_id metadata state usage model_name provider_name provider_url provider_details "
-    "provider_response_id finish_reason workspace_ref history_digest failed_attempts vendor_id vendor_details",
 )
 PART = define_members(
     "a part",
     "part_kind content transcript tool_name args tool_call_id outcome",
-    "id timestamp provider_name provider_details metadata dynamic_ref scope citations tool_kind retry signature",
 )
 IDLE = frozenset(
     [
@@ -80,7 +77,7 @@ def _read_message(transcript: Transcript, message: JsonObject, path: str) -> Non
         _read_part(transcript, speech, part, f"{path}/parts/{index}")
     if speech is not None:
         speech.end()
-        note_reply_ending(transcript, message, path)
+        transcript.end_reply(message, path)
     note_unread_members(transcript, message, MESSAGE, path)
 
 
@@ -93,7 +90,7 @@ def _read_part(transcript: Transcript, speech: ReplyBuilder | None, part: JsonVa
         REQUEST_READERS[kind](transcript, part, path)
         note_unread_members(transcript, part, PART, path)
     elif kind in IDLE:
-        note_unread_calls(transcript, part, path, "a part")
+        note_unread_value(transcript, part, path, "a part")
     else:
         note_unread_part(transcript, part, kind, path, of_user=speech is None)
 
@@ -151,7 +148,7 @@ def _read_user(transcript: Transcript, part: JsonObject, path: str) -> None:
         if isinstance(text, str):
             texts.append(text)
         if isinstance(text, str) or (isinstance(item, dict) and read_type(item, "kind") in IDLE):
-            note_unread_calls(transcript, item, f"{path}/content/{index}", "a part")
+            note_unread_value(transcript, item, f"{path}/content/{index}", "a part")
         else:
             note_unread_part(transcript, item, read_type(item, "kind"), f"{path}/content/{index}", of_user=True)
     transcript.say("user", "\n".join(texts))

@@ -18,13 +18,14 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject, find_text, list_items, list_objects
 from service.core.trace import ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.python_text import holds_calls, looks_like_calls, parse_calls
 from service.intake.shapes import OPEN, Loose, StateShape, Tools
 from service.intake.tags import drop_thoughts, find_unclosed_thought
 from service.intake.tools import read_tools
-from service.intake.unread import define_members, note_unread_members, note_unread_value
+from service.intake.unread_parts.members import define_members, note_unread_members, note_unread_value
 
 
 @with_config(OPEN)
@@ -51,9 +52,8 @@ _OUTPUT_MEMBERS = ("output", "response", "result", "completion")
 RECORD = define_members(
     "the trace",
     f"format id tools functions state {' '.join(_INPUT_MEMBERS)} {' '.join(_OUTPUT_MEMBERS)}",
-    "model latency input_token_count output_token_count expected expected_response ground_truth category",
 )
-MESSAGE = define_members("a message", "role content", "id name tool_call_id timestamp")
+MESSAGE = define_members("a message", "role content")
 
 
 def read(record: PythonCallsTrace) -> Trace:

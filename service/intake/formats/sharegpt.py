@@ -18,19 +18,20 @@ from service.core.json.members import JsonObject, find_object, find_text, list_o
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, StateShape
 from service.intake.tags import split_tags
 from service.intake.texts import parse_text, unfence
 from service.intake.tools import read_tools
-from service.intake.unread import (
+from service.intake.unread_parts.members import (
     define_members,
-    find_calls,
     note_unread_alternatives,
     note_unread_members,
     note_unread_value,
 )
+from service.intake.unread_parts.suspects import find_calls
 
 
 @with_config(OPEN)
@@ -45,10 +46,8 @@ class ShareGPTTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-RECORD = define_members(
-    "the trace", "format id conversations system tools state", "source category subcategory task language"
-)
-TURN = define_members("a turn", "from value role content", "weight loss train tool_calls_type")
+RECORD = define_members("the trace", "format id conversations system tools state")
+TURN = define_members("a turn", "from value role content")
 ROLES = {
     **dict.fromkeys(("human", "user"), "user"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bot"), "assistant"),

@@ -21,7 +21,7 @@ from service.intake.chat import ChatMessage, read_messages
 from service.intake.format import Format
 from service.intake.shapes import OPEN, Loose, Tools
 from service.intake.tools import read_tools
-from service.intake.unread import define_members, note_unread_alternatives, note_unread_members
+from service.intake.unread_parts.members import define_members, note_unread_alternatives, note_unread_members
 
 
 @with_config(OPEN)
@@ -68,7 +68,6 @@ class TauTrace(TypedDict):
 RECORD = define_members(
     "the run",
     "format task_id trial messages traj tools initial final gold gold_actions outputs info",
-    "id reward domain model score correct",
 )
 
 
@@ -82,6 +81,7 @@ def read(record: TauTrace) -> Trace:
     read_messages(transcript, messages, path=f"/{chosen}", error_prefix="Error")
     note_unread_alternatives(transcript, record, ("messages", "traj"), chosen, "the run")
     note_unread_members(transcript, record, RECORD, "")
+    transcript.close()  # the simulated user has the last word
     tools = read_tools(record.get("tools"))
     return transcript.build_trace(record, trace_id=_read_id(record), tools=tools, state=record)
 

@@ -16,13 +16,14 @@ from typing_extensions import TypedDict
 from service.core.json.members import JsonObject, as_text, find_object, find_text, list_items, list_objects, read_type
 from service.core.trace import ToolCall, ToolDef, ToolResult, Trace
 from service.errors import InputError
-from service.intake.build import Transcript, build_tool_call, read_result_content
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.format import Format
 from service.intake.message_parts import ReplyBuilder, list_content, note_unread_part
-from service.intake.repeated_calls import PossibleCall
 from service.intake.shapes import OPEN, Loose, StateShape, Tools
 from service.intake.tools import read_tools
-from service.intake.unread import clip, define_members, note_unread_calls, note_unread_members, note_unread_value
+from service.intake.unread_parts.members import clip, define_members, note_unread_members, note_unread_value
+from service.intake.unread_parts.repeated_calls import PossibleCall
 
 
 @with_config(OPEN)
@@ -37,18 +38,15 @@ class VercelTrace(TypedDict):
     state: NotRequired[StateShape | None]
 
 
-RECORD = define_members("the trace", "format id system messages tools state", "chatId createdAt title userId metadata")
+RECORD = define_members("the trace", "format id system messages tools state")
 MESSAGE = define_members(
     "a message",
     "role content parts toolInvocations",
-    "id metadata createdAt providerOptions providerMetadata annotations reasoning experimental_attachments revisionId",
 )
 PART = define_members(
     "a part",
     "type text toolCallId toolName input rawInput args output result isError state errorText approval providerExecuted "
     "toolInvocation",
-    "providerOptions providerMetadata callProviderMetadata resultProviderMetadata title step preliminary experimental_content "
-    "dynamic invalid error reasoning details toolMetadata",
 )
 IDLE = frozenset({"reasoning", "step-start", "source", "source-url", "source-document", "redacted-reasoning"})
 """Types of parts that carry nothing that is scored."""
@@ -113,7 +111,7 @@ def _read_input_message(
             texts.append(find_text(part, "text") or "")
             note_unread_members(transcript, part, PART, f"{path}/{index}")
         elif _is_idle(part):
-            note_unread_calls(transcript, part, f"{path}/{index}", "a part")
+            note_unread_value(transcript, part, f"{path}/{index}", "a part")
         else:
             note_unread_part(transcript, part, read_type(part), f"{path}/{index}", of_user=True)
     transcript.say(role, "\n".join(texts))
@@ -125,7 +123,7 @@ def _read_tool_part(transcript: Transcript, part: JsonValue, path: str) -> None:
         _read_result(transcript, part, path)
         note_unread_members(transcript, part, PART, path)
     elif _is_idle(part):
-        note_unread_calls(transcript, part, path, "a part")
+        note_unread_value(transcript, part, path, "a part")
     else:
         note_unread_part(transcript, part, read_type(part), path)
 

@@ -11,7 +11,7 @@ from service.core.expectations.expectation import Expectation
 from service.core.json.parsing import read_structure
 from service.core.trace import ToolDef
 from service.errors import InputError
-from service.intake.build import build_tool_call
+from service.intake.calls import build_tool_call
 from service.intake.gold.base import GoldForm, match_exactly
 from service.intake.python_text import parse_calls
 

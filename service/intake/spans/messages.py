@@ -17,11 +17,12 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject, as_text, read_type
 from service.core.trace import Role, ToolCall, ToolDef, ToolResult, UnreadKind
 from service.errors import InputError
-from service.intake.build import build_tool_call, read_result_content
+from service.intake.calls import build_tool_call, read_result_content
 from service.intake.spans.otlp import Span, get_leaf, look_up, parse_json, read_items
 from service.intake.spans.sources import get_definitions, get_event_name, get_instructions
 from service.intake.tools import read_tools
-from service.intake.unread import clip, find_calls, guess_kind
+from service.intake.unread_parts.members import clip
+from service.intake.unread_parts.suspects import find_calls, guess_kind
 
 HIDDEN = "__REDACTED__"
 """What OpenInference writes in place of content that it was told to hide."""
@@ -223,7 +224,15 @@ def build_call(call_id: JsonValue, name: JsonValue, holder: JsonObject, key: str
         raise InputError.at(path, "a tool call needs a name")
     if key not in holder or holder[key] == HIDDEN:
         return ToolCall(as_text(call_id), name, None, captured=False)
-    return build_tool_call(as_text(call_id), name, holder[key])
+    call = build_tool_call(as_text(call_id), name, holder[key])
+    if call.problem and _is_cut_json(holder[key]):  # by the exporter's limit
+        return ToolCall(as_text(call_id), name, None, captured=False)
+    return call
+
+
+def _is_cut_json(raw: JsonValue) -> bool:
+    """Whether a text is the beginning of a JSON object."""
+    return isinstance(raw, str) and raw.lstrip().startswith('{"') and not raw.rstrip().endswith("}")
 
 
 def _list_results(message: JsonObject, parts: Sequence[JsonObject], *, spoken: bool) -> Iterator[CallResult]:

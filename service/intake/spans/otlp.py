@@ -54,6 +54,8 @@ class Span(NamedTuple):
     events: tuple[SpanEvent, ...] = ()
     timed: bool = False
     order: int = 0
+    dropped: int = 0
+    """Attributes and events that the SDK dropped."""
 
     def get(self, path: str) -> JsonValue:
         """Return the attribute at a dotted path; None if it is absent or null."""
@@ -234,7 +236,24 @@ def _read_span(path: str, raw: JsonObject, before: int) -> Span:
         attributes=tree,
         events=tuple(_list_events(raw.get("events"))),
         timed=started is not None and ended is not None,
+        dropped=_count_dropped(raw) + _count_dropped(tree),
     )
+
+
+def _count_dropped(raw: JsonObject) -> int:
+    return sum(value for name, value in raw.items() if name in _DROPPED and type(value) is int)
+
+
+_DROPPED = frozenset(
+    (
+        "droppedAttributesCount",
+        "droppedEventsCount",
+        "dropped_attributes",
+        "dropped_events",
+        "dropped_attributes_count",
+        "dropped_events_count",
+    )
+)
 
 
 def _list_events(raw: JsonValue) -> Iterator[SpanEvent]:

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
 from service.core.trace import ToolCall, ToolResult
-from service.intake.build import build_tool_call
+from service.intake.calls import build_tool_call
 from service.intake.spans.family import Enclosing
 from service.intake.spans.kinds import classify_span, is_copy, read_tool_name
 from service.intake.spans.messages import HIDDEN, build_call, read_content

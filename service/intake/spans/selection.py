@@ -9,12 +9,12 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from service.core.json.members import JsonObject, find_text
-from service.intake.endings import ENDINGS, list_missing
 from service.intake.spans.family import Enclosing
 from service.intake.spans.kinds import classify_span, is_copy, read_kind
 from service.intake.spans.messages import UnreadPart, read_output
 from service.intake.spans.otlp import Span
 from service.intake.spans.sources import get_event_name, list_input, list_output
+from service.intake.unread_parts.endings import ENDINGS, list_missing
 
 _ENDS: frozenset[JsonValue] = frozenset({"stop", "length", "max_tokens", "end_turn", "content_filter", "stop_sequence"})
 """Finish reasons of replies that call nothing."""
@@ -133,13 +133,12 @@ def _find_broken_reply(
 ) -> Iterator[MissingReply]:
     """Report the last reply if it failed or lacks the calls that it ended with."""
     messages = read_output(carrier.span, carrier.output)
-    said = any(message.text for message in messages)
     called = any(message.calls or message.unread for message in messages)
     reasons = [
         *_list_ends(carrier.span),
         *[reason for item in carrier.output if (reason := find_text(item, *ENDINGS))],
     ]
-    unread = next((found for reason in reasons if (found := list_missing(reason, said=said, called=called))), ())
+    unread = next((found for reason in reasons if (found := list_missing(reason, called=called))), ())
     guessed = [one for one in _guess_reply(carrier.span, starts, run_starts, ended=False) if one[0] in unread]
     if guessed:
         yield MissingReply(carrier.span, tuple(guessed))

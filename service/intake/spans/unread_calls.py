@@ -14,12 +14,13 @@ from service.core.json.members import JsonObject
 from service.core.json.parsing import UnreadableError, parse
 from service.intake.known_calls import KnownCalls, list_packed_mentions
 from service.intake.spans.dialogue import DialogueEntry
-from service.intake.spans.kinds import classify_span, is_copy
+from service.intake.spans.kinds import classify_span, is_copy, is_genai_span
 from service.intake.spans.messages import SpanMessage, UnreadPart
 from service.intake.spans.otlp import Span, get_leaf
 from service.intake.spans.runs import PAYLOADS
 from service.intake.spans.sources import SOURCES
-from service.intake.unread import clip, looks_like_call
+from service.intake.unread_parts.members import clip
+from service.intake.unread_parts.suspects import looks_like_call
 
 _MAX_LEVELS = 3
 """Levels of attributes that only group others, as in `gen_ai.input.messages`."""
@@ -44,6 +45,10 @@ def list_unread_calls(spans: Sequence[Span], known: KnownCalls, read_orders: set
             ("call", f"a call of {clip(call.name)!r} in the span {clip(span.name)!r}") for call in mentions
         ]
         unread += _list_truncated(span) if span.order in read_orders else []
+        if span.dropped and is_genai_span(span):
+            what = f"what the span {clip(span.name)!r} lost ({span.dropped} attributes or events were dropped)"
+            lost: list[UnreadPart] = [("call", f"a call in {what}"), ("text", what)]
+            unread += lost
         if unread:
             yield DialogueEntry((span.end, span.order), span.path, SpanMessage(None, "", unread=tuple(unread)))
 
@@ -56,7 +61,7 @@ def _list_values(span: Span) -> Iterator[JsonValue]:
             yield value
     for event in () if is_tool else span.events:
         of_tool = {"role": "tool"} if event.name == "gen_ai.tool.message" else {}
-        yield {**of_tool, **event.attributes}
+        yield {**of_tool, **event.attributes} if of_tool else {event.name: dict(event.attributes)}
 
 
 def _list_attributes(raw: JsonObject, above: str, level: int = 1) -> Iterator[tuple[str, JsonValue]]:
@@ -77,16 +82,14 @@ def _list_truncated(span: Span) -> Iterator[UnreadPart]:
             name, value = pending.pop()
             if isinstance(value, dict):
                 pending += value.items()
-            elif (
-                isinstance(value, str)
-                and _is_truncated(value)
-                and (_CALL_HINT.search(name) or _CALL_HINT.search(value))
-            ):
+            elif isinstance(value, str) and _is_truncated(value):
                 yield "call", f"a call in {source}, which is cut off,"
+                if not (_CALL_HINT.search(name) or _CALL_HINT.search(value)):
+                    yield "text", f"{source}, which is cut off,"
 
 
 def _is_truncated(text: str) -> bool:
-    if not text.startswith(("[", "{")):
+    if not text.startswith(('[{"', '{"')) or text.rstrip().endswith(("]", "}")):
         return False
     try:
         parse(text)

@@ -9,10 +9,11 @@ from typing_extensions import TypedDict
 
 from service.core.json.members import JsonObject
 from service.core.trace import Trace
-from service.intake.build import Transcript, build_tool_call
+from service.intake.build import Transcript
+from service.intake.calls import build_tool_call
 from service.intake.format import Format
 from service.intake.shapes import OPEN
-from service.intake.unread import define_members, note_unread_members
+from service.intake.unread_parts.members import define_members, note_unread_members
 
 
 @with_config(OPEN)

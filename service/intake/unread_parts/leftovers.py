@@ -1,0 +1,239 @@
+"""What readers left: judged once, when the calls and tools of the trace are known.
+
+What could be a call, a result or a reply is unread; what says that a reply was cut makes its calls and texts unread;
+the rest is ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.json.leaves import list_leaves
+from service.core.json.pointers import escape_token
+from service.core.trace import UnreadablePart, UnreadKind
+from service.intake.unread_parts.endings import EMPTY, Ending, list_missing
+from service.intake.unread_parts.repeated_calls import PossibleCall, TraceCalls
+from service.intake.unread_parts.suspects import Hint, Known, classify, list_suspects
+
+About = Literal["record", "reply", "result", "input"]
+"""What an object tells of: the whole trace, what the assistant said, what a tool returned, what the assistant was sent."""
+MAX_NAMED = 50
+"""Distinct descriptions of ignored parts that are named one by one."""
+_MAX_LOSS_LEVELS = 3
+_MEASURES = re.compile(r"score|eval|metric|rubric|feedback", re.IGNORECASE)
+"""Members that tell how good a trace is: what they name is a measure unless it is a tool."""
+_PIECES = re.compile(r"delta|chunk|fragment|partial", re.IGNORECASE)
+"""Members that hold pieces of a stream."""
+_LABEL = re.compile(
+    r"(?:^|_)id$|Id$|type|status|state|model|name|role|object|time|date|created|kind|version|signature|encrypted|format|code"
+)
+"""Members that hold a label and no words."""
+_ASIDE = re.compile(
+    r"usage|meta|think|reason|thought|score|eval|config|setting|param|user|profile|feature|flag|cost|price|prompt|tool|"
+    r"header|label|tag",
+    re.IGNORECASE,
+)
+"""Members that tell of something beside the reply: a status in them is not its ending."""
+
+
+class Rest(NamedTuple):
+    """A part that no reader took."""
+
+    value: JsonValue
+    path: str
+    what: str
+    """What it is, for reasons."""
+    name: str = ""
+    """The member that holds it."""
+    about: About = "record"
+    holds: UnreadKind = "other"
+    """What it counts as if nothing is found in it."""
+    by_id: bool = True
+    """Whether only a call with the id of a call that was read may be its repetition."""
+    calls: bool = True
+    """Whether calls in it are looked for."""
+    silent: bool = False
+    """Whether it is of a reply or a result that is else empty."""
+    shown: bool = False
+    """Whether a user shows it: it is named, and leaves nothing open."""
+    turn: int = 0
+
+
+class _End(NamedTuple):
+    """How a reply ended, whether it made a call, and its turn."""
+
+    ending: Ending
+    called: bool
+    turn: int
+
+
+class _Possible(NamedTuple):
+    """Calls that stand together in an unread part."""
+
+    calls: Sequence[PossibleCall]
+    what: str
+    path: str
+    turn: int
+    by_id: bool
+
+
+class Leftovers:
+    """Collects what readers do not read, in order."""
+
+    __slots__ = ("_entries", "_ignored")
+
+    def __init__(self) -> None:
+        self._entries: list[UnreadablePart | Rest | _End | _Possible] = []
+        self._ignored: dict[str, tuple[str, int]] = {}
+
+    def is_empty(self) -> bool:
+        """Whether nothing was left."""
+        return not (self._entries or self._ignored)
+
+    def note(self, kind: UnreadKind, path: str, what: str, turn: int, step: int | None = None) -> None:
+        """Note a part of a known kind. Of the kind "other", it is ignored, and named once with a count."""
+        if kind == "other":
+            self._ignore(path, what)
+        else:
+            self._entries.append(UnreadablePart(kind, path, f"{what} is not read", turn, step))
+
+    def leave(self, rest: Rest) -> None:
+        """Leave a part to be judged."""
+        self._entries.append(rest)
+
+    def leave_calls(self, calls: Sequence[PossibleCall], what: str, path: str, turn: int, *, by_id: bool) -> None:
+        """Leave possible calls that stand together: those that repeat calls of the trace do not count."""
+        if calls:
+            self._entries.append(_Possible(calls, what, path, turn, by_id))
+
+    def end(self, ending: Ending, turn: int, *, called: bool) -> None:
+        """Note how a reply ended."""
+        self._entries.append(_End(ending, called, turn))
+
+    def judge(self, calls: TraceCalls, known: Known) -> tuple[list[UnreadablePart], list[UnreadablePart]]:
+        """Return what is unread, and what is ignored, given the trace."""
+        unread: list[UnreadablePart] = []
+        for entry in self._entries:
+            if isinstance(entry, UnreadablePart):
+                unread.append(entry)
+            elif isinstance(entry, Rest):
+                unread += self._judge_rest(entry, calls, known)
+            elif isinstance(entry, _Possible):
+                unread += self._judge_calls(entry, calls)
+        ends: list[UnreadablePart] = []
+        for entry in self._entries:
+            if isinstance(entry, _End):
+                kinds = {part.kind for part in (*unread, *ends) if part.turn == entry.turn}
+                if entry.ending.reason != EMPTY or not kinds & {"call", "text"}:
+                    ends += list_lost(entry.ending, entry.turn, called=entry.called or "call" in kinds)
+        return list(_drop_second_losses([*ends, *unread])), list(_list_ignored(self._ignored))
+
+    def _judge_rest(self, rest: Rest, calls: TraceCalls, known: Known) -> Iterator[UnreadablePart]:
+        holds = rest.holds
+        if holds == "other" and (_is_reply(rest.value) or _has_words(rest)):
+            holds = "result" if rest.about == "result" else "text"
+        suspects = [*list_suspects(rest.value, rest.path, known, rest.name)] if rest.calls else []
+        if known.tools and _MEASURES.search(rest.name):
+            suspects = [one for one in suspects if one.call is None or one.call.name in known.tools]
+        found = [PossibleCall(one.call, one.path) for one in suspects if one.call is not None]
+        losses = list(_list_losses(rest.value, rest.name, rest.path, rest.about, 0))
+        left = (
+            list(self._judge_calls(_Possible(found, rest.what, rest.path, rest.turn, rest.by_id), calls))
+            if found
+            else []
+        )
+        yield from left
+        for one in suspects:
+            if one.kind == "result":
+                yield UnreadablePart("result", one.path, f"a result in {rest.what} is not read", rest.turn, one.step)
+        for ending in losses:
+            yield from list_lost(ending, rest.turn, called=True, result=rest.about == "result")
+        if holds != "other":
+            yield UnreadablePart(holds, rest.path, f"{rest.what} is not read", rest.turn)
+        elif rest.shown and not suspects:
+            yield UnreadablePart("other", rest.path, f"{rest.what} is not read", rest.turn)
+        elif not (suspects or losses):
+            self._ignore(rest.path, rest.what)
+
+    def _judge_calls(self, entry: _Possible, calls: TraceCalls) -> Iterator[UnreadablePart]:
+        left = calls.drop_repeated(entry.calls, by_id=entry.by_id)
+        if not left:
+            self._ignore(entry.path, f"{entry.what} repeats calls that are read, and")
+        for one in left:
+            yield UnreadablePart("call", one.path, f"a call in {entry.what} is not read", entry.turn)
+
+    def _ignore(self, path: str, what: str) -> None:
+        first, count = self._ignored.get(what, (path, 0))
+        self._ignored[what] = first, count + 1
+
+
+_ENDED = "a reply that ended with"
+
+
+def _drop_second_losses(parts: Iterable[UnreadablePart]) -> Iterator[UnreadablePart]:
+    """Iterate over the parts, with the first sign alone that the replies of a turn lack calls, or texts."""
+    seen: set[tuple[str, int]] = set()
+    for part in parts:
+        sign = _ENDED in part.reason
+        if not (sign and (part.kind, part.turn) in seen):
+            yield part
+        if sign or part.kind == "text":
+            seen.add((part.kind, part.turn))
+
+
+def list_lost(ending: Ending, turn: int, *, called: bool, result: bool = False) -> Iterator[UnreadablePart]:
+    """Iterate over what a reply with this ending may lack; with `result`, it is a result that was cut."""
+    what = "an empty reply" if ending.reason == EMPTY else f"{_ENDED} {ending.reason[:60]!r}"
+    if result:
+        yield UnreadablePart("result", ending.path, f"a result that is marked {ending.reason[:60]!r} is not read", turn)
+        return
+    for kind in list_missing(ending.reason, called=called):
+        yield UnreadablePart(kind, ending.path, f"{'a call in ' if kind == 'call' else ''}{what} is not read", turn)
+
+
+def _is_reply(value: Any) -> bool:
+    """Whether a value looks like a model's reply in the form its provider sends."""
+    raw = cast("Mapping[str, Any]", value if isinstance(value, dict) else {})
+    return raw.get("role") == "assistant" or any(isinstance(raw.get(key), list) for key in ("choices", "candidates"))
+
+
+def _has_words(rest: Rest) -> bool:
+    """Whether a member of a reply or a result that is else empty holds something: what it said may stand there."""
+    return (
+        rest.silent
+        and not (_ASIDE.search(rest.name) or _LABEL.search(rest.name))
+        and any(
+            isinstance(leaf.value, str) and leaf.value.strip() and not _LABEL.search(leaf.key)
+            for leaf in list_leaves(rest.value, limit=50)
+        )
+    )
+
+
+def _list_losses(value: JsonValue, name: str, path: str, about: About, level: int) -> Iterator[Ending]:
+    """Iterate over signs in an unread part that a reply or a result was cut, withheld or is not whole."""
+    if about == "input" or not name:
+        return
+    key = classify(name)
+    if isinstance(value, str):
+        if Hint.ENDING in key and level < 2 and list_missing(value, called=True):
+            yield Ending(value, path)
+    elif isinstance(value, list) and value and _PIECES.search(name) and all(isinstance(one, str) for one in value):
+        yield Ending("unfinished", path)
+    elif Hint.LOSS in key and isinstance(value, (bool, int)) and value:
+        yield Ending(f"truncated: {name}", path)
+    elif isinstance(value, dict) and level < _MAX_LOSS_LEVELS and not _ASIDE.search(name):
+        for inner, item in value.items():
+            yield from _list_losses(item, inner, f"{path}/{escape_token(inner)}", about, level + 1)
+
+
+def _list_ignored(ignored: Mapping[str, tuple[str, int]]) -> Iterator[UnreadablePart]:
+    for what, (path, count) in islice(ignored.items(), MAX_NAMED):
+        places = "" if count == 1 else f", in {count} places"
+        yield UnreadablePart("other", path, f"{what} is not read{places}", 0)
+    if len(ignored) > MAX_NAMED:
+        yield UnreadablePart("other", "", f"{len(ignored) - MAX_NAMED} more sorts of members and parts are not read", 0)

@@ -1,0 +1,400 @@
+"""Find calls that a model wrote into its text: the parser of its server missed them.
+
+Two kinds of evidence count. A **marked** call stands behind a mark that models are trained to call with (`<tool_call>`,
+`[TOOL_CALLS]`, `<|python_tag|>`, `<function=`). An **unmarked** call names a tool on offer with arguments that the tool
+takes, in any notation, and ends its text: a model stops after a call. Code that is quoted, and what a user asked to be
+shown, is an example and no call.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, cast
+
+from pydantic import JsonValue
+
+from service.core.json.parsing import parse_or_none
+from service.core.trace import ToolDef
+from service.intake.python_text import parse_calls
+from service.intake.tags import drop_thoughts
+
+MAX_CHARS = 200_000
+"""Characters of a text in which calls are looked for: at its beginning and its end where it is longer."""
+
+
+class TextCall(NamedTuple):
+    """A call in a text. `name` is "" and `arguments` None where they cannot be read.
+
+    `whole`: it is closed, its arguments are an object, and it can mean nothing else.
+    """
+
+    form: str
+    name: str = ""
+    arguments: dict[str, JsonValue] | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The tools that a text may call, each with the names of its arguments. `known`: whether the log lists its tools."""
+
+    tools: Mapping[str, frozenset[str]]
+    known: bool
+
+    @classmethod
+    def of(cls, tools: Sequence[ToolDef] | None) -> Offered:
+        """Take the tools of a trace."""
+        return cls({tool.name: tool.properties for tool in tools or ()}, tools is not None)
+
+
+MAY_CALL = re.compile(r"[{(\[<:]")
+"""What every call in a text has: a text without it holds none."""
+_WORD = r"(?:tool|function|func)s?[_▁\- ]?(?:calls?|use|invo\w*|exec\w*|request|prefix|code)"
+_MARK = re.compile(
+    r"(?P<token><[|\uff5c][^<>\n]{0,40}?(?:"
+    + _WORD
+    + r"|calls|python_tag|python_start|plugin|action_start|START_ACTION|constrain|call)"
+    r"[^<>\n]{0,60}?>|\[TOOL_CALLS\]|<start_function_call>|functools(?=\[)|\bto=functions\.|<\|open\|>call\b)"
+    r"|(?P<tag>(?:\]<\]\w+\[>\[)?<(?!/)[\w:\uff5c|]{0,24}?(?:"
+    + _WORD
+    + r"|invoke|use_\w{0,20}tool|function(?=[= ])|tool(?=[= ]))[^<>\n]{0,200}>)"
+    r"|(?P<react>^[ >*#]{0,3}Action(?: \d+)?:[ \t*`]*(?=[\w\[`\n]))",
+    re.MULTILINE,
+)
+_FENCE = re.compile(r"(?m)^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL)
+_INLINE = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
+_CALL_FENCES = frozenset({"tool", "tool_code", "tool_call", "tool_calls", "tool_use", "function_call", "action"})
+_PYTHON_FENCES = frozenset({"py", "python", "tool_code", ""})
+_END = re.compile(r"(?:[\s\])}>|;.*`]|<[/|\uff5c][^<>\n]{0,60}>|<end_\w+>|\[/\w+\])*\Z")
+_EXAMPLE = re.compile(
+    r"\b(?:examples?|samples?|e\.g\.|for instance|docs?|documentation|documents?|schemas?|snippets?|curl|endpoints?|payloads?|"
+    r"requests? bod\w+|syntax|templates?|beispiel\w*|z\. ?b\.|dokument\w*|ejemplos?|documentaci\w+|exemples?|"
+    r"(?:looks? like|show me|write|explain|format|tutorial|code|script|json|yaml|xml)|"
+    r"how (?:do|can|would|should|does|to)|wie (?:kann|ruf|sieht)|cómo|comment)\b|例|サンプル|コード|書い",
+    re.IGNORECASE,
+)
+
+
+def find_text_calls(text: str, offered: Offered, asked: str = "") -> Sequence[TextCall]:
+    """Return the calls that a text of the assistant holds. `asked`: the user's words before it.
+
+    >>> tools = Offered({"get_weather": {"city"}}, True)
+    >>> find_text_calls('<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>', tools)
+    [TextCall(form='<tool_call>', name='get_weather', arguments={'city': 'Oslo'}, whole=True)]
+    >>> find_text_calls("It rains (a bit).", tools)
+    []
+    """
+    if len(text) > MAX_CHARS:
+        text = text[: MAX_CHARS // 2] + "\n" + text[-MAX_CHARS // 2 :]
+    text = drop_thoughts(text).strip() if "<think" in text else text.strip()
+    text = text.rpartition("</think>")[2].strip()
+    quoted = _list_quoted(text)
+    found = list(_find_marked(text, offered, quoted))
+    return found or list(_find_unmarked(text, offered, asked, quoted))
+
+
+def _list_quoted(text: str) -> list[tuple[int, int]]:
+    """Return where code stands: fenced blocks, except those whose tag says that they call, and code within a line."""
+    if "`" not in text and "~~~" not in text:
+        return []
+    fences = [found for found in _FENCE.finditer(text) if found[2].lower() not in _CALL_FENCES]
+    return [found.span() for found in (*fences, *_INLINE.finditer(text))]
+
+
+def _is_quoted(at: int, quoted: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= at < end for start, end in quoted)
+
+
+def _find_marked(text: str, offered: Offered, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
+    end, calls = -1, list[TextCall]()
+    for mark in _MARK.finditer(text):
+        if mark.start() < end or (_is_quoted(mark.start(), quoted) and mark.lastgroup != "react"):
+            continue
+        if _CLOSING.search(mark[0]):
+            continue
+        call, end = _read_marked(text, mark, offered)
+        calls += [call] if call is not None else []
+    named = [call for call in calls if call.arguments is not None]
+    yield from named or [call for call in calls if call.name] or calls
+
+
+def _read_marked(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+    """Read what follows a mark: return the call, if it is one, and where it ends."""
+    form = _name_form(mark)
+    if mark.lastgroup == "react":
+        return _read_react(text, mark, offered)
+    call, end = _read_inner(text, mark, offered)
+    if call is not None:
+        closed = bool(_END.match(text, end)) or text[end : end + 60].lstrip(" \n`;,]").startswith(("<", "["))
+        unsaid = not offered.known and call.arguments is not None
+        known = call.name in offered.tools or unsaid or mark.lastgroup == "token" or call.whole
+        return (call._replace(form=form, whole=call.whole and closed) if known else None), end
+    rest = text[mark.end() :].strip()
+    named = next((name for name in offered.tools if name in text[mark.start() : mark.end() + 200]), "")
+    certain = mark.lastgroup == "token" or bool(named) or not rest
+    return (TextCall(form, named) if certain else None), mark.end()
+
+
+def _name_form(mark: re.Match[str]) -> str:
+    return (
+        "ReAct"
+        if mark.lastgroup == "react"
+        else re.split(r"[= ]", mark[0].strip(), maxsplit=1)[0].rstrip(">")
+        + (">" if mark[0].strip().endswith(">") else "")
+    )
+
+
+_CLOSING = re.compile(r"end|END|suffix|close|<\|call\|>")
+"""Marks at which a call ends."""
+_NAME_IN_TAG = re.compile(r"""(?:=|\b(?:name|tool)\s*=)\s*["']?([\w.:/-]+)["']?""")
+_PARAMETER = re.compile(
+    r"""<[^<>\n]{0,30}?(?:parameter|param|argument)(?:[= ][^<>\n]{0,10}?(?:name=|key=)?["']?)([\w.-]+)["']?[^<>\n]*>(.*?)"""
+    r"""(?=</|<[|\uff5c]/?close|<[^<>\n]{0,30}?(?:parameter|param)\b|\Z)""",
+    re.DOTALL,
+)
+_ARG_KEY = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_BARE_KEY = re.compile(r"([{,]\s*)([A-Za-z_]\w*):")
+_PLAIN_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>(.*?)</\1>", re.DOTALL)
+_NAME = re.compile(
+    r"(?:\s|call:|function\b[ \t]*(?=<)|functions\.|\[CALL_ID\]\w*|<[^<>\n]{0,40}?sep[^<>\n]{0,3}>)*([A-Za-z_][\w.-]*)"
+)
+
+
+def _read_inner(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+    """Read a marked call in any of the notations: JSON, a name before JSON, tags of parameters, or Python."""
+    at = mark.end()
+    rest = text[at:]
+    start = len(rest) - len(rest.lstrip(" \n\t:"))
+    if rest[start : start + 1] in ("{", "["):
+        call, end = _read_bracketed(rest, start, mark, offered)
+        return call, at + end
+    block_end = _find_block_end(text, at)
+    block = text[at:block_end]
+    named = _NAME_IN_TAG.search(mark[0]) or re.search(
+        r"<[^<>\n]{0,30}?(?:invoke|function|call)[^<>\n]*?[= ][^<>\n]{0,12}?[\"']?([\w.:/-]+)[\"']?[^<>\n]*>", block
+    )
+    inner_name = re.search(r"<(?:tool_name|name|tool)>\s*([\w.:/-]+)\s*</", block)
+    plain = _NAME.match(block)
+    name = named[1] if named else inner_name[1] if inner_name else plain[1] if plain else ""
+    if not name:
+        return None, at
+    body = block[plain.end() :] if plain and not named and not inner_name else block
+    python = parse_calls(block) if plain and body.lstrip().startswith("(") else None
+    if python:
+        return TextCall("", python[0].name, python[0].arguments, python[0].arguments is not None), block_end
+    pairs = _ARG_KEY.findall(body) or _PARAMETER.findall(body)
+    if pairs:
+        return TextCall("", name, {key.strip(): _read_plain(value) for key, value in pairs}, True), block_end
+    brace = body.find("{")
+    value = _decode(body, brace)[0] if brace >= 0 else None
+    if isinstance(value, dict):
+        return TextCall("", name, value, True), block_end
+    plain_tags = [
+        (key, value)
+        for key, value in _PLAIN_TAG.findall(body)
+        if key not in ("tool_name", "name", "server_name", "arguments", "parameters")
+    ]
+    if plain_tags:
+        return TextCall("", name, {key: _read_plain(value) for key, value in plain_tags}, False), block_end
+    return TextCall("", name), block_end
+
+
+def _read_bracketed(rest: str, start: int, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+    """Read what begins with a bracket: JSON of calls, JSON of arguments after a mark that names the tool, or Python."""
+    value, end = _decode(rest, start)
+    calls = list(_read_json(value, offered, strict=False)) if value is not None else []
+    if calls:
+        return calls[0], end
+    before = rest.partition("<")[0]
+    python = parse_calls(before[start:]) if rest[start] == "[" else None
+    if python:
+        return TextCall("", python[0].name, python[0].arguments, python[0].arguments is not None), len(before)
+    named = _NAME_IN_TAG.search(mark[0])
+    return (TextCall("", named[1], value, True), end) if named and isinstance(value, dict) else (None, 0)
+
+
+def _find_block_end(text: str, at: int) -> int:
+    """Return where a marked block ends: at its closing mark, or with the text."""
+    closing = re.compile(
+        r"</(?:[^<>\n]{0,24}?)(?:" + _WORD + r"|invoke|function|use_\w{0,20}tool|tool)>"
+        r"|<[^<>\n]{0,40}?(?:call▁end|call_end|calls_end|section_end|action_end|END_ACTION|call)[|\uff5c]>|<end_function_call>"
+    ).search(text, at)
+    return closing.start() if closing else len(text)
+
+
+def _read_plain(value: str) -> JsonValue:
+    """Read the text of a parameter: JSON where it is an object, a list, a number or a constant."""
+    text = value.strip("\n").strip()
+    found = parse_or_none(text) if text[:1] in "{[-0123456789tfn" else None
+    return text if found is None and text != "null" else found
+
+
+def _decode(text: str, at: int) -> tuple[JsonValue, int]:
+    """Decode the JSON value at a place, also one with Python's quotes; return it and where it ends. None: there is none.
+
+    Gemma's models write keys bare, and texts between marks of their own.
+    """
+    if "<escape>" in text or '<|"|>' in text:
+        text = _BARE_KEY.sub(r'\1"\2":', text[at:].replace("<escape>", '"').replace('<|"|>', '"'))
+        value, _ = _decode(text, 0)
+        return value, len(text)
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, at)
+    except (ValueError, RecursionError):
+        end = _find_bracket_end(text, at)
+        value = _read_literal(text[at:end]) if end else None
+    return value, end
+
+
+def _find_bracket_end(text: str, at: int) -> int:
+    """Return where the bracket at a place closes; 0 if it does not."""
+    depth = 0
+    for found in re.compile(r"[\[{]|[\]}]").finditer(text, at):
+        depth += 1 if found[0] in "[{" else -1
+        if not depth:
+            return found.end()
+    return 0
+
+
+def _read_literal(text: str) -> JsonValue:
+    if len(text) > 20_000 or "\\" in text:
+        return None
+    try:
+        return parse_or_none(json.dumps(ast.literal_eval(text), allow_nan=False))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return None
+
+
+_TOOL_KEYS = ("name", "tool", "tool_name", "toolName", "function", "function_name", "action", "recipient_name")
+_ARGUMENT_KEYS = ("arguments", "args", "parameters", "params", "input", "tool_input", "action_input", "kwargs")
+
+
+def _read_json(value: JsonValue, offered: Offered, *, strict: bool) -> Iterator[TextCall]:
+    """Iterate over the calls in JSON of a text. `strict`: without a mark, so that more of a call must be there."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _read_json(item, offered, strict=strict)
+        return
+    if not isinstance(value, dict):
+        return
+    inner = next(
+        (value[key] for key in ("tool_calls", "function_call", "tool_call", "tool_uses", "calls") if value.get(key)),
+        None,
+    )
+    inner = value.get("function") if inner is None and isinstance(value.get("function"), dict) else inner
+    if isinstance(inner, (dict, list)):
+        yield from _read_json(inner, offered, strict=strict)
+        return
+    call = _read_call_object(value, offered, strict=strict)
+    if call is not None:
+        yield call
+
+
+def _read_call_object(value: dict[str, JsonValue], offered: Offered, *, strict: bool) -> TextCall | None:
+    key = next((key for key in _TOOL_KEYS if isinstance(value.get(key), str)), None)
+    name = cast("str", value[key]).removeprefix("functions.") if key else ""
+    holder = next((one for one in _ARGUMENT_KEYS if one in value), None)
+    raw = value.get(holder) if holder else None
+    arguments = parse_or_none(raw) if isinstance(raw, str) else {} if raw is None else raw
+    plain = arguments if isinstance(arguments, dict) else None
+    if name in offered.tools:
+        whole = plain is not None and (holder is not None or len(value) == 1)
+        return TextCall("JSON", name, plain, whole) if whole or raw is not None else None
+    only = next(iter(value.items())) if len(value) == 1 else ("", None)
+    if only[0] in offered.tools and isinstance(only[1], dict):
+        return TextCall("JSON", only[0], only[1], True)
+    # Whatever tool it names:
+    typed = value.get("type") in ("tool_use", "tool_call", "function_call")
+    certain = typed or (key == "name" and (holder == "arguments" or set(value) == {"name", "parameters"}))
+    if name and holder and plain is not None and (certain or not strict):
+        return TextCall("JSON", name, plain, not offered.known)
+    return None
+
+
+def _read_react(text: str, mark: re.Match[str], offered: Offered) -> tuple[TextCall | None, int]:
+    """Read `Action: name` with its input on the next line, or an action followed by a block of JSON."""
+    found = re.compile(
+        r"([\w.:/-]+)[*`]*[ \t]*(?:\n+[ \t>*#]*Action(?: \d+)? Input(?: \d+)?:[*]*[ \t]*(.*?)(?=\n[ \t]*Observation|\Z)|[\[(])",
+        re.DOTALL,
+    ).match(text, mark.end())
+    if found is not None and (found[1] in offered.tools or (not offered.known and found[2] is not None)):
+        arguments = parse_or_none((found[2] or "").strip())
+        return TextCall(
+            "ReAct", found[1], arguments if isinstance(arguments, dict) else None, isinstance(arguments, dict)
+        ), found.end()
+    block = re.compile(r"\s*```(?:json)?\s*(?=[\[{])").match(text, mark.end())
+    value = _decode(text, block.end())[0] if block else None
+    return next(_read_json(value, offered, strict=False), None), mark.end()
+
+
+def _find_unmarked(text: str, offered: Offered, asked: str, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
+    """Iterate over calls without a mark: they end the text, and nobody asked for an example."""
+    fences = list(_FENCE.finditer(text))
+    last = fences[-1] if fences and _END.match(text, fences[-1].end()) else None
+    tag, block, before = (last[2].lower(), last[3], text[: last.start()]) if last else ("", text, "")
+    calling = tag in _CALL_FENCES
+    shown = not calling and (_EXAMPLE.search(asked) or _EXAMPLE.search(before) or len(fences) > 1)
+    if shown and (last or len(fences) > 1):
+        return
+    whole = list(_read_whole(block, offered, python=calling or tag in _PYTHON_FENCES, calling=calling))
+    if whole:
+        yield from whole
+    elif not shown:
+        yield from _find_named(block, offered, [] if last else quoted)
+
+
+def _read_whole(block: str, offered: Offered, *, python: bool, calling: bool) -> Iterator[TextCall]:
+    """Read a text that is nothing but calls: JSON, Python, or a tag with a tool's name."""
+    start = len(block) - len(block.lstrip())
+    value, end = _decode(block, start) if block[start : start + 1] in ("{", "[") else (None, 0)
+    rest = block[end:].strip(" \n;,")
+    if value is not None and (not rest or rest.startswith(("{", "[", "<"))):
+        yield from _read_json(value, offered, strict=True)
+        return
+    written = parse_calls(block) if python else None
+    if written:
+        known = [call for call in written if call.name in offered.tools] or (written if calling else [])
+        yield from (TextCall("Python", one.name, one.arguments, one.arguments is not None) for one in known)
+    tag = _TOOL_TAG.fullmatch(block.strip())
+    if tag and tag[1] in offered.tools:
+        yield TextCall(f"<{tag[1]}>", tag[1], {key: _read_plain(inner) for key, inner in _PLAIN_TAG.findall(tag[2])})
+
+
+_TOOL_TAG = re.compile(r"<([A-Za-z_][\w.-]*)>(.*)</\1>", re.DOTALL)
+
+
+def _find_named(text: str, offered: Offered, quoted: Sequence[tuple[int, int]]) -> Iterator[TextCall]:
+    """Find a tool on offer that is followed by arguments that it takes, to the end of the text."""
+    for name in offered.tools:
+        at = text.rfind(name)
+        if at < 0 or _is_quoted(at, quoted) or (at and (text[at - 1].isalnum() or text[at - 1] == "_")):
+            continue
+        after = text[at + len(name) :]
+        arguments, end = _read_after(after, offered.tools[name])
+        if arguments is not None and _END.match(after, end):
+            yield TextCall("text", name, arguments)
+            return
+
+
+def _read_after(after: str, listed: frozenset[str]) -> tuple[dict[str, JsonValue] | None, int]:
+    """Read arguments in JSON, as Python's keywords, or one per line; only those that the tool takes count."""
+    brace = re.match(r"""["'`*\]\s:=,.|()>-]{0,12}(?:\w{0,20}["'`*\s:=,>|-]{1,12}){0,2}(?=\{)""", after)
+    if brace is not None:
+        value, end = _decode(after, brace.end())
+        if isinstance(value, dict) and (listed.issuperset(value) if listed else bool(value)):
+            return value, end
+    if after.startswith("(") and (close := after.rfind(")")) > 0:
+        calls = parse_calls(f"f{after[: close + 1]}")
+        if calls and len(calls) == 1 and calls[0].arguments and (not listed or listed.issuperset(calls[0].arguments)):
+            return calls[0].arguments, close + 1
+    lines = [line for line in after.split("\n")[1:] if line.strip(" `")]
+    pairs = [found for line in lines if (found := re.match(r"""[\s*-]*["']?([\w.-]+)["']?\s*[:=]\s*(.+)$""", line))]
+    heads = len(lines) - len(pairs)
+    known = {found[1]: _read_plain(found[2].strip("\"' ,")) for found in pairs if found[1] in listed}
+    if known and len(known) == len(pairs) and heads <= 1 and not after.split("\n", maxsplit=1)[0].strip(" \"'`:,"):
+        return known, len(after)
+    return None, 0
