@@ -20,7 +20,7 @@ from service.core.grounding.reading.mentions import Reading
 from service.core.grounding.reading.moments import DAY_S, Day, Time
 
 MAX_STEPS = 300_000
-"""How many steps the search for one text may take; then values are no longer looked for."""
+"""How many steps the search for all texts of a trace may take; then values are no longer looked for."""
 MAX_PAIRED = 40
 """Groups of more values than this are only added up and averaged: among so many pairs anything fits."""
 _MAX_COLUMNS = 200
@@ -133,10 +133,6 @@ class Deriver:
                 near = self._index.find(scaled, limit=1) if reading.dimension else []
                 if near and near[0].fact.pointer != factor.pointer:
                     return Origin(how, (near[0].fact.pointer, factor.pointer))
-        if reading.dimension == "share" and 0 < target < 1:
-            rest = reading._replace(value=1 - target, written=(1 - target) * 100)
-            near = self._index.find(rest, limit=1)
-            return Origin("rest of 100 %", (near[0].fact.pointer,)) if near else None
         return None
 
     def _find_span(self, target: float, spread: float) -> Origin | None:
@@ -183,33 +179,22 @@ def _is_near(value: float, target: float, spread: float) -> bool:
 def _derive_in(group: Sequence[Amount], kind: str, dimension: str, target: float, spread: float) -> Origin | None:
     """Derive a number within a column, a record, or from the other values of the text."""
     same = [one for one in group if one.dimension == dimension or (one.dimension == "" and dimension == "money")]
-    found = _find_total(same, kind, target, spread) if same[1:] else None
-    if found is None and 1 < len(same) <= MAX_PAIRED:
-        found = _find_pair(same, target, spread)
+    if same[1:]:
+        for how, value, part in _iter_totals(same, kind):
+            if _is_near(value, target, spread):
+                return Origin(how, _name(part))
+    found = _find_pair(same, target, spread) if 1 < len(same) <= MAX_PAIRED else None
     if found is None and dimension == "share" and len(group) <= MAX_PAIRED:
         found = _find_ratio(group, target, spread)
     return found
 
 
-def _find_total(column: Sequence[Amount], kind: str, target: float, spread: float) -> Origin | None:
-    return next(
-        (
-            Origin(how, tuple([one.pointer for one in part[:8]]))
-            for how, value, part in _iter_totals(column, kind)
-            if _is_near(value, target, spread)
-        ),
-        None,
-    )
-
-
 def _iter_totals(column: Sequence[Amount], kind: str) -> Iterator[tuple[str, float, Sequence[Amount]]]:
-    """Yield the sum, the mean and the median of a column, and the sums of all but one and of the first and the last few."""
+    """Yield the sum and the mean of a column, and the sums of all but one and of the first and the last few."""
     total = sum(one.value for one in column)
     yield "sum", total, column
     if kind == "column":
-        ordered = sorted(one.value for one in column)
         yield "mean", total / len(column), column
-        yield "median", (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2, column
     if 2 < len(column) <= MAX_PAIRED:
         for n, left_out in enumerate(column):
             yield "sum", total - left_out.value, [*column[:n], *column[n + 1 :]]

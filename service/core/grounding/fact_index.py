@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from datetime import date
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
 from service.core.grounding.facts import (
     Fact,
-    Place,
+    Site,
     Source,
     iter_leaves,
     list_names,
@@ -22,13 +22,14 @@ from service.core.grounding.facts import (
     read_string,
     split_plain,
 )
+from service.core.grounding.fields import tells_minor
 from service.core.grounding.reading.mentions import Reading
 from service.core.grounding.reading.moments import Day, Time, list_weekdays
 from service.core.grounding.reading.units import may_be_same_currency
 from service.core.grounding.reading.values import find_values
 from service.core.grounding.slips import count_slips
-from service.core.results.structure import Reading as TextReading
-from service.core.results.structure import build_passage_pointer, iter_bodies, read_leaf, read_text
+from service.core.results.structure import TextStructure, build_passage_pointer, iter_bodies, read_leaf, read_text
+from service.core.trace import Step, ToolDef
 
 MAX_FACTS = 100_000
 """The most values of one trace that are indexed. Beyond it nothing is called `nowhere`."""
@@ -95,7 +96,7 @@ class FactIndex:
         """Whether not all facts could be taken in."""
         return len(self.facts) >= MAX_FACTS
 
-    def add_value(self, value: JsonValue, place: Place, bodies: Collection[str] = ()) -> None:
+    def add_value(self, value: JsonValue, place: Site, bodies: Collection[str] = ()) -> None:
         """Add every leaf of a JSON value. `bodies`: the pointers of texts that are what a tool returned."""
         for at, leaf in iter_leaves(value, place):
             if self.full:
@@ -115,7 +116,7 @@ class FactIndex:
             elif leaf is not None and not isinstance(leaf, dict):
                 self._add_all(read_number(float(leaf), repr(leaf), at))
 
-    def add_result(self, content: JsonValue, place: Place) -> None:
+    def add_result(self, content: JsonValue, place: Site) -> None:
         """Add what a tool returned; of a text, the structure in it and the values of the words around it."""
         if not isinstance(content, str):
             self.add_value(content, place, {f"{place.pointer}{body.pointer}" for body in iter_bodies(content)})
@@ -127,20 +128,31 @@ class FactIndex:
             self._add_words(content, place)
             self._add_all(read_code(content, place))
 
-    def _add_passages(self, reading: TextReading, place: Place) -> None:
-        for passage in reading.passages:
+    def add_step(self, step: Step, tool: ToolDef | None, source: Source | None = "result") -> str:
+        """Add a call's arguments and what it returned, unless `source` is None; return the pointer of its result."""
+        pointer, minor = f"/steps/{step.index}", tells_minor(tool)
+        given = cast("JsonValue", dict(step.call.arguments or {}))
+        self.add_value(given, Site(f"{pointer}/call/arguments", "argument", minor_told=minor))
+        if step.result is None:
+            return f"{pointer}/result"
+        if source is not None:
+            self.add_result(step.result.content, Site(f"{pointer}/result/content", source, minor_told=minor))
+        return f"{pointer}/result/content"
+
+    def _add_passages(self, structure: TextStructure, place: Site) -> None:
+        for passage in structure.passages:
             self.add_result(passage.value, place._replace(pointer=build_passage_pointer(place.pointer, passage)))
 
     def add_text(self, text: str, pointer: str, source: Source) -> None:
         """Add the values in a text that somebody wrote."""
-        place = Place(pointer, source)
+        place = Site(pointer, source)
         self._add_words(text, place, names=False)
         for mention in find_values(text, self.today):
             self._add_all(Fact(reading, place, mention.text, whole=False) for reading in mention.readings)
             for day in list_weekdays(mention.readings[0].number, self.today) if mention.kind == "weekday" else ():
                 self._add(Fact(Reading("day", day), place, mention.text, whole=False))
 
-    def _add_words(self, text: str, place: Place, *, names: bool = True) -> None:
+    def _add_words(self, text: str, place: Site, *, names: bool = True) -> None:
         words = split_plain(text[:MAX_READ_CHARS])
         self.words.update(words)
         if words:
@@ -291,7 +303,6 @@ class FactIndex:
 
     def has_code_part(self, code: str) -> bool:
         """Whether this is the greater part of a long code: a phone number without its prefix."""
-        self._sort()
         bare = code.lstrip("0")
         return len(bare) >= MIN_PART + 3 and next(self._iter_wholes(bare), None) is not None
 

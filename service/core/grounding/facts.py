@@ -26,7 +26,7 @@ Source = Literal["result", "user", "system", "agent", "argument", "description",
 """Who wrote what holds a value."""
 
 
-class Place(NamedTuple):
+class Site(NamedTuple):
     """Where something stands: its pointer, the name of its field, and the pointer of the object that has the field."""
 
     pointer: str
@@ -43,7 +43,7 @@ class Fact(NamedTuple):
     """A value that the trace holds; `text` is how it stands there."""
 
     reading: Reading
-    place: Place
+    place: Site
     text: str
     minor: bool = False
     """Whether it counts cents or the like."""
@@ -92,30 +92,30 @@ def has_digit(text: str) -> bool:
     return _DIGIT.search(text) is not None
 
 
-def iter_leaves(value: JsonValue, place: Place) -> Iterator[tuple[Place, JsonValue]]:
+def iter_leaves(value: JsonValue, place: Site) -> Iterator[tuple[Site, JsonValue]]:
     """Yield every leaf of a JSON value with its place, every list, and keys that are values (`{"2025-02-10": ...}`)."""
     source, told = place.source, place.minor_told
-    stack: list[tuple[Place, JsonValue]] = [(place, value)]
+    stack: list[tuple[Site, JsonValue]] = [(place, value)]
     while stack:
         at, here = stack.pop()
         if isinstance(here, dict):
             beside = read_beside(here)
             for key in reversed(here) if at.pointer.count("/") < MAX_DEPTH else ():
                 pointer = f"{at.pointer}/{escape_token(key)}"
-                stack.append((Place(pointer, source, key, at.pointer, beside, told), here[key]))
+                stack.append((Site(pointer, source, key, at.pointer, beside, told), here[key]))
                 if not key.isalpha() and (has_digit(key) or "@" in key):
-                    yield Place(pointer, source), key
+                    yield Site(pointer, source), key
         elif isinstance(here, list):
             yield at, here
             if at.pointer.count("/") < MAX_DEPTH:
                 _, _, name, record, beside, _ = at
-                places = (Place(f"{at.pointer}/{n}", source, name, record, beside, told) for n in range(len(here)))
+                places = (Site(f"{at.pointer}/{n}", source, name, record, beside, told) for n in range(len(here)))
                 stack += reversed([*zip(places, here, strict=True)])
         else:
             yield at, here
 
 
-def read_number(value: float, text: str, place: Place) -> Iterator[Fact]:
+def read_number(value: float, text: str, place: Site) -> Iterator[Fact]:
     """Yield the facts that a number of a result may be: an amount in its field's unit, a code, a moment since 1970."""
     whole = abs(value) < 1e15 and value == int(value)
     field = read_field(place.name, place.beside, minor_told=place.minor_told and whole)
@@ -127,7 +127,7 @@ def read_number(value: float, text: str, place: Place) -> Iterator[Fact]:
             yield Fact(Reading("day" if isinstance(part, Day) else "time", part), place, text)
 
 
-def _build_number(value: float, text: str, place: Place, field: FieldUnit) -> Fact:
+def _build_number(value: float, text: str, place: Site, field: FieldUnit) -> Fact:
     unit = field.unit
     if unit is None:
         return Fact(Reading("number", value), place, text)
@@ -136,7 +136,7 @@ def _build_number(value: float, text: str, place: Place, field: FieldUnit) -> Fa
     return Fact(reading, place, text, field.minor)
 
 
-def read_string(text: str, place: Place) -> Iterator[Fact]:
+def read_string(text: str, place: Site) -> Iterator[Fact]:
     """Yield the facts in a text of a result: a number, a moment, a code, or the values of its words."""
     bare = text.strip()
     if not has_digit(bare) or _CODE.fullmatch(bare):  # a code is read as such
@@ -157,7 +157,7 @@ def read_string(text: str, place: Place) -> Iterator[Fact]:
             yield from (Fact(reading, place, mention.text, whole=whole) for reading in mention.readings)
 
 
-def read_code(text: str, place: Place) -> Iterator[Fact]:
+def read_code(text: str, place: Site) -> Iterator[Fact]:
     """Yield a short text as a code, and its parts that have letters and digits."""
     words = split_plain(text) if len(text) <= MAX_NAME_CHARS else ()
     if 0 < len(words) <= MAX_NAME_WORDS and ("@" in text or has_digit(text)):

@@ -58,6 +58,7 @@ def split_name(name: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(_JOINT.sub(" ", name[:200]).casefold()))
 
 
+@lru_cache(maxsize=512)
 def says_minor(text: str) -> bool:
     """Whether a description says that amounts count cents or the like.
 
@@ -151,17 +152,12 @@ def _find_measure(words: tuple[str, ...], unit_beside: str) -> Unit | None:
     return None
 
 
-@lru_cache(maxsize=512)
-def _says_minor_of(description: str) -> bool:
-    return says_minor(description)
-
-
 def tells_minor(tool: ToolDef | None) -> bool:
     """Whether a tool's description, or that of a parameter or a result, says that amounts are in cents or the like."""
     if tool is None:
         return False
     found = tool.memo.get("tells_minor")
     if not isinstance(found, bool):
-        found = any(_says_minor_of(text.text) for text in tool.texts)
+        found = any(says_minor(text.text) for text in tool.texts)
         tool.memo["tells_minor"] = found
     return found

@@ -12,9 +12,8 @@ from service.core.grounding.actions import find_own_actions
 from service.core.grounding.clock import find_reference_date
 from service.core.grounding.derive import Deriver
 from service.core.grounding.fact_index import MAX_FACTS, FactIndex
-from service.core.grounding.facts import Place, Source
+from service.core.grounding.facts import Source
 from service.core.grounding.false_actions import find_completion_after_error, find_false_actions
-from service.core.grounding.fields import tells_minor
 from service.core.grounding.findings import TextFinding
 from service.core.grounding.ground import Grounded, Placed, ground_text
 from service.core.grounding.other_values import find_other_values
@@ -81,17 +80,14 @@ class _Reader:
 
     def _add_step(self, step: Step) -> None:
         self._steps.append(step)
-        minor = tells_minor(self._tools.get(step.call.name))
-        pointer = f"/steps/{step.index}"
-        given = cast("JsonValue", dict(step.call.arguments or {}))
-        self._index.add_value(given, Place(f"{pointer}/call/arguments", "argument", minor_told=minor))
+        source: Source = "error" if step.result is not None and step.result.is_error else "result"
+        pointer = self._index.add_step(step, self._tools.get(step.call.name), source)
         if step.result is None:
-            self._missing = self._missing or f"{pointer}/result"
-            return
-        content, source = step.result.content, cast("Source", "error" if step.result.is_error else "result")
-        self._index.add_result(content, Place(f"{pointer}/result/content", source, minor_told=minor))
-        if not step.result.is_error and (has_media(content) or _has_broken_structure(content)):
-            self._unread = self._unread or f"{pointer}/result/content"
+            self._missing = self._missing or pointer
+        elif not step.result.is_error and (
+            has_media(step.result.content) or _has_broken_structure(step.result.content)
+        ):
+            self._unread = self._unread or pointer
 
     def _ground(self, n: int, message: Message) -> GroundedText | None:
         text, pointer = message.text, f"/messages/{n}/text"
