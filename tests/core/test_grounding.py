@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.core.grounding.derive import MAX_STEPS
-from service.core.grounding.fact_index import MAX_FACTS, FactIndex
+from service.core.grounding.fact_index import FactIndex
+from service.core.grounding.fact_store import MAX_FACTS
 from service.core.grounding.facts import Site
 from service.core.grounding.fields import read_beside, read_field
 from service.core.grounding.ground import Grounded, ground_text

@@ -56,7 +56,7 @@ class Deriver:
 
     def _refresh(self) -> None:
         """Take in what the index has taken in since."""
-        for fact in self._index.facts[self._facts :]:
+        for fact in self._index.iter_facts(self._facts):
             _add_to_groups(fact, self._columns, self._records)
             _add_to_given(fact, self._given)
             held = fact.reading.value.date if isinstance(fact.reading.value, Day) else None
@@ -65,17 +65,12 @@ class Deriver:
         for pointer, items in self._index.tables[self._tables :]:
             for count in _iter_counts(items):
                 self._counts.setdefault(count, pointer)
-        self._facts, self._tables = len(self._index.facts), len(self._index.tables)
+        self._facts, self._tables = len(self._index), len(self._index.tables)
 
     @property
     def exhausted(self) -> bool:
         """Whether the search was given up: what it did not find may be derivable all the same."""
         return self._steps > MAX_STEPS
-
-    def spend(self, steps: int) -> bool:
-        """Count steps of another search; False where no more may be taken."""
-        self._steps += steps
-        return not self.exhausted
 
     def derive(self, reading: Reading, stated: Sequence[Amount]) -> Origin | None:
         """Return one step that leads to a reading, or None. `stated`: other values of the text."""

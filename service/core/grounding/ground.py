@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from service.core.grounding.derive import Amount, Deriver
 from service.core.grounding.fact_index import FactIndex, Near
-from service.core.grounding.facts import split_plain
+from service.core.grounding.facts import MAX_NAME_WORDS, split_plain
 from service.core.grounding.nearest import Nearest, list_nearest
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Day
@@ -58,9 +58,14 @@ MAX_JOINED = 8
 """The most pieces of which a code may be written."""
 
 
-def ground_text(text: str, pointer: str, index: FactIndex, deriver: Deriver | None = None) -> list[Placed]:
-    """Return the values of a text with their origins, in order. Linear, but for a bounded search for derivations."""
-    mentions = _join_codes(text, find_values(text, index.today), index)
+def ground_text(
+    text: str, pointer: str, index: FactIndex, deriver: Deriver | None = None, said: list[Mention] | None = None
+) -> list[Placed]:
+    """Return the values of a text with their origins, in order. Linear, but for a bounded search for derivations.
+
+    `said`: its values, if they have been read.
+    """
+    mentions = _join_codes(text, find_values(text, index.today) if said is None else said, index)
     placed = [(mention, _find(mention, index)) for mention in mentions]
     deriver = deriver or Deriver(index, index.today)
     stated = [
@@ -190,19 +195,19 @@ _NAME_WORD = re.compile(r"[^\W_]+")
 
 def _list_named(text: str, mentions: Sequence[Mention], index: FactIndex) -> list[tuple[Mention, list[Near]]]:
     """List the names of results that stand in a text, so that it can be seen where."""
-    if not index.names:
-        return []
     taken = {m.start for m in mentions}
     words = [(m.start(), m.end()) for m in _NAME_WORD.finditer(text)]
     found: list[tuple[Mention, list[Near]]] = []
     skip_until = 0
-    plain = [_fold(text[a:b]) for a, b in words]
+    plain = [text[a:b].lower() if text.isascii() else _fold(text[a:b]) for a, b in words]
     for n, (start, _) in enumerate(words):
         if start < skip_until or start in taken:
             continue
-        for size in range(min(6, len(words) - n), 0, -1):
-            facts = index.names.get(tuple(plain[n : n + size]))
-            if facts and (size > 1 or len(plain[n]) > 2):
+        names = index.list_names(plain[n])
+        for size in range(min(MAX_NAME_WORDS, len(words) - n), 0, -1) if names else ():
+            named = tuple(plain[n : n + size])
+            if named in names and (size > 1 or len(plain[n]) > 2):
+                facts = index.find_named(named)
                 end = words[n + size - 1][1]
                 mention = Mention(text[start:end], start, end, (Reading("code", normalize_code(text[start:end])),))
                 held = sorted(facts, key=lambda fact: fact.source != "result")[:4]

@@ -64,9 +64,7 @@ def _says_enough(mention: Mention) -> bool:
 def _list_amounts(step: Step, index: FactIndex) -> list[Fact]:
     """List the amounts of money in a call's arguments and its result, those known to be money first."""
     prefix = f"/steps/{step.index}/"
-    own = [
-        fact for fact in index.facts if fact.reading.kind == "number" and fact.whole and fact.pointer.startswith(prefix)
-    ]
+    own = [fact for fact in index.iter_facts(within=prefix) if fact.reading.kind == "number" and fact.whole]
     amounts = [fact for fact in own if fact.reading.dimension == "money"]
     return amounts + [fact for fact in own if not fact.reading.dimension and MONEY_WORDS & set(split_name(fact.name))]
 

@@ -8,11 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from service.core.grounding.reading import moments
 from service.core.grounding.reading.amounts import TAIL, read_amount, read_spelled_amount
-from service.core.grounding.reading.languages import MONTHS, NAMED_TIMES, WEEKDAYS, guess_language
+from service.core.grounding.reading.languages import (
+    HALVES,
+    MONTHS,
+    MULTIPLIERS,
+    NAMED_TIMES,
+    RELATIVE_DAYS,
+    WEEKDAYS,
+    guess_language,
+    list_number_words,
+)
 from service.core.grounding.reading.mentions import Mention, Reading, normalize_code
 from service.core.grounding.reading.moments import Time
 from service.core.grounding.reading.units import CURRENCIES, find_unit
@@ -22,7 +31,10 @@ MAX_TEXT_CHARS = 64_000
 MAX_MENTIONS = 2_000
 """The most values of one text that are read."""
 
-_START = re.compile(r"(?<![^\W_])[^\W_¹²³⁰-⁹]|[$€£¥₹₩](?=[ \u00a0\u202f]?[-\u2212]?\d)|[½¼¾⅓⅔⅛]")
+_START = re.compile(
+    r"(?<![^\W_])(?P<word>[^\W\d_]++)(?![\w$]|[-.:/@#+](?=[^\W_]))"
+    r"|(?<![^\W_])[^\W_¹²³⁰-⁹]|[$€£¥₹₩](?=[ \u00a0\u202f]?[-\u2212]?\d)|[½¼¾⅓⅔⅛]"
+)
 _TOKEN = re.compile(r"[^\W_]\w*+(?:[-.:/@#+](?=[^\W_])\w++){0,40}+")
 _ADDRESS = re.compile(r"[\w.+-]{1,64}@[\w-]++(?:\.[\w-]++)++|(?:https?://|www\.)[^\s)>\]\"'*`]++")
 _NO_CODES = ("UTC", "GMT", "Q1", "Q2", "Q3", "Q4", "H1", "H2")
@@ -54,14 +66,23 @@ class _Scanner:
     def _language(self) -> str:
         return guess_language(self._text)
 
+    @cached_property
+    def _heads(self) -> frozenset[str]:
+        return _list_heads(self._language)
+
     def scan(self) -> Iterator[Mention]:
         end = count = 0
         for match in _START.finditer(self._text):
-            if match.start() < end or count >= MAX_MENTIONS:
+            word = match["word"]
+            if match.start() < end or count >= MAX_MENTIONS or (word is not None and not self._tells(word)):
                 continue
             for mention in self._read(match.start()):
                 end, count = mention.end, count + 1
                 yield mention
+
+    def _tells(self, word: str) -> bool:
+        """Whether a value may start with a word."""
+        return word.lower() in self._heads or word in CURRENCIES
 
     def _read(self, at: int) -> Iterator[Mention]:
         first = self._text[at]
@@ -181,6 +202,17 @@ class _Scanner:
         if not after or match.group().endswith("."):
             return False
         return after[0].isalnum() or (after[0] in ".:/-" and after[1:].isdecimal())
+
+
+_FIRST = re.compile(r"[^\W\d_]+")
+
+
+@lru_cache(maxsize=4)
+def _list_heads(language: str) -> frozenset[str]:
+    """List the words with which a value may start."""
+    spelled = (*list_number_words(language), *MULTIPLIERS[language], *HALVES)
+    known = (*spelled, *MONTHS, *WEEKDAYS, *NAMED_TIMES, *RELATIVE_DAYS[language], "kr", "http", "https")
+    return frozenset([word[0] for word in map(_FIRST.match, known) if word is not None])
 
 
 def _read_as(text: str, at: int, *readings: Reading) -> Mention:
