@@ -79,9 +79,30 @@ class Deriver:
         self._refresh()
         if reading.kind == "number":
             return self._derive_number(reading, stated)
+        if isinstance(reading.value, Time):
+            return self._find_end(reading.value)
         if reading.kind == "weekday":
             pointers = [self._days[day] for day in self._days if (day - 1) % 7 == reading.value]
             return Origin("weekday", tuple(filter(None, pointers[:1]))) if pointers else None
+        return None
+
+    def _find_end(self, time: Time) -> Origin | None:
+        """Find a time and a duration that lead to a time of day."""
+        durations = [one for column in self._columns.values() for one in column if one.dimension == "time"][:_MAX_GIVEN]
+        seconds = {cast("Time", fact.reading.value).seconds: fact.pointer for fact in self._index.list_times()}
+        self._steps += len(durations) + len(seconds)
+        for one in durations:
+            start = (time.seconds - round(one.value)) % DAY_S
+            held = next(
+                (
+                    at
+                    for at in (start, (start + DAY_S // 2) % DAY_S)
+                    if at in seconds and (at == start or not time.exact)
+                ),
+                -1,
+            )
+            if held >= 0:
+                return Origin("time after", (seconds[held], one.pointer))
         return None
 
     def list_totals(self, dimension: str) -> Iterator[tuple[float, Origin]]:

@@ -104,8 +104,10 @@ class FactIndex(FactStore):
         size = abs(value)
         spread = tolerance * 1.0001 + min(size * 1e-9, 0.25)  # two long numbers that differ by one are two
         found: list[tuple[float, int, Fact]] = []
-        for written in [each for each in self._orders if each] if dimension == WRITTEN else [dimension]:
+        for written in list(self._orders) if dimension == WRITTEN else [dimension]:
             for factor, order in self._orders.get(written, {}).items():
+                if dimension == WRITTEN and not written and factor == 1:
+                    continue
                 by = 1.0 if dimension == WRITTEN else abs(factor)
                 for n in order.list_between((size - spread) / by, (size + spread) / by, _MAX_NEAR):
                     found += [
@@ -237,5 +239,5 @@ def _get_size(fact: Fact, dimension: str) -> float:
     if fact.reading.kind != "number":
         return float("inf")
     if dimension == WRITTEN:
-        return fact.reading.written if fact.reading.dimension else float("inf")
+        return fact.reading.written or float("inf")
     return fact.reading.number if fact.reading.dimension == dimension else float("inf")

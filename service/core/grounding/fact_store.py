@@ -23,6 +23,7 @@ from service.core.grounding.facts import (
     build_holder,
     build_site,
     has_digit,
+    is_code,
     list_codes,
     list_names,
     read_code,
@@ -30,9 +31,10 @@ from service.core.grounding.facts import (
     read_string,
     split_plain,
 )
-from service.core.grounding.fields import Beside, read_field, split_name, tells_minor
+from service.core.grounding.fields import BASIS_POINT, Beside, read_field, split_name, tells_minor
 from service.core.grounding.reading.mentions import Mention, Reading
 from service.core.grounding.reading.moments import Day, Time, list_weekdays
+from service.core.grounding.reading.numbers import has_roman
 from service.core.grounding.reading.values import find_values
 from service.core.results.structure import TextStructure, build_passage_pointer, iter_bodies, read_leaf, read_text
 from service.core.trace import Step, ToolDef
@@ -182,7 +184,7 @@ class FactStore:
         whole = size < 1e15 and value == value // 1
         name = key if isinstance(key, str) else holder.name
         order = self._find_order(name, holder.beside, minor_told=holder.minor_told and whole)
-        if order is None or (size <= 1 and order[1] == "share"):
+        if order is None or (size <= 1 and order[1] == "share"):  # what the value itself decides
             self._add_keys(n, self.build_facts(n))
             return
         order[0].new.append((size, n))
@@ -195,7 +197,7 @@ class FactStore:
         if field not in self._fields:
             unit = read_field(name, beside, minor_told=minor_told).unit
             dimension, factor = ("", 1.0) if unit is None else (unit.dimension, unit.factor)
-            shifted = unit is not None and bool(unit.shift)
+            shifted = unit is not None and (bool(unit.shift) or unit == BASIS_POINT)
             order = None if shifted else (self._orders[dimension].setdefault(factor, Order()), dimension)
             self._fields[field] = order
         return self._fields[field]
@@ -206,7 +208,7 @@ class FactStore:
         elif text[:1] in '{["' or text[:1].isspace() or "\n" in text:
             self._add_passages(read_leaf(text), build_site(holder, key))
         n = self._hold_text(holder, key, text)
-        if n is None or not (has_digit(text) or "@" in text):
+        if n is None or not (is_code(text) or has_roman(text)):
             return
         bare = text.strip()
         if _DAY.fullmatch(bare):
@@ -226,7 +228,7 @@ class FactStore:
             return None
         self.sources.add(holder.source)
         is_name = len(text) <= MAX_NAME_CHARS
-        n = self._hold(holder, key, text) if is_name or has_digit(text) else None
+        n = self._hold(holder, key, text) if is_name or has_digit(text) or has_roman(text) else None
         if is_name and n is not None:
             words = [head.group().lower()] if text.isascii() else split_plain(text)[:1]
             for word in (*words, *[name[0] for name in list_names(text)[1:]]) if "," in text else words:

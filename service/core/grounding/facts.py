@@ -10,10 +10,12 @@ from typing import Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from service.core.grounding.fields import Beside, FieldUnit, read_beside, read_field, split_name
+from service.core.grounding.fields import BASIS_POINT, Beside, FieldUnit, read_beside, read_field, split_name
 from service.core.grounding.reading.languages import split_words
 from service.core.grounding.reading.mentions import Reading, normalize_code
 from service.core.grounding.reading.moments import Day, list_instants, read_epoch, read_iso_day
+from service.core.grounding.reading.numbers import find_romans
+from service.core.grounding.reading.units import UNITS
 from service.core.grounding.reading.values import find_values
 from service.core.json.pointers import escape_token
 
@@ -66,6 +68,7 @@ class Fact(NamedTuple):
         return self.place.name
 
 
+_VERSION = re.compile(r"v?(\d{1,3}\.\d{1,3})\.\d")
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile(r"[^\W_]+")
 _PLAIN_NUMBER = re.compile(r"-?(?!0\d)\d{1,15}(?:\.\d{1,12})?")
@@ -125,7 +128,9 @@ def _build_number(value: float, text: str, place: Site, field: FieldUnit) -> Fac
     unit = field.unit
     if unit is None:
         return Fact(Reading("number", value), place, text)
-    factor = 1.0 if unit.dimension == "share" and abs(value) <= 1 else unit.factor  # a fraction, whatever its name says
+    if unit == BASIS_POINT and abs(value) > 10_000:  # bits per second
+        return Fact(Reading("number", value), place, text)
+    factor = 1.0 if unit == UNITS["%"] and abs(value) <= 1 else unit.factor  # a fraction, whatever its name says
     reading = Reading("number", value * factor + unit.shift, unit.dimension, 0.0, unit.currency, value)
     return Fact(reading, place, text, field.minor)
 
@@ -133,8 +138,12 @@ def _build_number(value: float, text: str, place: Site, field: FieldUnit) -> Fac
 def read_string(text: str, place: Site) -> Iterator[Fact]:
     """Yield the facts in a text of a result: a number, a moment, a code, or the values of its words."""
     bare = text.strip()
+    yield from [Fact(Reading("number", n), place, roman, whole=False) for roman, n in find_romans(bare)]
     if not has_digit(bare) or CODE.fullmatch(bare):  # a code is read as such
         return
+    version = _VERSION.match(bare)
+    if version is not None:  # its first parts are a version, too
+        yield Fact(Reading("number", float(version[1])), place, version[1], whole=False)
     moment = _MOMENT.fullmatch(bare)
     day = read_iso_day(moment[1]) if moment is not None else None
     if _PLAIN_NUMBER.fullmatch(bare):
@@ -157,12 +166,17 @@ def read_code(text: str, place: Site) -> Iterator[Fact]:
         yield Fact(Reading("code", code), place, text, whole=n == 0)
 
 
+def is_code(text: str) -> bool:
+    """Whether a short text is looked up as a code: it has a digit, or is an address."""
+    return has_digit(text) or "@" in text or "://" in text
+
+
 def list_codes(text: str) -> list[str]:
     """Return a short text as a code, and its parts that have letters and digits."""
     if len(text) > MAX_NAME_CHARS or len(_WORD.findall(text)) > MAX_NAME_WORDS:
         return []
     words = split_plain(text)
-    if not 0 < len(words) <= MAX_NAME_WORDS or not ("@" in text or has_digit(text)):
+    if not 0 < len(words) <= MAX_NAME_WORDS or not is_code(text):
         return []
     code = "".join(words) if text.isascii() else normalize_code(text)
     code = code[1:] if code[0] == "v" and code[1:].isdecimal() else code
